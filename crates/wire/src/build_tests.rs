@@ -1,0 +1,114 @@
+use super::*;
+use crate::{Rcode, Request};
+
+fn name(text: &str) -> Name {
+    Name::from_text(text).unwrap()
+}
+
+fn started(text: &str, rtype: Type) -> MessageBuf {
+    let mut buf = MessageBuf::new();
+    let question = [name(text).octets(), &rtype.0.to_be_bytes(), &[0, 1]].concat();
+    buf.start(Header { id: 7, flags: Flags::default().with_response(true), ..Header::default() }, &question);
+    buf
+}
+
+fn finished(buf: &mut MessageBuf) -> Vec<u8> {
+    buf.finish(None, core::iter::empty()).to_vec()
+}
+
+#[test]
+fn an_answer_reads_back() {
+    let mut buf = started("Web.prod.svc.cluster.local.", Type::A);
+    buf.push_a(Section::Answer, Owner::Question, 30, Ipv4Addr::new(10, 96, 0, 1)).unwrap();
+    let opt = Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
+    let packet = buf.finish(Some(opt), [(OptionCode::NSID, &b"x"[..])].into_iter()).to_vec();
+    let message = Message::parse(&packet).unwrap();
+    assert_eq!((message.header().answers, message.header().additionals), (1, 1));
+    let records: Vec<_> = message.records().collect();
+    assert_eq!(records[0].owner().unwrap().to_string(), "Web.prod.svc.cluster.local.");
+    assert_eq!((records[0].ttl(), records[0].rdata()), (30, &[10, 96, 0, 1][..]));
+    let mut request = Request::default();
+    request.read(Header { answers: 0, ..message.header() }, &packet[..message.records_at()]).unwrap_err();
+    assert_eq!(records[1].rtype(), Type::OPT);
+    assert_eq!(records[1].rdata(), [0, 3, 0, 1, b'x']);
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_whole() {
+    let mut buf = started("big.", Type::A);
+    buf.set_limit(64);
+    for last in 0..10 {
+        buf.push_a(Section::Answer, Owner::Question, 5, Ipv4Addr::new(10, 0, 0, last));
+    }
+    let packet = finished(&mut buf);
+    assert!(packet.len() <= 64);
+    let message = Message::parse(&packet).unwrap();
+    assert!(message.header().flags.truncated());
+    assert_eq!(message.records().count(), 2);
+}
+
+#[test]
+fn srv_targets_are_plain_and_later_owners_point_at_them() {
+    let mut buf = started("_http._tcp.web.x.test.", Type::SRV);
+    let target = name("w0.web.x.test.");
+    let mark = buf
+        .push(Section::Answer, Owner::Question, (Type::SRV, Class::IN, 5), |rdata| {
+            rdata.octets(&[0, 0, 0, 100, 0, 80]);
+            rdata.plain_name(target.as_ref());
+        })
+        .unwrap();
+    assert_eq!(mark.rdata_range().len(), 6 + target.octets().len());
+    buf.push_a(Section::Additional, Owner::At(usize::from(mark.rdata) + 6), 5, Ipv4Addr::LOCALHOST).unwrap();
+    buf.push_a(Section::Additional, Owner::Name(target.as_ref()), 5, Ipv4Addr::LOCALHOST).unwrap();
+    let packet = finished(&mut buf);
+    let message = Message::parse(&packet).unwrap();
+    let owners: Vec<String> = message.records().map(|record| record.owner().unwrap().to_string()).collect();
+    assert_eq!(owners[1..], ["w0.web.x.test.", "w0.web.x.test."]);
+    assert_eq!(packet.len(), message.records_at() + 2 + 10 + 6 + 15 + 2 * 16);
+}
+
+#[test]
+fn adopts_an_answer_in_place_or_anew() {
+    let mut from = started("a.test.", Type::A);
+    from.push_name(Section::Answer, Owner::Question, (Type::CNAME, 9), name("b.test.").as_ref()).unwrap();
+    from.push_a(Section::Answer, Owner::Name(name("b.test.").as_ref()), 9, Ipv4Addr::LOCALHOST).unwrap();
+    let opt = Opt { udp_size: 4096, extended_rcode: 0, version: 0, dnssec_ok: false };
+    let packet = from.finish(Some(opt), core::iter::empty()).to_vec();
+    let message = Message::parse(&packet).unwrap();
+
+    let mut same = started("A.test.", Type::A);
+    same.adopt(&message).unwrap();
+    assert_eq!(same.records_octets(), &packet[message.records_at()..packet.len() - OPT_FIXED_LEN]);
+
+    let mut longer = started("other.question.test.", Type::A);
+    longer.adopt(&message).unwrap();
+    let texts: Vec<String> = longer.marks().iter().map(|mark| longer.owner(*mark).unwrap().to_string()).collect();
+    assert_eq!(texts, ["a.test.", "b.test."]);
+    assert_eq!(longer.name_in(longer.marks()[0], 0).unwrap().to_string(), "b.test.");
+}
+
+#[test]
+fn sections_are_cut_and_times_set() {
+    let mut buf = started("x.test.", Type::A);
+    buf.push_a(Section::Answer, Owner::Question, 9, Ipv4Addr::new(1, 1, 1, 1));
+    buf.push_a(Section::Answer, Owner::Question, 7, Ipv4Addr::new(2, 2, 2, 2));
+    buf.push_name(Section::Authority, Owner::Question, (Type::NS, 5), name("ns.x.test.").as_ref());
+    assert_eq!(buf.ttl_min(), Some(5));
+    buf.swap_rdata(0, 1);
+    buf.cut_from(Section::Authority);
+    buf.set_ttls(3);
+    let packet = finished(&mut buf);
+    let message = Message::parse(&packet).unwrap();
+    let records: Vec<_> = message.records().map(|record| (record.ttl(), record.rdata().to_vec())).collect();
+    assert_eq!(records, [(3, vec![2, 2, 2, 2]), (3, vec![1, 1, 1, 1])]);
+}
+
+#[test]
+fn the_extended_rcode_stands_in_two_places() {
+    let mut buf = started("x.", Type::A);
+    buf.header.flags = buf.header.flags.with_rcode(Rcode::BADVERS);
+    let opt = Opt { udp_size: 1232, extended_rcode: 1, version: 0, dnssec_ok: false };
+    let packet = buf.finish(Some(opt), core::iter::empty()).to_vec();
+    assert_eq!(packet[3] & 0xf, 0);
+    assert_eq!(packet[packet.len() - OPT_FIXED_LEN + 5], 1);
+}

@@ -1,0 +1,220 @@
+//! A message that came from somewhere else, read in place: its questions and its records, each boundary checked.
+
+use core::fmt;
+
+use crate::name::skip_name;
+use crate::{Class, HEADER_LEN, Header, Name, NameError, Section, Type};
+
+/// Why octets are not a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageError {
+    /// It ends before what its counts promise.
+    Short,
+    /// It holds a name that is none.
+    Name(NameError),
+}
+
+impl From<NameError> for MessageError {
+    fn from(error: NameError) -> Self {
+        match error {
+            NameError::Short => MessageError::Short,
+            other => MessageError::Name(other),
+        }
+    }
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MessageError::Short => f.write_str("the message ends before its counts say"),
+            MessageError::Name(error) => error.fmt(f),
+        }
+    }
+}
+
+/// A message, borrowed. Every record boundary has been checked; names inside are read when asked for.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    packet: &'a [u8],
+    header: Header,
+    records_at: usize,
+    end: usize,
+}
+
+impl<'a> Message<'a> {
+    /// Checks that the sections that the header counts lie within `packet`; octets after them are ignored.
+    ///
+    /// # Errors
+    /// What is wrong with the packet.
+    pub fn parse(packet: &'a [u8]) -> Result<Message<'a>, MessageError> {
+        let header = Header::read(packet).ok_or(MessageError::Short)?;
+        let mut at = HEADER_LEN;
+        for _ in 0..header.questions {
+            at = skip_name(packet, at)? + 4;
+        }
+        let records_at = at;
+        let records = u32::from(header.answers) + u32::from(header.authorities) + u32::from(header.additionals);
+        for _ in 0..records {
+            at = Record::read(packet, at, Section::Answer)?.end();
+        }
+        if at > packet.len() {
+            return Err(MessageError::Short);
+        }
+        Ok(Message { packet, header, records_at, end: at })
+    }
+
+    /// The header.
+    #[must_use]
+    pub const fn header(&self) -> Header {
+        self.header
+    }
+
+    /// The octets of the message, without what trails it.
+    #[must_use]
+    pub fn octets(&self) -> &'a [u8] {
+        &self.packet[..self.end]
+    }
+
+    /// Where the question section ends and the records begin.
+    #[must_use]
+    pub const fn records_at(&self) -> usize {
+        self.records_at
+    }
+
+    /// The question, if there is exactly one and its name can be read.
+    #[must_use]
+    pub fn question(&self) -> Option<(Name, Type, Class)> {
+        if self.header.questions != 1 {
+            return None;
+        }
+        let (name, at) = Name::read(self.packet, HEADER_LEN).ok()?;
+        Some((name, Type(word(self.packet, at)?), Class(word(self.packet, at + 2)?)))
+    }
+
+    /// The records of the three sections, in order.
+    #[must_use]
+    pub fn records(&self) -> Records<'a> {
+        let Header { answers, authorities, additionals, .. } = self.header;
+        Records { packet: self.packet, at: self.records_at, left: [answers, authorities, additionals] }
+    }
+}
+
+/// Iterator over the records of a [`Message`].
+#[derive(Clone)]
+pub struct Records<'a> {
+    packet: &'a [u8],
+    at: usize,
+    left: [u16; 3],
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        let place = self.left.iter().position(|&left| left > 0)?;
+        self.left[place] -= 1;
+        let record = Record::read(self.packet, self.at, Section::ALL[place]).ok()?;
+        self.at = record.end();
+        Some(record)
+    }
+}
+
+/// A record in a message, borrowed.
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    packet: &'a [u8],
+    start: usize,
+    rdata_at: usize,
+    rdata_len: usize,
+    section: Section,
+}
+
+impl<'a> Record<'a> {
+    fn read(packet: &'a [u8], start: usize, section: Section) -> Result<Record<'a>, MessageError> {
+        let fixed_at = skip_name(packet, start)?;
+        let rdata_len = usize::from(word(packet, fixed_at + 8).ok_or(MessageError::Short)?);
+        let record = Record { packet, start, rdata_at: fixed_at + 10, rdata_len, section };
+        if record.end() > packet.len() { Err(MessageError::Short) } else { Ok(record) }
+    }
+
+    /// The section it stands in.
+    #[must_use]
+    pub const fn section(&self) -> Section {
+        self.section
+    }
+
+    /// The owner name.
+    ///
+    /// # Errors
+    /// If the name cannot be read.
+    pub fn owner(&self) -> Result<Name, NameError> {
+        Name::read(self.packet, self.start).map(|(name, _)| name)
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn rtype(&self) -> Type {
+        Type(self.fixed(0))
+    }
+
+    /// The class.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        Class(self.fixed(2))
+    }
+
+    /// The time to live in seconds; one with the top bit set counts as 0 (RFC 2181 §8).
+    #[must_use]
+    pub fn ttl(&self) -> u32 {
+        let ttl = self.raw_ttl();
+        if ttl > i32::MAX.unsigned_abs() { 0 } else { ttl }
+    }
+
+    /// The TTL field as it stands: in an OPT record it is no time.
+    #[must_use]
+    pub fn raw_ttl(&self) -> u32 {
+        u32::from(self.fixed(4)) << 16 | u32::from(self.fixed(6))
+    }
+
+    /// The data, its names still compressed.
+    #[must_use]
+    pub fn rdata(&self) -> &'a [u8] {
+        &self.packet[self.rdata_at..self.end()]
+    }
+
+    /// A name inside the data, `offset` octets in, and the offset behind it.
+    ///
+    /// # Errors
+    /// If there is no name there, or it ends behind the data.
+    pub fn name_at(&self, offset: usize) -> Result<(Name, usize), NameError> {
+        let (name, end) = Name::read(self.packet, self.rdata_at + offset)?;
+        if end > self.end() { Err(NameError::Short) } else { Ok((name, end - self.rdata_at)) }
+    }
+
+    /// Where the record starts in the packet.
+    #[must_use]
+    pub const fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Where its data starts in the packet; the ten octets of type, class, TTL and length stand before it.
+    #[must_use]
+    pub const fn rdata_at(&self) -> usize {
+        self.rdata_at
+    }
+
+    /// Where it ends in the packet.
+    #[must_use]
+    pub const fn end(&self) -> usize {
+        self.rdata_at + self.rdata_len
+    }
+
+    fn fixed(&self, offset: usize) -> u16 {
+        word(self.packet, self.rdata_at - 10 + offset).unwrap_or_default()
+    }
+}
+
+/// The two octets at `at`.
+pub(crate) fn word(packet: &[u8], at: usize) -> Option<u16> {
+    packet.get(at..)?.first_chunk().map(|pair| u16::from_be_bytes(*pair))
+}

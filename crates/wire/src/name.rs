@@ -1,0 +1,510 @@
+//! Domain names in uncompressed wire form: borrowed ([`NameRef`]) and on the stack ([`Name`]).
+//!
+//! Upper and lower case mean the same in a name (RFC 4343), but the case asked is the case answered, so both kinds keep
+//! it. A length octet is at most 63 and a letter at least 65, so folding the whole wire form folds only its letters.
+
+use core::fmt;
+
+/// Octets in the longest name, with its length octets and the root label (RFC 1035 §2.3.4).
+pub const NAME_MAX: usize = 255;
+/// Octets in the longest label.
+pub const LABEL_MAX: usize = 63;
+/// Compression pointers that are followed in one name: more than any real message needs, fewer than a bomb does.
+const POINTERS_MAX: usize = 64;
+
+/// Why octets or a text are not a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// The packet ends inside the name.
+    Short,
+    /// Over 255 octets.
+    TooLong,
+    /// A label over 63 octets, or an empty one inside a text.
+    BadLabel,
+    /// A compression pointer that does not point strictly backwards, or too many of them (RFC 9267 §2).
+    BadPointer,
+    /// A backslash in a text that does not begin an escape of RFC 1035 §5.1.
+    BadEscape,
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NameError::Short => "the message ends inside a name",
+            NameError::TooLong => "the name is longer than 255 octets",
+            NameError::BadLabel => "a label is empty or longer than 63 octets",
+            NameError::BadPointer => "a compression pointer does not point backwards",
+            NameError::BadEscape => "a backslash is not followed by a character or three digits",
+        })
+    }
+}
+
+/// A name in uncompressed wire form, borrowed: length-prefixed labels up to and with the root label.
+#[derive(Clone, Copy)]
+pub struct NameRef<'a> {
+    octets: &'a [u8],
+}
+
+impl<'a> NameRef<'a> {
+    /// The root.
+    pub const ROOT: NameRef<'static> = NameRef { octets: &[0] };
+
+    /// Takes octets that are exactly one uncompressed name.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn from_octets(octets: &'a [u8]) -> Result<Self, NameError> {
+        let end = plain_name_end(octets, 0)?;
+        if end == octets.len() { Ok(NameRef { octets }) } else { Err(NameError::BadLabel) }
+    }
+
+    /// The wire form, root label included.
+    #[must_use]
+    pub const fn octets(self) -> &'a [u8] {
+        self.octets
+    }
+
+    /// Octets in wire form, 1 to 255.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a name is never empty: the root has one octet")]
+    pub const fn len(self) -> usize {
+        self.octets.len()
+    }
+
+    /// Whether this is the root.
+    #[must_use]
+    pub const fn is_root(self) -> bool {
+        self.octets.len() == 1
+    }
+
+    /// The labels from left to right, without the root label.
+    #[must_use]
+    pub const fn labels(self) -> Labels<'a> {
+        Labels { rest: self.octets }
+    }
+
+    /// The name without its leftmost label; `None` at the root.
+    #[must_use]
+    pub fn parent(self) -> Option<NameRef<'a>> {
+        let (&length, _) = self.octets.split_first()?;
+        (length != 0).then(|| NameRef { octets: &self.octets[1 + usize::from(length)..] })
+    }
+
+    /// This name and each ancestor, up to and with the root.
+    pub fn ancestors(self) -> impl Iterator<Item = NameRef<'a>> {
+        core::iter::successors(Some(self), |name| name.parent())
+    }
+
+    /// Octets that stand before `zone` in this name, if this name is at or below it; case does not matter.
+    #[must_use]
+    pub fn prefix_len(self, zone: NameRef<'_>) -> Option<usize> {
+        let at = self.octets.len().checked_sub(zone.octets.len())?;
+        if !self.octets[at..].eq_ignore_ascii_case(zone.octets) {
+            return None;
+        }
+        // The octets agree; they are a suffix of labels only if a label begins there.
+        let mut label = 0;
+        while label < at {
+            label += 1 + usize::from(self.octets[label]);
+        }
+        (label == at).then_some(at)
+    }
+
+    /// Whether this name is `zone` or below it; case does not matter.
+    #[must_use]
+    pub fn is_within(self, zone: NameRef<'_>) -> bool {
+        self.prefix_len(zone).is_some()
+    }
+
+    /// Whether both are the same name; case does not matter.
+    #[must_use]
+    pub fn same(self, other: NameRef<'_>) -> bool {
+        self.octets.eq_ignore_ascii_case(other.octets)
+    }
+
+    /// A copy on the stack.
+    #[must_use]
+    pub fn to_name(self) -> Name {
+        let mut name = Name::root();
+        name.set(self);
+        name
+    }
+}
+
+impl PartialEq for NameRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.same(*other)
+    }
+}
+
+impl Eq for NameRef<'_> {}
+
+impl fmt::Display for NameRef<'_> {
+    /// Presentation format, absolute, with the escapes of RFC 1035 §5.1.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        if self.is_root() {
+            return f.write_char('.');
+        }
+        for label in self.labels() {
+            for &octet in label {
+                match octet {
+                    b'.' | b'\\' | b'"' | b'(' | b')' | b';' | b'@' | b'$' => write!(f, "\\{}", char::from(octet))?,
+                    0x21..=0x7e => f.write_char(char::from(octet))?,
+                    _ => write!(f, "\\{octet:03}")?,
+                }
+            }
+            f.write_char('.')?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for NameRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Iterator over the labels of a name, left to right.
+#[derive(Clone)]
+pub struct Labels<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Labels<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (&length, rest) = self.rest.split_first()?;
+        if length == 0 {
+            return None;
+        }
+        let (label, rest) = rest.split_at_checked(usize::from(length))?;
+        self.rest = rest;
+        Some(label)
+    }
+}
+
+/// A name in uncompressed wire form, on the stack.
+#[derive(Clone)]
+pub struct Name {
+    len: u8,
+    octets: [u8; NAME_MAX],
+}
+
+impl Name {
+    /// The root.
+    #[must_use]
+    pub const fn root() -> Name {
+        Name { len: 1, octets: [0; NAME_MAX] }
+    }
+
+    /// Reads the name at `at` of `packet`, following compression pointers, and gives where the name ends there.
+    ///
+    /// # Errors
+    /// If the octets are not a name; nothing is followed that does not point strictly backwards.
+    pub fn read(packet: &[u8], at: usize) -> Result<(Name, usize), NameError> {
+        let mut name = Name::root();
+        let end = name.read_from(packet, at)?;
+        Ok((name, end))
+    }
+
+    /// As [`Name::read`], into this name; on error this name is the root.
+    ///
+    /// # Errors
+    /// As [`Name::read`].
+    pub fn read_from(&mut self, packet: &[u8], at: usize) -> Result<usize, NameError> {
+        match self.try_read_from(packet, at) {
+            Ok(end) => Ok(end),
+            Err(error) => {
+                *self = Name::root();
+                Err(error)
+            }
+        }
+    }
+
+    fn try_read_from(&mut self, packet: &[u8], mut at: usize) -> Result<usize, NameError> {
+        let (mut len, mut end, mut pointers) = (0usize, None, 0);
+        loop {
+            let length = *packet.get(at).ok_or(NameError::Short)?;
+            match length {
+                0 => break,
+                1..=0x3f => {
+                    let next = at + 1 + usize::from(length);
+                    let label = packet.get(at..next).ok_or(NameError::Short)?;
+                    // One octet stays free for the root label.
+                    if len + label.len() >= NAME_MAX {
+                        return Err(NameError::TooLong);
+                    }
+                    self.octets[len..len + label.len()].copy_from_slice(label);
+                    len += label.len();
+                    at = next;
+                }
+                0xc0.. => {
+                    let low = *packet.get(at + 1).ok_or(NameError::Short)?;
+                    let target = usize::from(length & 0x3f) << 8 | usize::from(low);
+                    end.get_or_insert(at + 2);
+                    pointers += 1;
+                    if target >= at || pointers > POINTERS_MAX {
+                        return Err(NameError::BadPointer);
+                    }
+                    at = target;
+                }
+                _ => return Err(NameError::BadLabel),
+            }
+        }
+        self.octets[len] = 0;
+        self.len = length_octet(len + 1);
+        Ok(end.unwrap_or(at + 1))
+    }
+
+    /// Reads presentation format; a text without a final dot is taken as absolute too.
+    ///
+    /// # Errors
+    /// If the text is not a name.
+    pub fn from_text(text: &str) -> Result<Name, NameError> {
+        let mut name = Name::root();
+        if text == "." {
+            return Ok(name);
+        }
+        let (mut label, mut filled) = ([0u8; LABEL_MAX], 0);
+        let mut octets = text.bytes();
+        let mut ended = false;
+        while let Some(octet) = octets.next() {
+            let (octet, escaped) = if octet == b'\\' { (unescape(&mut octets)?, true) } else { (octet, false) };
+            ended = octet == b'.' && !escaped;
+            if ended {
+                name.push_label(&label[..filled])?;
+                filled = 0;
+            } else {
+                *label.get_mut(filled).ok_or(NameError::BadLabel)? = octet;
+                filled += 1;
+            }
+        }
+        if !ended {
+            name.push_label(&label[..filled])?;
+        }
+        Ok(name)
+    }
+
+    /// Adds a label on the right, just before the root.
+    ///
+    /// # Errors
+    /// If the label is empty or over 63 octets, or the name grows over 255.
+    pub fn push_label(&mut self, label: &[u8]) -> Result<(), NameError> {
+        if label.is_empty() || label.len() > LABEL_MAX {
+            return Err(NameError::BadLabel);
+        }
+        let start = usize::from(self.len) - 1;
+        let end = start + 1 + label.len();
+        if end >= NAME_MAX {
+            return Err(NameError::TooLong);
+        }
+        self.octets[start] = length_octet(label.len());
+        self.octets[start + 1..end].copy_from_slice(label);
+        self.octets[end] = 0;
+        self.len = length_octet(end + 1);
+        Ok(())
+    }
+
+    /// Puts `suffix` in the place of the root label.
+    ///
+    /// # Errors
+    /// If the name grows over 255 octets.
+    pub fn append(&mut self, suffix: NameRef<'_>) -> Result<(), NameError> {
+        let start = usize::from(self.len) - 1;
+        let end = start + suffix.len();
+        let room = self.octets.get_mut(start..end).ok_or(NameError::TooLong)?;
+        room.copy_from_slice(suffix.octets);
+        self.len = length_octet(end);
+        Ok(())
+    }
+
+    /// Becomes a copy of `other`.
+    pub fn set(&mut self, other: NameRef<'_>) {
+        self.octets[..other.len()].copy_from_slice(other.octets);
+        self.len = length_octet(other.len());
+    }
+
+    /// Becomes a copy of `other` in lower case.
+    pub fn set_lowercase(&mut self, other: NameRef<'_>) {
+        self.set(other);
+        self.octets[..usize::from(self.len)].make_ascii_lowercase();
+    }
+
+    /// This name in lower case.
+    #[must_use]
+    pub fn into_lowercase(mut self) -> Name {
+        self.octets[..usize::from(self.len)].make_ascii_lowercase();
+        self
+    }
+
+    /// The name, borrowed.
+    #[must_use]
+    pub fn as_ref(&self) -> NameRef<'_> {
+        NameRef { octets: &self.octets[..usize::from(self.len)] }
+    }
+
+    /// The wire form, root label included.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.octets[..usize::from(self.len)]
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref().same(other.as_ref())
+    }
+}
+
+impl Eq for Name {}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.as_ref(), f)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Where an uncompressed name at `at` ends.
+fn plain_name_end(octets: &[u8], at: usize) -> Result<usize, NameError> {
+    let mut end = at;
+    loop {
+        let length = *octets.get(end).ok_or(NameError::Short)?;
+        if usize::from(length) > LABEL_MAX {
+            return Err(NameError::BadLabel);
+        }
+        end += 1 + usize::from(length);
+        if end - at > NAME_MAX {
+            return Err(NameError::TooLong);
+        }
+        if length == 0 {
+            return Ok(end);
+        }
+    }
+}
+
+/// Where the name at `at` ends in `packet`, compressed or not; pointers are not followed.
+pub(crate) fn skip_name(packet: &[u8], mut at: usize) -> Result<usize, NameError> {
+    let start = at;
+    loop {
+        let length = *packet.get(at).ok_or(NameError::Short)?;
+        match length {
+            0 => return Ok(at + 1),
+            1..=0x3f => at += 1 + usize::from(length),
+            0xc0.. => return if at + 1 < packet.len() { Ok(at + 2) } else { Err(NameError::Short) },
+            _ => return Err(NameError::BadLabel),
+        }
+        if at - start >= NAME_MAX {
+            return Err(NameError::TooLong);
+        }
+    }
+}
+
+/// The octet after a backslash: three decimal digits or the character itself (RFC 1035 §5.1).
+fn unescape(octets: &mut core::str::Bytes<'_>) -> Result<u8, NameError> {
+    let first = octets.next().ok_or(NameError::BadEscape)?;
+    if !first.is_ascii_digit() {
+        return Ok(first);
+    }
+    let mut value = u16::from(first - b'0');
+    for _ in 0..2 {
+        let digit = octets.next().filter(u8::is_ascii_digit).ok_or(NameError::BadEscape)?;
+        value = value * 10 + u16::from(digit - b'0');
+    }
+    u8::try_from(value).map_err(|_| NameError::BadEscape)
+}
+
+/// A length that the caller has bounded by [`NAME_MAX`].
+#[allow(clippy::cast_possible_truncation, reason = "names and labels are at most 255 octets")]
+const fn length_octet(length: usize) -> u8 {
+    length as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::from_text(text).unwrap()
+    }
+
+    #[test]
+    fn text_reads_back() {
+        for text in [".", "a.", "web.Prod.svc.cluster.local.", "\\000\\255.x.", "a\\.b.c.", "_http._tcp.x."] {
+            assert_eq!(name(text).to_string(), text);
+        }
+        assert_eq!(name("no.final.dot").to_string(), "no.final.dot.");
+    }
+
+    #[test]
+    fn texts_that_are_not_names() {
+        let long_label = "a".repeat(64);
+        let long_name = "a.".repeat(128);
+        let cases = [
+            ("", NameError::BadLabel),
+            ("a..b", NameError::BadLabel),
+            (".a", NameError::BadLabel),
+            (&long_label, NameError::BadLabel),
+            (&long_name, NameError::TooLong),
+            ("a\\25", NameError::BadEscape),
+            ("a\\999", NameError::BadEscape),
+            ("a\\", NameError::BadEscape),
+        ];
+        for (text, error) in cases {
+            assert_eq!(Name::from_text(text).err(), Some(error), "{text}");
+        }
+        assert_eq!(name(&"a.".repeat(127)).as_ref().len(), 255);
+    }
+
+    #[test]
+    fn zones_match_at_label_boundaries_only() {
+        let zone = name("Cluster.Local.");
+        assert_eq!(name("web.cluster.local.").as_ref().prefix_len(zone.as_ref()), Some(4));
+        assert_eq!(name("CLUSTER.local.").as_ref().prefix_len(zone.as_ref()), Some(0));
+        assert_eq!(name("mycluster.local.").as_ref().prefix_len(zone.as_ref()), None);
+        assert_eq!(name("local.").as_ref().prefix_len(zone.as_ref()), None);
+        assert_eq!(name("a.b.").as_ref().prefix_len(NameRef::ROOT), Some(4));
+        // The octets `\007cluster` inside a label look like a label boundary but are not one.
+        let mut tricky = Name::root();
+        tricky.push_label(b"x\x07cluster").unwrap();
+        tricky.push_label(b"local").unwrap();
+        assert_eq!(tricky.as_ref().prefix_len(zone.as_ref()), None);
+    }
+
+    #[test]
+    fn follows_pointers_backwards_only() {
+        //           0  1    2  3    4  5  6     7   8     9
+        let packet = [1, b'a', 1, b'b', 0, 1, b'c', 0xc0, 2, 0xc0, 9];
+        let (read, end) = Name::read(&packet, 5).unwrap();
+        assert_eq!((read.to_string().as_str(), end), ("c.b.", 9));
+        assert_eq!(Name::read(&packet, 9).err(), Some(NameError::BadPointer));
+        assert_eq!(Name::read(&[0xc0, 2, 0xc0, 0], 2).err(), Some(NameError::BadPointer));
+        assert_eq!(Name::read(&[3, b'a'], 0).err(), Some(NameError::Short));
+        assert_eq!(Name::read(&[0x80, 0], 0).err(), Some(NameError::BadLabel));
+        assert_eq!(skip_name(&packet, 5), Ok(9));
+    }
+
+    #[test]
+    fn a_chain_of_pointers_is_bounded() {
+        // Each pointer leads to the one before it: legal one by one, endless in sum.
+        let mut packet = vec![0u8; 2];
+        for at in (0..2000u16).step_by(2) {
+            packet.extend_from_slice(&(0xc000 | at).to_be_bytes());
+        }
+        assert_eq!(Name::read(&packet, packet.len() - 2).err(), Some(NameError::BadPointer));
+    }
+
+    #[test]
+    fn ancestors_end_at_the_root() {
+        let texts: Vec<String> = name("a.b.").as_ref().ancestors().map(|n| n.to_string()).collect();
+        assert_eq!(texts, ["a.b.", "b.", "."]);
+    }
+}

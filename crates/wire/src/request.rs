@@ -1,0 +1,180 @@
+//! A query read in one pass: what the hot path needs, and nothing that it does not.
+
+use core::fmt;
+use core::ops::Range;
+
+use crate::edns::Options;
+use crate::message::word;
+use crate::{Class, HEADER_LEN, Header, Message, Name, NameError, Opt, OptionCode, Section, Type};
+
+/// Why a packet is no query that could be answered other than by FORMERR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Shorter than what its header promises.
+    Short,
+    /// Not exactly one question (RFC 9619 §4), or more records than a query has.
+    Counts,
+    /// A name that is none.
+    Name(NameError),
+    /// Two OPT records, one that is not owned by the root, or options that do not add up (RFC 6891 §6.1.1).
+    Opt,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Short => f.write_str("the message ends before its counts say"),
+            Malformed::Counts => f.write_str("a query has one question and few records"),
+            Malformed::Name(error) => error.fmt(f),
+            Malformed::Opt => f.write_str("the OPT record is malformed"),
+        }
+    }
+}
+
+/// A query: its header, its one question and what EDNS says.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The header as it came.
+    pub header: Header,
+    /// The name asked, its case kept.
+    pub name: Name,
+    /// The type asked.
+    pub qtype: Type,
+    /// The class asked.
+    pub qclass: Class,
+    /// Where the question section ends; it starts after the header.
+    pub question_end: usize,
+    /// The fixed part of the OPT record, if there is one.
+    pub opt: Option<Opt>,
+    /// Where the options of the OPT record stand in the packet.
+    options: Range<usize>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Request {
+            header: Header::default(),
+            name: Name::root(),
+            qtype: Type(0),
+            qclass: Class::IN,
+            question_end: HEADER_LEN,
+            opt: None,
+            options: 0..0,
+        }
+    }
+}
+
+impl Request {
+    /// Reads a query whose header has been read already; `self` is overwritten.
+    ///
+    /// # Errors
+    /// If it is malformed; `self` then says nothing.
+    pub fn read(&mut self, header: Header, packet: &[u8]) -> Result<(), Malformed> {
+        // One question; the answer of a NOTIFY, the authority of an IXFR, OPT and TSIG: no query has more.
+        if header.questions != 1 || header.answers > 1 || header.authorities > 1 || header.additionals > 2 {
+            return Err(Malformed::Counts);
+        }
+        self.header = header;
+        let at = self.name.read_from(packet, HEADER_LEN).map_err(Malformed::Name)?;
+        self.qtype = Type(word(packet, at).ok_or(Malformed::Short)?);
+        self.qclass = Class(word(packet, at + 2).ok_or(Malformed::Short)?);
+        self.question_end = at + 4;
+        self.opt = None;
+        self.options = 0..0;
+        if header.answers | header.authorities | header.additionals == 0 { Ok(()) } else { self.read_opt(packet) }
+    }
+
+    fn read_opt(&mut self, packet: &[u8]) -> Result<(), Malformed> {
+        if self.read_lone_opt(packet) {
+            return Ok(());
+        }
+        let message = Message::parse(packet).map_err(|_| Malformed::Short)?;
+        for record in message.records().filter(|record| record.rtype() == Type::OPT) {
+            let at_root = packet.get(record.start()) == Some(&0);
+            let in_place = record.section() == Section::Additional;
+            if self.opt.is_some() || !at_root || !in_place || Options::new(record.rdata()).is_none() {
+                return Err(Malformed::Opt);
+            }
+            self.opt = Some(Opt::from_fields(record.class().0, record.raw_ttl()));
+            self.options = record.rdata_at()..record.end();
+        }
+        Ok(())
+    }
+
+    /// The usual case at once: nothing but an OPT record without options follows the question.
+    fn read_lone_opt(&mut self, packet: &[u8]) -> bool {
+        let Header { answers, authorities, additionals, .. } = self.header;
+        let Some(&[0, 0, 41, size_high, size_low, rcode, version, flags, _, 0, 0]) =
+            packet.get(self.question_end..).and_then(|rest| rest.first_chunk())
+        else {
+            return false;
+        };
+        if answers | authorities != 0 || additionals != 1 {
+            return false;
+        }
+        let udp_size = u16::from_be_bytes([size_high, size_low]);
+        self.opt = Some(Opt { udp_size, extended_rcode: rcode, version, dnssec_ok: flags & 0x80 != 0 });
+        true
+    }
+
+    /// The options of the OPT record in `packet`, which must be the packet that was read.
+    pub fn options<'p>(&self, packet: &'p [u8]) -> impl Iterator<Item = (OptionCode, &'p [u8])> + use<'p> {
+        packet.get(self.options.clone()).and_then(Options::new).into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUERY: &[u8] = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x01\x03www\x01x\x00\x00\x01\x00\x01";
+    const OPT: &[u8] = b"\x00\x00\x29\x04\xd0\x00\x00\x80\x00\x00\x00";
+
+    fn read(packet: &[u8]) -> Result<Request, Malformed> {
+        let mut request = Request::default();
+        request.read(Header::read(packet).unwrap(), packet).map(|()| request)
+    }
+
+    #[test]
+    fn reads_the_question_and_edns() {
+        let packet = [QUERY, OPT].concat();
+        let request = read(&packet).unwrap();
+        assert_eq!(request.name.to_string(), "www.x.");
+        assert_eq!((request.qtype, request.qclass), (Type::A, Class::IN));
+        assert_eq!(request.opt, Some(Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: true }));
+        assert_eq!(request.options(&packet).count(), 0);
+    }
+
+    #[test]
+    fn reads_options() {
+        let packet = [QUERY, b"\x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x06\x00\x0a\x00\x02ab"].concat();
+        let request = read(&packet).unwrap();
+        assert_eq!(request.options(&packet).collect::<Vec<_>>(), [(OptionCode::COOKIE, &b"ab"[..])]);
+    }
+
+    #[test]
+    fn refuses_what_is_no_query() {
+        let counts = |at: usize, value: u8| {
+            let mut packet = [QUERY, OPT].concat();
+            packet[at] = value;
+            packet
+        };
+        assert_eq!(read(&counts(5, 0)).err(), Some(Malformed::Counts));
+        assert_eq!(read(&counts(5, 2)).err(), Some(Malformed::Counts));
+        assert_eq!(read(&counts(7, 2)).err(), Some(Malformed::Counts));
+        assert_eq!(read(&counts(9, 2)).err(), Some(Malformed::Counts));
+        assert_eq!(read(&counts(11, 3)).err(), Some(Malformed::Counts));
+        // One record is promised, none is there.
+        assert_eq!(read(QUERY).err(), Some(Malformed::Short));
+        let mut two_opts = [QUERY, OPT, OPT].concat();
+        two_opts[11] = 2;
+        assert_eq!(read(&two_opts).err(), Some(Malformed::Opt));
+        let mut opt_in_answer = [QUERY, OPT].concat();
+        (opt_in_answer[7], opt_in_answer[11]) = (1, 0);
+        assert_eq!(read(&opt_in_answer).err(), Some(Malformed::Opt));
+        let named = [QUERY, b"\x01a\x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x00"].concat();
+        assert_eq!(read(&named).err(), Some(Malformed::Opt));
+        let broken_option = [QUERY, b"\x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x03\x00\x0a\x00"].concat();
+        assert_eq!(read(&broken_option).err(), Some(Malformed::Opt));
+    }
+}

@@ -1,0 +1,118 @@
+//! Addresses as names below in-addr.arpa (RFC 1035 §3.5) and ip6.arpa (RFC 3596 §2.5), both ways.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::{Name, NameRef};
+
+/// The name under which the PTR records of an address stand.
+#[must_use]
+pub fn reverse_name(address: IpAddr) -> Name {
+    let mut name = Name::root();
+    // The longest of these names has 74 octets, so no push can fail.
+    let mut push = |label: &[u8]| {
+        let _ = name.push_label(label);
+    };
+    match address {
+        IpAddr::V4(v4) => {
+            for octet in v4.octets().iter().rev() {
+                let mut text = [0; 3];
+                push(decimal(*octet, &mut text));
+            }
+            push(b"in-addr");
+        }
+        IpAddr::V6(v6) => {
+            for octet in v6.octets().iter().rev() {
+                push(&[HEX[usize::from(octet & 0xf)]]);
+                push(&[HEX[usize::from(octet >> 4)]]);
+            }
+            push(b"ip6");
+        }
+    }
+    push(b"arpa");
+    name
+}
+
+/// The address whose PTR records stand under `name`, if it is the full reverse name of one.
+#[must_use]
+pub fn address_of(name: NameRef<'_>) -> Option<IpAddr> {
+    let mut labels = name.labels();
+    match name.labels().count() {
+        6 => {
+            let mut octets = [0; 4];
+            for octet in octets.iter_mut().rev() {
+                *octet = decimal_value(labels.next()?)?;
+            }
+            ends_in(labels, b"in-addr").then(|| Ipv4Addr::from(octets).into())
+        }
+        34 => {
+            let mut octets = [0; 16];
+            for octet in octets.iter_mut().rev() {
+                *octet = nibble(labels.next()?)? | nibble(labels.next()?)? << 4;
+            }
+            ends_in(labels, b"ip6").then(|| Ipv6Addr::from(octets).into())
+        }
+        _ => None,
+    }
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn ends_in(mut labels: crate::Labels<'_>, tree: &[u8]) -> bool {
+    labels.next().is_some_and(|label| label.eq_ignore_ascii_case(tree))
+        && labels.next().is_some_and(|label| label.eq_ignore_ascii_case(b"arpa"))
+}
+
+fn decimal(octet: u8, text: &mut [u8; 3]) -> &[u8] {
+    *text = [b'0' + octet / 100, b'0' + octet / 10 % 10, b'0' + octet % 10];
+    match octet {
+        100.. => &text[..],
+        10.. => &text[1..],
+        _ => &text[2..],
+    }
+}
+
+/// A decimal octet as it stands in a reverse name: no leading zeros.
+fn decimal_value(label: &[u8]) -> Option<u8> {
+    if label.len() > 1 && label[0] == b'0' {
+        return None;
+    }
+    core::str::from_utf8(label).ok().filter(|text| !text.starts_with('+'))?.parse().ok()
+}
+
+fn nibble(label: &[u8]) -> Option<u8> {
+    match label {
+        [digit @ b'0'..=b'9'] => Some(digit - b'0'),
+        [letter @ (b'a'..=b'f' | b'A'..=b'F')] => Some((letter | 0x20) - b'a' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_read_back() {
+        for text in ["10.96.0.1", "0.0.0.0", "255.9.10.100", "fd00:96::14", "::", "2001:db8::ffff"] {
+            let address: IpAddr = text.parse().unwrap();
+            assert_eq!(address_of(reverse_name(address).as_ref()), Some(address));
+        }
+        assert_eq!(reverse_name("10.96.0.1".parse().unwrap()).to_string(), "1.0.96.10.in-addr.arpa.");
+    }
+
+    #[test]
+    fn names_that_are_no_address() {
+        for text in [
+            "0.96.10.in-addr.arpa.",
+            "1.0.0.96.10.in-addr.arpa.",
+            "01.0.96.10.in-addr.arpa.",
+            "256.0.96.10.in-addr.arpa.",
+            "+1.0.96.10.in-addr.arpa.",
+            "1.0.96.10.in-addr.arp.",
+            "1.0.96.10.ip6.arpa.",
+        ] {
+            assert_eq!(address_of(Name::from_text(text).unwrap().as_ref()), None, "{text}");
+        }
+        assert!(address_of(Name::from_text("1.0.96.10.IN-ADDR.Arpa.").unwrap().as_ref()).is_some());
+    }
+}
