@@ -103,12 +103,16 @@ impl MessageBuf {
         }
     }
 
-    /// Begins anew with a question in wire form (name, type, class), which may be empty.
-    pub fn start(&mut self, header: Header, question: &[u8]) {
-        self.header = Header { questions: u16::from(!question.is_empty()), ..header };
+    /// Begins anew, with a question or with none.
+    pub fn start(&mut self, header: Header, question: Option<(NameRef<'_>, Type, Class)>) {
+        self.header = Header { questions: u16::from(question.is_some()), ..header };
         self.octets.clear();
         self.octets.extend_from_slice(&[0; HEADER_LEN]);
-        self.octets.extend_from_slice(question);
+        if let Some((name, qtype, qclass)) = question {
+            self.octets.extend_from_slice(name.octets());
+            self.octets.extend_from_slice(&qtype.0.to_be_bytes());
+            self.octets.extend_from_slice(&qclass.0.to_be_bytes());
+        }
         self.question_end = self.octets.len();
         self.limit = MESSAGE_MAX;
         self.clear();

@@ -7,8 +7,8 @@ fn name(text: &str) -> Name {
 
 fn started(text: &str, rtype: Type) -> MessageBuf {
     let mut buf = MessageBuf::new();
-    let question = [name(text).octets(), &rtype.0.to_be_bytes(), &[0, 1]].concat();
-    buf.start(Header { id: 7, flags: Flags::default().with_response(true), ..Header::default() }, &question);
+    let header = Header { id: 7, flags: Flags::default().with_response(true), ..Header::default() };
+    buf.start(header, Some((name(text).as_ref(), rtype, Class::IN)));
     buf
 }
 
