@@ -29,6 +29,9 @@ mod tree;
 #[cfg(test)]
 mod test_support;
 
+#[cfg(test)]
+mod mutation_tests;
+
 pub use diagnostic::{Diagnostic, Severity};
 pub use loader::{Loader, NoFiles};
 pub use parse::{Parsed, parse};
