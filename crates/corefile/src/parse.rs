@@ -1,0 +1,369 @@
+//! Words into server blocks.
+//!
+//! The parser never gives up at a mistake: it reports it, takes the likeliest reading, and goes on, so that one look
+//! shows everything that is wrong. What CoreDNS accepts is accepted, with a warning where it can hardly be meant.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::complaints;
+use crate::import::Files;
+use crate::lex::{Kind, Word};
+use crate::reader::{Ahead, Origin, Reader, Text};
+use crate::{Block, Corefile, Diagnostic, Directive, Line, Loader, ServerBlock, Span, Token};
+
+/// What [`parse`] made of a text.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The tree. With errors it holds what could be understood: good for finding more mistakes, not for running.
+    pub corefile: Corefile,
+    /// Errors and warnings, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Parsed {
+    /// Whether the file cannot be used.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Reads a Corefile. `name` is its path: it stands in messages, and relative imports start at its directory; for standard
+/// input any name without a directory will do. An empty file is no error and gives no blocks.
+pub fn parse(name: &Path, text: String, loader: &dyn Loader) -> Parsed {
+    let mut parser = Parser::new(loader);
+    let id = parser.files.add(name, text, None, &mut parser.reader.problems);
+    // Nothing is being read yet, so nothing can be in the way of the first text.
+    let _ = parser.reader.splice(vec![parser.files.text(id)]);
+    parser.file();
+    let corefile = Corefile { blocks: parser.blocks, sources: parser.files.sources };
+    Parsed { corefile, diagnostics: parser.reader.problems.into_sorted() }
+}
+
+pub(crate) struct Parser<'a> {
+    pub(crate) reader: Reader<'a>,
+    pub(crate) files: Files,
+    pub(crate) snippets: BTreeMap<String, Snippet>,
+    blocks: Vec<ServerBlock>,
+    /// The brace of the first sub-block whose `}` stands further left than its directive: if a `}` is missing in the end,
+    /// it is probably this one's.
+    suspect: Option<Span>,
+}
+
+/// Words to be put in place of `import NAME`.
+pub(crate) struct Snippet {
+    defined: Span,
+    pub(crate) text: Text,
+}
+
+/// The head of a server block.
+struct Keys {
+    tokens: Vec<Token>,
+    /// From the first written key to the last, empty ones too.
+    span: Option<Span>,
+    /// The comma behind the last one.
+    comma: Option<Span>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(loader: &'a dyn Loader) -> Self {
+        let (files, snippets) = (Files::default(), BTreeMap::new());
+        Parser { reader: Reader::new(loader), files, snippets, blocks: Vec::new(), suspect: None }
+    }
+
+    fn file(&mut self) {
+        while let Some(ahead) = self.reader.peek() {
+            match ahead.kind {
+                Kind::Import if ahead.starts_line => self.import(),
+                _ => self.server_block(ahead.span),
+            }
+        }
+    }
+
+    fn server_block(&mut self, start: Span) {
+        let keys = self.keys();
+        if let Some((name, token)) = snippet_name(&keys.tokens) {
+            return self.snippet(name.to_owned(), token.span);
+        }
+        let open = self.reader.peek().filter(|ahead| ahead.kind == Kind::Open).map(|ahead| ahead.span);
+        let (directives, end) = match open {
+            Some(open) => self.braced_directives(open),
+            None => self.bare_directives(),
+        };
+        if keys.tokens.is_empty() {
+            return self.reader.problems.push(complaints::block_without_keys(start));
+        }
+        let last = end.or(directives.last().map(Directive::span)).or(keys.span);
+        let span = start.up_to(last.unwrap_or(start));
+        self.blocks.push(ServerBlock { keys: keys.tokens, directives, span });
+    }
+
+    /// The words up to a `{` or to the end of a line that does not end with a comma.
+    fn keys(&mut self) -> Keys {
+        let mut keys = Keys { tokens: Vec::new(), span: None, comma: None };
+        while let Some(ahead) = self.reader.peek() {
+            match (ahead.kind, keys.comma) {
+                (Kind::Open, Some(_)) => {
+                    self.reader.problems.push(complaints::extra_comma(ahead.span));
+                    return keys;
+                }
+                (Kind::Open, None) => break,
+                (_, None) if ahead.starts_line && keys.span.is_some() => break,
+                (Kind::Import, Some(_)) if ahead.starts_line => self.import(),
+                _ => self.key(ahead, &mut keys),
+            }
+        }
+        match (keys.comma, self.reader.peek()) {
+            (Some(comma), None) if !self.reader.end_reported => {
+                self.reader.problems.push(complaints::key_expected_at_end(comma));
+            }
+            _ => self.warn_of_glued_brace(keys.tokens.last()),
+        }
+        keys
+    }
+
+    fn key(&mut self, ahead: Ahead, keys: &mut Keys) {
+        if ahead.kind == Kind::Close {
+            self.reader.problems.push(complaints::stray_closing_brace(ahead.span));
+        }
+        let Some(Word { mut token, .. }) = self.reader.take() else { return };
+        keys.span = Some(keys.span.map_or(token.span, |first| first.up_to(token.span)));
+        // An unset variable makes an empty key, which is as if it were not there.
+        if token.text.is_empty() {
+            return;
+        }
+        keys.comma = self.strip_comma(&mut token);
+        match token.text.is_empty() {
+            true => self.reader.problems.push(complaints::extra_comma(ahead.span)),
+            false => keys.tokens.push(token),
+        }
+    }
+
+    /// Takes the comma off the end of a key, and off its span where it was written there and is not from a variable.
+    fn strip_comma(&self, token: &mut Token) -> Option<Span> {
+        if !token.text.ends_with(',') {
+            return None;
+        }
+        token.text.pop();
+        if !self.files.sources.slice(token.span).ends_with(',') {
+            return Some(token.span);
+        }
+        let comma = Span { start: token.span.end - 1, ..token.span };
+        token.span.end = comma.start;
+        Some(comma)
+    }
+
+    /// `(NAME) { … }`: keeps the words for later, as written.
+    fn snippet(&mut self, name: String, defined: Span) {
+        let Some(open) = self.reader.peek().filter(|ahead| ahead.kind == Kind::Open) else {
+            return self.reader.problems.push(complaints::snippet_without_braces(defined));
+        };
+        let Some(words) = self.balanced_words() else { return self.report_unclosed(open.span, false) };
+        if let Some(place) = own_import(&words, &name) {
+            let chain = [format!("({name})"), format!("({name})")];
+            self.reader.problems.push(complaints::import_loop(place, &chain));
+        }
+        match self.snippets.get(&name) {
+            Some(first) => {
+                let first = self.files.sources.place(first.defined);
+                self.reader.problems.push(complaints::snippet_redefined(defined, &name, &first));
+            }
+            None => {
+                let text = Text { origin: Origin::Snippet(name.clone()), words: words.into() };
+                self.snippets.insert(name, Snippet { defined, text });
+            }
+        }
+    }
+
+    /// What stands between the `{` that comes next and its `}`; nothing if that is missing.
+    fn balanced_words(&mut self) -> Option<Vec<Word>> {
+        self.reader.take_as_written()?;
+        let (mut words, mut depth) = (Vec::new(), 1);
+        loop {
+            let word = self.reader.take_as_written()?;
+            match word.kind {
+                Kind::Open => depth += 1,
+                Kind::Close => depth -= 1,
+                Kind::Import | Kind::Plain => {}
+            }
+            if depth == 0 {
+                return Some(words);
+            }
+            words.push(word);
+        }
+    }
+
+    /// Passes over the block whose `{` comes next.
+    pub(crate) fn skip_block(&mut self) {
+        let _ = self.balanced_words();
+    }
+
+    fn braced_directives(&mut self, open: Span) -> (Vec<Directive>, Option<Span>) {
+        self.reader.take();
+        let (directives, end) = self.directives();
+        if end.is_none() {
+            self.report_unclosed(open, self.reader.previous == Kind::Close);
+        }
+        (directives, end)
+    }
+
+    /// The rest of the file: a block without braces, or keys alone.
+    fn bare_directives(&mut self) -> (Vec<Directive>, Option<Span>) {
+        let (directives, end) = self.directives();
+        if let Some(brace) = end {
+            self.reader.problems.push(complaints::stray_closing_brace(brace));
+        }
+        (directives, end)
+    }
+
+    /// Directives up to a `}`, and where that stands.
+    fn directives(&mut self) -> (Vec<Directive>, Option<Span>) {
+        let mut directives = Vec::new();
+        while let Some(ahead) = self.reader.peek() {
+            match ahead.kind {
+                Kind::Close => {
+                    self.reader.take();
+                    return (directives, Some(ahead.span));
+                }
+                Kind::Import => self.import(),
+                Kind::Open => self.misplaced_block(ahead.span, directives.last_mut()),
+                Kind::Plain => directives.extend(self.directive()),
+            }
+        }
+        (directives, None)
+    }
+
+    fn directive(&mut self) -> Option<Directive> {
+        let name = self.reader.take()?.token;
+        let mut directive = Directive { name, args: Vec::new(), block: None };
+        while let Some(ahead) = self.reader.peek_on_line() {
+            match ahead.kind {
+                Kind::Open => {
+                    directive.block = Some(self.block(ahead.span));
+                    self.suspect_block(&directive);
+                    self.refuse_more_on_line();
+                    return Some(directive);
+                }
+                Kind::Close => {
+                    self.reader.problems.push(complaints::closing_brace_in_line(ahead.span));
+                    return Some(directive);
+                }
+                Kind::Import | Kind::Plain => directive.args.extend(self.reader.take().map(|word| word.token)),
+            }
+        }
+        self.warn_of_glued_brace(directive.args.last().or(Some(&directive.name)));
+        Some(directive)
+    }
+
+    /// A `{` that begins a line is meant for the directive before it.
+    fn misplaced_block(&mut self, open: Span, directive: Option<&mut Directive>) {
+        self.reader.problems.push(complaints::opening_brace_alone(open));
+        let block = self.block(open);
+        if let Some(directive) = directive {
+            directive.block.get_or_insert(block);
+        }
+    }
+
+    /// The block of a directive, from the `{` that comes next to its `}`.
+    fn block(&mut self, open: Span) -> Block {
+        self.reader.take();
+        let mut block = Block { open, lines: Vec::new(), close: open };
+        while let Some(ahead) = self.reader.peek() {
+            match ahead.kind {
+                Kind::Close => {
+                    self.reader.take();
+                    block.close = ahead.span;
+                    return block;
+                }
+                Kind::Import if ahead.starts_line => self.import(),
+                Kind::Open => self.refuse_nested(ahead.span),
+                Kind::Import | Kind::Plain => block.lines.push(self.line()),
+            }
+        }
+        self.report_unclosed(open, false);
+        block
+    }
+
+    fn line(&mut self) -> Line {
+        let mut words: Vec<Token> = self.reader.take().map(|word| word.token).into_iter().collect();
+        while let Some(ahead) = self.reader.peek_on_line() {
+            match ahead.kind {
+                Kind::Open => self.refuse_nested(ahead.span),
+                Kind::Close => {
+                    self.reader.problems.push(complaints::closing_brace_in_line(ahead.span));
+                    break;
+                }
+                Kind::Import | Kind::Plain => words.extend(self.reader.take().map(|word| word.token)),
+            }
+        }
+        self.warn_of_glued_brace(words.last());
+        Line { words }
+    }
+
+    fn refuse_nested(&mut self, open: Span) {
+        self.reader.problems.push(complaints::nested_block(open));
+        self.skip_block();
+    }
+
+    fn refuse_more_on_line(&mut self) {
+        let problem = match self.reader.peek_on_line() {
+            Some(Ahead { kind: Kind::Close, span, .. }) => complaints::closing_brace_in_line(span),
+            Some(Ahead { span, .. }) => complaints::word_behind_block(span),
+            None => return,
+        };
+        self.reader.problems.push(problem);
+    }
+
+    fn suspect_block(&mut self, directive: &Directive) {
+        let Some(block) = &directive.block else { return };
+        let sources = &self.files.sources;
+        // A brace on the directive's own line says nothing, and counting columns of one long line again and again is slow.
+        if self.suspect.is_some() || sources.line(block.close) == sources.line(block.open) {
+            return;
+        }
+        if sources.position(block.close).1 < sources.position(directive.name.span).1 {
+            self.suspect = Some(block.open);
+        }
+    }
+
+    /// Of blocks that are open at the end of the file the innermost is reported: the others follow from it.
+    fn report_unclosed(&mut self, open: Span, ends_with_brace: bool) {
+        if std::mem::replace(&mut self.reader.end_reported, true) {
+            return;
+        }
+        let sooner = self.suspect.map(|span| self.files.sources.place(span));
+        self.reader.problems.push(match ends_with_brace {
+            true => complaints::block_closed_by_end(open, sooner),
+            false => complaints::unclosed_block(open, sooner),
+        });
+    }
+
+    /// `example.org{` and `{}` are words like any other, but hardly ever meant. In quotes they are.
+    fn warn_of_glued_brace(&mut self, last: Option<&Token>) {
+        let Some(last) = last else { return };
+        let written = self.files.sources.slice(last.span);
+        if written.len() > 1 && (written.ends_with('{') || written == "{}") {
+            self.reader.problems.push(complaints::glued_brace(last.span, written));
+        }
+    }
+}
+
+/// Where a snippet imports itself. That is wrong even if the snippet is never used.
+fn own_import(words: &[Word], name: &str) -> Option<Span> {
+    let is_own = |pair: &&[Word]| {
+        let [keyword, argument] = pair else { return false };
+        keyword.kind == Kind::Import && keyword.starts_line && !argument.starts_line && argument.token.text == name
+    };
+    words.windows(2).find(is_own).map(|pair| pair[1].token.span)
+}
+
+/// The name in `(NAME)`, if that is the only key.
+fn snippet_name(keys: &[Token]) -> Option<(&str, &Token)> {
+    let [key] = keys else { return None };
+    Some((key.text.strip_prefix('(')?.strip_suffix(')')?, key))
+}
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

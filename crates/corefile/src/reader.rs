@@ -1,0 +1,157 @@
+//! The words of a Corefile one after the other, as if all that it imports stood in it.
+//!
+//! A stack of texts: an `import` lays texts on top, and when they are read, reading goes on behind the `import`. Here
+//! variables are filled in, and here is the bound on how much text imports and variables can make of a small file.
+
+use std::rc::Rc;
+
+use crate::complaints::{self, Problems};
+use crate::environment::{Endless, substitute};
+use crate::lex::{Kind, Word};
+use crate::{FileId, Loader, Span};
+
+/// Imports inside imports: real ones have two levels, a file that imports a snippet.
+pub(crate) const DEPTH_MAX: usize = 16;
+/// Words after all imports: as many as the largest Corefile has at eight octets a word.
+pub(crate) const WORDS_MAX: usize = 1 << 19;
+/// Octets of all those words: four times the largest Corefile.
+const OCTETS_MAX: usize = 16 << 20;
+
+/// Where a spliced text comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    File(FileId),
+    Snippet(String),
+}
+
+/// A text that an `import` stands for.
+#[derive(Clone)]
+pub(crate) struct Text {
+    pub(crate) origin: Origin,
+    pub(crate) words: Rc<[Word]>,
+}
+
+/// Why a text cannot be spliced in.
+pub(crate) enum Runaway {
+    /// It is being read already; the texts from its `import` to this one.
+    Loop(Vec<Origin>),
+    /// Too many imports inside imports.
+    TooDeep,
+}
+
+/// What the next word is, before it is taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    pub(crate) kind: Kind,
+    pub(crate) span: Span,
+    pub(crate) starts_line: bool,
+}
+
+pub(crate) struct Reader<'a> {
+    pub(crate) loader: &'a dyn Loader,
+    pub(crate) problems: Problems,
+    /// What the word was that was taken last.
+    pub(crate) previous: Kind,
+    /// Whether it was said why the text ends where it ends: at a bound, or in an open block.
+    pub(crate) end_reported: bool,
+    frames: Vec<Frame>,
+    words_left: usize,
+    octets_left: usize,
+}
+
+struct Frame {
+    text: Text,
+    next: usize,
+    depth: usize,
+}
+
+impl Frame {
+    fn ahead(&self) -> Option<Ahead> {
+        let word = self.text.words.get(self.next)?;
+        Some(Ahead { kind: word.kind, span: word.token.span, starts_line: word.starts_line || self.next == 0 })
+    }
+
+    /// Whether reading is inside it; a text that waits for its turn is not.
+    fn is_begun(&self) -> bool {
+        self.next > 0
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(loader: &'a dyn Loader) -> Self {
+        Reader {
+            loader,
+            problems: Problems::default(),
+            previous: Kind::Plain,
+            end_reported: false,
+            frames: Vec::new(),
+            words_left: WORDS_MAX,
+            octets_left: OCTETS_MAX,
+        }
+    }
+
+    /// The next word, on whatever line it stands.
+    pub(crate) fn peek(&mut self) -> Option<Ahead> {
+        while self.frames.last().is_some_and(|frame| frame.ahead().is_none()) {
+            self.frames.pop();
+        }
+        self.frames.last()?.ahead()
+    }
+
+    /// The next word, if it stands on the line of the word taken last.
+    pub(crate) fn peek_on_line(&self) -> Option<Ahead> {
+        self.frames.last()?.ahead().filter(|ahead| !ahead.starts_line)
+    }
+
+    /// Takes the next word, its variables filled in.
+    pub(crate) fn take(&mut self) -> Option<Word> {
+        let mut word = self.take_as_written()?;
+        let written = word.token.text.len();
+        word.token.text = substitute(word.token.text, self.loader).unwrap_or_else(|Endless(name)| {
+            self.problems.push(complaints::endless_variable(word.token.span, &name));
+            format!("{{${name}}}")
+        });
+        self.charge(word.token.text.len().saturating_sub(written), word.token.span);
+        Some(word)
+    }
+
+    /// Takes the next word as it is: what a snippet keeps.
+    pub(crate) fn take_as_written(&mut self) -> Option<Word> {
+        let Ahead { kind, span, .. } = self.peek()?;
+        let frame = self.frames.last_mut()?;
+        let word = frame.text.words.get(frame.next)?.clone();
+        frame.next += 1;
+        self.previous = kind;
+        self.words_left = self.words_left.saturating_sub(1);
+        self.charge(word.token.text.len(), span);
+        Some(word)
+    }
+
+    /// Lays texts in front of what is still to be read: the first of them is read first.
+    pub(crate) fn splice(&mut self, texts: Vec<Text>) -> Result<(), Runaway> {
+        let depth = self.frames.last().map_or(0, |frame| frame.depth + 1);
+        if depth > DEPTH_MAX {
+            return Err(Runaway::TooDeep);
+        }
+        let active: Vec<_> =
+            self.frames.iter().filter(|frame| frame.is_begun()).map(|frame| &frame.text.origin).collect();
+        for Text { origin, .. } in &texts {
+            if let Some(first) = active.iter().position(|&begun| begun == origin) {
+                let chain = active[first..].iter().copied().chain([origin]);
+                return Err(Runaway::Loop(chain.cloned().collect()));
+            }
+        }
+        let frames = texts.into_iter().rev().map(|text| Frame { text, next: 0, depth });
+        self.frames.extend(frames);
+        Ok(())
+    }
+
+    fn charge(&mut self, octets: usize, span: Span) {
+        self.octets_left = self.octets_left.saturating_sub(octets);
+        if !self.end_reported && (self.words_left == 0 || self.octets_left == 0) {
+            self.problems.push(complaints::too_much_text(span));
+            self.frames.clear();
+            self.end_reported = true;
+        }
+    }
+}

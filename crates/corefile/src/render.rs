@@ -1,0 +1,153 @@
+//! Diagnostics as text for people: message, place, the line with the word underlined, usage and help.
+//!
+//! The drawing is `annotate-snippets`, the library behind the compiler's own messages. It is given one line of the file
+//! per diagnostic, so that the cost does not grow with the file.
+
+use std::borrow::Cow;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str};
+
+use crate::{Diagnostic, Severity, Sources};
+
+/// Where the text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// To a file or a pipe: no escape sequences.
+    Plain,
+    /// To a terminal.
+    Color,
+}
+
+/// All `diagnostics`, in their order, an empty line between two; each ends its last line. Control characters that a
+/// file or a name holds come out as visible signs.
+#[must_use]
+pub fn render(diagnostics: &[Diagnostic], sources: &Sources, style: Style) -> String {
+    let renderer = match style {
+        Style::Plain => Renderer::plain(),
+        Style::Color => Renderer::styled(),
+    };
+    let drawn = diagnostics.iter().map(|diagnostic| renderer.render(&[group(diagnostic, sources)]) + "\n");
+    drawn.collect::<Vec<_>>().join("\n")
+}
+
+fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = level.primary_title(&diagnostic.message).id(diagnostic.code).element(snippet(diagnostic, sources));
+    if let Some(usage) = &diagnostic.usage {
+        group = group.element(Level::NOTE.with_name("usage").message(normalize_untrusted_str(usage)));
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+    }
+    group
+}
+
+/// The first line of the place: a word in quotes may run on for pages, and its beginning is enough to find it.
+fn snippet<'a>(diagnostic: &Diagnostic, sources: &'a Sources) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    let span = diagnostic.span;
+    let (line, line_start) = sources.line_around(span);
+    let within = |offset: u32| boundary_before(line, (offset as usize).saturating_sub(line_start));
+    let mut annotation = AnnotationKind::Primary.span(within(span.start)..within(span.end.max(span.start)));
+    if !diagnostic.label.is_empty() {
+        annotation = annotation.label(Cow::Owned(normalize_untrusted_str(&diagnostic.label)));
+    }
+    Snippet::source(line)
+        .path(sources.name(span.file).to_string_lossy())
+        .line_start(sources.line(span) as usize)
+        .annotation(annotation)
+}
+
+/// The last place at or before `at` where a character of `line` begins or the line ends.
+fn boundary_before(line: &str, at: usize) -> usize {
+    (0..=at.min(line.len())).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Span;
+    use crate::test_support::{World, rendered};
+
+    #[test]
+    fn a_problem_of_the_parser() {
+        let parsed = World::default().parse("example.org {\n    health { lameduck 5s }\n    import a b\n}\n}\n");
+        let expected = "\
+error[corefile/brace-in-line]: a closing brace needs its own line
+ --> Corefile:2:26
+  |
+2 |     health { lameduck 5s }
+  |                          ^ behind another word, `}` does not close the block
+  |
+  = help: put a line break before the `}`
+
+error[corefile/import-arguments]: `import` takes only one argument
+ --> Corefile:3:14
+  |
+3 |     import a b
+  |              ^ one too many
+  |
+  = usage: import SNIPPET|FILE|PATTERN
+  = help: snippets have no parameters
+
+warning[corefile/stray-brace]: this `}` closes nothing
+ --> Corefile:5:1
+  |
+5 | }
+  | ^ there is no open block here
+  |
+  = help: remove it: in place of a key it is read as a zone named `}`
+";
+        assert_eq!(rendered(&parsed), expected);
+    }
+
+    fn drawn(text: &str, (start, end): (u32, u32), style: Style) -> String {
+        let mut sources = Sources::default();
+        let file = sources.add(std::path::Path::new("d/f"), text.to_owned());
+        let span = Span { file, start, end };
+        let problem = Diagnostic::warning("test/code", span, "no \u{1b}[2J such\tthing").with_label("this\u{7}");
+        render(&[problem.with_usage("x {\n    y\n}").with_help("\u{1b}help")], &sources, style)
+    }
+
+    #[test]
+    fn tabs_wide_characters_and_control_characters() {
+        let expected = "\
+warning[test/code]: no ␛[2J such    thing
+ --> d/f:2:6
+  |
+2 |     é日 ␛\"x\"
+  |          ^^^ this␇
+  |
+  = usage: x {
+               y
+           }
+  = help: ␛help
+";
+        assert_eq!(drawn("a\n\té日 \u{1b}\"x\"\n", (10, 13), Style::Plain), expected);
+    }
+
+    #[test]
+    fn a_word_of_several_lines_is_underlined_on_its_first() {
+        let text = drawn("log \"a\nb\nc\" d\n", (4, 11), Style::Plain);
+        assert!(text.contains("\n1 | log \"a\n  |     ^^ this"), "{text}");
+    }
+
+    #[test]
+    fn color_is_an_option() {
+        assert!(!drawn("abc", (0, 3), Style::Plain).contains('\u{1b}'));
+        assert!(drawn("abc", (0, 3), Style::Color).contains("\u{1b}[1m"));
+    }
+
+    #[test]
+    fn foreign_spans_do_not_panic() {
+        for span in [(0, 0), (3, 3), (9, 99), (2, 1), (1, 2), (2, u32::MAX)] {
+            for text in ["日b", "abc", "a\nb\n", "\n", ""] {
+                assert!(drawn(text, span, Style::Plain).contains("d/f:"), "{text:?} {span:?}");
+            }
+        }
+        assert!(drawn("", (0, 0), Style::Plain).contains("d/f:1:1"));
+        assert_eq!(render(&[], &Sources::default(), Style::Plain), "");
+    }
+}

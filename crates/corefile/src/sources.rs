@@ -1,0 +1,159 @@
+//! The texts that were read, by number, and places in them.
+//!
+//! Spans are byte offsets; a line and a column exist only when someone asks. What a text means is not known here.
+
+use std::path::{Path, PathBuf};
+
+/// A file in [`Sources`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(u32);
+
+/// A piece of one file: from byte `start` up to, not with, byte `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset after the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// From the start of this to the end of `last`. They may lie in different files, as an `import` can close a block
+    /// that another file opened; then this span stays as it is.
+    #[must_use]
+    pub fn up_to(self, last: Span) -> Span {
+        if self.file == last.file { Span { end: self.end.max(last.end), ..self } } else { self }
+    }
+}
+
+/// Every file that was read, in the order of first reading: for rendering, and for `reload` to watch.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    files: Vec<Source>,
+}
+
+#[derive(Clone, Debug)]
+struct Source {
+    name: PathBuf,
+    text: String,
+    /// Offset of the first byte of each line; never empty.
+    lines: Vec<u32>,
+}
+
+impl Sources {
+    /// Takes a text in. A byte-order mark at its start is dropped: it is no character of any line.
+    pub fn add(&mut self, name: &Path, mut text: String) -> FileId {
+        if text.starts_with('\u{feff}') {
+            text.drain(..'\u{feff}'.len_utf8());
+        }
+        let breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| offset(at + 1));
+        let lines = std::iter::once(0).chain(breaks).collect();
+        self.files.push(Source { name: name.to_owned(), text, lines });
+        FileId(offset(self.files.len() - 1))
+    }
+
+    /// The path as it was asked for; empty for a number of other [`Sources`].
+    #[must_use]
+    pub fn name(&self, id: FileId) -> &Path {
+        self.get(id).map_or(Path::new(""), |source| &source.name)
+    }
+
+    /// The text; empty for a number of other [`Sources`].
+    #[must_use]
+    pub fn text(&self, id: FileId) -> &str {
+        self.get(id).map_or("", |source| &source.text)
+    }
+
+    /// What stands at `span`.
+    #[must_use]
+    pub fn slice(&self, span: Span) -> &str {
+        self.text(span.file).get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+
+    /// The line of the start of `span`, from 1.
+    #[must_use]
+    pub fn line(&self, span: Span) -> u32 {
+        let lines = self.get(span.file).map_or(&[][..], |source| &source.lines);
+        offset(lines.partition_point(|&start| start <= span.start)).max(1)
+    }
+
+    /// The line and the column of the start of `span`, both from 1; the column counts characters.
+    #[must_use]
+    pub fn position(&self, span: Span) -> (u32, u32) {
+        let line = self.line(span);
+        let before = self.text(span.file).get(self.line_start(span.file, line)..span.start as usize);
+        (line, offset(before.unwrap_or("").chars().count() + 1))
+    }
+
+    /// `FILE:LINE:COLUMN` of the start of `span`, for messages.
+    #[must_use]
+    pub fn place(&self, span: Span) -> String {
+        let (line, column) = self.position(span);
+        format!("{}:{line}:{column}", self.name(span.file).display())
+    }
+
+    /// All files: name and text.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.files.iter().map(|source| (source.name.as_path(), source.text.as_str()))
+    }
+
+    /// The line in which `span` starts, without its end, and the offset of its first byte.
+    pub(crate) fn line_around(&self, span: Span) -> (&str, usize) {
+        let start = self.line_start(span.file, self.line(span));
+        let rest = self.text(span.file).get(start..).unwrap_or("");
+        (rest.split('\n').next().unwrap_or(""), start)
+    }
+
+    fn line_start(&self, file: FileId, line: u32) -> usize {
+        let start = self.get(file).and_then(|source| source.lines.get(line as usize - 1));
+        start.map_or(0, |&start| start as usize)
+    }
+
+    fn get(&self, id: FileId) -> Option<&Source> {
+        self.files.get(id.0 as usize)
+    }
+}
+
+/// Offsets are 32 bits wide: no file that [`crate::parse`] reads comes near 4 GiB, and a larger one given to
+/// [`Sources::add`] merely has no lines beyond.
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place_of(text: &str, start: u32) -> (u32, u32) {
+        let mut sources = Sources::default();
+        let file = sources.add(Path::new("f"), text.to_owned());
+        sources.position(Span { file, start, end: start })
+    }
+
+    #[test]
+    fn columns_count_characters_and_lines_begin_after_a_line_feed() {
+        for (text, start, expected) in [
+            ("", 0, (1, 1)),
+            ("ab", 1, (1, 2)),
+            ("a\nb", 1, (1, 2)),
+            ("a\nb", 2, (2, 1)),
+            ("a\n", 2, (2, 1)),
+            ("é\té x", 6, (1, 5)),
+            ("\u{feff}ab", 1, (1, 2)),
+            ("a", 99, (1, 1)),
+        ] {
+            assert_eq!(place_of(text, start), expected, "{text:?} at {start}");
+        }
+    }
+
+    #[test]
+    fn a_span_of_other_sources_is_empty_not_a_panic() {
+        let mut other = Sources::default();
+        let file = other.add(Path::new("f"), "text".into());
+        let span = Span { file, start: 1, end: 3 };
+        let none = Sources::default();
+        assert_eq!((none.slice(span), none.text(file), none.place(span)), ("", "", ":1:1".to_owned()));
+    }
+}
