@@ -148,6 +148,12 @@ impl MessageBuf {
         self.marks.iter().copied().filter(move |mark| mark.section == section)
     }
 
+    /// The record at a mark.
+    #[must_use]
+    pub fn record(&self, mark: Mark) -> Record<'_> {
+        Record::at_mark(&self.octets, mark)
+    }
+
     /// The octets at an offset range of the message, such as a record's data.
     #[must_use]
     pub fn octets_at(&self, range: core::ops::Range<usize>) -> &[u8] {

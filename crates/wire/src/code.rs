@@ -6,7 +6,7 @@ use core::str::FromStr;
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident($repr:ty), unknown = $prefix:literal { $($(#[$cdoc:meta])* $konst:ident = $value:literal => $text:literal,)* }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
         pub struct $name(pub $repr);
 
         #[allow(missing_docs, reason = "the constants are the IANA mnemonics themselves")]

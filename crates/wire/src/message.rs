@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::name::skip_name;
-use crate::{Class, HEADER_LEN, Header, Name, NameError, Section, Type};
+use crate::{Class, HEADER_LEN, Header, Mark, Name, NameError, Section, Type};
 
 /// Why octets are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +137,18 @@ impl<'a> Record<'a> {
         if record.end() > packet.len() { Err(MessageError::Short) } else { Ok(record) }
     }
 
+    /// The record at a mark of a message that is being written.
+    pub(crate) fn at_mark(packet: &'a [u8], mark: Mark) -> Record<'a> {
+        let rdata = mark.rdata_range();
+        Record {
+            packet,
+            start: usize::from(mark.start),
+            rdata_at: rdata.start,
+            rdata_len: rdata.len(),
+            section: mark.section,
+        }
+    }
+
     /// The section it stands in.
     #[must_use]
     pub const fn section(&self) -> Section {
@@ -212,6 +224,14 @@ impl<'a> Record<'a> {
     fn fixed(&self, offset: usize) -> u16 {
         word(self.packet, self.rdata_at - 10 + offset).unwrap_or_default()
     }
+}
+
+/// Where the question section of a message with exactly one question ends.
+#[must_use]
+pub fn question_end(packet: &[u8]) -> Option<usize> {
+    Header::read(packet).filter(|header| header.questions == 1)?;
+    let end = skip_name(packet, HEADER_LEN).ok()? + 4;
+    (end <= packet.len()).then_some(end)
 }
 
 /// The two octets at `at`.
