@@ -1,1 +1,39 @@
-//! (to come)
+//! What a query goes through: the gate, the router, the chain of plugins down and up, and the answer's last form.
+//!
+//! The engine knows no plugin, no socket, no clock and no runtime. It declares what a plugin is ([`Plugin`]), what it
+//! tells the world about itself (its manifest) and what it may ask of the world ([`Outside`]).
+
+mod assemble;
+mod chain;
+pub mod gate;
+mod generation;
+mod inflight;
+mod keys;
+pub mod metrics;
+mod moment;
+pub mod options;
+mod park;
+mod plugin;
+mod query;
+mod response;
+mod router;
+pub mod setup;
+mod verdict;
+mod walk;
+mod worker;
+mod zones;
+
+pub use assemble::{Built, Plan, PlannedListener, Slot, Surroundings, plan};
+pub use chain::{Chain, Hooks, Step};
+pub use generation::{Block, Generation, Listener, Site};
+pub use keys::{Key, Scheme};
+pub use moment::Moment;
+pub use park::{Driver, drive};
+pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, LocalFuture, Outside, Plugin};
+pub use query::{Path, Query, STEPS_MAX, Transport};
+pub use response::{Response, UDP_SIZE};
+pub use router::Router;
+pub use verdict::{Ask, Failure, Resolved, Verdict, Whom};
+pub use walk::{Turn, Walk};
+pub use worker::{Clock, Worker};
+pub use zones::{ZoneMap, Zones};

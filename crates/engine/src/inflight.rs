@@ -1,0 +1,102 @@
+//! The same question asked twice at the same time goes out once (the class of CVE-2023-30464: birthday attacks on many
+//! identical questions in flight).
+
+use std::sync::Mutex;
+
+use foldhash::fast::RandomState;
+use futures_channel::oneshot::{Receiver, Sender, channel};
+use hashbrown::HashMap;
+
+use crate::{Query, Resolved};
+
+/// All that the answer of an upstream may depend on.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    block: usize,
+    step: usize,
+    name: Box<[u8]>,
+    qtype: u16,
+    qclass: u16,
+    stream: bool,
+    flags: u16,
+    dnssec_ok: bool,
+}
+
+/// RD and CD: the flags that are passed on.
+const FLAGS_THAT_MATTER: u16 = 0x0110;
+
+impl Key {
+    pub(crate) fn new(block: usize, step: usize, query: &Query) -> Key {
+        Key {
+            block,
+            step,
+            name: query.key().octets().into(),
+            qtype: query.qtype.0,
+            qclass: query.qclass.0,
+            stream: query.path.transport.is_stream(),
+            flags: query.flags().0 & FLAGS_THAT_MATTER,
+            dnssec_ok: query.dnssec_ok,
+        }
+    }
+}
+
+/// Questions in flight, of all workers.
+pub(crate) struct Inflight {
+    waiting: Mutex<HashMap<Key, Vec<Sender<Resolved>>, RandomState>>,
+}
+
+impl Default for Inflight {
+    fn default() -> Self {
+        Inflight { waiting: Mutex::new(HashMap::with_hasher(RandomState::default())) }
+    }
+}
+
+/// Who asks the outside world.
+pub(crate) enum Seat<'a> {
+    /// This one does, and tells the others.
+    Leader(Leader<'a>),
+    /// Another one does already.
+    Follower(Receiver<Resolved>),
+}
+
+/// The duty to tell the others; if it is dropped before, they are told that nothing will come.
+pub(crate) struct Leader<'a> {
+    inflight: &'a Inflight,
+    key: Option<Key>,
+}
+
+impl Inflight {
+    /// Takes a seat for a question.
+    pub(crate) fn join(&self, key: Key) -> Seat<'_> {
+        let Ok(mut waiting) = self.waiting.lock() else {
+            return Seat::Leader(Leader { inflight: self, key: None });
+        };
+        if let Some(followers) = waiting.get_mut(&key) {
+            let (sender, receiver) = channel();
+            followers.push(sender);
+            return Seat::Follower(receiver);
+        }
+        waiting.insert(key.clone(), Vec::new());
+        Seat::Leader(Leader { inflight: self, key: Some(key) })
+    }
+}
+
+impl Leader<'_> {
+    /// Tells the others.
+    pub(crate) fn tell(mut self, resolved: &Resolved) {
+        for follower in self.take_followers() {
+            let _ = follower.send(resolved.clone());
+        }
+    }
+
+    fn take_followers(&mut self) -> Vec<Sender<Resolved>> {
+        let Some(key) = self.key.take() else { return Vec::new() };
+        self.inflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key)).unwrap_or_default()
+    }
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        drop(self.take_followers());
+    }
+}

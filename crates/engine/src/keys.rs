@@ -1,0 +1,171 @@
+//! Keys of server blocks: `[SCHEME://]ZONE[:PORT]`, where the zone may be a CIDR prefix.
+
+use core::fmt;
+
+use corefile::{Diagnostic, Span, Token};
+use wire::Name;
+
+use crate::options::Usage;
+use crate::options::cidr_zones;
+
+/// How a key is written.
+const USAGE: Usage = Usage("[SCHEME://]ZONE[:PORT]");
+
+/// The transport that a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    /// UDP and TCP.
+    Dns,
+    /// DNS over TLS (RFC 7858).
+    Tls,
+    /// DNS over HTTPS (RFC 8484).
+    Https,
+    /// DNS over HTTP/3.
+    Https3,
+    /// DNS over QUIC (RFC 9250).
+    Quic,
+    /// CoreDNS's gRPC service.
+    Grpc,
+}
+
+impl Scheme {
+    const ALL: [Scheme; 6] = [Scheme::Dns, Scheme::Tls, Scheme::Https, Scheme::Https3, Scheme::Quic, Scheme::Grpc];
+
+    /// As keys write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scheme::Dns => "dns",
+            Scheme::Tls => "tls",
+            Scheme::Https => "https",
+            Scheme::Https3 => "https3",
+            Scheme::Quic => "quic",
+            Scheme::Grpc => "grpc",
+        }
+    }
+
+    const fn port(self, dns_port: u16) -> u16 {
+        match self {
+            Scheme::Dns => dns_port,
+            Scheme::Tls | Scheme::Quic => 853,
+            Scheme::Https | Scheme::Https3 | Scheme::Grpc => 443,
+        }
+    }
+}
+
+/// A zone served on a port.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// The transport.
+    pub scheme: Scheme,
+    /// The zone, in lower case.
+    pub zone: Name,
+    /// The port.
+    pub port: u16,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}:{}", self.scheme.name(), self.zone, self.port)
+    }
+}
+
+/// Reads a key; a CIDR prefix that does not end between labels gives several.
+///
+/// # Errors
+/// If it is none.
+pub(crate) fn read_key(token: &Token, dns_port: u16) -> Result<Vec<Key>, Box<Diagnostic>> {
+    let (scheme, rest) = split_scheme(&token.text);
+    let problem =
+        |message: String| Box::new(Diagnostic::error("keys/invalid", token.span, message).with_usage(USAGE.0));
+    if rest.ends_with(':') {
+        return Err(problem(format!("expecting data after last colon: `{}`", token.text)));
+    }
+    let (zone, port) = match rest.rsplit_once(':').and_then(|(zone, port)| Some((zone, read_port(port)?))) {
+        Some((zone, port)) => (zone, Some(port)),
+        None => (rest, None),
+    };
+    let port = match port.map(u16::try_from) {
+        None => scheme.port(dns_port),
+        Some(Ok(port)) => port,
+        Some(Err(_)) => return Err(problem(format!("`{}` has no valid port: at most 65535", token.text))),
+    };
+    let zones = match cidr_zones(zone) {
+        Some(zones) => zones,
+        None => {
+            let name = Name::from_text(zone).map_err(|error| {
+                let help = if zone.is_empty() { " (the root zone is written `.`)" } else { "" };
+                problem(format!("zone is not a valid domain name: `{zone}`: {error}{help}"))
+            })?;
+            vec![name.into_lowercase()]
+        }
+    };
+    Ok(zones.into_iter().map(|zone| Key { scheme, zone, port, span: token.span }).collect())
+}
+
+fn split_scheme(text: &str) -> (Scheme, &str) {
+    let found = Scheme::ALL.into_iter().find_map(|scheme| {
+        let rest = text.strip_prefix(scheme.name())?.strip_prefix("://")?;
+        Some((scheme, rest))
+    });
+    found.unwrap_or((Scheme::Dns, text))
+}
+
+/// A port as Go reads whole numbers: with a sign or leading zeros; text is no port but a part of the zone.
+fn read_port(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        let file = corefile::Sources::default().add("Corefile".as_ref(), text.to_owned());
+        let token = Token { text: text.to_owned(), span: Span { file, start: 0, end: 0 } };
+        let keys = read_key(&token, 53).map_err(|problem| problem.message)?;
+        Ok(keys.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn keys_are_normalised() {
+        let cases = [
+            ("LAB.Test", "dns://lab.test.:53"),
+            ("lab.test:1053", "dns://lab.test.:1053"),
+            ("lab.test.:1053", "dns://lab.test.:1053"),
+            (".", "dns://.:53"),
+            (".:053", "dns://.:53"),
+            ("tls://lab.test", "tls://lab.test.:853"),
+            ("quic://lab.test", "quic://lab.test.:853"),
+            ("https://.", "https://.:443"),
+            ("https3://.", "https3://.:443"),
+            ("grpc://.", "grpc://.:443"),
+            ("10.0.0.0/8:1053", "dns://10.in-addr.arpa.:1053"),
+            ("192.0.2.1", "dns://192.0.2.1.:53"),
+            ("lab.test:dns", "dns://lab.test:dns.:53"),
+            ("x://lab.test", "dns://x://lab.test.:53"),
+            ("32/27.104.21.172.in-addr.arpa", "dns://32/27.104.21.172.in-addr.arpa.:53"),
+        ];
+        for (text, key) in cases {
+            assert_eq!(read(text), Ok(vec![key.to_owned()]), "{text}");
+        }
+        assert_eq!(read("10.9.3.0/18").unwrap().len(), 64);
+        assert_eq!(read("2001:db8::/29").unwrap().len(), 8);
+    }
+
+    #[test]
+    fn keys_that_are_none() {
+        for (text, part) in [
+            (":53", "not a valid domain name"),
+            ("lab.test:", "after last colon"),
+            ("a..b", "not a valid domain name"),
+            (".:99999", "no valid port"),
+            (".:-1", "no valid port"),
+        ] {
+            let message = read(text).unwrap_err();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+}

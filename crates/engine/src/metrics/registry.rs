@@ -1,0 +1,226 @@
+//! What the cells mean: families, label values, and gauges that are read when asked for.
+
+use core::fmt::Write;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::cells::{CELLS_MAX, Counters, Slab};
+use super::{Buckets, Kind, Metric, text};
+
+/// A series that only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter(pub(crate) u32);
+
+/// A series of observations.
+#[derive(Clone, Copy, Debug)]
+pub struct Histogram {
+    pub(crate) first: u32,
+    pub(crate) buckets: &'static Buckets,
+}
+
+/// Series of one family that differ in up to three labels, addressed by their places.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    first: u32,
+    strides: [u32; 3],
+    buckets: Option<&'static Buckets>,
+}
+
+impl Table {
+    /// The counter at these places.
+    #[must_use]
+    pub fn counter(&self, places: [usize; 3]) -> Counter {
+        Counter(self.cell(places))
+    }
+
+    /// The histogram at these places; `None` if the family has none.
+    #[must_use]
+    pub fn histogram(&self, places: [usize; 3]) -> Option<Histogram> {
+        self.buckets.map(|buckets| Histogram { first: self.cell(places), buckets })
+    }
+
+    fn cell(&self, places: [usize; 3]) -> u32 {
+        let offsets =
+            places.iter().zip(self.strides).map(|(place, stride)| stride * u32::try_from(*place).unwrap_or(0));
+        self.first + offsets.sum::<u32>()
+    }
+}
+
+type Gauge = Box<dyn Fn() -> Option<f64> + Send + Sync>;
+
+#[derive(Default)]
+struct Family {
+    /// Cells by the text of the labels; a reload with other plugins may add cells for labels that have some already.
+    series: BTreeMap<String, Vec<u32>>,
+    gauges: BTreeMap<String, Gauge>,
+    tables: Vec<(String, Table)>,
+}
+
+#[derive(Default)]
+struct Known {
+    families: BTreeMap<&'static str, (&'static Metric, Family)>,
+    slabs: Vec<Arc<Slab>>,
+    cells: u32,
+}
+
+/// All series of the process; they outlive reloads.
+#[derive(Default)]
+pub struct Registry {
+    known: Mutex<Known>,
+}
+
+impl Registry {
+    /// No series.
+    #[must_use]
+    pub fn new() -> Arc<Registry> {
+        Arc::new(Registry::default())
+    }
+
+    /// Cells for one more thread.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let slab = Arc::new(Slab::new());
+        self.lock().slabs.push(Arc::clone(&slab));
+        Counters::new(slab)
+    }
+
+    /// The counter of a family with these label values.
+    pub fn counter(&self, metric: &'static Metric, values: &[&str]) -> Counter {
+        self.table(metric, values, &[]).counter([0; 3])
+    }
+
+    /// The histogram of a family with these label values; `None` if the family has none.
+    pub fn histogram(&self, metric: &'static Metric, values: &[&str]) -> Option<Histogram> {
+        self.table(metric, values, &[]).histogram([0; 3])
+    }
+
+    /// The series of a family whose first labels have these values and whose last labels have each of `dimensions`.
+    ///
+    /// The same request gives the same series again, so that they survive a reload.
+    pub fn table(&self, metric: &'static Metric, values: &[&str], dimensions: &[&[&str]]) -> Table {
+        let mut known = self.lock();
+        let key = format!("{values:?}{dimensions:?}");
+        let Known { families, cells, .. } = &mut *known;
+        let (_, family) = families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
+        if let Some((_, table)) = family.tables.iter().find(|(known, _)| *known == key) {
+            return *table;
+        }
+        let buckets = if let Kind::Histogram(buckets) = metric.kind { Some(buckets) } else { None };
+        let width = buckets.map_or(1, |buckets| small(buckets.bounds.len()) + 2);
+        let sizes = [0, 1, 2].map(|place| dimensions.get(place).map_or(1, |names| small(names.len())));
+        let strides = [sizes[1] * sizes[2] * width, sizes[2] * width, width];
+        let wanted = sizes[0] * strides[0];
+        let table = if (*cells + wanted) as usize <= CELLS_MAX {
+            let first = *cells;
+            *cells += wanted;
+            Table { first, strides, buckets }
+        } else {
+            // Beyond the bound series share one cell behind the last: they are not shown and cost no more memory.
+            Table { first: small(CELLS_MAX), strides: [0; 3], buckets }
+        };
+        for places in all_places(sizes) {
+            let named = dimensions.iter().zip(places).map(|(names, place)| names[place]);
+            let labels = text::labels(metric.labels, values.iter().copied().chain(named));
+            family.series.entry(labels).or_default().push(table.cell(places));
+        }
+        family.tables.push((key, table));
+        table
+    }
+
+    /// Reads a gauge by `read` from now on; `None` from it leaves the series out. One with the same labels is replaced.
+    pub fn gauge(
+        &self,
+        metric: &'static Metric,
+        values: &[&str],
+        read: impl Fn() -> Option<f64> + Send + Sync + 'static,
+    ) {
+        let labels = text::labels(metric.labels, values.iter().copied());
+        let mut known = self.lock();
+        let (_, family) = known.families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
+        family.gauges.insert(labels, Box::new(read));
+    }
+
+    /// All series in the text format that Prometheus reads.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let known = self.lock();
+        let mut out = String::with_capacity(16 * 1024);
+        for (metric, family) in known.families.values() {
+            known.render_family(&mut out, metric, family);
+        }
+        out
+    }
+
+    /// What a counter has reached, of all threads.
+    #[must_use]
+    pub fn read(&self, counter: Counter) -> u64 {
+        self.lock().sum(&[counter.0])
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // What a panic elsewhere leaves here is whole: each change is one insertion.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn sum(&self, cells: &[u32]) -> u64 {
+        let read = |cell: &u32| self.slabs.iter().map(|slab| slab.read(*cell as usize)).fold(0, u64::wrapping_add);
+        cells.iter().map(read).fold(0, u64::wrapping_add)
+    }
+
+    /// A family's series; those with labels that never counted are left out, as Prometheus clients do.
+    fn render_family(&self, out: &mut String, metric: &Metric, family: &Family) {
+        let start = out.len();
+        text::head(out, metric);
+        let body = out.len();
+        for (labels, read) in &family.gauges {
+            if let Some(value) = read() {
+                let _ = writeln!(out, "{}{} {value}", metric.name, text::braced(labels));
+            }
+        }
+        for (labels, cells) in &family.series {
+            let shown = labels.is_empty();
+            match metric.kind {
+                Kind::Histogram(buckets) => self.render_histogram(out, metric, (labels, cells), buckets, shown),
+                Kind::Counter | Kind::Gauge => {
+                    let value = self.sum(cells);
+                    if shown || value > 0 {
+                        let _ = writeln!(out, "{}{} {value}", metric.name, text::braced(labels));
+                    }
+                }
+            }
+        }
+        if out.len() == body {
+            out.truncate(start);
+        }
+    }
+
+    fn render_histogram(
+        &self,
+        out: &mut String,
+        metric: &Metric,
+        (labels, cells): (&str, &[u32]),
+        buckets: &Buckets,
+        shown: bool,
+    ) {
+        let at = |offset: usize| self.sum(&cells.iter().map(|cell| cell + small(offset)).collect::<Vec<_>>());
+        let counts: Vec<u64> = (0..=buckets.bounds.len()).map(at).collect();
+        let total: u64 = counts.iter().sum();
+        if total > 0 || shown {
+            #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+            let sum = at(buckets.bounds.len() + 1) as f64 / buckets.per_unit;
+            text::histogram(out, metric.name, labels, buckets, &counts, sum);
+        }
+    }
+}
+
+fn all_places(sizes: [u32; 3]) -> impl Iterator<Item = [usize; 3]> {
+    let [first, second, third] = sizes.map(|size| size as usize);
+    (0..first).flat_map(move |a| (0..second).flat_map(move |b| (0..third).map(move |c| [a, b, c])))
+}
+
+/// A count that is far below four thousand million.
+fn small(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

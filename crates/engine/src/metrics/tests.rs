@@ -1,0 +1,71 @@
+use super::*;
+use std::sync::Arc;
+
+static HITS: Metric = Metric { name: "hits_total", help: "Hits.", kind: Kind::Counter, labels: &["server", "type"] };
+static PLAIN: Metric = Metric { name: "plain_total", help: "Plain.", kind: Kind::Counter, labels: &[] };
+static TOOK: Metric =
+    Metric { name: "took_seconds", help: "Took.", kind: Kind::Histogram(&SLIM_TIME), labels: &["to"] };
+static SIZE_NOW: Metric = Metric { name: "entries", help: "Entries.", kind: Kind::Gauge, labels: &["type"] };
+
+#[test]
+fn series_of_all_threads_are_summed() {
+    let registry = Registry::new();
+    let table = registry.table(&HITS, &["dns://:53"], &[&["success", "denial"]]);
+    let threads: Vec<_> = [3, 4].map(|hits| (registry.counters(), hits)).into();
+    for (counters, hits) in &threads {
+        (0..*hits).for_each(|_| counters.count(table.counter([1, 0, 0])));
+    }
+    assert_eq!(registry.read(table.counter([1, 0, 0])), 7);
+    // A series with labels that never counted is not shown.
+    assert_eq!(
+        registry.render(),
+        "# HELP hits_total Hits.\n# TYPE hits_total counter\nhits_total{server=\"dns://:53\",type=\"denial\"} 7\n"
+    );
+}
+
+#[test]
+fn the_same_request_gives_the_same_series() {
+    let registry = Registry::new();
+    let counters = registry.counters();
+    counters.count(registry.counter(&PLAIN, &[]));
+    counters.count(registry.counter(&PLAIN, &[]));
+    assert!(registry.render().ends_with("plain_total 2\n"));
+    // Other dimensions, one label set in common: its line appears once.
+    let before = registry.table(&HITS, &["s"], &[&["a", "b"]]);
+    let after = registry.table(&HITS, &["s"], &[&["b", "c"]]);
+    counters.count(before.counter([1, 0, 0]));
+    counters.count(after.counter([0, 0, 0]));
+    assert!(registry.render().contains("hits_total{server=\"s\",type=\"b\"} 2\n"));
+}
+
+#[test]
+fn histograms_are_cumulative() {
+    let registry = Registry::new();
+    let counters = registry.counters();
+    let took = registry.histogram(&TOOK, &["up\"stream"]).unwrap();
+    for nanos in [250_000, 250_001, 9_000_000_000] {
+        counters.observe(took, nanos);
+    }
+    let text = registry.render();
+    for line in [
+        "took_seconds_bucket{to=\"up\\\"stream\",le=\"0.00025\"} 1",
+        "took_seconds_bucket{to=\"up\\\"stream\",le=\"0.0025\"} 2",
+        "took_seconds_bucket{to=\"up\\\"stream\",le=\"+Inf\"} 3",
+        "took_seconds_count{to=\"up\\\"stream\"} 3",
+        "took_seconds_sum{to=\"up\\\"stream\"} 9.000500001",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
+    }
+    assert_eq!(TIME.bounds.last(), Some(&8_192_000_000));
+}
+
+#[test]
+fn gauges_are_read_when_asked_for() {
+    let registry = Registry::new();
+    let size = Arc::new(std::sync::atomic::AtomicU32::new(3));
+    let read = Arc::clone(&size);
+    registry.gauge(&SIZE_NOW, &["x"], move || Some(f64::from(read.load(std::sync::atomic::Ordering::Relaxed))));
+    registry.gauge(&SIZE_NOW, &["gone"], || None);
+    size.store(5, std::sync::atomic::Ordering::Relaxed);
+    assert!(registry.render().ends_with("entries{type=\"x\"} 5\n"));
+}

@@ -1,0 +1,195 @@
+//! The words after a directive or a property, taken one by one, each wrong one reported where it stands.
+
+use core::fmt::Display;
+use core::ops::RangeBounds;
+use core::str::FromStr;
+use core::time::Duration;
+
+use corefile::{Diagnostic, Span, Token};
+use wire::Name;
+
+use super::Usage;
+use super::values::{DurationError, duration, zone_names};
+
+/// What is wrong with a word; small, since it is returned often and made seldom.
+pub type Problem = Box<Diagnostic>;
+
+/// The words of one line after its first.
+pub struct Args<'a> {
+    name: &'a Token,
+    words: &'a [Token],
+    usage: Usage,
+}
+
+impl<'a> Args<'a> {
+    /// The words after `name`, if the usage line takes so many.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub(crate) fn new(name: &'a Token, words: &'a [Token], usage: Usage) -> Result<Args<'a>, Problem> {
+        let args = Args { name, words, usage };
+        if usage.takes(words.len()) {
+            return Ok(args);
+        }
+        let (least, most) = usage.arity();
+        let span = words.get(most.unwrap_or(usize::MAX)).or(words.last()).unwrap_or(name).span;
+        let count = match (least, most) {
+            (0, Some(0)) => "no arguments".to_owned(),
+            (least, Some(most)) if least == most => plural(least),
+            (least, Some(most)) => format!("{least} to {most} arguments"),
+            (least, None) => format!("at least {}", plural(least)),
+        };
+        let message = format!("`{}` takes {count}, but {} given", name.text, were(words.len()));
+        Err(args.problem_at(span, "options/argument-count", message))
+    }
+
+    /// The first word of the line.
+    #[must_use]
+    pub const fn name(&self) -> &'a Token {
+        self.name
+    }
+
+    /// The words that are left.
+    #[must_use]
+    pub const fn rest(&self) -> &'a [Token] {
+        self.words
+    }
+
+    /// Takes all words that are left.
+    pub fn take_rest(&mut self) -> &'a [Token] {
+        core::mem::take(&mut self.words)
+    }
+
+    /// Takes the next word, if there is one.
+    pub fn next_word(&mut self) -> Option<&'a Token> {
+        let (word, rest) = self.words.split_first()?;
+        self.words = rest;
+        Some(word)
+    }
+
+    /// Takes the next word.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn word(&mut self) -> Result<&'a Token, Problem> {
+        let missing = || self.problem_at(self.name.span, "options/argument-count", "a word is missing here");
+        let missing = if self.words.is_empty() { Some(missing()) } else { None };
+        self.next_word().ok_or_else(|| missing.unwrap_or_else(|| self.problem("a word is missing here")))
+    }
+
+    /// Takes the next word as a number within `range`.
+    ///
+    /// # Errors
+    /// If there is none or it is none such.
+    pub fn number<T>(&mut self, range: impl RangeBounds<T>) -> Result<T, Problem>
+    where
+        T: FromStr + PartialOrd + Display,
+    {
+        let word = self.word()?;
+        let number = word.text.parse().map_err(|_| self.bad(word, "a whole number"))?;
+        if range.contains(&number) { Ok(number) } else { Err(self.out_of_range(word, &range)) }
+    }
+
+    fn out_of_range<T: Display>(&self, word: &Token, range: &impl RangeBounds<T>) -> Problem {
+        use core::ops::Bound::{Excluded, Included, Unbounded};
+        let least = match range.start_bound() {
+            Included(least) | Excluded(least) => format!("at least {least}"),
+            Unbounded => String::new(),
+        };
+        let most = match range.end_bound() {
+            Included(most) => format!("at most {most}"),
+            Excluded(most) => format!("below {most}"),
+            Unbounded => String::new(),
+        };
+        let and = if least.is_empty() || most.is_empty() { "" } else { " and " };
+        self.bad(word, &format!("{least}{and}{most}"))
+    }
+
+    /// Takes the next word as a duration, zero or more.
+    ///
+    /// # Errors
+    /// If there is none or it is none such.
+    pub fn duration(&mut self) -> Result<Duration, Problem> {
+        let word = self.word()?;
+        duration(&word.text).map_err(|error| match error {
+            DurationError::Negative => self.bad(word, "a duration that is not below zero"),
+            DurationError::NotADuration => self.bad(word, "a duration such as `30s` or `1h20m`"),
+        })
+    }
+
+    /// Takes the next word as a duration, more than zero.
+    ///
+    /// # Errors
+    /// If there is none or it is none such.
+    pub fn duration_above_zero(&mut self) -> Result<Duration, Problem> {
+        let word = self.words.first();
+        let span = self.duration()?;
+        match word {
+            Some(word) if span.is_zero() => Err(self.bad(word, "a duration above zero")),
+            _ => Ok(span),
+        }
+    }
+
+    /// Takes the next word as one of `choices`.
+    ///
+    /// # Errors
+    /// If there is none or it is none of them.
+    pub fn choice<T: Copy>(&mut self, choices: &[(&'static str, T)]) -> Result<T, Problem> {
+        let word = self.word()?;
+        let chosen = choices.iter().find(|(name, _)| *name == word.text);
+        chosen.map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<String> = choices.iter().map(|(name, _)| format!("`{name}`")).collect();
+            let problem = self.bad(word, &format!("one of {}", names.join(", ")));
+            let near = corefile::did_you_mean(&word.text, choices.iter().map(|(name, _)| *name));
+            match near {
+                Some(near) => Box::new(problem.with_help(format!("did you mean `{near}`?"))),
+                None => problem,
+            }
+        })
+    }
+
+    /// Takes the next word as something that parses.
+    ///
+    /// # Errors
+    /// If there is none or it does not parse; `wanted` says as what.
+    pub fn parse<T: FromStr>(&mut self, wanted: &str) -> Result<T, Problem> {
+        let word = self.word()?;
+        word.text.parse().map_err(|_| self.bad(word, wanted))
+    }
+
+    /// Takes the words that are left as zones; what is no name is passed over, as CoreDNS does.
+    pub fn zones(&mut self) -> Vec<Name> {
+        self.take_rest().iter().flat_map(|word| zone_names(&word.text)).collect()
+    }
+
+    /// A problem with a word: what was wanted in its place.
+    #[must_use]
+    pub fn bad(&self, word: &Token, wanted: &str) -> Problem {
+        let message = format!("`{}` is not {wanted}", word.text);
+        self.problem_at(word.span, "options/value", message)
+    }
+
+    /// A problem with the whole line.
+    #[must_use]
+    pub fn problem(&self, message: impl Into<String>) -> Problem {
+        self.problem_at(self.name.span, "options/value", message)
+    }
+
+    /// A problem at a place of the line.
+    #[must_use]
+    pub fn problem_at(&self, span: Span, code: &'static str, message: impl Into<String>) -> Problem {
+        Box::new(Diagnostic::error(code, span, message).with_usage(self.usage.0))
+    }
+}
+
+fn plural(count: usize) -> String {
+    if count == 1 { "1 argument".to_owned() } else { format!("{count} arguments") }
+}
+
+fn were(count: usize) -> String {
+    match count {
+        0 => "none were".to_owned(),
+        1 => "1 was".to_owned(),
+        _ => format!("{count} were"),
+    }
+}

@@ -1,0 +1,234 @@
+//! A plugin's manifest, and reading its lines by it.
+
+use corefile::{Diagnostic, Line, Token, did_you_mean};
+
+use super::args::{Args, Problem};
+use super::usage::Usage;
+use crate::metrics::Metric;
+use crate::setup::{BlockInfo, Part, Setup, SetupError};
+
+/// Takes the words of a line into a configuration.
+pub type Set<C> = fn(&mut C, &mut Args<'_>) -> Result<(), Problem>;
+
+/// What a directive is, written once.
+pub struct Manifest<C: 'static> {
+    /// The directive.
+    pub name: &'static str,
+    /// What it does, in one sentence without a full stop.
+    pub summary: &'static str,
+    /// Its README.
+    pub readme: &'static str,
+    /// How often it may stand in a server block.
+    pub repeat: Repeat,
+    /// The configuration before anything was read.
+    pub start: fn() -> C,
+    /// The words on its own line.
+    pub arguments: Arguments<C>,
+    /// The lines of its sub-block.
+    pub properties: &'static [Property<C>],
+    /// Lines of its sub-block that begin with no property's name, if they have a meaning.
+    pub other_lines: Option<Set<C>>,
+    /// What it counts.
+    pub metrics: &'static [&'static Metric],
+    /// What no single line shows to be wrong.
+    pub check: fn(&Writing<'_, C>) -> Result<(), Problem>,
+    /// Makes it run: one configuration a line.
+    pub build: Build<C>,
+}
+
+/// Makes the lines of a directive run.
+pub type Build<C> = fn(Vec<C>, &mut Setup<'_>) -> Result<Option<Part>, SetupError>;
+
+/// How often a directive may stand in a server block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// Once.
+    Once,
+    /// Any number of times; each line has its own configuration, in order.
+    Many,
+}
+
+/// The words on a directive's own line.
+pub struct Arguments<C> {
+    /// How they are written, the directive's name included.
+    pub usage: Usage,
+    /// Takes them.
+    pub set: Set<C>,
+}
+
+/// A line of a directive's sub-block.
+pub struct Property<C> {
+    /// How it is written, its name included.
+    pub usage: Usage,
+    /// What holds without it, as the documentation shows it; empty if nothing does.
+    pub default: &'static str,
+    /// What it means, in one or two sentences.
+    pub doc: &'static str,
+    /// Takes its words.
+    pub set: Set<C>,
+}
+
+/// A directive as it was written, with what it means.
+pub struct Writing<'a, C> {
+    /// What it means.
+    pub config: &'a C,
+    /// The line it began on.
+    pub written: &'a corefile::Directive,
+    /// The server block it stands in.
+    pub block: &'a BlockInfo,
+}
+
+impl<C> Writing<'_, C> {
+    /// A problem with the directive as a whole.
+    #[must_use]
+    pub fn problem(&self, message: impl Into<String>) -> Problem {
+        Box::new(Diagnostic::error("options/value", self.written.name.span, message))
+    }
+
+    /// A problem with a property, at its first line.
+    #[must_use]
+    pub fn problem_with(&self, property: &str, message: impl Into<String>) -> Problem {
+        let words = self.written.lines().iter().filter_map(|line| line.words.first());
+        let span = words.clone().find(|word| word.text == property).map_or(self.written.name.span, |word| word.span);
+        Box::new(Diagnostic::error("options/value", span, message))
+    }
+}
+
+/// A manifest, whatever its configuration is.
+pub trait Directive: Sync {
+    /// The directive.
+    fn name(&self) -> &'static str;
+    /// What it does.
+    fn summary(&self) -> &'static str;
+    /// Its README.
+    fn readme(&self) -> &'static str;
+    /// How its own line is written.
+    fn usage(&self) -> Usage;
+    /// How its properties are written, with default and meaning.
+    fn properties(&self) -> Vec<Listed>;
+    /// What it counts.
+    fn metrics(&self) -> &'static [&'static Metric];
+    /// Reads all lines of a server block that begin with this directive; `None` if one is wrong.
+    fn read(
+        &self,
+        lines: &[&corefile::Directive],
+        block: &BlockInfo,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<Box<dyn Meant>>;
+}
+
+/// A property, for the documentation.
+pub struct Listed {
+    /// How it is written.
+    pub usage: Usage,
+    /// What holds without it.
+    pub default: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// A directive that was read and found right.
+pub trait Meant: Send {
+    /// Makes it run.
+    ///
+    /// # Errors
+    /// If what it needs of the world is not there.
+    fn build(self: Box<Self>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError>;
+}
+
+impl<C: Send + 'static> Directive for Manifest<C> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn readme(&self) -> &'static str {
+        self.readme
+    }
+
+    fn usage(&self) -> Usage {
+        self.arguments.usage
+    }
+
+    fn properties(&self) -> Vec<Listed> {
+        let list =
+            |property: &Property<C>| Listed { usage: property.usage, default: property.default, doc: property.doc };
+        self.properties.iter().map(list).collect()
+    }
+
+    fn metrics(&self) -> &'static [&'static Metric] {
+        self.metrics
+    }
+
+    fn read(
+        &self,
+        lines: &[&corefile::Directive],
+        block: &BlockInfo,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<Box<dyn Meant>> {
+        let before = problems.len();
+        if let (Repeat::Once, Some(second)) = (self.repeat, lines.get(1)) {
+            let message = format!("`{}` can only be used once in a server block", self.name);
+            problems.push(Diagnostic::error("options/repeated", second.name.span, message));
+        }
+        let configs: Vec<C> = lines.iter().map(|line| self.read_line(line, block, problems)).collect();
+        let found_right = problems[before..].iter().all(|problem| !problem.is_error());
+        found_right.then(|| Box::new(ReadLines { configs, build: self.build }) as Box<dyn Meant>)
+    }
+}
+
+impl<C: 'static> Manifest<C> {
+    fn read_line(&self, written: &corefile::Directive, block: &BlockInfo, problems: &mut Vec<Diagnostic>) -> C {
+        let before = problems.len();
+        let mut config = (self.start)();
+        let mut note = |outcome: Result<(), Problem>| problems.extend(outcome.err().map(|problem| *problem));
+        note(
+            Args::new(&written.name, &written.args, self.arguments.usage)
+                .and_then(|mut args| (self.arguments.set)(&mut config, &mut args)),
+        );
+        for line in written.lines() {
+            note(self.read_property(&mut config, line));
+        }
+        if problems.len() == before {
+            let writing = Writing { config: &config, written, block };
+            problems.extend((self.check)(&writing).err().map(|problem| *problem));
+        }
+        config
+    }
+
+    fn read_property(&self, config: &mut C, line: &Line) -> Result<(), Problem> {
+        let Some((name, words)) = line.words.split_first() else { return Ok(()) };
+        if let Some(property) = self.properties.iter().find(|property| property.usage.name() == name.text) {
+            return Args::new(name, words, property.usage).and_then(|mut args| (property.set)(config, &mut args));
+        }
+        match self.other_lines {
+            Some(set) => set(config, &mut Args::new(name, words, Usage("LINE [WORDS...]"))?),
+            None => Err(self.unknown_property(name)),
+        }
+    }
+
+    fn unknown_property(&self, name: &Token) -> Problem {
+        let message = format!("unknown property `{}` of `{}`", name.text, self.name);
+        let problem = Diagnostic::error("options/unknown-property", name.span, message);
+        let names = self.properties.iter().map(|property| property.usage.name());
+        Box::new(match did_you_mean(&name.text, names.clone()) {
+            Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+            None if self.properties.is_empty() => problem.with_help(format!("`{}` has no properties", self.name)),
+            None => problem.with_help(format!("its properties are: {}", names.collect::<Vec<_>>().join(", "))),
+        })
+    }
+}
+
+struct ReadLines<C> {
+    configs: Vec<C>,
+    build: Build<C>,
+}
+
+impl<C: Send> Meant for ReadLines<C> {
+    fn build(self: Box<Self>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+        (self.build)(self.configs, setup)
+    }
+}

@@ -1,0 +1,156 @@
+//! Values as Corefiles write them.
+
+use core::net::IpAddr;
+use core::time::Duration;
+
+use wire::{Name, reverse_name};
+
+/// Nanoseconds in each unit of a Go duration.
+const UNITS: [(&str, f64); 8] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("\u{b5}s", 1e3),
+    ("\u{3bc}s", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("m", 60e9),
+    ("h", 3600e9),
+];
+
+/// A Go duration: `30s`, `1h20m`, `1.5s`, `500ms`, `0`; a sign is allowed and gives `None` here if it makes it negative.
+///
+/// # Errors
+/// Says whether the text is no duration, or one below zero.
+pub fn duration(text: &str) -> Result<Duration, DurationError> {
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut nanos = 0.0;
+    if rest.is_empty() {
+        return Err(DurationError::NotADuration);
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(DurationError::NotADuration)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| DurationError::NotADuration)?;
+        let unit_len = rest[digits..].find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len() - digits);
+        let unit = &rest[digits..digits + unit_len];
+        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit).ok_or(DurationError::NotADuration)?;
+        nanos += number * scale;
+        rest = &rest[digits + unit_len..];
+    }
+    if negative && nanos > 0.0 {
+        return Err(DurationError::Negative);
+    }
+    // Go's durations end after 292 years.
+    Duration::try_from_secs_f64(nanos / 1e9).ok().filter(|_| nanos < 9.2e18).ok_or(DurationError::NotADuration)
+}
+
+/// Why a text is not a duration that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DurationError {
+    /// It does not read as one.
+    NotADuration,
+    /// It is below zero.
+    Negative,
+}
+
+/// The zones that a word names: a name in lower case, or the reverse zones that cover a CIDR prefix, which are several
+/// where it does not end between octets (IPv4) or nibbles (IPv6); none if it is neither.
+#[must_use]
+pub fn zone_names(word: &str) -> Vec<Name> {
+    if let Some(zones) = cidr_zones(word) {
+        return zones;
+    }
+    let zone = word.split_once("://").map_or(word, |(_, zone)| zone);
+    let zone = match zone.rsplit_once(':') {
+        Some((zone, port)) if !port.is_empty() && port.bytes().all(|octet| octet.is_ascii_digit()) => zone,
+        _ => zone,
+    };
+    Name::from_text(zone).map(Name::into_lowercase).into_iter().collect()
+}
+
+/// The reverse zones that cover a prefix, if the text is one.
+pub(crate) fn cidr_zones(text: &str) -> Option<Vec<Name>> {
+    let (address, bits) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let bits: u32 = bits.parse().ok()?;
+    let (width, step, value) = match address {
+        IpAddr::V4(v4) => (32, 8, u128::from(v4.to_bits()) << 96),
+        IpAddr::V6(v6) => (128, 4, v6.to_bits()),
+    };
+    if bits > width {
+        return None;
+    }
+    // The prefix is cut into prefixes that end where labels do.
+    let whole = bits.div_ceil(step) * step;
+    let first = if bits == 0 { 0 } else { value >> (128 - bits) << (128 - bits) };
+    let zones = (0..1u128 << (whole - bits)).map(|number| {
+        let shift = 128 - whole;
+        let part = if shift == 128 { first } else { first | number << shift };
+        let part = if width == 32 {
+            IpAddr::V4(core::net::Ipv4Addr::from_bits(u32::try_from(part >> 96).unwrap_or_default()))
+        } else {
+            IpAddr::V6(core::net::Ipv6Addr::from_bits(part))
+        };
+        let labels_off = (width - whole) / step;
+        let name = reverse_name(part);
+        name.as_ref().ancestors().nth(labels_off as usize).map_or(Name::root(), wire::NameRef::to_name)
+    });
+    Some(zones.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_of_go() {
+        let cases = [
+            ("30s", Ok(30_000)),
+            ("1h20m", Ok(4_800_000)),
+            ("500ms", Ok(500)),
+            ("1.5s", Ok(1500)),
+            ("0", Ok(0)),
+            ("0s", Ok(0)),
+            ("-0s", Ok(0)),
+            ("+2s", Ok(2000)),
+            (".5s", Ok(500)),
+            ("-1s", Err(DurationError::Negative)),
+            ("20", Err(DurationError::NotADuration)),
+            ("1y", Err(DurationError::NotADuration)),
+            ("s", Err(DurationError::NotADuration)),
+            ("", Err(DurationError::NotADuration)),
+            ("1s2", Err(DurationError::NotADuration)),
+            ("999999999h", Err(DurationError::NotADuration)),
+        ];
+        for (text, millis) in cases {
+            assert_eq!(duration(text), millis.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    fn zones(word: &str) -> Vec<String> {
+        zone_names(word).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn zones_of_words() {
+        assert_eq!(zones("Lab.Test"), ["lab.test."]);
+        assert_eq!(zones("dns://lab.test:1053"), ["lab.test."]);
+        assert_eq!(zones("10.0.0.0/8"), ["10.in-addr.arpa."]);
+        assert_eq!(zones("172.20.0.0/16"), ["20.172.in-addr.arpa."]);
+        assert_eq!(zones("10.0.0.0/15"), ["0.10.in-addr.arpa.", "1.10.in-addr.arpa."]);
+        assert_eq!(zones("2001:db8::/31"), ["8.b.d.0.1.0.0.2.ip6.arpa.", "9.b.d.0.1.0.0.2.ip6.arpa."]);
+        assert_eq!(zones("192.0.2.1"), ["192.0.2.1."]);
+        assert_eq!(zones("0.0.0.0/0"), ["in-addr.arpa."]);
+        assert!(zones("a..b").is_empty());
+        let eighteen = zones("10.9.3.0/18");
+        assert_eq!((eighteen.len(), eighteen[63].as_str()), (64, "63.9.10.in-addr.arpa."));
+        assert_eq!(zones("192.168.1.0/25").len(), 128);
+        assert_eq!(zones("192.168.1.0/25")[127], "127.1.168.192.in-addr.arpa.");
+        assert_eq!(zones("2001:db8::/112")[0].matches('.').count(), 28 + 2);
+    }
+}

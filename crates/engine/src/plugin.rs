@@ -1,0 +1,131 @@
+//! The contract between the engine and a plugin.
+
+use core::future::Future;
+use core::net::{IpAddr, SocketAddr};
+use core::pin::Pin;
+use core::time::Duration;
+
+use crate::metrics::Counters;
+use crate::{Moment, Query, Resolved, Response, Transport, Verdict, Worker};
+
+/// A future on the worker that received the query.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// What a directive becomes in the chain: two short hooks, called on the thread that read the packet.
+///
+/// A hook never waits, never allocates on its usual path and takes no lock. What needs the outside world is said by
+/// [`Verdict::Wait`] and done in [`Plugin::resolve`].
+pub trait Plugin: Send + Sync {
+    /// On the way down: answers, refuses, changes the question, or passes.
+    fn on_query(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// On the way up: each answer from below comes by exactly once, failures too.
+    fn on_response(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// The answer to a question that this plugin asked by [`Verdict::Ask`]; the response is as the plugin left it.
+    fn on_subanswer(
+        &self,
+        _query: &mut Query,
+        _sub: &mut Response,
+        _response: &mut Response,
+        _worker: &mut Worker,
+    ) -> Verdict {
+        Verdict::Done
+    }
+
+    /// What only the outside world knows, after [`Verdict::Wait`].
+    fn resolve<'a>(&'a self, _query: &'a Query, _outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        Box::pin(core::future::ready(Resolved::Pass))
+    }
+}
+
+/// The outside world, as far as a plugin may see it. The crate `net` is it in production, the testkit in scenarios.
+pub trait Outside {
+    /// The time.
+    fn now(&self) -> Moment;
+
+    /// Comes back at `at`.
+    fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()>;
+
+    /// A number that nobody can guess.
+    fn random(&self) -> u64;
+
+    /// Writes a line to the log, its level before it: `[INFO] plugin/health: …`.
+    fn log(&self, line: &str);
+
+    /// The counters of this thread.
+    fn counters(&self) -> &Counters;
+
+    /// Asks an HTTP server for a page and gives the status of its answer.
+    fn fetch<'a>(&'a self, address: &'a str, path: &'a str, until: Moment) -> LocalFuture<'a, Result<u16, String>>;
+
+    /// Sends a query over a transport and gives the message that answers it.
+    ///
+    /// The id is chosen anew and put back; over UDP the source port is unpredictable, and datagrams that do not answer
+    /// the question are passed over until `exchange.until`.
+    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>>;
+}
+
+/// One attempt to get an answer from one upstream.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange<'a> {
+    /// The upstream.
+    pub to: SocketAddr,
+    /// How to speak to it.
+    pub over: Transport,
+    /// The query; its id does not matter.
+    pub query: &'a [u8],
+    /// When to give up.
+    pub until: Moment,
+    /// How long connections may be kept, and from where they start.
+    pub connections: Connections,
+}
+
+/// What an upstream's connections may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Idle for so long they are closed.
+    pub idle_max: Duration,
+    /// Older than this they are not used again; zero for no limit.
+    pub age_max: Duration,
+    /// So many are kept while idle; zero for no limit.
+    pub kept_max: usize,
+    /// The address that they start from.
+    pub source: Option<IpAddr>,
+}
+
+/// An answer, and how it came.
+#[derive(Clone, Debug)]
+pub struct Exchanged {
+    /// The message.
+    pub reply: Vec<u8>,
+    /// Whether a connection that was open already carried it.
+    pub reused: bool,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExchangeError {
+    /// No answer in time.
+    Timeout {
+        /// The local end, if a socket was open.
+        local: Option<SocketAddr>,
+    },
+    /// The system said no: refused, unreachable, reset.
+    Network {
+        /// What was being done: `dial`, `read` or `write`.
+        during: &'static str,
+        /// What the system said.
+        error: String,
+    },
+    /// The other side closed the connection without an answer.
+    Closed,
+    /// The reply does not answer the question.
+    Mismatch,
+    /// A bound of our own was reached.
+    Exhausted,
+}

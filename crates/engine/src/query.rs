@@ -1,0 +1,266 @@
+//! A query on its way through the chain.
+
+use core::any::Any;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use wire::{Class, Flags, Header, Name, NameRef, Opt, OptionCode, Request, Type};
+
+use crate::Moment;
+
+/// Steps in the longest chain: CoreDNS knows 60 directives, and a set of passed steps is one word.
+pub const STEPS_MAX: usize = 64;
+/// Octets that any client takes over UDP (RFC 1035 §4.2.1).
+const UDP_SIZE_MIN: u16 = 512;
+/// Octets of the longest message over a stream.
+const STREAM_SIZE_MAX: u16 = u16::MAX;
+
+/// How a query came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// One datagram each way.
+    #[default]
+    Udp,
+    /// A stream of length-prefixed messages.
+    Tcp,
+}
+
+impl Transport {
+    /// Whether a message may have 65,535 octets and an answer may be many messages.
+    #[must_use]
+    pub const fn is_stream(self) -> bool {
+        matches!(self, Transport::Tcp)
+    }
+
+    /// As logs and metrics write it.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+        }
+    }
+}
+
+/// From where to where a query came, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// The client.
+    pub peer: SocketAddr,
+    /// The address it asked.
+    pub local: SocketAddr,
+    /// The transport.
+    pub transport: Transport,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        let nowhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+        Path { peer: nowhere, local: nowhere, transport: Transport::Udp }
+    }
+}
+
+/// A query, as the plugins see it.
+///
+/// What the client sent stays in [`Query::request`]; what is asked now, after rewriting, are the fields beside it.
+#[derive(Default)]
+pub struct Query {
+    /// What the client sent, read.
+    pub request: Request,
+    /// The octets that the client sent; empty in a question that a plugin asked.
+    pub packet: Vec<u8>,
+    /// From where to where.
+    pub path: Path,
+    /// When it was received.
+    pub received: Moment,
+    /// The name asked, its case kept.
+    name: Name,
+    /// The name asked, in lower case.
+    key: Name,
+    /// The type asked.
+    pub qtype: Type,
+    /// The class asked.
+    pub qclass: Class,
+    /// Octets that the client takes over UDP, as far as the answer is concerned.
+    pub udp_size: u16,
+    /// Wants DNSSEC records (DO).
+    pub dnssec_ok: bool,
+    /// Index of the server block's site that serves it: which address, which zone.
+    pub site: usize,
+    /// Octets of the name before the zone that matched the present step.
+    zone_at: usize,
+    /// Index of that zone among the step's zones.
+    zone_index: usize,
+    /// The present step.
+    pub(crate) step: usize,
+    /// The step that will not wait longer than this.
+    pub(crate) patience: Option<(usize, Moment)>,
+    notes: Notes,
+    kept: Vec<(usize, Box<dyn Any>)>,
+}
+
+/// One word a step for what a plugin must remember between its hooks.
+struct Notes([u64; STEPS_MAX]);
+
+impl Default for Notes {
+    fn default() -> Self {
+        Notes([0; STEPS_MAX])
+    }
+}
+
+impl Query {
+    /// Takes over what [`Query::request`] has read, for a chain of `steps` steps.
+    pub(crate) fn begin(&mut self) {
+        self.name.set(self.request.name.as_ref());
+        self.key.set_lowercase(self.request.name.as_ref());
+        self.qtype = self.request.qtype;
+        self.qclass = self.request.qclass;
+        self.udp_size = self.request.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
+        self.dnssec_ok = self.request.opt.is_some_and(|opt| opt.dnssec_ok);
+        self.reset();
+    }
+
+    /// Becomes the question of a plugin: from the same client, by the same way, for another name and type.
+    pub(crate) fn begin_for(&mut self, parent: &Query, name: NameRef<'_>, qtype: Type) {
+        self.request.header = parent.request.header;
+        self.request.opt = parent.request.opt;
+        self.request.name.set(name);
+        self.request.qtype = qtype;
+        self.request.qclass = Class::IN;
+        self.packet.clear();
+        self.path = parent.path;
+        self.received = parent.received;
+        self.begin();
+        self.udp_size = parent.udp_size;
+    }
+
+    /// Becomes a copy of a query as it stands at its present step.
+    pub(crate) fn copy_from(&mut self, other: &Query) {
+        self.request = other.request.clone();
+        self.packet.clear();
+        self.packet.extend_from_slice(&other.packet);
+        self.path = other.path;
+        self.received = other.received;
+        self.name.set(other.name.as_ref());
+        self.key.set(other.key.as_ref());
+        self.qtype = other.qtype;
+        self.qclass = other.qclass;
+        self.udp_size = other.udp_size;
+        self.dnssec_ok = other.dnssec_ok;
+        self.site = other.site;
+        self.reset();
+        self.notes.0 = other.notes.0;
+    }
+
+    fn reset(&mut self) {
+        self.site = 0;
+        self.zone_at = 0;
+        self.zone_index = 0;
+        self.step = 0;
+        self.patience = None;
+        self.kept.clear();
+    }
+
+    /// Forgets what the steps of a longer life noted.
+    pub(crate) fn clear_notes(&mut self, steps: usize) {
+        self.notes.0[..steps.min(STEPS_MAX)].fill(0);
+    }
+
+    /// The name asked, its case kept.
+    #[must_use]
+    pub fn name(&self) -> NameRef<'_> {
+        self.name.as_ref()
+    }
+
+    /// The name asked, in lower case.
+    #[must_use]
+    pub fn key(&self) -> NameRef<'_> {
+        self.key.as_ref()
+    }
+
+    /// Asks for another name from here on.
+    pub fn set_name(&mut self, name: NameRef<'_>) {
+        self.name.set(name);
+        self.key.set_lowercase(name);
+    }
+
+    pub(crate) fn set_zone(&mut self, index: usize, zone: NameRef<'_>) {
+        self.zone_index = index;
+        self.zone_at = self.key.octets().len() - zone.len();
+    }
+
+    /// The zone that matched the present step, in the case of the question.
+    #[must_use]
+    pub fn zone(&self) -> NameRef<'_> {
+        NameRef::from_octets(&self.name.octets()[self.zone_at..]).unwrap_or(NameRef::ROOT)
+    }
+
+    /// Octets of the name that stand before [`Query::zone`].
+    #[must_use]
+    pub const fn zone_at(&self) -> usize {
+        self.zone_at
+    }
+
+    /// The index of the zone that matched among the zones of the present step.
+    #[must_use]
+    pub const fn zone_index(&self) -> usize {
+        self.zone_index
+    }
+
+    /// The header that the client sent.
+    #[must_use]
+    pub const fn header(&self) -> Header {
+        self.request.header
+    }
+
+    /// The flags that the client sent.
+    #[must_use]
+    pub const fn flags(&self) -> Flags {
+        self.request.header.flags
+    }
+
+    /// What the client said by EDNS.
+    #[must_use]
+    pub const fn opt(&self) -> Option<Opt> {
+        self.request.opt
+    }
+
+    /// The EDNS options that the client sent.
+    pub fn options(&self) -> impl Iterator<Item = (OptionCode, &[u8])> {
+        self.request.options(&self.packet)
+    }
+
+    /// Octets that the answer may have.
+    #[must_use]
+    pub const fn size_max(&self) -> u16 {
+        if self.path.transport.is_stream() { STREAM_SIZE_MAX } else { self.udp_size }
+    }
+
+    /// The word that the present step has noted; 0 before it did.
+    #[must_use]
+    pub fn note(&self) -> u64 {
+        self.notes.0[self.step]
+    }
+
+    /// Notes a word for this step's later hooks.
+    pub fn set_note(&mut self, word: u64) {
+        self.notes.0[self.step] = word;
+    }
+
+    /// The client waits at this step only until `until`: then the step sees a failure, and what is below goes on alone.
+    pub fn wait_until(&mut self, until: Moment) {
+        self.patience = Some((self.step, until));
+    }
+
+    /// Keeps a value for this step's later hooks; it costs an allocation.
+    pub fn keep<T: 'static>(&mut self, value: T) {
+        let step = self.step;
+        self.kept.retain(|(keeper, _)| *keeper != step);
+        self.kept.push((step, Box::new(value)));
+    }
+
+    /// Takes back what this step has kept.
+    pub fn take_kept<T: 'static>(&mut self) -> Option<T> {
+        let at = self.kept.iter().position(|(keeper, value)| *keeper == self.step && value.is::<T>())?;
+        self.kept.swap_remove(at).1.downcast().ok().map(|value| *value)
+    }
+}

@@ -1,0 +1,287 @@
+//! What a directive may ask for while it is made to run: typed capabilities, and jobs that the edge does for it.
+
+use core::any::{Any, TypeId};
+use core::time::Duration;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wire::Name;
+
+use crate::metrics::Registry;
+use crate::{Hooks, LocalFuture, Outside, Plugin, Zones};
+
+/// What a directive becomes in the chain.
+pub struct Part {
+    /// The plugin.
+    pub plugin: Box<dyn Plugin>,
+    /// Its hooks.
+    pub hooks: Hooks,
+    /// The zones in which it acts; `None` for all that its block serves.
+    pub zones: Option<Zones>,
+    /// The zones in which a name that it does not have goes on to the next step.
+    pub fallthrough: Zones,
+}
+
+impl Part {
+    /// A plugin that acts in all zones of its block and passes nothing on.
+    #[must_use]
+    pub fn new(plugin: impl Plugin + 'static, hooks: Hooks) -> Part {
+        Part { plugin: Box::new(plugin), hooks, zones: None, fallthrough: Zones::default() }
+    }
+}
+
+/// The server block in which a directive stands.
+#[derive(Clone, Debug, Default)]
+pub struct BlockInfo {
+    /// The zones of its keys, in order.
+    pub zones: Vec<Name>,
+    /// The addresses that it is served on with the zones there.
+    pub sites: Vec<SiteInfo>,
+    /// Its directives, in the order of the chain: a step is known by its place here.
+    pub directives: Vec<&'static str>,
+    /// Where relative file names start.
+    pub root: PathBuf,
+}
+
+/// One zone of a server block on one address.
+#[derive(Clone, Debug)]
+pub struct SiteInfo {
+    /// Its index, as in [`Query::site`](crate::Query::site).
+    pub index: usize,
+    /// The address, as metrics write it: `dns://:53`.
+    pub server: String,
+    /// The zone, as metrics write it.
+    pub zone: String,
+}
+
+/// Why a directive cannot be made to run: something of the world is not as it must be.
+#[derive(Clone, Debug)]
+pub struct SetupError {
+    /// What is wrong, in one line.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl SetupError {
+    /// An error without a remedy to name.
+    pub fn new(message: impl Into<String>) -> SetupError {
+        SetupError { message: message.into(), help: None }
+    }
+
+    /// Names the remedy.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> SetupError {
+        SetupError { help: Some(help.into()), ..self }
+    }
+}
+
+/// What a directive may ask for while it is made to run.
+///
+/// Directives are made from the bottom of the chain to its top: what one needs of those below is there already.
+pub struct Setup<'a> {
+    /// The directive's server block.
+    pub block: &'a BlockInfo,
+    /// The series of the process.
+    pub registry: &'a Arc<Registry>,
+    /// Files, at this moment.
+    pub files: &'a dyn Files,
+    /// What the process offers.
+    pub process: &'a Capabilities,
+    /// What the directives below offer.
+    pub below: &'a mut Capabilities,
+    /// What the edge is to do.
+    pub needs: &'a mut Needs,
+    /// What outlives a reload.
+    pub carried: &'a mut Carried,
+}
+
+impl Setup<'_> {
+    /// The zones of a directive: those it names, or those of its block.
+    #[must_use]
+    pub fn zones_or_keys(&self, named: &[Name]) -> Zones {
+        let zones = if named.is_empty() { &self.block.zones } else { named };
+        zones.iter().cloned().collect()
+    }
+
+    /// A file name of the Corefile, from `root` if it is relative.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.block.root.join(name)
+    }
+}
+
+/// Files, read at once.
+pub trait Files {
+    /// The contents of a file.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Whether there is a file of this name.
+    fn is_file(&self, path: &Path) -> bool;
+}
+
+/// Things offered and required by their type: most of them traits, as `Arc<dyn Trait>`.
+#[derive(Default)]
+pub struct Capabilities {
+    by_type: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+}
+
+impl Capabilities {
+    /// Offers a thing; one of the same type is replaced.
+    pub fn provide<T: Any + Send + Sync>(&mut self, thing: T) {
+        self.by_type.insert(TypeId::of::<T>(), Box::new(thing));
+    }
+
+    /// The thing of this type, if it is offered.
+    #[must_use]
+    pub fn find<T: Any + Clone>(&self) -> Option<T> {
+        self.by_type.get(&TypeId::of::<T>())?.downcast_ref().cloned()
+    }
+}
+
+/// What outlives a reload, by a key that says all that it depends on.
+#[derive(Default)]
+pub struct Carried {
+    before: HashMap<String, Arc<dyn Any + Send + Sync>>,
+    now: HashMap<String, Arc<dyn Any + Send + Sync>>,
+}
+
+impl Carried {
+    /// For the next generation: what this one holds is there to be taken over, and is gone afterwards if it is not.
+    #[must_use]
+    pub fn next(&self) -> Carried {
+        Carried { before: self.now.clone(), now: HashMap::new() }
+    }
+
+    /// The thing under `key` that the last generation had or another directive of this one has; else a new one.
+    pub fn take_over<T: Any + Send + Sync>(&mut self, key: String, make: impl FnOnce() -> T) -> Arc<T> {
+        let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
+        let thing = known.and_then(|thing| thing.downcast().ok()).unwrap_or_else(|| Arc::new(make()));
+        self.now.insert(key, Arc::clone(&thing) as Arc<dyn Any + Send + Sync>);
+        thing
+    }
+}
+
+/// What the edge is to do for the directives of one generation.
+#[derive(Default)]
+pub struct Needs {
+    /// Pages to serve.
+    pub pages: Vec<Page>,
+    /// Files to watch.
+    pub watches: Vec<FileWatch>,
+    /// Jobs to run beside the queries, as long as the generation serves.
+    pub jobs: Vec<Job>,
+    /// How long to go on serving after the order to end.
+    pub lameduck: Duration,
+    /// How often to look for a new Corefile, and how far apart replicas should do it.
+    pub reload: Option<(Duration, Duration)>,
+    /// Who can say whether it is ready.
+    pub readiness: Arc<Readiness>,
+    /// Lines for the log, each with the directive that says it.
+    pub warnings: Vec<(&'static str, String)>,
+}
+
+/// A page that is served over HTTP.
+pub struct Page {
+    /// Where, as `[HOST]:PORT`.
+    pub address: String,
+    /// Its path.
+    pub path: &'static str,
+    /// Makes it.
+    pub make: Arc<dyn Fn() -> PageContent + Send + Sync>,
+}
+
+/// What a page says.
+pub struct PageContent {
+    /// The HTTP status.
+    pub status: u16,
+    /// The content type.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: Cow<'static, str>,
+}
+
+impl PageContent {
+    /// Plain text.
+    pub fn text(status: u16, body: impl Into<Cow<'static, str>>) -> PageContent {
+        PageContent { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+    }
+}
+
+/// A file that is read again and again.
+pub struct FileWatch {
+    /// The directive whose file it is.
+    pub directive: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// How often.
+    pub every: Duration,
+    /// Is told the contents when they have changed, or that there are none; what it cannot use is logged.
+    pub changed: FileChanged,
+}
+
+/// Takes over the contents of a file, or says what is wrong with them.
+pub type FileChanged = Box<dyn FnMut(io::Result<Vec<u8>>) -> Result<(), String> + Send>;
+
+/// A job beside the queries; it is dropped when the generation ends.
+pub type Job = Box<dyn FnOnce(Rc<dyn Outside>) -> LocalFuture<'static, ()> + Send>;
+
+/// Who can say whether it is ready, and who has been.
+#[derive(Default)]
+pub struct Readiness {
+    members: Mutex<Vec<Member>>,
+    ending: AtomicBool,
+}
+
+struct Member {
+    name: &'static str,
+    test: Box<dyn Fn() -> bool + Send + Sync>,
+    was_ready: bool,
+}
+
+impl Readiness {
+    /// Adds one that can say whether it is ready.
+    pub fn add(&self, name: &'static str, test: impl Fn() -> bool + Send + Sync + 'static) {
+        self.lock().push(Member { name, test: Box::new(test), was_ready: false });
+    }
+
+    /// The names of those that are not ready, sorted; unless `again`, who was ready once is not asked any more.
+    #[must_use]
+    pub fn unready(&self, again: bool) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for member in &mut *self.lock() {
+            if !member.was_ready || again {
+                member.was_ready = (member.test)();
+            }
+            if !member.was_ready {
+                names.push(member.name);
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Says that the process ends.
+    pub fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the process ends.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
