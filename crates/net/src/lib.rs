@@ -1,1 +1,26 @@
-//! (to come)
+//! All sockets, and the threads that serve them.
+//!
+//! One worker thread a core, each with a runtime of its own, its own sockets on every address (`SO_REUSEPORT`), buffers
+//! and counters. A worker reads a batch of datagrams, answers what it can at once and sends the answers with one system
+//! call; what must wait becomes a task on the same thread. Nothing here knows a plugin or the syntax of a configuration.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this room is the edge: it opens sockets, starts threads and asks the time"
+)]
+
+mod client;
+mod clock;
+#[allow(unsafe_code, reason = "recvmmsg and sendmmsg have no safe wrapper that keeps the local address")]
+mod datagrams;
+mod limits;
+mod listen;
+mod outside;
+mod tcp;
+mod udp;
+mod worker;
+
+pub use clock::MonotonicClock;
+pub use limits::{LIMIT_METRICS, Limits};
+pub use listen::{Address, ListenError, Opened, open};
+pub use outside::TokioOutside;
+pub use worker::{Live, Workers};

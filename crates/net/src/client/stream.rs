@@ -1,0 +1,166 @@
+//! Upstreams over TCP: connections are kept, and each carries several queries at a time (RFC 7766 §6.2.1).
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use engine::{Connections, ExchangeError, Exchanged};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use super::udp::network;
+use super::{Leave, Waiting};
+
+/// Queries on one connection at a time.
+const PIPELINE_MAX: usize = 64;
+
+type Key = (SocketAddr, Option<IpAddr>);
+
+/// Upstreams over TCP, for one worker.
+#[derive(Default)]
+pub(crate) struct StreamClient {
+    open: RefCell<HashMap<Key, Vec<Rc<Connection>>>>,
+}
+
+struct Connection {
+    writer: Mutex<OwnedWriteHalf>,
+    waiting: Waiting,
+    in_flight: Cell<usize>,
+    opened: Instant,
+    used: Cell<Instant>,
+    closed: Cell<bool>,
+}
+
+impl StreamClient {
+    /// Asks an upstream once; a kept connection that turns out to be closed is replaced silently.
+    pub(crate) async fn exchange(
+        &self,
+        to: SocketAddr,
+        connections: Connections,
+        query: &[u8],
+        until: Instant,
+        mut random: impl FnMut() -> u16,
+    ) -> Result<Exchanged, ExchangeError> {
+        let key = (to, connections.source);
+        while let Some(kept) = self.kept(key, connections) {
+            match kept.exchange(query, until, &mut random).await {
+                Ok(reply) => return Ok(Exchanged { reply, reused: true }),
+                Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
+                Err(_) => kept.closed.set(true),
+            }
+        }
+        let fresh = self.dial(key, until).await?;
+        let reply = fresh.exchange(query, until, &mut random).await?;
+        Ok(Exchanged { reply, reused: false })
+    }
+
+    /// The oldest connection that may be used.
+    fn kept(&self, key: Key, connections: Connections) -> Option<Rc<Connection>> {
+        let now = Instant::now();
+        let mut open = self.open.borrow_mut();
+        let list = open.get_mut(&key)?;
+        list.retain(|connection| connection.may_stay(now, connections));
+        if connections.kept_max > 0 {
+            let idle = |connection: &Rc<Connection>| connection.in_flight.get() == 0;
+            while list.iter().filter(|connection| idle(connection)).count() > connections.kept_max {
+                let Some(at) = list.iter().position(idle) else { break };
+                list.remove(at);
+            }
+        }
+        list.iter().find(|connection| connection.in_flight.get() < PIPELINE_MAX).cloned()
+    }
+
+    async fn dial(&self, key: Key, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
+        let stream = timeout_at(until, connect(key)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
+        let stream = stream.map_err(|error| network("dial", &error))?;
+        let (reader, writer) = stream.into_split();
+        let now = Instant::now();
+        let connection = Rc::new(Connection {
+            writer: Mutex::new(writer),
+            waiting: Waiting::default(),
+            in_flight: Cell::new(0),
+            opened: now,
+            used: Cell::new(now),
+            closed: Cell::new(false),
+        });
+        tokio::task::spawn_local(receive(Rc::downgrade(&connection), reader));
+        self.open.borrow_mut().entry(key).or_default().push(Rc::clone(&connection));
+        Ok(connection)
+    }
+}
+
+async fn connect((to, source): Key) -> std::io::Result<TcpStream> {
+    let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(source) = source {
+        socket.bind(SocketAddr::new(source, 0))?;
+    }
+    let stream = socket.connect(to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl Connection {
+    fn may_stay(&self, now: Instant, connections: Connections) -> bool {
+        let busy = self.in_flight.get() > 0;
+        let idle = now.duration_since(self.used.get()) < connections.idle_max;
+        let young = connections.age_max.is_zero() || now.duration_since(self.opened) < connections.age_max;
+        !self.closed.get() && (busy || (idle && young))
+    }
+
+    async fn exchange(
+        &self,
+        query: &[u8],
+        until: Instant,
+        random: &mut impl FnMut() -> u16,
+    ) -> Result<Vec<u8>, ExchangeError> {
+        let (id, answer) = self.waiting.enter(query, random).ok_or(ExchangeError::Exhausted)?;
+        let leave = Leave { waiting: &self.waiting, id };
+        self.in_flight.set(self.in_flight.get() + 1);
+        let outcome = timeout_at(until, async {
+            self.send(query, id).await?;
+            answer.await.unwrap_or(Err(ExchangeError::Closed))
+        });
+        let outcome = outcome.await;
+        self.in_flight.set(self.in_flight.get() - 1);
+        self.used.set(Instant::now());
+        drop(leave);
+        outcome.unwrap_or(Err(ExchangeError::Timeout { local: None }))
+    }
+
+    async fn send(&self, query: &[u8], id: u16) -> Result<(), ExchangeError> {
+        let length = u16::try_from(query.len()).map_err(|_| ExchangeError::Exhausted)?;
+        let mut octets = Vec::with_capacity(query.len() + 2);
+        octets.extend_from_slice(&length.to_be_bytes());
+        octets.extend_from_slice(&id.to_be_bytes());
+        octets.extend_from_slice(query.get(2..).unwrap_or_default());
+        self.writer.lock().await.write_all(&octets).await.map_err(|error| network("write", &error))
+    }
+}
+
+/// Reads a connection until it ends or nobody has it any more.
+async fn receive(connection: std::rc::Weak<Connection>, mut reader: OwnedReadHalf) {
+    let mut message = Vec::new();
+    loop {
+        let read = read_message(&mut reader, &mut message).await;
+        let Some(connection) = connection.upgrade() else { return };
+        match read {
+            Ok(()) => connection.waiting.deliver(&message),
+            Err(_) => {
+                connection.closed.set(true);
+                connection.waiting.fail_all(&ExchangeError::Closed);
+                return;
+            }
+        }
+    }
+}
+
+/// Reads a length and the message behind it.
+async fn read_message(reader: &mut OwnedReadHalf, message: &mut Vec<u8>) -> std::io::Result<()> {
+    let length = reader.read_u16().await?;
+    message.resize(usize::from(length), 0);
+    reader.read_exact(message).await.map(drop)
+}

@@ -1,0 +1,287 @@
+//! Datagrams by the batch: `recvmmsg` and `sendmmsg`, with the local address of each.
+//!
+//! The kernel is given pointers into buffers that the batch owns and never moves; all pointers are set anew before each
+//! call. No wrapper crate offers both calls together with control messages (see docs/decisions/0001).
+
+use std::io;
+use std::mem::{MaybeUninit, size_of, zeroed};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, RawFd};
+
+use crate::limits::{BATCH, DATAGRAM_MAX};
+
+/// [`BATCH`] as the kernel takes it.
+const BATCH_LEN: libc::c_uint = 32;
+const _: () = assert!(BATCH_LEN as usize == BATCH);
+
+/// Octets for one control message with an address of either family.
+const CONTROL_LEN: usize = 64;
+
+/// Room for control messages, aligned as their header must be.
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct Control([u8; CONTROL_LEN]);
+
+/// Asks the kernel to say of each datagram to which address it was sent.
+pub(crate) fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Result<()> {
+    let (level, option) =
+        if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) } else { (libc::IPPROTO_IP, libc::IP_PKTINFO) };
+    let on: libc::c_int = 1;
+    let length = socket_length(size_of::<libc::c_int>());
+    // SAFETY: the option value points at a live integer of the length given.
+    let outcome = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A length that is far below what the kernel's type holds.
+fn socket_length(length: usize) -> libc::socklen_t {
+    libc::socklen_t::try_from(length).unwrap_or(0)
+}
+
+/// A batch of datagrams that were received, and the answers to them.
+pub(crate) struct Batch {
+    octets: Box<[[u8; DATAGRAM_MAX]; BATCH]>,
+    peers: Box<[libc::sockaddr_storage; BATCH]>,
+    controls: Box<[Control; BATCH]>,
+    lengths: [usize; BATCH],
+    control_lengths: [usize; BATCH],
+    received: usize,
+    answers: Vec<u8>,
+    /// Which datagram is answered, and where the answer ends in `answers`; answers stand one after the other.
+    answered: Vec<(usize, usize)>,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Batch {
+        // SAFETY: all-zero octets are a valid `sockaddr_storage`.
+        let peers: [libc::sockaddr_storage; BATCH] = unsafe { zeroed() };
+        Batch {
+            octets: Box::new([[0; DATAGRAM_MAX]; BATCH]),
+            peers: Box::new(peers),
+            controls: Box::new([Control([0; CONTROL_LEN]); BATCH]),
+            lengths: [0; BATCH],
+            control_lengths: [0; BATCH],
+            received: 0,
+            answers: Vec::with_capacity(BATCH * 512),
+            answered: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// Receives what is there, at most a batch; never waits.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there, else what the system says.
+    pub(crate) fn receive(&mut self, socket: RawFd) -> io::Result<usize> {
+        self.answers.clear();
+        self.answered.clear();
+        self.received = 0;
+        let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
+        let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
+        for at in 0..BATCH {
+            let base = self.octets[at].as_mut_ptr().cast();
+            parts[at].write(libc::iovec { iov_base: base, iov_len: DATAGRAM_MAX });
+            let control = (self.controls[at].0.as_mut_ptr(), CONTROL_LEN);
+            let peer = (&raw mut self.peers[at], size_of::<libc::sockaddr_storage>());
+            headers[at].write(header(parts[at].as_mut_ptr(), peer, control));
+        }
+        let headers_at = headers.as_mut_ptr().cast();
+        // SAFETY: all headers are initialised and point at buffers of `self` and at `parts`, which outlive the call.
+        let count = unsafe { libc::recvmmsg(socket, headers_at, BATCH_LEN, libc::MSG_DONTWAIT, std::ptr::null_mut()) };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        for (at, header) in headers.iter().enumerate().take(count) {
+            // SAFETY: written above, and updated by the kernel.
+            let header = unsafe { header.assume_init_ref() };
+            self.lengths[at] = header.msg_len as usize;
+            self.control_lengths[at] = header.msg_hdr.msg_controllen;
+        }
+        self.received = count;
+        Ok(count)
+    }
+
+    /// The octets of a datagram.
+    pub(crate) fn datagram(&self, at: usize) -> &[u8] {
+        &self.octets[at][..self.lengths[at].min(DATAGRAM_MAX)]
+    }
+
+    /// Who sent a datagram.
+    pub(crate) fn peer(&self, at: usize) -> Option<SocketAddr> {
+        socket_address(&self.peers[at])
+    }
+
+    /// To which address a datagram was sent, if the kernel was asked to say so.
+    pub(crate) fn local(&self, at: usize) -> Option<IpAddr> {
+        local_address(&self.controls[at].0[..self.control_lengths[at].min(CONTROL_LEN)])
+    }
+
+    /// Adds the answer to a datagram.
+    pub(crate) fn answer(&mut self, at: usize, octets: &[u8]) {
+        self.answers.extend_from_slice(octets);
+        self.answered.push((at, self.answers.len()));
+    }
+
+    /// Sends the answers, each from the address that was asked; gives how many the kernel did not take.
+    pub(crate) fn send(&mut self, socket: RawFd) -> usize {
+        let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
+        let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
+        let mut start = 0;
+        for (slot, (at, end)) in self.answered.iter().copied().enumerate() {
+            let base = self.answers[start..end].as_mut_ptr().cast();
+            parts[slot].write(libc::iovec { iov_base: base, iov_len: end - start });
+            start = end;
+            let from = outgoing_control(&mut self.controls[at], self.control_lengths[at]);
+            let peer = (&raw mut self.peers[at], address_length(&self.peers[at]));
+            headers[slot].write(header(parts[slot].as_mut_ptr(), peer, from));
+        }
+        let (mut sent, mut refused) = (0, 0);
+        while sent < self.answered.len() {
+            let left = libc::c_uint::try_from(self.answered.len() - sent).unwrap_or(BATCH_LEN);
+            // SAFETY: the first `answered.len()` headers are initialised and point at live buffers; `sent` is below.
+            let count = unsafe {
+                let first = headers.as_mut_ptr().add(sent).cast();
+                libc::sendmmsg(socket, first, left, libc::MSG_DONTWAIT)
+            };
+            match usize::try_from(count) {
+                Ok(count) if count > 0 => sent += count,
+                _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                _ => {
+                    // This one cannot go: an unreachable peer, a full buffer. The others may.
+                    sent += 1;
+                    refused += 1;
+                }
+            }
+        }
+        refused
+    }
+}
+
+fn header(
+    part: *mut libc::iovec,
+    (peer, peer_len): (*mut libc::sockaddr_storage, usize),
+    (control, control_len): (*mut u8, usize),
+) -> libc::mmsghdr {
+    // SAFETY: all-zero octets are a valid `mmsghdr`: null pointers and zero lengths.
+    let mut header: libc::mmsghdr = unsafe { zeroed() };
+    header.msg_hdr.msg_iov = part;
+    header.msg_hdr.msg_iovlen = 1;
+    header.msg_hdr.msg_name = peer.cast();
+    header.msg_hdr.msg_namelen = socket_length(peer_len);
+    header.msg_hdr.msg_control = control.cast();
+    header.msg_hdr.msg_controllen = control_len;
+    header
+}
+
+/// The control message of a received datagram, turned around: sent from where it was sent to, by whatever route.
+fn outgoing_control(control: &mut Control, length: usize) -> (*mut u8, usize) {
+    let length = length.min(CONTROL_LEN);
+    if let Some(at) = find_packet_info(&control.0[..length]) {
+        match at {
+            PacketInfo::V4(at) => {
+                // `in_pktinfo`: index, the local address to send from, the address in the header.
+                control.0[at..at + 4].fill(0);
+                control.0.copy_within(at + 8..at + 12, at + 4);
+            }
+            PacketInfo::V6(at) => control.0[at + 16..at + 20].fill(0),
+        }
+        return (control.0.as_mut_ptr(), length);
+    }
+    (std::ptr::null_mut(), 0)
+}
+
+/// Where the data of the packet information stands in control messages.
+enum PacketInfo {
+    V4(usize),
+    V6(usize),
+}
+
+/// Finds the packet information; it is the first control message, since we ask for no other.
+fn find_packet_info(control: &[u8]) -> Option<PacketInfo> {
+    let head = size_of::<libc::cmsghdr>();
+    let level_at = size_of::<usize>();
+    let number =
+        |at: usize| control.get(at..at + 4).and_then(|octets| octets.first_chunk()).copied().map(i32::from_ne_bytes);
+    match (number(level_at)?, number(level_at + 4)?) {
+        (libc::IPPROTO_IP, libc::IP_PKTINFO) if control.len() >= head + 12 => Some(PacketInfo::V4(head)),
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) if control.len() >= head + 20 => Some(PacketInfo::V6(head)),
+        _ => None,
+    }
+}
+
+fn local_address(control: &[u8]) -> Option<IpAddr> {
+    match find_packet_info(control)? {
+        PacketInfo::V4(at) => {
+            let octets: [u8; 4] = *control.get(at + 8..)?.first_chunk()?;
+            Some(Ipv4Addr::from(octets).into())
+        }
+        PacketInfo::V6(at) => {
+            let octets: [u8; 16] = *control.get(at..)?.first_chunk()?;
+            Some(IpAddr::V6(Ipv6Addr::from(octets)).to_canonical())
+        }
+    }
+}
+
+fn address_length(storage: &libc::sockaddr_storage) -> usize {
+    match i32::from(storage.ss_family) {
+        libc::AF_INET => size_of::<libc::sockaddr_in>(),
+        _ => size_of::<libc::sockaddr_in6>(),
+    }
+}
+
+fn socket_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    match i32::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says which address the storage holds, and the storage is large and aligned enough.
+            let address = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in>() };
+            let ip = Ipv4Addr::from(address.sin_addr.s_addr.to_ne_bytes());
+            Some(SocketAddrV4::new(ip, u16::from_be(address.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let address = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in6>() };
+            let (ip, port) = (Ipv6Addr::from(address.sin6_addr.s6_addr), u16::from_be(address.sin6_port));
+            Some(SocketAddrV6::new(ip, port, address.sin6_flowinfo, address.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+/// Sends one datagram from a local address of this machine.
+pub(crate) fn send_from(socket: RawFd, octets: &[u8], peer: SocketAddr, local: IpAddr) -> io::Result<()> {
+    let peer = socket2::SockAddr::from(peer);
+    let mut control = Control([0; CONTROL_LEN]);
+    let control_len = if local.is_unspecified() { 0 } else { write_packet_info(&mut control, local, peer.is_ipv6()) };
+    let mut part = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
+    // SAFETY: all-zero octets are a valid `msghdr`.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_name = peer.as_ptr().cast_mut().cast();
+    message.msg_namelen = peer.len();
+    if control_len > 0 {
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = control_len;
+    }
+    // SAFETY: the message points at live buffers, which the kernel only reads.
+    let sent = unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_DONTWAIT) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Writes a control message that says from which address to send; gives its length.
+fn write_packet_info(control: &mut Control, local: IpAddr, ipv6: bool) -> usize {
+    let head = size_of::<libc::cmsghdr>();
+    let (level, kind, data_len) = if ipv6 {
+        let local = match local {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => v6,
+        };
+        control.0[head..head + 16].copy_from_slice(&local.octets());
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, 20)
+    } else {
+        let IpAddr::V4(local) = local else { return 0 };
+        control.0[head + 4..head + 8].copy_from_slice(&local.octets());
+        (libc::IPPROTO_IP, libc::IP_PKTINFO, 12)
+    };
+    control.0[..size_of::<usize>()].copy_from_slice(&(head + data_len).to_ne_bytes());
+    control.0[size_of::<usize>()..][..4].copy_from_slice(&level.to_ne_bytes());
+    control.0[size_of::<usize>() + 4..][..4].copy_from_slice(&kind.to_ne_bytes());
+    (head + data_len).next_multiple_of(size_of::<usize>())
+}

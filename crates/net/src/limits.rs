@@ -1,0 +1,53 @@
+//! The bounds of the edge, each with its reason, counted when hit.
+
+use engine::metrics::{Counter, Kind, Metric, Registry};
+
+/// Datagrams read by one system call: half of what saturates the gain of batching costs half the memory.
+pub(crate) const BATCH: usize = 32;
+/// Octets of the longest query over UDP: a name of 255 octets with EDNS options fits several times.
+pub(crate) const DATAGRAM_MAX: usize = 2048;
+/// Queries of one worker that wait for the outside world: some kilobytes each, so some tens of megabytes at worst.
+pub(crate) const PARKED_MAX: usize = 8192;
+/// Streams that clients hold open at one worker: a file descriptor and some kilobytes each.
+pub(crate) const STREAMS_MAX: usize = 4096;
+/// Answers that one stream may wait for before it is not read any further.
+pub(crate) const PIPELINE_MAX: usize = 128;
+/// Batches in a row before tasks get their turn.
+pub(crate) const BATCHES_IN_A_ROW: usize = 8;
+
+static HITS: Metric = Metric {
+    name: "portolan_limit_hits_total",
+    help: "How often a bound of the server was reached, by bound.",
+    kind: Kind::Counter,
+    labels: &["limit"],
+};
+
+/// What is counted here, for the documentation.
+pub static LIMIT_METRICS: [&Metric; 1] = [&HITS];
+
+/// Counts when a bound is hit.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// [`PARKED_MAX`].
+    pub(crate) parked: Counter,
+    /// [`STREAMS_MAX`].
+    pub(crate) streams: Counter,
+    /// Lines of the log that were lost because a batch wrote too many.
+    pub(crate) log_lines: Counter,
+    /// Answers that the kernel did not take: its buffer was full.
+    pub(crate) sends: Counter,
+}
+
+impl Limits {
+    /// The counters in a registry.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Limits {
+        let counter = |limit: &str| registry.counter(&HITS, &[limit]);
+        Limits {
+            parked: counter("parked_queries"),
+            streams: counter("streams"),
+            log_lines: counter("log_lines"),
+            sends: counter("udp_send_buffer"),
+        }
+    }
+}

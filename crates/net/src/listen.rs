@@ -1,0 +1,112 @@
+//! Opening the sockets of an address: one UDP and one TCP socket for each worker, all on the same port.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+/// Octets of kernel buffer that are asked for: some thousand queries; the system may grant less.
+const KERNEL_BUFFER: usize = 4 << 20;
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// An address to listen on, with the label by which the engine knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The label of the engine's listener.
+    pub label: String,
+    /// The address; `None` for all of this machine, both families.
+    pub ip: Option<IpAddr>,
+    /// The port; 0 for any free one.
+    pub port: u16,
+}
+
+/// The sockets of an address, one pair a worker.
+#[derive(Debug)]
+pub struct Opened {
+    /// The label of the engine's listener.
+    pub label: String,
+    /// The address that was bound.
+    pub bound: SocketAddr,
+    /// A datagram socket and a stream socket for each worker.
+    pub sockets: Vec<(UdpSocket, TcpListener)>,
+}
+
+/// Why an address cannot be listened on.
+#[derive(Debug)]
+pub struct ListenError {
+    /// `udp` or `tcp`.
+    pub protocol: &'static str,
+    /// The address.
+    pub address: SocketAddr,
+    /// What the system said.
+    pub error: io::Error,
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "listen {} {}: {}", self.protocol, self.address, self.error)
+    }
+}
+
+/// Opens the sockets of an address for `workers` workers.
+///
+/// # Errors
+/// If the system refuses one: the address is not of this machine, the port is taken or needs a privilege.
+pub fn open(address: &Address, workers: usize) -> Result<Opened, ListenError> {
+    let wildcard = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let wanted = SocketAddr::new(address.ip.unwrap_or(wildcard), address.port);
+    match open_at(address, wanted, workers) {
+        // A machine without IPv6 has no wildcard of both families.
+        Err(error) if address.ip.is_none() && error.error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+            open_at(address, SocketAddr::from(([0, 0, 0, 0], address.port)), workers)
+        }
+        outcome => outcome,
+    }
+}
+
+fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<Opened, ListenError> {
+    let mut sockets = Vec::with_capacity(workers);
+    for _ in 0..workers {
+        let fail = |protocol, address| move |error| ListenError { protocol, address, error };
+        let udp = udp_socket(wanted, address.ip.is_none()).map_err(fail("udp", wanted))?;
+        // A free port is chosen once, by the first socket.
+        wanted = udp.local_addr().map_err(fail("udp", wanted))?;
+        let tcp = tcp_socket(wanted, address.ip.is_none()).map_err(fail("tcp", wanted))?;
+        sockets.push((udp, tcp));
+    }
+    Ok(Opened { label: address.label.clone(), bound: wanted, sockets })
+}
+
+fn udp_socket(address: SocketAddr, wildcard: bool) -> io::Result<UdpSocket> {
+    let socket = bound(address, wildcard, Type::DGRAM, Protocol::UDP)?;
+    // What the system grants is enough to run; a refusal is no reason not to.
+    let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
+    let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
+    if wildcard {
+        // Each datagram then says to which address it was sent, and the answer leaves from there.
+        crate::datagrams::ask_for_local_address(&socket, address.is_ipv6())?;
+    }
+    Ok(socket.into())
+}
+
+fn tcp_socket(address: SocketAddr, wildcard: bool) -> io::Result<TcpListener> {
+    let socket = bound(address, wildcard, Type::STREAM, Protocol::TCP)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn bound(address: SocketAddr, wildcard: bool, kind: Type, protocol: Protocol) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
+    socket.set_reuse_port(true)?;
+    if kind == Type::STREAM {
+        socket.set_reuse_address(true)?;
+    }
+    if address.is_ipv6() {
+        socket.set_only_v6(!wildcard)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    Ok(socket)
+}

@@ -1,0 +1,76 @@
+//! The outside world, on tokio.
+
+use std::cell::RefCell;
+use std::io::Write;
+
+use engine::metrics::{Counters, Registry};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Transport};
+use rand::rngs::{StdRng, SysRng};
+use rand::{RngExt, SeedableRng};
+use tokio::time::timeout_at;
+
+use crate::client::{StreamClient, UdpClient, fetch};
+use crate::clock::MonotonicClock;
+
+/// The outside world for the tasks of one thread.
+pub struct TokioOutside {
+    udp: UdpClient,
+    streams: StreamClient,
+    random: RefCell<StdRng>,
+    counters: Counters,
+}
+
+impl TokioOutside {
+    /// For the present thread, whose runtime it uses and for which it counts in `registry`.
+    #[must_use]
+    #[allow(clippy::expect_used, reason = "a system without random numbers can ask no upstream safely")]
+    pub fn new(registry: &Registry) -> TokioOutside {
+        let random = StdRng::try_from_rng(&mut SysRng).expect("the system gives random numbers");
+        TokioOutside {
+            udp: UdpClient::default(),
+            streams: StreamClient::default(),
+            random: RefCell::new(random),
+            counters: registry.counters(),
+        }
+    }
+}
+
+impl Outside for TokioOutside {
+    fn now(&self) -> Moment {
+        MonotonicClock.now()
+    }
+
+    fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()> {
+        Box::pin(tokio::time::sleep_until(MonotonicClock::instant(at)))
+    }
+
+    fn random(&self) -> u64 {
+        self.random.borrow_mut().random()
+    }
+
+    fn log(&self, line: &str) {
+        // A log that cannot be written must not stop the answers.
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn fetch<'a>(&'a self, address: &'a str, path: &'a str, until: Moment) -> LocalFuture<'a, Result<u16, String>> {
+        Box::pin(async move {
+            let answer = timeout_at(MonotonicClock::instant(until), fetch::status(address, path)).await;
+            answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+        })
+    }
+
+    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
+        let Exchange { to, over, query, until, connections } = exchange;
+        let until = MonotonicClock::instant(until);
+        let random = || self.random.borrow_mut().random();
+        match over {
+            Transport::Udp => Box::pin(self.udp.exchange(to, connections.source, query, until, random)),
+            Transport::Tcp => Box::pin(self.streams.exchange(to, connections, query, until, random)),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The worker threads: each has a runtime, its own sockets and its own counters; all share the generation that serves.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::io::Write;
+use std::net::{TcpListener, UdpSocket};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwap;
+use engine::metrics::{Counter, Registry};
+use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{AbortHandle, LocalSet};
+use wire::EdeCode;
+
+use crate::clock::MonotonicClock;
+use crate::limits::{Limits, PARKED_MAX};
+use crate::listen::Opened;
+use crate::outside::TokioOutside;
+use crate::{tcp, udp};
+
+/// The generation that serves; a reload stores the next one.
+pub type Live = Arc<ArcSwap<Generation>>;
+
+/// What a worker is told.
+enum Order {
+    /// Serve these sockets, under this label.
+    Serve(String, UdpSocket, TcpListener),
+    /// Close the sockets of this label.
+    Close(String),
+    /// Accept nothing new, answer what is on its way, and end.
+    Drain,
+}
+
+/// The worker threads.
+pub struct Workers {
+    orders: Vec<UnboundedSender<Order>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts `count` threads that serve `live` and count in `registry`.
+    ///
+    /// # Errors
+    /// If the system refuses a thread or a runtime.
+    pub fn start(count: usize, live: &Live, registry: &Arc<Registry>) -> io::Result<Workers> {
+        let (mut orders, mut threads) = (Vec::new(), Vec::new());
+        for number in 0..count {
+            let (sender, receiver) = unbounded_channel();
+            let (live, registry) = (Arc::clone(live), Arc::clone(registry));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let run = move || {
+                let shared = Shared::new(live, &registry);
+                LocalSet::new().block_on(&runtime, shared.run(receiver));
+            };
+            threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
+            orders.push(sender);
+        }
+        Ok(Workers { orders, threads })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.orders.len()
+    }
+
+    /// Serves the sockets of an address.
+    pub fn serve(&self, opened: Opened) {
+        for (orders, (udp, tcp)) in self.orders.iter().zip(opened.sockets) {
+            let _ = orders.send(Order::Serve(opened.label.clone(), udp, tcp));
+        }
+    }
+
+    /// Closes the sockets of an address.
+    pub fn close(&self, label: &str) {
+        for orders in &self.orders {
+            let _ = orders.send(Order::Close(label.to_owned()));
+        }
+    }
+
+    /// Lets all workers answer what is on its way and end; comes back when they have.
+    pub fn drain(self) {
+        for orders in &self.orders {
+            let _ = orders.send(Order::Drain);
+        }
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the tasks of one worker share.
+pub(crate) struct Shared {
+    pub(crate) worker: Rc<RefCell<Worker>>,
+    pub(crate) outside: Rc<dyn Outside>,
+    pub(crate) limits: Limits,
+    pub(crate) streams: Cell<usize>,
+    pub(crate) draining: tokio::sync::watch::Sender<bool>,
+    live: Live,
+    parked: Cell<usize>,
+}
+
+/// An address as this worker serves it.
+pub(crate) struct Endpoint {
+    label: String,
+    /// The generation that was seen last, with the index of this address in it.
+    seen: RefCell<(Arc<Generation>, usize)>,
+}
+
+impl Endpoint {
+    /// The generation that serves now, and the index of this address in it.
+    pub(crate) fn listener(&self, shared: &Shared) -> (Arc<Generation>, usize) {
+        let mut seen = self.seen.borrow_mut();
+        let live = shared.live.load();
+        if !Arc::ptr_eq(&live, &seen.0) {
+            // An address that the new generation does not have is about to be closed; the old one answers until then.
+            if let Some(index) = live.listeners.iter().position(|listener| listener.label == self.label) {
+                *seen = (Arc::clone(&live), index);
+            }
+        }
+        seen.clone()
+    }
+}
+
+impl Shared {
+    fn new(live: Live, registry: &Arc<Registry>) -> Rc<Shared> {
+        let outside = TokioOutside::new(registry);
+        let worker = Worker::new(registry, Box::new(MonotonicClock), outside.random());
+        Rc::new(Shared {
+            worker: Rc::new(RefCell::new(worker)),
+            outside: Rc::new(outside),
+            limits: Limits::new(registry),
+            streams: Cell::new(0),
+            draining: tokio::sync::watch::Sender::new(false),
+            live,
+            parked: Cell::new(0),
+        })
+    }
+
+    async fn run(self: Rc<Self>, mut orders: UnboundedReceiver<Order>) {
+        let mut served: Vec<(String, [AbortHandle; 2])> = Vec::new();
+        while let Some(order) = orders.recv().await {
+            match order {
+                Order::Serve(label, udp, tcp) => {
+                    let handles = self.serve(&label, udp, tcp);
+                    served.push((label, handles));
+                }
+                Order::Close(label) => served.retain(|(known, handles)| {
+                    let keep = *known != label;
+                    if !keep {
+                        handles.iter().for_each(AbortHandle::abort);
+                    }
+                    keep
+                }),
+                Order::Drain => break,
+            }
+        }
+        self.drain(&served).await;
+    }
+
+    fn serve(self: &Rc<Self>, label: &str, udp: UdpSocket, tcp: TcpListener) -> [AbortHandle; 2] {
+        let live = self.live.load_full();
+        let index = live.listeners.iter().position(|listener| listener.label == label).unwrap_or(0);
+        let endpoint = Rc::new(Endpoint { label: label.to_owned(), seen: RefCell::new((live, index)) });
+        let datagrams = udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp);
+        let streams = tcp::serve(Rc::clone(self), endpoint, tcp);
+        [
+            tokio::task::spawn_local(async { drop(datagrams.await) }).abort_handle(),
+            tokio::task::spawn_local(async { drop(streams.await) }).abort_handle(),
+        ]
+    }
+
+    /// Lets queries that wait come to their end, bounded by their own deadlines, then closes everything.
+    async fn drain(&self, served: &[(String, [AbortHandle; 2])]) {
+        // Datagrams that the kernel has taken already are still ours: one more turn for the readers to see them.
+        for _ in 0..DRAIN_TURNS {
+            tokio::time::sleep(DRAIN_TURN).await;
+            let _ = self.draining.send(true);
+            if self.parked.get() == 0 && self.streams.get() == 0 {
+                break;
+            }
+        }
+        for (_, handles) in served {
+            handles.iter().for_each(AbortHandle::abort);
+        }
+    }
+
+    /// Lets a walk wait for the outside world; `deliver` gets it at its end. Beyond the bound it fails at once.
+    pub(crate) fn park(
+        self: &Rc<Self>,
+        generation: &Arc<Generation>,
+        mut walk: Box<Walk>,
+        deliver: impl FnOnce(&mut Walk, Turn) + 'static,
+    ) {
+        if self.parked.get() >= PARKED_MAX {
+            self.count(self.limits.parked);
+            let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
+            let turn = generation.resume(&mut walk, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
+            deliver(&mut walk, turn);
+            self.worker.borrow_mut().give_walk(walk);
+            return;
+        }
+        self.parked.set(self.parked.get() + 1);
+        let driver = Driver {
+            generation: Arc::clone(generation),
+            worker: Rc::clone(&self.worker),
+            outside: Rc::clone(&self.outside),
+        };
+        let shared = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            engine::drive(driver, walk, deliver).await;
+            shared.parked.set(shared.parked.get() - 1);
+            shared.flush();
+        });
+    }
+
+    /// What is due after a batch: refreshes that it asked for, its log lines, its losses.
+    pub(crate) fn end_batch(self: &Rc<Self>, generation: &Arc<Generation>, refused: usize) {
+        if refused > 0 {
+            self.worker.borrow().counters.add(self.limits.sends, refused as u64);
+        }
+        while let Some(mut walk) = self.next_refresh() {
+            let turn = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
+            match turn {
+                Turn::Waiting => self.park(generation, walk, |_, _| {}),
+                Turn::Answered | Turn::Dropped => self.worker.borrow_mut().give_walk(walk),
+            }
+        }
+        self.flush();
+    }
+
+    fn next_refresh(&self) -> Option<Box<Walk>> {
+        self.worker.borrow_mut().next_refresh()
+    }
+
+    /// Writes the log lines that have come together.
+    fn flush(&self) {
+        let mut lost = 0;
+        self.worker.borrow_mut().take_lines(|lines, missing| {
+            lost = missing;
+            // A log that cannot be written must not stop the answers.
+            let _ = io::stdout().lock().write_all(lines);
+        });
+        if lost > 0 {
+            self.worker.borrow().counters.add(self.limits.log_lines, lost);
+        }
+    }
+
+    pub(crate) fn count(&self, counter: Counter) {
+        self.worker.borrow().counters.count(counter);
+    }
+}
+
+/// How long a worker that ends waits between two looks at what is still on its way.
+const DRAIN_TURN: std::time::Duration = std::time::Duration::from_millis(20);
+/// How often it looks: five seconds in all, CoreDNS's grace.
+const DRAIN_TURNS: usize = 250;
