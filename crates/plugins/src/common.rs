@@ -1,0 +1,81 @@
+//! What several plugins need to read or to write their options.
+
+use core::time::Duration;
+
+use engine::options::{Args, Problem, Writing};
+
+/// An argument setter for lines without arguments.
+pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {
+    Ok(())
+}
+
+/// A check for directives whose lines are right if each is.
+pub(crate) fn nothing_more<C>(_: &Writing<'_, C>) -> Result<(), Problem> {
+    Ok(())
+}
+
+/// Takes an address to listen on, `[HOST]:PORT`, if there is one.
+///
+/// # Errors
+/// If the word has no host and port; whether they exist is seen when they are listened on.
+pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Problem> {
+    let Some(word) = args.next_word() else { return Ok(None) };
+    let brackets_match = word.text.starts_with('[') == word.text.contains("]:");
+    match word.text.rsplit_once(':') {
+        Some((host, _)) if brackets_match && (!host.contains(':') || host.starts_with('[')) => {
+            Ok(Some(word.text.clone()))
+        }
+        _ => Err(args.bad(word, "an address of the form `[HOST]:PORT`")),
+    }
+}
+
+/// A duration as Go writes it: `1h20m0s`, `1.5s`, `500ms`, `0s`.
+pub(crate) fn go_duration(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    match nanos {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{nanos}ns"),
+        1_000..1_000_000 => format!("{}\u{b5}s", decimal(nanos, 3)),
+        1_000_000..1_000_000_000 => format!("{}ms", decimal(nanos, 6)),
+        _ => {
+            let (hours, minutes) = (span.as_secs() / 3600, span.as_secs() / 60 % 60);
+            let seconds = decimal(nanos - u128::from(span.as_secs() / 60 * 60) * 1_000_000_000, 9);
+            match (hours, minutes) {
+                (0, 0) => format!("{seconds}s"),
+                (0, _) => format!("{minutes}m{seconds}s"),
+                _ => format!("{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    }
+}
+
+/// `number` divided by ten to the power of `places`, without trailing zeros.
+fn decimal(number: u128, places: u32) -> String {
+    let unit = 10u128.pow(places);
+    let (whole, part) = (number / unit, number % unit);
+    let part = format!("{part:0width$}", width = places as usize);
+    let part = part.trim_end_matches('0');
+    if part.is_empty() { whole.to_string() } else { format!("{whole}.{part}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_in_go() {
+        let cases = [
+            (0, "0s"),
+            (17, "17ns"),
+            (1_500, "1.5\u{b5}s"),
+            (500_000_000, "500ms"),
+            (1_050_000_000, "1.05s"),
+            (60_000_000_000, "1m0s"),
+            (4_800_000_000_000, "1h20m0s"),
+            (3_600_500_000_000, "1h0m0.5s"),
+        ];
+        for (nanos, text) in cases {
+            assert_eq!(go_duration(Duration::from_nanos(nanos)), text);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Errors that are counted instead of printed.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::options::{Args, Problem};
+use engine::{Moment, Outside};
+use regex::Regex;
+
+/// Characters in the longest expression, as in CoreDNS: a bound on what its machine may cost.
+const REGEXP_MAX: usize = 10_000;
+/// How often is looked for counts that are due.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Errors with one kind of text.
+pub(super) struct Rule {
+    period: Duration,
+    pattern: Regex,
+    level: &'static str,
+    show_first: bool,
+    count: AtomicU64,
+    /// When the first one of this count came, in nanoseconds.
+    since: AtomicU64,
+}
+
+impl Rule {
+    pub(super) fn read(args: &mut Args<'_>) -> Result<Rule, Problem> {
+        let period = args.duration()?;
+        let word = args.word()?;
+        if word.text.len() > REGEXP_MAX {
+            return Err(args.bad(word, "short enough: an expression has at most 10000 characters"));
+        }
+        let pattern = Regex::new(&word.text).map_err(|_| args.bad(word, "a regular expression"))?;
+        let words = args.take_rest();
+        let level = |text: &str| LEVELS.iter().find(|(name, _)| *name == text).map(|(_, label)| *label);
+        let (level, show_first) = match words {
+            [] => (LEVELS[0].1, false),
+            [first] if first.text == "show_first" => (LEVELS[0].1, true),
+            [first] => (level(&first.text).ok_or_else(|| args.bad(first, WANTED))?, false),
+            [first, second, ..] => {
+                let level = level(&first.text).ok_or_else(|| args.bad(first, WANTED))?;
+                if second.text != "show_first" {
+                    return Err(args.bad(second, "`show_first`"));
+                }
+                (level, true)
+            }
+        };
+        Ok(Rule { period, pattern, level, show_first, count: AtomicU64::new(0), since: AtomicU64::new(0) })
+    }
+
+    /// Counts an error; says whether it is the first of this count.
+    fn count(&self, now: Moment) -> bool {
+        let first = self.count.fetch_add(1, Ordering::Relaxed) == 0;
+        if first {
+            self.since.store(now.nanos(), Ordering::Relaxed);
+        }
+        first
+    }
+
+    /// The line that is due, if one is; `ending` makes it due before its time.
+    fn due(&self, now: Moment, ending: bool) -> Option<String> {
+        let since = Moment::from_nanos(self.since.load(Ordering::Relaxed));
+        if self.count.load(Ordering::Relaxed) == 0 || (now.since(since) < self.period && !ending) {
+            return None;
+        }
+        let count = self.count.swap(0, Ordering::Relaxed);
+        let shown = u64::from(self.show_first);
+        let Rule { level, pattern, period, .. } = self;
+        (count > shown).then(|| {
+            format!(
+                "[{level}] plugin/errors: {count} errors like '{pattern}' occurred in last {}",
+                crate::go_duration(*period)
+            )
+        })
+    }
+}
+
+const LEVELS: [(&str, &str); 4] = [("error", "ERROR"), ("warning", "WARNING"), ("info", "INFO"), ("debug", "DEBUG")];
+const WANTED: &str = "a level (`error`, `warning`, `info`, `debug`) or `show_first`";
+
+/// All rules; the first that matches an error decides.
+#[derive(Default)]
+pub(super) struct Rules {
+    rules: Vec<Rule>,
+}
+
+impl Rules {
+    pub(super) fn new(rules: Vec<Rule>) -> Rules {
+        Rules { rules }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether an error is printed; if not, it is counted.
+    pub(super) fn prints(&self, cause: &str, now: Moment) -> bool {
+        let rule = self.rules.iter().find(|rule| rule.pattern.is_match(cause));
+        rule.is_none_or(|rule| rule.count(now) && rule.show_first)
+    }
+}
+
+/// Prints the counts that are due, and all of them when it is dropped.
+pub(super) async fn report(rules: Arc<Rules>, outside: Rc<dyn Outside>) {
+    let printer = Printer { rules, outside };
+    loop {
+        printer.outside.sleep_until(printer.outside.now() + LOOK_EVERY).await;
+        printer.print(false);
+    }
+}
+
+struct Printer {
+    rules: Arc<Rules>,
+    outside: Rc<dyn Outside>,
+}
+
+impl Printer {
+    fn print(&self, ending: bool) {
+        let now = self.outside.now();
+        for line in self.rules.rules.iter().filter_map(|rule| rule.due(now, ending)) {
+            self.outside.log(&line);
+        }
+    }
+}
+
+impl Drop for Printer {
+    fn drop(&mut self) {
+        self.print(true);
+    }
+}

@@ -1,0 +1,83 @@
+//! Logs what went wrong while a query was answered.
+
+mod consolidate;
+
+use engine::options::{Arguments, Manifest, Property, Repeat, Usage};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use std::io::Write;
+use std::sync::Arc;
+
+use consolidate::{Rule, Rules};
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "errors",
+    summary: "logs what went wrong while a query was answered",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: Config::default,
+    arguments: Arguments {
+        usage: Usage("errors [stdout]"),
+        set: |_, args| {
+            args.next_word().map_or(Ok(()), |word| match word.text.as_str() {
+                "stdout" => Ok(()),
+                _ => Err(args.bad(word, "`stdout`, the only place that errors are written to")),
+            })
+        },
+    },
+    properties: &[
+        Property {
+            usage: Usage("stacktrace"),
+            default: "off",
+            doc: "Accepted for CoreDNS's sake: a panic is always logged with the place where it happened.",
+            set: crate::no_arguments,
+        },
+        Property {
+            usage: Usage("consolidate DURATION REGEXP [LEVEL] [show_first]"),
+            default: "",
+            doc: "Counts errors that match REGEXP and prints their number after DURATION, at LEVEL: `error` (the default), \
+                  `warning`, `info` or `debug`. With `show_first` the first one is printed at once.",
+            set: |config, args| {
+                config.rules.push(Rule::read(args)?);
+                Ok(())
+            },
+        },
+    ],
+    other_lines: None,
+    metrics: &[],
+    check: crate::nothing_more,
+    build,
+};
+
+#[derive(Default)]
+pub struct Config {
+    rules: Vec<Rule>,
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let rules = Rules::new(configs.into_iter().flat_map(|config| config.rules).collect());
+    let rules = Arc::new(rules);
+    if !rules.is_empty() {
+        let rules = Arc::clone(&rules);
+        setup.needs.jobs.push(Box::new(move |outside| Box::pin(consolidate::report(rules, outside))));
+    }
+    Ok(Some(Part::new(Errors { rules }, Hooks::UP)))
+}
+
+struct Errors {
+    rules: Arc<Rules>,
+}
+
+impl Plugin for Errors {
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if let Some(failure) = response.failure()
+            && self.rules.prints(&failure.cause, worker.now())
+        {
+            let (rcode, name, qtype, cause) = (failure.rcode.0, query.key(), query.qtype, &failure.cause);
+            worker.log(|line| {
+                let _ = write!(line, "[ERROR] plugin/errors: {rcode} {name} {qtype}: {cause}");
+            });
+        }
+        Verdict::Pass
+    }
+}

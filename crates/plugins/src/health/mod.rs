@@ -1,0 +1,111 @@
+//! Says over HTTP that the process lives.
+
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::Outside;
+use engine::metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
+use engine::options::{Arguments, Manifest, Property, Repeat, Usage};
+use engine::setup::{Page, PageContent, Part, Setup, SetupError};
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "health",
+    summary: "says over HTTP that the process lives",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Many,
+    start: || Config { address: ":8080".to_owned(), lameduck: Duration::ZERO },
+    arguments: Arguments {
+        usage: Usage("health [ADDRESS]"),
+        set: |config, args| {
+            if let Some(address) = crate::listen_address(args)? {
+                config.address = address;
+            }
+            Ok(())
+        },
+    },
+    properties: &[Property {
+        usage: Usage("lameduck DURATION"),
+        default: "0s",
+        doc: "How long to go on serving after the order to end.",
+        set: |config, args| {
+            config.lameduck = args.duration()?;
+            Ok(())
+        },
+    }],
+    other_lines: None,
+    metrics: &[&DURATION, &FAILURES],
+    check: crate::nothing_more,
+    build,
+};
+
+static DURATION: Metric = Metric {
+    name: "coredns_health_request_duration_seconds",
+    help: "Histogram of the time (in seconds) each request took.",
+    kind: Kind::Histogram(&SLIM_TIME),
+    labels: &[],
+};
+static FAILURES: Metric = Metric {
+    name: "coredns_health_request_failures_total",
+    help: "The number of times the health check failed.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+
+/// How often the server asks its own page.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// An answer that takes longer is worth a line in the log.
+const SLOW: Duration = Duration::from_secs(1);
+/// An answer that takes longer is none.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+pub struct Config {
+    address: String,
+    lameduck: Duration,
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    for Config { address, lameduck } in configs {
+        setup.needs.lameduck = setup.needs.lameduck.max(lameduck);
+        let make = Arc::new(|| PageContent::text(200, "OK"));
+        setup.needs.pages.push(Page { address: address.clone(), path: "/health", make });
+        let check = SelfCheck {
+            address,
+            duration: setup.registry.histogram(&DURATION, &[]),
+            failures: setup.registry.counter(&FAILURES, &[]),
+        };
+        setup.needs.jobs.push(Box::new(move |outside| Box::pin(check.run(outside))));
+    }
+    Ok(None)
+}
+
+/// Asks the own page again and again: how long it takes says how loaded the machine is.
+struct SelfCheck {
+    address: String,
+    duration: Option<Histogram>,
+    failures: Counter,
+}
+
+impl SelfCheck {
+    async fn run(self, outside: Rc<dyn Outside>) {
+        loop {
+            outside.sleep_until(outside.now() + CHECK_EVERY).await;
+            let start = outside.now();
+            let status = outside.fetch(&self.address, "/health", start + TIMEOUT).await;
+            let taken = outside.now().since(start);
+            if let Some(duration) = self.duration {
+                outside.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
+            }
+            let url = format!("http://{}/health", self.address);
+            if let Err(error) = status {
+                outside.counters().count(self.failures);
+                outside.log(&format!("[WARNING] plugin/health: Local health request to \"{url}\" failed: {error}"));
+            } else if taken > SLOW {
+                let taken = crate::go_duration(taken);
+                outside.log(&format!(
+                    "[WARNING] plugin/health: Local health request to \"{url}\" took more than 1s: {taken}"
+                ));
+            }
+        }
+    }
+}

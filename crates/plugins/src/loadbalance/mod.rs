@@ -1,0 +1,169 @@
+//! Shuffles the addresses in each answer.
+
+mod weights;
+
+use core::time::Duration;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing};
+use engine::setup::{FileWatch, Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use ipnet::IpNet;
+use wire::{Mark, Rcode, Type};
+
+use weights::Weights;
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "loadbalance",
+    summary: "shuffles the addresses in each answer",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: Config::default,
+    arguments: Arguments { usage: Usage("loadbalance [POLICY [WEIGHTFILE]]"), set: read_policy },
+    properties: &[
+        Property {
+            usage: Usage("reload DURATION"),
+            default: "30s",
+            doc: "How often the weight file is looked at; `0s` for never. Only with the policy `weighted`.",
+            set: |config, args| {
+                config.reload = Some(args.duration()?);
+                Ok(())
+            },
+        },
+        Property {
+            usage: Usage("prefer CIDR..."),
+            default: "",
+            doc: "Addresses in these networks come first.",
+            set: |config, args| {
+                while let Some(word) = args.next_word() {
+                    let network = word.text.parse().map_err(|_| args.bad(word, "a network such as `10.0.0.0/8`"))?;
+                    config.preferred.push(network);
+                }
+                Ok(())
+            },
+        },
+    ],
+    other_lines: None,
+    metrics: &[],
+    check,
+    build,
+};
+
+const RELOAD: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+pub struct Config {
+    weight_file: Option<String>,
+    reload: Option<Duration>,
+    preferred: Vec<IpNet>,
+}
+
+fn read_policy(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    if args.rest().is_empty() {
+        return Ok(());
+    }
+    let weighted = args.choice(&[("round_robin", false), ("weighted", true)])?;
+    match (weighted, args.next_word()) {
+        (true, Some(file)) => config.weight_file = Some(file.text.clone()),
+        (true, None) => return Err(args.problem("missing weight file argument")),
+        (false, Some(word)) => return Err(args.bad(word, "needed: `round_robin` takes no arguments")),
+        (false, None) => {}
+    }
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    if writing.config.weight_file.is_none() && writing.config.reload.is_some() {
+        return Err(
+            writing.problem_with("reload", "unknown property for round_robin: only `weighted` has a file to reload")
+        );
+    }
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let weights = match &config.weight_file {
+        Some(file) => Some(watch_weights(setup.path(file), config.reload.unwrap_or(RELOAD), setup)?),
+        None => None,
+    };
+    Ok(Some(Part::new(LoadBalance { weights, preferred: config.preferred }, Hooks::UP)))
+}
+
+fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<Weights>, SetupError> {
+    let weights = Arc::new(Weights::default());
+    let octets = setup.files.read(&path).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?;
+    weights.read(&octets).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?;
+    let told = Arc::clone(&weights);
+    // A file that cannot be read or used leaves the weights as they were.
+    let changed = Box::new(move |octets: std::io::Result<Vec<u8>>| {
+        octets.map_err(|error| error.to_string()).and_then(|octets| told.read(&octets))
+    });
+    setup.needs.watches.push(FileWatch { directive: MANIFEST.name, path, every, changed });
+    Ok(weights)
+}
+
+struct LoadBalance {
+    weights: Option<Arc<Weights>>,
+    preferred: Vec<IpNet>,
+}
+
+impl Plugin for LoadBalance {
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if response.rcode() != Rcode::NOERROR || query.qtype.is_transfer() {
+            return Verdict::Pass;
+        }
+        match &self.weights {
+            Some(weights) => weights.put_chosen_first(query.key(), response, worker),
+            None => self.shuffle(response, worker),
+        }
+        Verdict::Pass
+    }
+}
+
+impl LoadBalance {
+    /// Puts the records of each RRset of addresses or mail exchangers in random order, the preferred ones first.
+    fn shuffle(&self, response: &mut Response, worker: &mut Worker) {
+        let mut start = 0;
+        while let Some(end) = rrset_end(response, start) {
+            if matches!(response.message.marks()[start].rtype, Type::A | Type::AAAA | Type::MX) {
+                for at in (start + 1..end).rev() {
+                    let other = start + worker.random_below(at - start + 1);
+                    response.message.swap_rdata(at, other);
+                }
+                self.put_preferred_first(response, start, end);
+            }
+            start = end;
+        }
+    }
+
+    fn put_preferred_first(&self, response: &mut Response, start: usize, end: usize) {
+        if self.preferred.is_empty() {
+            return;
+        }
+        // Few records, few networks: each place takes the best of what is left.
+        for place in start..end {
+            let best = (place..end).min_by_key(|at| self.rank(response, response.message.marks()[*at]));
+            if let Some(best) = best {
+                response.message.swap_rdata(place, best);
+            }
+        }
+    }
+
+    /// The place of the first preferred network that holds an address; their number if none does.
+    fn rank(&self, response: &Response, mark: Mark) -> usize {
+        let address = weights::address(response.message.octets_at(mark.rdata_range()));
+        let holds = |address| self.preferred.iter().position(|network| network.contains(&address));
+        address.and_then(holds).unwrap_or(self.preferred.len())
+    }
+}
+
+/// Where the records that follow one another from `start` on, of one owner and type, end.
+fn rrset_end(response: &Response, start: usize) -> Option<usize> {
+    let marks = response.message.marks();
+    let first = marks.get(start)?;
+    let owner = |mark: &Mark| response.message.octets_at(usize::from(mark.start)..usize::from(mark.rdata) - 10);
+    let same = |mark: &&Mark| mark.rtype == first.rtype && mark.section == first.section && owner(mark) == owner(first);
+    Some(start + marks[start..].iter().take_while(same).count())
+}

@@ -1,0 +1,84 @@
+//! Counts queries and serves all metrics of the server.
+
+use std::sync::Arc;
+
+use engine::metrics::{Kind, Metric, QueryMetrics, SERVER_METRICS};
+use engine::options::{Arguments, Manifest, Property, Repeat, Usage};
+use engine::setup::{Page, PageContent, Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "prometheus",
+    summary: "counts queries and serves all metrics of the server",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: || Config { address: DEFAULT_ADDRESS.to_owned() },
+    arguments: Arguments {
+        usage: Usage("prometheus [ADDRESS]"),
+        set: |config, args| {
+            if let Some(address) = crate::listen_address(args)? {
+                config.address = address;
+            }
+            Ok(())
+        },
+    },
+    properties: &[Property {
+        usage: Usage("runtime_metrics"),
+        default: "off",
+        doc: "Accepted for CoreDNS's sake: the metrics of a Go runtime have no counterpart here.",
+        set: crate::no_arguments,
+    }],
+    other_lines: None,
+    metrics: &SERVER_METRICS,
+    check: crate::nothing_more,
+    build,
+};
+
+const DEFAULT_ADDRESS: &str = "localhost:9153";
+/// What Prometheus expects of a target that speaks its text format.
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+static PLUGIN_ENABLED: Metric = Metric {
+    name: "coredns_plugin_enabled",
+    help: "A metric that indicates whether a plugin is enabled on per server and zone basis.",
+    kind: Kind::Gauge,
+    labels: &["server", "zone", "view", "name"],
+};
+
+pub struct Config {
+    address: String,
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let registry = setup.registry;
+    for config in configs {
+        let registry = Arc::clone(registry);
+        let make = move || PageContent { status: 200, content_type: CONTENT_TYPE, body: registry.render().into() };
+        setup.needs.pages.push(Page { address: config.address, path: "/metrics", make: Arc::new(make) });
+    }
+    let block = setup.block;
+    for site in &block.sites {
+        for name in &block.directives {
+            registry.gauge(&PLUGIN_ENABLED, &[&site.server, &site.zone, "", name], || Some(1.0));
+        }
+    }
+    let first_site = block.sites.first().map_or(0, |site| site.index);
+    let labels = block.sites.iter().map(|site| [site.server.as_str(), site.zone.as_str(), ""]);
+    let sites = labels.map(|labels| QueryMetrics::new(registry, labels, &block.directives)).collect();
+    Ok(Some(Part::new(Prometheus { first_site, sites }, Hooks::UP)))
+}
+
+struct Prometheus {
+    /// The sites of a block have consecutive numbers.
+    first_site: usize,
+    sites: Vec<QueryMetrics>,
+}
+
+impl Plugin for Prometheus {
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if let Some(metrics) = query.site.checked_sub(self.first_site).and_then(|at| self.sites.get(at)) {
+            metrics.count(query, response, worker);
+        }
+        Verdict::Pass
+    }
+}

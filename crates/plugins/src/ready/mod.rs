@@ -1,0 +1,60 @@
+//! Says over HTTP whether all plugins are ready.
+
+use std::sync::Arc;
+
+use engine::options::{Arguments, Manifest, Property, Repeat, Usage};
+use engine::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "ready",
+    summary: "says over HTTP whether all plugins are ready",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: || Config { address: ":8181".to_owned(), again: false },
+    arguments: Arguments {
+        usage: Usage("ready [ADDRESS]"),
+        set: |config, args| {
+            if let Some(address) = crate::listen_address(args)? {
+                config.address = address;
+            }
+            Ok(())
+        },
+    },
+    properties: &[Property {
+        usage: Usage("monitor until-ready|continuously"),
+        default: "until-ready",
+        doc: "Whether a plugin that was ready once is asked again each time.",
+        set: |config, args| {
+            config.again = args.choice(&[("until-ready", false), ("continuously", true)])?;
+            Ok(())
+        },
+    }],
+    other_lines: None,
+    metrics: &[],
+    check: crate::nothing_more,
+    build,
+};
+
+pub struct Config {
+    address: String,
+    again: bool,
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    for Config { address, again } in configs {
+        let readiness = Arc::clone(&setup.needs.readiness);
+        let make = Arc::new(move || page(&readiness, again));
+        setup.needs.pages.push(Page { address, path: "/ready", make });
+    }
+    Ok(None)
+}
+
+fn page(readiness: &Readiness, again: bool) -> PageContent {
+    if readiness.is_ending() {
+        return PageContent::text(503, "Shutting down");
+    }
+    match readiness.unready(again).join(",") {
+        unready if unready.is_empty() => PageContent::text(200, "OK"),
+        unready => PageContent::text(503, unready),
+    }
+}

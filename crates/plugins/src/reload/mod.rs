@@ -1,0 +1,69 @@
+//! Takes over a changed Corefile: says how often to look for one. The looking is the server's.
+
+use core::time::Duration;
+
+use engine::metrics::{Kind, Metric};
+use engine::options::{Args, Arguments, Manifest, Problem, Repeat, Usage};
+use engine::setup::{Part, Setup, SetupError};
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "reload",
+    summary: "takes over a changed Corefile",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: || Config { interval: Duration::from_secs(30), jitter: Duration::from_secs(15) },
+    arguments: Arguments { usage: Usage("reload [INTERVAL] [JITTER]"), set: read },
+    properties: &[],
+    other_lines: None,
+    metrics: &[&FAILED, &VERSION],
+    check: crate::nothing_more,
+    build,
+};
+
+/// Reloads that failed.
+pub static FAILED: Metric = Metric {
+    name: "coredns_reload_failed_total",
+    help: "Counter of the number of failed reload attempts.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+/// Which configuration runs.
+pub static VERSION: Metric = Metric {
+    name: "coredns_reload_version_info",
+    help: "A metric with a constant '1' value labeled by hash, and value which type of hash generated.",
+    kind: Kind::Gauge,
+    labels: &["hash", "value"],
+};
+
+const INTERVAL_MIN: Duration = Duration::from_secs(2);
+const JITTER_MIN: Duration = Duration::from_secs(1);
+
+pub struct Config {
+    interval: Duration,
+    jitter: Duration,
+}
+
+fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let words = args.rest();
+    if let Some(word) = words.first() {
+        config.interval = args.duration()?;
+        if config.interval < INTERVAL_MIN {
+            return Err(args.bad(word, "an interval of at least 2s"));
+        }
+    }
+    if let Some(word) = words.get(1) {
+        config.jitter = args.duration()?;
+        if !config.jitter.is_zero() && config.jitter < JITTER_MIN {
+            return Err(args.bad(word, "a jitter of at least 1s, or 0s"));
+        }
+    }
+    config.jitter = config.jitter.min(config.interval / 2);
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    if let Some(Config { interval, jitter }) = configs.into_iter().next() {
+        setup.needs.reload = Some((interval, jitter));
+    }
+    Ok(None)
+}

@@ -1,0 +1,51 @@
+//! Tells the client from which address and port it asked.
+
+use engine::options::{Arguments, Manifest, Repeat, Usage};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Transport, Verdict, Worker};
+use wire::{Class, Name, NameRef, Owner, Section, Type};
+
+pub static MANIFEST: Manifest<()> = Manifest {
+    name: "whoami",
+    summary: "tells the client from which address and port it asked",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: || (),
+    arguments: Arguments { usage: Usage("whoami"), set: crate::no_arguments },
+    properties: &[],
+    other_lines: None,
+    metrics: &[],
+    check: crate::nothing_more,
+    build,
+};
+
+fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(Some(Part::new(Whoami, Hooks::DOWN)))
+}
+
+struct Whoami;
+
+impl Plugin for Whoami {
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        let peer = query.path.peer;
+        response.set_authoritative(true);
+        response.set_local();
+        response.message.push_address(Section::Additional, Owner::Question, 0, peer.ip().to_canonical());
+        let label: &[u8] = if query.path.transport == Transport::Udp { b"_udp" } else { b"_tcp" };
+        let mut owner = Name::root();
+        // A question that leaves no room for one label more gets the address alone.
+        if owner.push_label(label).and_then(|()| owner.append(query.name())).is_ok() {
+            response.message.push(
+                Section::Additional,
+                Owner::Name(owner.as_ref()),
+                (Type::SRV, Class::IN, 0),
+                |rdata| {
+                    rdata.u32(0);
+                    rdata.u16(peer.port());
+                    rdata.plain_name(NameRef::ROOT);
+                },
+            );
+        }
+        Verdict::Done
+    }
+}
