@@ -110,6 +110,19 @@ fn a_panic_of_a_writer_changes_nothing_and_blocks_nobody() {
     assert_eq!(contents(&table), [Pair::new(1, 1), Pair::new(2, 2)]);
 }
 
+#[test]
+fn writers_on_one_shard_lose_nothing() {
+    const KEYS: u32 = 2000;
+    let table = Shards::new(1);
+    std::thread::scope(|threads| {
+        for first in 0..2 {
+            let table = &table;
+            threads.spawn(move || (first..KEYS).step_by(2).for_each(|key| table.insert(Pair::new(key, 0))));
+        }
+    });
+    assert_eq!(contents(&table), (0..KEYS).map(|key| Pair::new(key, 0)).collect::<Vec<_>>());
+}
+
 /// Odd keys are always there and their values only grow; even keys come and go. Readers run until the writer is done.
 #[test]
 fn readers_see_whole_and_ever_newer_entries_while_a_writer_runs() {
