@@ -1,1 +1,31 @@
-//! (to come)
+//! The Kubernetes world as a pure reducer: events of watches go in ([`object`]), an index that answers are made from
+//! comes out ([`Index`]).
+//!
+//! [`World`] is the one writer. It remembers what it must to understand the next event: which objects exist, in which
+//! version, and what of the index is theirs; names are remembered as 64-bit keyed hashes. [`Index`] is what the answer
+//! threads share: services with their endpoints, the services of each address, namespaces, pods. It is read without
+//! locks while it is written, and an endpoint change costs its slice and its service, not the cluster.
+//!
+//! Nothing here knows the API server, JSON, zones, or DNS messages; the time is a parameter.
+
+mod addresses;
+pub mod dashed;
+mod index;
+mod intern;
+mod kinds;
+pub mod object;
+#[cfg(test)]
+mod random_tests;
+mod records;
+#[cfg(test)]
+mod scenario;
+mod service;
+mod slice;
+mod spec;
+mod world;
+
+pub use index::{Counts, Index};
+pub use service::{Port, Service, ServiceKind};
+pub use slice::{Address, Addresses, Endpoint, Slice};
+pub use spec::{Kind, Spec, Watch};
+pub use world::{Change, World};

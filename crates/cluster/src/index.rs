@@ -1,0 +1,250 @@
+//! What answers are made from: read by all answer threads without locks while the world writes it.
+//!
+//! Questions are asked with lower-case labels; Kubernetes has names in lower case only. What is found is lent to a
+//! closure, so that no count is touched that answer threads share. One look-up sees one state of one Service; between
+//! two look-ups the world may have changed.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use rcu::{Entry, Seed, Shards};
+
+use crate::Kind;
+use crate::addresses::AddressTable;
+use crate::service::{self, Service};
+use crate::slice::{Endpoint, Slice};
+
+/// A write copies 1/256 of the Services: 40 pointers of 10,000.
+const SERVICE_SHARDS: usize = 256;
+/// Namespaces are few and hardly change.
+const NAMESPACE_SHARDS: usize = 16;
+
+/// The cluster as answers see it.
+pub struct Index {
+    seed: Seed,
+    namespaces: Shards<Namespace>,
+    services: Shards<Arc<Service>>,
+    cluster_ips: AddressTable,
+    endpoints: AddressTable,
+    pods: AddressTable,
+    serial: AtomicU32,
+    synced: AtomicBool,
+    objects: [AtomicU32; Kind::COUNT],
+    refused: AtomicU64,
+}
+
+/// How much of the cluster is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Namespaces that exist.
+    pub namespaces: u32,
+    /// Services that exist.
+    pub services: u32,
+    /// EndpointSlices that belong to a Service.
+    pub endpoint_slices: u32,
+    /// Pods.
+    pub pods: u32,
+    /// Objects, or parts of them, that were left out because they break a bound or cannot be read, since the start.
+    pub refused: u64,
+}
+
+impl Index {
+    /// Whether the namespace exists.
+    #[must_use]
+    pub fn namespace_exists(&self, namespace: &[u8]) -> bool {
+        let key = self.key(b"", namespace);
+        let same = |kept: &Namespace| kept.key == key && kept.name.as_bytes() == namespace;
+        self.namespaces.read(key, same, |_| ()).is_some()
+    }
+
+    /// Reads a Service by its name.
+    pub fn service<R>(&self, namespace: &[u8], name: &[u8], read: impl FnOnce(&Service) -> R) -> Option<R> {
+        let key = self.key(namespace, name);
+        let same = |kept: &Arc<Service>| {
+            kept.key == key
+                && kept.is_declared()
+                && kept.namespace.as_bytes() == namespace
+                && kept.name.as_bytes() == name
+        };
+        self.services.read(key, same, |service| read(service))
+    }
+
+    /// Visits every Service, in no order.
+    pub fn for_each_service(&self, mut visit: impl FnMut(&Service)) {
+        self.services.for_each(|service| {
+            if service.is_declared() {
+                visit(service);
+            }
+        });
+    }
+
+    /// Reads the Service that has a cluster IP; any one of them if there are several.
+    pub fn service_of_cluster_ip<R>(&self, address: IpAddr, read: impl FnOnce(&Service) -> R) -> Option<R> {
+        let (mut read, mut result) = (Some(read), None);
+        self.cluster_ips.owners(address, |key| {
+            // A service that gave the address away a moment ago does not have it, whatever the table says.
+            let same = |kept: &Arc<Service>| kept.key == key && kept.cluster_ips().contains(&address);
+            self.services.read(key, same, |service| result = result.take().or_else(|| Some(read.take()?(service))));
+        });
+        result
+    }
+
+    /// Visits the endpoints at an address, with the Service of each: every Service that has it, in every slice that
+    /// has it. The Service need not exist; its slices name it.
+    pub fn services_of_endpoint(&self, address: IpAddr, mut visit: impl FnMut(&Service, Endpoint<'_>)) {
+        self.endpoints.owners(address, |key| {
+            self.services.read(
+                key,
+                |kept| kept.key == key,
+                |service| service.endpoints_at(address).for_each(|endpoint| visit(service, endpoint)),
+            );
+        });
+    }
+
+    /// Whether a pod in this namespace has this primary address.
+    #[must_use]
+    pub fn pod_exists(&self, namespace: &[u8], address: IpAddr) -> bool {
+        self.pods.contains(address, self.key(b"", namespace))
+    }
+
+    /// When the zone changed last, in Unix seconds: the serial of its SOA. 0 before the first change.
+    #[must_use]
+    pub fn serial(&self) -> u32 {
+        self.serial.load(Ordering::Acquire)
+    }
+
+    /// Whether every watch has been listed once. It stays so, whatever becomes of the API server.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// How much of the cluster is known.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let count = |kind: Kind| self.objects[kind as usize].load(Ordering::Relaxed);
+        Counts {
+            namespaces: count(Kind::Namespace),
+            services: count(Kind::Service),
+            endpoint_slices: count(Kind::EndpointSlice),
+            pods: count(Kind::Pod),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What the world does to the index.
+impl Index {
+    pub(crate) fn new() -> Index {
+        Index {
+            seed: Seed::default(),
+            namespaces: Shards::new(NAMESPACE_SHARDS),
+            services: Shards::new(SERVICE_SHARDS),
+            cluster_ips: AddressTable::new(),
+            endpoints: AddressTable::new(),
+            pods: AddressTable::new(),
+            serial: AtomicU32::new(0),
+            synced: AtomicBool::new(false),
+            objects: Default::default(),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// The key of an object among those of its kind; a namespace is in no namespace.
+    pub(crate) fn key(&self, namespace: &[u8], name: &[u8]) -> u64 {
+        service::key(&self.seed, namespace, name)
+    }
+
+    pub(crate) fn add_namespace(&self, key: u64, name: Arc<str>) {
+        self.namespaces.replace(Namespace { key, name }, |kept| kept.key == key);
+    }
+
+    pub(crate) fn remove_namespace(&self, key: u64) {
+        self.namespaces.remove(key, |kept| kept.key == key);
+    }
+
+    /// The entry under this key, declared or not.
+    pub(crate) fn entry(&self, key: u64) -> Option<Arc<Service>> {
+        self.services.read(key, |kept| kept.key == key, Arc::clone)
+    }
+
+    /// Puts `after` in the place of `before`. An address is in its table as long as readers may see it in a Service:
+    /// added before, removed after.
+    pub(crate) fn publish(&self, before: Option<&Service>, after: Service) {
+        let (key, after) = (after.key, Arc::new(after));
+        for &address in after.cluster_ips() {
+            self.cluster_ips.insert_once(address, key);
+        }
+        if after.is_declared() || !after.slices.is_empty() {
+            self.services.replace(Arc::clone(&after), |kept| kept.key == key);
+        } else {
+            self.services.remove(key, |kept| kept.key == key);
+        }
+        for address in before.map_or(&[][..], |before| before.cluster_ips()) {
+            if !after.cluster_ips().contains(address) {
+                self.cluster_ips.remove(*address, key);
+            }
+        }
+    }
+
+    /// Gives a Service one slice more, another, or one less.
+    pub(crate) fn publish_slice(&self, before: &Service, slice_key: u64, slice: Option<Arc<Slice>>) {
+        for address in slice.iter().flat_map(|slice| slice.addresses.ips()) {
+            self.endpoints.insert_once(address, before.key);
+        }
+        let after = before.with_slice(slice_key, slice);
+        let gone = before.slice(slice_key).into_iter().flat_map(|slice| slice.addresses.ips());
+        let gone: Vec<IpAddr> = gone.filter(|&address| !after.has_endpoint_at(address)).collect();
+        self.publish(Some(before), after);
+        for address in gone {
+            self.endpoints.remove(address, before.key);
+        }
+    }
+
+    /// Gives a pod another address, its first or none. The owner of the address is the pod's namespace, once for each
+    /// pod: pods on the network of their node share its address.
+    pub(crate) fn move_pod(&self, namespace: u64, before: Option<IpAddr>, after: Option<IpAddr>) {
+        if before == after {
+            return;
+        }
+        if let Some(address) = after {
+            self.pods.insert(address, namespace);
+        }
+        if let Some(address) = before {
+            self.pods.remove(address, namespace);
+        }
+    }
+
+    pub(crate) fn stamp(&self, now_seconds: u32) {
+        self.serial.store(now_seconds, Ordering::Release);
+    }
+
+    pub(crate) fn set_synced(&self) {
+        self.synced.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn count_added(&self, kind: Kind) {
+        self.objects[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_removed(&self, kind: Kind, objects: u32) {
+        self.objects[kind as usize].fetch_sub(objects, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Clone)]
+struct Namespace {
+    key: u64,
+    name: Arc<str>,
+}
+
+impl Entry for Namespace {
+    fn hash(&self, _: &Seed) -> u64 {
+        self.key
+    }
+}

@@ -1,0 +1,68 @@
+//! Values that many objects have in common, kept once: names of namespaces, lists of ports.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use rcu::Seed;
+
+/// Values kept once for as long as somebody holds them.
+pub(crate) struct Interner<T: ?Sized> {
+    kept: HashTable<Arc<T>>,
+    seed: Seed,
+    purge_at: usize,
+}
+
+/// The fewest values at which it is worth looking for those that nobody holds any more.
+const PURGE_MIN: usize = 64;
+
+impl<T: ?Sized + Hash + Eq> Interner<T> {
+    pub(crate) fn new() -> Self {
+        Interner { kept: HashTable::new(), seed: Seed::default(), purge_at: PURGE_MIN }
+    }
+
+    /// The one shared copy of a value.
+    pub(crate) fn get<V: Borrow<T> + Into<Arc<T>>>(&mut self, value: V) -> Arc<T> {
+        let hash = self.seed.hash_one(value.borrow());
+        if let Some(kept) = self.kept.find(hash, |kept| **kept == *value.borrow()) {
+            return Arc::clone(kept);
+        }
+        self.purge();
+        let kept = value.into();
+        self.kept.insert_unique(hash, Arc::clone(&kept), |kept| self.seed.hash_one(&**kept));
+        kept
+    }
+
+    /// Drops what nobody holds, each time the number of values has doubled: so it costs little and no rubbish piles up.
+    fn purge(&mut self) {
+        if self.kept.len() >= self.purge_at {
+            self.kept.retain(|kept| Arc::strong_count(kept) > 1);
+            self.purge_at = PURGE_MIN.max(self.kept.len() * 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_are_one() {
+        let mut names = Interner::<str>::new();
+        let (one, two) = (names.get("alpha"), names.get(String::from("alpha")));
+        assert!(Arc::ptr_eq(&one, &two));
+        assert_eq!(&*names.get("beta"), "beta");
+    }
+
+    #[test]
+    fn what_nobody_holds_goes() {
+        let mut names = Interner::<str>::new();
+        let held = names.get("held");
+        for number in 0..10_000 {
+            names.get(number.to_string());
+        }
+        assert!(names.kept.len() <= PURGE_MIN, "{}", names.kept.len());
+        assert!(Arc::ptr_eq(&held, &names.get("held")));
+    }
+}

@@ -1,0 +1,299 @@
+//! The four kinds of objects: what each of them changes in the index, what is remembered to undo it, and when it gives
+//! the zone a new serial.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use rcu::Seed;
+use wire::{LABEL_MAX, NAME_MAX};
+
+use crate::Kind;
+use crate::index::Index;
+use crate::intern::Interner;
+use crate::object::{self, AddressType, Object};
+use crate::service::{Port, Service, ServiceKind};
+use crate::slice::{Addresses, Labels, Slice};
+
+/// Endpoints that are kept of one slice: the API server accepts no more of them (discovery.k8s.io/v1).
+pub(crate) const ENDPOINTS_MAX: usize = 1000;
+/// Ports that are kept of one object: the API server accepts a hundred in a slice and has no bound for a Service.
+pub(crate) const PORTS_MAX: usize = 1000;
+/// Cluster IPs that are kept of one Service: the API server accepts two, one of each family.
+pub(crate) const CLUSTER_IPS_MAX: usize = 8;
+
+/// One kind of object: what is remembered of such an object to undo what it did to the index.
+pub(crate) trait Kept: Copy + Send {
+    const KIND: Kind;
+    /// Whether an object that comes or goes gives the zone a new serial.
+    const STAMPS: bool;
+
+    /// Brings the index up to an object that is new, or known in another version.
+    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self>;
+
+    /// Takes the object out of the index.
+    fn remove(self, key: u64, writer: &mut Writer);
+}
+
+/// What became of an object.
+pub(crate) struct Effect<K> {
+    /// What to remember; `None` if the object is not (any more) for answers, and is to be removed if it was known.
+    pub(crate) kept: Option<K>,
+    /// Whether the update of a known object gives the zone a new serial.
+    pub(crate) stamps: bool,
+}
+
+impl<K> Effect<K> {
+    const NOT_KEPT: Self = Effect { kept: None, stamps: false };
+
+    const fn kept(kept: K, stamps: bool) -> Self {
+        Effect { kept: Some(kept), stamps }
+    }
+}
+
+/// The index, and what it takes to write it.
+pub(crate) struct Writer {
+    pub(crate) index: Arc<Index>,
+    pub(crate) versions: Seed,
+    names: Interner<str>,
+    ports: Interner<[Port]>,
+    endpoint_pod_names: bool,
+}
+
+/// A Namespace. It changes which names exist, but as in CoreDNS the zone has no new serial for it.
+#[derive(Clone, Copy)]
+pub(crate) struct NamespaceKept;
+
+impl Kept for NamespaceKept {
+    const KIND: Kind = Kind::Namespace;
+    const STAMPS: bool = false;
+
+    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+        let name = object.meta().name;
+        if before.is_none() {
+            if !writer.accepts_label(name) {
+                return Effect::NOT_KEPT;
+            }
+            let name = writer.names.get(name);
+            writer.index.add_namespace(key, name);
+        }
+        Effect::kept(NamespaceKept, false)
+    }
+
+    fn remove(self, key: u64, writer: &mut Writer) {
+        writer.index.remove_namespace(key);
+    }
+}
+
+/// A Service. Its entry in the index has all that is to be known of it.
+#[derive(Clone, Copy)]
+pub(crate) struct ServiceKept;
+
+impl Kept for ServiceKept {
+    const KIND: Kind = Kind::Service;
+    const STAMPS: bool = true;
+
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+        let Object::Service(object) = object else { return Effect::NOT_KEPT };
+        let object::Meta { namespace, name, .. } = object.meta;
+        if !writer.accepts_label(namespace) || !writer.accepts_label(name) {
+            return Effect::NOT_KEPT;
+        }
+        let Some(kind) = writer.service_kind(object) else { return Effect::NOT_KEPT };
+        let before = writer.entry(key, namespace, name);
+        let ports = writer.ports(&object.ports);
+        // Another cluster IP or type is no reason for a new serial in CoreDNS either.
+        let stamps = before.ports != ports || external_name(&before.kind) != external_name(&kind);
+        let after = Service { kind, ports, ..before.as_ref().clone() };
+        writer.index.publish(Some(&before), after);
+        Effect::kept(ServiceKept, stamps)
+    }
+
+    fn remove(self, key: u64, writer: &mut Writer) {
+        if let Some(before) = writer.index.entry(key) {
+            let ports = writer.ports(&[]);
+            let after = Service { kind: ServiceKind::Undeclared, ports, ..before.as_ref().clone() };
+            writer.index.publish(Some(&before), after);
+        }
+    }
+}
+
+fn external_name(kind: &ServiceKind) -> &str {
+    if let ServiceKind::ExternalName(name) = kind { name } else { "" }
+}
+
+/// An EndpointSlice: the key of the Service that it belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct SliceKept {
+    service: u64,
+}
+
+impl Kept for SliceKept {
+    const KIND: Kind = Kind::EndpointSlice;
+    const STAMPS: bool = true;
+
+    fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+        let Object::EndpointSlice(object) = object else { return Effect::NOT_KEPT };
+        let (namespace, service) = (object.meta.namespace, object.service);
+        // A slice of no Service has no name that it could be found under, forward or backward.
+        if service.is_empty() || !writer.accepts_label(service) || !writer.accepts_label(namespace) {
+            return Effect::NOT_KEPT;
+        }
+        let owner = writer.index.key(namespace.as_bytes(), service.as_bytes());
+        let entry = writer.entry(owner, namespace, service);
+        let slice = writer.slice(key, object);
+        let stamps = entry.slice(key).is_none_or(|kept| **kept != slice);
+        if stamps {
+            writer.index.publish_slice(&entry, key, Some(Arc::new(slice)));
+        }
+        if let Some(before) = before.filter(|before| before.service != owner) {
+            before.remove(key, writer);
+        }
+        Effect::kept(SliceKept { service: owner }, stamps)
+    }
+
+    fn remove(self, key: u64, writer: &mut Writer) {
+        if let Some(entry) = writer.index.entry(self.service) {
+            writer.index.publish_slice(&entry, key, None);
+        }
+    }
+}
+
+/// A Pod: the key of its namespace, and its address.
+#[derive(Clone, Copy)]
+pub(crate) struct PodKept {
+    namespace: u64,
+    address: Option<IpAddr>,
+}
+
+impl Kept for PodKept {
+    const KIND: Kind = Kind::Pod;
+    const STAMPS: bool = true;
+
+    fn apply(before: Option<Self>, object: &Object<'_>, _: u64, writer: &mut Writer) -> Effect<Self> {
+        let Object::Pod(object) = object else { return Effect::NOT_KEPT };
+        if object.terminating {
+            // A pod that goes stays what it was until it is gone; one first seen while it goes is never there.
+            return Effect { kept: before, stamps: false };
+        }
+        let namespace = writer.index.key(b"", object.meta.namespace.as_bytes());
+        let address = if object.address.is_empty() { None } else { writer.accept(read_ip(object.address)) };
+        let old = before.and_then(|before| before.address);
+        writer.index.move_pod(namespace, old, address);
+        Effect::kept(PodKept { namespace, address }, old != address)
+    }
+
+    fn remove(self, _: u64, writer: &mut Writer) {
+        writer.index.move_pod(self.namespace, self.address, None);
+    }
+}
+
+impl Writer {
+    pub(crate) fn new(index: Arc<Index>, endpoint_pod_names: bool) -> Writer {
+        let (names, ports) = (Interner::new(), Interner::new());
+        Writer { index, versions: Seed::default(), names, ports, endpoint_pod_names }
+    }
+
+    /// The entry of a Service as it is; one that is not declared and has no slices if it is not.
+    fn entry(&mut self, key: u64, namespace: &str, name: &str) -> Arc<Service> {
+        self.index.entry(key).unwrap_or_else(|| {
+            let ports = self.ports(&[]);
+            Arc::new(Service::undeclared(key, self.names.get(namespace), name, ports))
+        })
+    }
+
+    fn service_kind(&self, object: &object::Service<'_>) -> Option<ServiceKind> {
+        if object.service_type == "ExternalName" {
+            let name = object.external_name;
+            return self.accept((name.len() <= NAME_MAX).then(|| ServiceKind::ExternalName(name.into())));
+        }
+        if object.cluster_ips.first() == Some(&"None") {
+            return Some(ServiceKind::Headless);
+        }
+        // A Service whose address is not allocated yet has the text "", and no address.
+        let allocated = object.cluster_ips.iter().filter(|text| !text.is_empty());
+        let ips = allocated.filter_map(|text| self.accept(read_ip(text)));
+        Some(ServiceKind::ClusterIp(self.at_most(CLUSTER_IPS_MAX, ips).collect()))
+    }
+
+    fn ports(&mut self, ports: &[object::Port<'_>]) -> Arc<[Port]> {
+        let none = [object::Port::default()];
+        let ports = if ports.is_empty() { &none } else { ports };
+        let ports: Vec<Port> = self
+            .at_most(PORTS_MAX, ports.iter())
+            .map(|port| Port { name: port.name.into(), protocol: port.protocol.into(), number: port.number })
+            .collect();
+        self.ports.get(ports)
+    }
+
+    fn slice(&mut self, key: u64, object: &object::EndpointSlice<'_>) -> Slice {
+        let (addresses, labels) = match object.address_type {
+            AddressType::Ipv4 => self.gather(object, |text| text.parse().ok(), Addresses::V4),
+            AddressType::Ipv6 => self.gather(object, read_v6, Addresses::V6),
+            AddressType::Fqdn => self.gather(object, read_host, Addresses::Names),
+        };
+        Slice { key, ports: self.ports(&object.ports), addresses, labels }
+    }
+
+    /// The addresses of the ready endpoints that can be read, and their labels.
+    fn gather<A>(
+        &self,
+        object: &object::EndpointSlice<'_>,
+        read: impl Fn(&str) -> Option<A>,
+        addresses: impl FnOnce(Box<[A]>) -> Addresses,
+    ) -> (Addresses, Option<Box<Labels>>) {
+        let ready = object.endpoints.iter().filter(|endpoint| endpoint.ready.unwrap_or(true));
+        let pairs = ready.filter_map(|endpoint| {
+            let address = self.accept(read(endpoint.address))?;
+            Some((address, self.own_label(endpoint, object.address_type)))
+        });
+        let (list, labels): (Vec<A>, Vec<_>) = self.at_most(ENDPOINTS_MAX, pairs).unzip();
+        (addresses(list.into()), Labels::join(&labels))
+    }
+
+    /// What an endpoint is called if that cannot be made from its IP address; otherwise an empty text. A hostname or
+    /// pod name that is too long for a label is none.
+    fn own_label<'a>(&self, endpoint: &object::Endpoint<'a>, address_type: AddressType) -> Cow<'a, str> {
+        let target = if self.endpoint_pod_names { endpoint.target } else { "" };
+        match [endpoint.hostname, target].into_iter().find(|text| is_label(text)) {
+            Some(own) => Cow::Borrowed(own),
+            None if address_type == AddressType::Fqdn => Cow::Owned(endpoint.address.replace('.', "-")),
+            None => Cow::Borrowed(""),
+        }
+    }
+
+    /// Counts what cannot be read or breaks a bound.
+    fn accept<T>(&self, part: Option<T>) -> Option<T> {
+        if part.is_none() {
+            self.index.refuse();
+        }
+        part
+    }
+
+    fn accepts_label(&self, text: &str) -> bool {
+        self.accept(is_label(text).then_some(())).is_some()
+    }
+
+    fn at_most<T>(&self, most: usize, parts: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        parts.enumerate().filter_map(move |(at, part)| self.accept((at < most).then_some(part)))
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    (1..=LABEL_MAX).contains(&text.len())
+}
+
+/// Takes the host name of an endpoint of type `FQDN`; it must be short enough that a label can be made from it.
+fn read_host(text: &str) -> Option<Box<str>> {
+    is_label(text).then(|| text.into())
+}
+
+fn read_ip(text: &str) -> Option<IpAddr> {
+    text.parse().ok().map(IpAddr::V4).or_else(|| read_v6(text).map(IpAddr::V6))
+}
+
+/// Reads an IPv6 address. Those that stand for an IPv4 address (RFC 4291 §2.5.5.2) are refused, as by newer API servers:
+/// written with dashes they read back as another address.
+fn read_v6(text: &str) -> Option<Ipv6Addr> {
+    text.parse().ok().filter(|address: &Ipv6Addr| address.to_ipv4_mapped().is_none())
+}

@@ -1,0 +1,134 @@
+//! What the world remembers of the objects of one watch: key, version, and what of the index is theirs. A relist marks
+//! what it lists and sweeps what it did not, so that never two copies of a list exist.
+
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
+
+use crate::kinds::{Effect, Kept, Writer};
+use crate::object::{Event, Meta, Object};
+use crate::world::Change;
+
+/// The objects of one watch, whatever their kind.
+pub(crate) trait Reduce: Send {
+    /// Does to the index what the event says.
+    fn reduce(&mut self, event: &Event<'_>, writer: &mut Writer) -> Outcome;
+}
+
+/// What an event did.
+#[derive(Clone, Copy)]
+pub(crate) struct Outcome {
+    pub(crate) change: Change,
+    /// Whether the zone has a new serial now.
+    pub(crate) stamps: bool,
+}
+
+impl Outcome {
+    const NOTHING: Outcome = Outcome { change: Change::Nothing, stamps: false };
+}
+
+/// The objects of one watch, all of one kind.
+pub(crate) struct Records<K> {
+    records: HashTable<Record<K>>,
+    /// Which list is the newest.
+    list: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Record<K> {
+    key: u64,
+    /// Hash of the version, 0 if the source has none.
+    version: u64,
+    /// In which list it was seen last.
+    list: u32,
+    kept: K,
+}
+
+/// A sweep gives memory back when it leaves less than one in so many places taken.
+const SPARSE: usize = 4;
+
+impl<K> Records<K> {
+    pub(crate) fn new() -> Self {
+        Records { records: HashTable::new(), list: 0 }
+    }
+}
+
+impl<K: Kept> Reduce for Records<K> {
+    fn reduce(&mut self, event: &Event<'_>, writer: &mut Writer) -> Outcome {
+        match event {
+            Event::Listing => {
+                self.list = self.list.wrapping_add(1);
+                Outcome::NOTHING
+            }
+            Event::Applied(object) if object.kind() == K::KIND => self.apply(object, writer),
+            Event::Applied(_) => Outcome::NOTHING,
+            Event::Deleted { namespace, name } => self.delete(namespace, name, writer),
+            Event::Listed => self.sweep(writer),
+        }
+    }
+}
+
+impl<K: Kept> Records<K> {
+    fn apply(&mut self, object: &Object<'_>, writer: &mut Writer) -> Outcome {
+        let Meta { namespace, name, version } = object.meta();
+        let key = writer.index.key(namespace.as_bytes(), name.as_bytes());
+        let version = if version.is_empty() { 0 } else { writer.versions.hash_one(version) };
+        match self.mark(key) {
+            None => self.add(key, version, object, writer),
+            Some(record) if record.version == version && version != 0 => Outcome::NOTHING,
+            Some(record) => self.update(record, version, object, writer),
+        }
+    }
+
+    /// Marks an object as seen in the newest list; gives back what is remembered of it, if it is known.
+    fn mark(&mut self, key: u64) -> Option<Record<K>> {
+        let list = self.list;
+        self.records.find_mut(key, |record| record.key == key).map(|record| {
+            record.list = list;
+            *record
+        })
+    }
+
+    fn add(&mut self, key: u64, version: u64, object: &Object<'_>, writer: &mut Writer) -> Outcome {
+        let Some(kept) = K::apply(None, object, key, writer).kept else { return Outcome::NOTHING };
+        let record = Record { key, version, list: self.list, kept };
+        self.records.insert_unique(key, record, |record| record.key);
+        writer.index.count_added(K::KIND);
+        Outcome { change: Change::Added, stamps: K::STAMPS }
+    }
+
+    fn update(&mut self, before: Record<K>, version: u64, object: &Object<'_>, writer: &mut Writer) -> Outcome {
+        let Effect { kept, stamps } = K::apply(Some(before.kept), object, before.key, writer);
+        let Some(kept) = kept else { return self.remove(before.key, writer) };
+        if let Some(record) = self.records.find_mut(before.key, |record| record.key == before.key) {
+            *record = Record { version, kept, ..before };
+        }
+        Outcome { change: Change::Updated, stamps }
+    }
+
+    fn delete(&mut self, namespace: &str, name: &str, writer: &mut Writer) -> Outcome {
+        self.remove(writer.index.key(namespace.as_bytes(), name.as_bytes()), writer)
+    }
+
+    fn remove(&mut self, key: u64, writer: &mut Writer) -> Outcome {
+        let Ok(found) = self.records.find_entry(key, |record| record.key == key) else { return Outcome::NOTHING };
+        let (record, _) = found.remove();
+        record.kept.remove(key, writer);
+        writer.index.count_removed(K::KIND, 1);
+        Outcome { change: Change::Removed, stamps: K::STAMPS }
+    }
+
+    fn sweep(&mut self, writer: &mut Writer) -> Outcome {
+        let list = self.list;
+        let mut swept = 0;
+        for record in self.records.extract_if(|record| record.list != list) {
+            record.kept.remove(record.key, writer);
+            swept += 1;
+        }
+        if self.records.len() * SPARSE < self.records.capacity() {
+            self.records.shrink_to_fit(|record| record.key);
+        }
+        writer.index.count_removed(K::KIND, swept);
+        Outcome { change: Change::Listed { swept }, stamps: K::STAMPS && swept > 0 }
+    }
+}

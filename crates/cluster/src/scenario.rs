@@ -1,0 +1,224 @@
+//! Small scenario texts for tests: events, one a line, and what the index answers then.
+//!
+//! ```text
+//! at 7                                                   the time is 7 from here on
+//! listing svc [NAMESPACE]     listed svc [NAMESPACE]     of the watch of that kind (in that namespace)
+//! ns alpha[@VERSION]
+//! svc alpha/web@1 ips=10.96.0.11,fd00::b ports=http:80/TCP,:53/UDP    or ips=None, external=www.example.com, no ports
+//! slice alpha/web-a@1 of=web v4=10.1.0.5#w0,10.1.0.6~pod-name,!10.1.0.7 ports=…        # hostname, ~ pod,
+//!                                                        ! not ready, ? ready unset
+//! pod alpha/p@1 ip=10.1.0.5 [terminating]
+//! -svc alpha/web                                         deleted; any event may be followed by `=> added` and so on
+//! ? svc alpha/web = ClusterIp 10.96.0.11,fd00::b http:80/TCP [w0=10.1.0.5 http:8080/TCP]
+//! ? at 10.1.0.5 = alpha/web:w0         the endpoints at an address
+//! ? ip 10.96.0.11 = alpha/web          the service of a cluster IP
+//! ? called alpha/web w0 = 10.1.0.5     ? pod alpha 10.1.0.5 = true     ? ns alpha = true
+//! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, refused
+//! ```
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::object::{self, AddressType, Event, Meta, Object};
+use crate::{Address, Change, Endpoint, Index, Kind, Port, Service, ServiceKind, Spec, World};
+
+pub(crate) const ALL: [Kind; 4] = [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod];
+
+/// A world and the time in it.
+pub(crate) struct Stage {
+    spec: Spec,
+    world: World,
+    pub(crate) index: Arc<Index>,
+    now_seconds: u32,
+}
+
+/// Plays a scenario in a world that watches everything everywhere.
+pub(crate) fn play(text: &str) {
+    Stage::new(Spec::new(&ALL, &[])).play(text);
+}
+
+impl Stage {
+    pub(crate) fn new(spec: Spec) -> Stage {
+        let (world, index) = World::new(&spec);
+        Stage { spec, world, index, now_seconds: 1 }
+    }
+
+    pub(crate) fn play(&mut self, text: &str) {
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if let Some(check) = line.strip_prefix("? ") {
+                let (question, expected) = check.split_once(" =").unwrap();
+                assert_eq!(self.ask(question), expected.trim(), "{line}");
+            } else if let Some(time) = line.strip_prefix("at ") {
+                self.now_seconds = time.parse().unwrap();
+            } else {
+                let (event, expected) = line.split_once(" => ").unwrap_or((line, ""));
+                let change = self.apply(event);
+                assert!(expected.is_empty() || format!("{change:?}").to_lowercase() == expected, "{line}: {change:?}");
+            }
+        }
+    }
+
+    pub(crate) fn apply(&mut self, line: &str) -> Change {
+        let (verb, rest) = line.split_once(' ').unwrap();
+        let (target, fields) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (name, version) = target.split_once('@').unwrap_or((target, ""));
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        let meta = Meta { namespace, name, version };
+        let (watch, event) = match verb {
+            "listing" => (self.watch(name, fields), Event::Listing),
+            "listed" => (self.watch(name, fields), Event::Listed),
+            _ => match verb.strip_prefix('-') {
+                Some(kind) => (self.watch(kind, namespace), Event::Deleted { namespace, name }),
+                None => (self.watch(verb, namespace), Event::Applied(object(verb, meta, fields))),
+            },
+        };
+        self.world.apply(watch, &event, self.now_seconds)
+    }
+
+    /// The position of the watch of this kind that sees this namespace.
+    fn watch(&self, kind: &str, namespace: &str) -> usize {
+        let kind = match kind {
+            "ns" => Kind::Namespace,
+            "svc" => Kind::Service,
+            "slice" => Kind::EndpointSlice,
+            "pod" => Kind::Pod,
+            _ => panic!("{kind}"),
+        };
+        let sees = |watched: &Option<Box<str>>| watched.as_deref().is_none_or(|watched| watched == namespace);
+        self.spec.watches.iter().position(|watch| watch.kind == kind && sees(&watch.namespace)).unwrap()
+    }
+
+    pub(crate) fn ask(&self, question: &str) -> String {
+        let words: Vec<&str> = question.split(' ').collect();
+        let read = |path: &str, read: &dyn Fn(&Service) -> String| {
+            let (namespace, name) = path.split_once('/').unwrap();
+            self.index.service(namespace.as_bytes(), name.as_bytes(), read).unwrap_or_else(|| "none".into())
+        };
+        match words[..] {
+            ["svc", path] => read(path, &describe),
+            ["called", path, label] => read(path, &|service| {
+                joined(service.endpoints_called(label.as_bytes()).map(|endpoint| address(endpoint.address())).collect())
+            }),
+            ["ip", ip] => self.index.service_of_cluster_ip(ip.parse().unwrap(), path).unwrap_or_else(|| "none".into()),
+            ["at", ip] => joined(self.at(ip.parse().unwrap())),
+            ["ns", name] => self.index.namespace_exists(name.as_bytes()).to_string(),
+            ["pod", namespace, ip] => self.index.pod_exists(namespace.as_bytes(), ip.parse().unwrap()).to_string(),
+            ["serial"] => self.index.serial().to_string(),
+            ["synced"] => self.index.is_synced().to_string(),
+            ["counts"] => {
+                let counts = self.index.counts();
+                let crate::Counts { namespaces, services, endpoint_slices, pods, refused } = counts;
+                format!("{namespaces} {services} {endpoint_slices} {pods} {refused}")
+            }
+            _ => panic!("{question}"),
+        }
+    }
+
+    fn at(&self, ip: IpAddr) -> Vec<String> {
+        let mut found = Vec::new();
+        self.index.services_of_endpoint(ip, |service, endpoint| {
+            assert_eq!(endpoint.address(), Address::Ip(ip));
+            found.push(format!("{}:{}", path(service), label(endpoint)));
+        });
+        found
+    }
+}
+
+pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Object<'a> {
+    let field = |key: &str| fields.split(' ').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
+    let list = |key: &str| field(key).unwrap_or_default().split(',').filter(|text| !text.is_empty());
+    match kind {
+        "ns" => Object::Namespace(meta),
+        "svc" => Object::Service(object::Service {
+            meta,
+            service_type: if field("external").is_some() { "ExternalName" } else { "ClusterIP" },
+            cluster_ips: list("ips").collect(),
+            external_name: field("external").unwrap_or_default(),
+            ports: list("ports").map(port).collect(),
+        }),
+        "slice" => {
+            let types = [("v4", AddressType::Ipv4), ("v6", AddressType::Ipv6), ("names", AddressType::Fqdn)];
+            let (key, address_type) = types.into_iter().find(|(key, _)| field(key).is_some()).unwrap_or(types[0]);
+            Object::EndpointSlice(object::EndpointSlice {
+                meta,
+                service: field("of").unwrap_or_default(),
+                address_type,
+                endpoints: list(key).map(endpoint).collect(),
+                ports: list("ports").map(port).collect(),
+            })
+        }
+        "pod" => Object::Pod(object::Pod {
+            meta,
+            address: field("ip").unwrap_or_default(),
+            terminating: fields.ends_with("terminating"),
+        }),
+        _ => panic!("{kind}"),
+    }
+}
+
+fn port(text: &str) -> object::Port<'_> {
+    let (name, rest) = text.split_once(':').unwrap();
+    let (number, protocol) = rest.split_once('/').unwrap();
+    object::Port { name, protocol, number: number.parse().ok() }
+}
+
+fn endpoint(text: &str) -> object::Endpoint<'_> {
+    let ready = match text.as_bytes()[0] {
+        b'!' => Some(false),
+        b'?' => None,
+        _ => Some(true),
+    };
+    let text = text.trim_start_matches(['!', '?']);
+    let (text, target) = text.split_once('~').unwrap_or((text, ""));
+    let (address, hostname) = text.split_once('#').unwrap_or((text, ""));
+    object::Endpoint { address, ready, hostname, target }
+}
+
+fn describe(service: &Service) -> String {
+    let kind = match &service.kind {
+        ServiceKind::ClusterIp(ips) => {
+            format!("ClusterIp {}", ips.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(","))
+        }
+        ServiceKind::ExternalName(name) => format!("ExternalName {name}"),
+        kind => format!("{kind:?}"),
+    };
+    let mut slices: Vec<String> = service
+        .slices
+        .iter()
+        .map(|slice| {
+            let endpoints =
+                slice.endpoints().map(|endpoint| format!("{}={} ", label(endpoint), address(endpoint.address())));
+            format!(" [{}{}]", endpoints.collect::<String>(), ports(&slice.ports))
+        })
+        .collect();
+    slices.sort_unstable();
+    format!("{kind} {}{}", ports(&service.ports), slices.concat())
+}
+
+fn ports(ports: &[Port]) -> String {
+    let port = |port: &Port| {
+        let number = port.number.map_or("-".into(), |number| number.to_string());
+        format!("{}:{number}/{}", port.name, port.protocol)
+    };
+    ports.iter().map(port).collect::<Vec<_>>().join(",")
+}
+
+pub(crate) fn joined(mut texts: Vec<String>) -> String {
+    texts.sort_unstable();
+    texts.join(" ")
+}
+
+fn path(service: &Service) -> String {
+    format!("{}/{}", service.namespace, service.name)
+}
+
+fn label(endpoint: Endpoint<'_>) -> String {
+    String::from_utf8(endpoint.label(&mut [0; wire::LABEL_MAX]).to_vec()).unwrap()
+}
+
+fn address(address: Address<'_>) -> String {
+    match address {
+        Address::Ip(ip) => ip.to_string(),
+        Address::Name(name) => name.to_owned(),
+    }
+}

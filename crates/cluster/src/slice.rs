@@ -1,0 +1,193 @@
+//! An EndpointSlice as answers see it: addresses of one family, those that are ready, and the labels that some have of
+//! their own. Four octets for an IPv4 endpoint without a hostname.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::dashed::{self, LabelBuffer};
+use crate::service::Port;
+
+/// The ready endpoints of one EndpointSlice.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Slice {
+    pub(crate) key: u64,
+    /// The ports of each of its endpoints, never none: a slice without ports has one without name, protocol and number.
+    pub ports: Arc<[Port]>,
+    /// The addresses of its endpoints, in the order of the object.
+    pub addresses: Addresses,
+    pub(crate) labels: Option<Box<Labels>>,
+}
+
+/// The addresses of a slice, by its address type.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// `IPv4`.
+    V4(Box<[Ipv4Addr]>),
+    /// `IPv6`.
+    V6(Box<[Ipv6Addr]>),
+    /// `FQDN`: host names, texts as in the object.
+    Names(Box<[Box<str>]>),
+}
+
+/// The address of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address<'a> {
+    /// An IP address.
+    Ip(IpAddr),
+    /// A host name, of a slice of type `FQDN`.
+    Name(&'a str),
+}
+
+/// One address of a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint<'a> {
+    /// The slice it is in.
+    pub slice: &'a Slice,
+    at: usize,
+}
+
+impl Slice {
+    /// Its endpoints, in the order of the object.
+    pub fn endpoints(&self) -> impl Iterator<Item = Endpoint<'_>> {
+        (0..self.len()).map(|at| Endpoint { slice: self, at })
+    }
+
+    /// Its endpoints at an address.
+    pub(crate) fn endpoints_at(&self, address: IpAddr) -> impl Iterator<Item = Endpoint<'_>> {
+        let (v4, v6) = match address {
+            IpAddr::V4(v4) => (positions(self.addresses.v4(), v4), positions(&[], Ipv6Addr::UNSPECIFIED)),
+            IpAddr::V6(v6) => (positions(&[], Ipv4Addr::UNSPECIFIED), positions(self.addresses.v6(), v6)),
+        };
+        v4.chain(v6).map(|at| Endpoint { slice: self, at })
+    }
+
+    /// Its endpoints that are called so; `address` is the one that the label spells, if it spells one.
+    pub(crate) fn endpoints_called<'a>(
+        &'a self,
+        label: &'a [u8],
+        address: Option<IpAddr>,
+    ) -> impl Iterator<Item = Endpoint<'a>> {
+        let own = self.labels.iter().flat_map(|labels| labels.positions(label));
+        let by_address = address.into_iter().flat_map(|address| self.endpoints_at(address));
+        own.map(|at| Endpoint { slice: self, at }).chain(by_address.filter(|endpoint| endpoint.own_label().is_none()))
+    }
+
+    /// How many endpoints it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.addresses {
+            Addresses::V4(list) => list.len(),
+            Addresses::V6(list) => list.len(),
+            Addresses::Names(list) => list.len(),
+        }
+    }
+
+    /// Whether no endpoint is ready.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a> Endpoint<'a> {
+    /// Its address.
+    #[must_use]
+    pub fn address(self) -> Address<'a> {
+        match &self.slice.addresses {
+            Addresses::V4(list) => Address::Ip(list[self.at].into()),
+            Addresses::V6(list) => Address::Ip(list[self.at].into()),
+            Addresses::Names(list) => Address::Name(&list[self.at]),
+        }
+    }
+
+    /// How it is called below its Service: by its hostname; else by the name of its pod, if that is wanted (then there
+    /// may be dots in it); else by its address with dashes.
+    #[must_use]
+    pub fn label<'b>(self, buffer: &'b mut LabelBuffer) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match (self.own_label(), self.address()) {
+            (Some(own), _) => own,
+            (None, Address::Ip(address)) => dashed::write_endpoint(address, buffer),
+            // Not reached: whoever makes a slice of names gives each of them a label.
+            (None, Address::Name(_)) => &[],
+        }
+    }
+
+    /// What it is called if that is not its address.
+    fn own_label(self) -> Option<&'a [u8]> {
+        self.slice.labels.as_ref()?.get(self.at)
+    }
+}
+
+impl Addresses {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(v4) => self.v4().contains(&v4),
+            IpAddr::V6(v6) => self.v6().contains(&v6),
+        }
+    }
+
+    /// Its IP addresses, one by one.
+    pub(crate) fn ips(&self) -> impl Iterator<Item = IpAddr> {
+        self.v4().iter().copied().map(IpAddr::from).chain(self.v6().iter().copied().map(IpAddr::from))
+    }
+
+    fn v4(&self) -> &[Ipv4Addr] {
+        if let Addresses::V4(list) = self { list } else { &[] }
+    }
+
+    fn v6(&self) -> &[Ipv6Addr] {
+        if let Addresses::V6(list) = self { list } else { &[] }
+    }
+}
+
+fn positions<A: PartialEq>(list: &[A], wanted: A) -> impl Iterator<Item = usize> {
+    list.iter().enumerate().filter(move |(_, address)| **address == wanted).map(|(at, _)| at)
+}
+
+/// Labels one behind the other in one text; an endpoint without a label of its own has none of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Labels {
+    text: Box<[u8]>,
+    ends: Box<[u32]>,
+}
+
+impl Labels {
+    /// Joins the labels of all endpoints of a slice, empty for those that have none; `None` if all are empty.
+    pub(crate) fn join<S: AsRef<str>>(labels: &[S]) -> Option<Box<Labels>> {
+        let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(labels.len()));
+        for label in labels {
+            text.extend_from_slice(label.as_ref().as_bytes());
+            ends.push(u32::try_from(text.len()).ok()?);
+        }
+        (!text.is_empty()).then(|| Box::new(Labels { text: text.into(), ends: ends.into() }))
+    }
+
+    fn get(&self, at: usize) -> Option<&[u8]> {
+        let start = if at == 0 { 0 } else { *self.ends.get(at - 1)? };
+        let label = self.text.get(start as usize..*self.ends.get(at)? as usize)?;
+        (!label.is_empty()).then_some(label)
+    }
+
+    fn positions(&self, wanted: &[u8]) -> impl Iterator<Item = usize> {
+        (0..self.ends.len()).filter(move |&at| self.get(at) == Some(wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_found_again() {
+        assert_eq!(Labels::join::<&str>(&[]), None);
+        assert_eq!(Labels::join(&["", ""]), None);
+        let labels = Labels::join(&["w0", "", "", "web-1", ""]).unwrap();
+        let read: Vec<_> = (0..6).map(|at| labels.get(at)).collect();
+        assert_eq!(read, [Some(&b"w0"[..]), None, None, Some(b"web-1"), None, None]);
+        let at = |label: &[u8]| labels.positions(label).collect::<Vec<_>>();
+        assert_eq!((at(b"w0"), at(b"web-1"), at(b"0web"), at(b"")), (vec![0], vec![3], vec![], vec![]));
+    }
+}

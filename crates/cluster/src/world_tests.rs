@@ -1,0 +1,466 @@
+//! What the world makes of sequences of events, and a memory of nothing but the final objects against it.
+
+use crate::scenario::{ALL, Stage, play};
+use crate::{Kind, Spec};
+
+#[test]
+fn services_of_all_kinds() {
+    play(
+        "ns alpha => added
+         svc alpha/web@1 ips=10.96.0.11 ports=http:80/TCP,dns:53/UDP => added
+         svc alpha/dual@1 ips=10.96.0.13,fd00:96::13 ports=:80/TCP
+         svc alpha/hl@1 ips=None ports=http:80/TCP
+         svc alpha/ext@1 external=www.example.com
+         svc alpha/pending@1 ips=
+         ? svc alpha/web = ClusterIp 10.96.0.11 http:80/TCP,dns:53/UDP
+         ? svc alpha/dual = ClusterIp 10.96.0.13,fd00:96::13 :80/TCP
+         ? svc alpha/hl = Headless http:80/TCP
+         ? svc alpha/ext = ExternalName www.example.com :-/
+         ? svc alpha/pending = ClusterIp  :-/
+         ? svc beta/web = none
+         ? svc alpha/WEB = none
+         ? ns alpha = true
+         ? ns beta = false
+         ? ip 10.96.0.13 = alpha/dual
+         ? ip fd00:96::13 = alpha/dual
+         ? ip 10.96.0.99 = none
+         ? counts = 1 5 0 0 0
+         -svc alpha/web => removed
+         -svc alpha/web => nothing
+         -ns alpha => removed
+         ? svc alpha/web = none
+         ? ip 10.96.0.11 = none
+         ? ns alpha = false
+         ? counts = 0 4 0 0 0",
+    );
+}
+
+#[test]
+fn an_update_changes_the_cluster_ip() {
+    play(
+        "svc alpha/web@1 ips=10.96.0.11,fd00::1
+         svc alpha/web@2 ips=10.96.0.12,fd00::1 => updated
+         ? ip 10.96.0.11 = none
+         ? ip 10.96.0.12 = alpha/web
+         ? ip fd00::1 = alpha/web
+         svc alpha/web@3 ips=None
+         ? ip 10.96.0.12 = none
+         ? ip fd00::1 = none",
+    );
+}
+
+#[test]
+fn two_services_with_one_cluster_ip() {
+    play(
+        "svc alpha/a@1 ips=10.96.0.11
+         svc alpha/b@1 ips=10.96.0.11
+         -svc alpha/a
+         ? ip 10.96.0.11 = alpha/b",
+    );
+}
+
+#[test]
+fn endpoints_are_called_by_hostname_or_address() {
+    play(
+        "svc alpha/web@1 ips=10.96.0.11
+         slice alpha/web-a@1 of=web v4=10.1.0.5#w0,10.1.0.6~web-7d9,!10.1.0.7,?10.1.0.8#w0 ports=http:8080/TCP
+         slice alpha/web-b@1 of=web v6=fd00:1::22,2001:db8::
+         ? svc alpha/web = ClusterIp 10.96.0.11 :-/ \
+            [fd00-1--22=fd00:1::22 2001-db8--0=2001:db8:: :-/] \
+            [w0=10.1.0.5 10-1-0-6=10.1.0.6 w0=10.1.0.8 http:8080/TCP]
+         ? called alpha/web w0 = 10.1.0.5 10.1.0.8
+         ? called alpha/web 10-1-0-5 =
+         ? called alpha/web 10-1-0-6 = 10.1.0.6
+         ? called alpha/web 10-1-0-7 =
+         ? called alpha/web web-7d9 =
+         ? called alpha/web 2001-db8--0 = 2001:db8::
+         ? called alpha/web 2001-db8-- =
+         ? called alpha/web fd00-1-0--22 =
+         ? at 10.1.0.5 = alpha/web:w0
+         ? at 10.1.0.7 =
+         ? at fd00:1::22 = alpha/web:fd00-1--22",
+    );
+}
+
+#[test]
+fn pod_names_are_labels_if_they_are_wanted() {
+    let mut spec = Spec::new(&ALL, &[]);
+    spec.endpoint_pod_names = true;
+    let long = "p".repeat(64);
+    Stage::new(spec).play(&format!(
+        "svc alpha/web@1 ips=None
+         slice alpha/web-a@1 of=web v4=10.1.0.5#w0~web-1,10.1.0.6~web-2,10.1.0.7~{long}
+         ? called alpha/web w0 = 10.1.0.5
+         ? called alpha/web web-2 = 10.1.0.6
+         ? called alpha/web 10-1-0-6 =
+         ? called alpha/web 10-1-0-7 = 10.1.0.7
+         ? at 10.1.0.6 = alpha/web:web-2"
+    ));
+}
+
+#[test]
+fn endpoints_that_are_names() {
+    play(
+        "svc alpha/far@1 ips=None
+         slice alpha/far-a@1 of=far names=www.example.com,a.example#a0
+         ? svc alpha/far = Headless :-/ [www-example-com=www.example.com a0=a.example :-/]
+         ? called alpha/far www-example-com = www.example.com
+         ? called alpha/far a0 = a.example",
+    );
+}
+
+#[test]
+fn a_slice_before_its_service_and_after_it() {
+    play(
+        "slice alpha/web-a@1 of=web v4=10.1.0.5 => added
+         ? svc alpha/web = none
+         ? at 10.1.0.5 = alpha/web:10-1-0-5
+         ? counts = 0 0 1 0 0
+         svc alpha/web@1 ips=10.96.0.11 => added
+         ? svc alpha/web = ClusterIp 10.96.0.11 :-/ [10-1-0-5=10.1.0.5 :-/]
+         -svc alpha/web => removed
+         ? svc alpha/web = none
+         ? ip 10.96.0.11 = none
+         ? at 10.1.0.5 = alpha/web:10-1-0-5
+         svc alpha/web@2 ips=None
+         ? svc alpha/web = Headless :-/ [10-1-0-5=10.1.0.5 :-/]
+         -svc alpha/web
+         -slice alpha/web-a => removed
+         ? at 10.1.0.5 =
+         ? counts = 0 0 0 0 0",
+    );
+}
+
+#[test]
+fn a_slice_changes_its_service() {
+    play(
+        "at 1
+         svc alpha/a@1 ips=None
+         svc alpha/b@1 ips=None
+         slice alpha/s@1 of=a v4=10.1.0.5
+         at 2
+         slice alpha/s@2 of=b v4=10.1.0.5 => updated
+         ? serial = 2
+         ? svc alpha/a = Headless :-/
+         ? svc alpha/b = Headless :-/ [10-1-0-5=10.1.0.5 :-/]
+         ? at 10.1.0.5 = alpha/b:10-1-0-5
+         at 3
+         slice alpha/s@3 v4=10.1.0.5 => removed
+         ? serial = 3
+         ? svc alpha/b = Headless :-/
+         ? at 10.1.0.5 =
+         slice alpha/s@4 of=a v4=10.1.0.5 => added
+         ? at 10.1.0.5 = alpha/a:10-1-0-5",
+    );
+}
+
+#[test]
+fn an_address_in_two_slices_and_two_services() {
+    play(
+        "slice alpha/a-1@1 of=a v4=10.1.0.5,10.1.0.5
+         slice alpha/a-2@1 of=a v4=10.1.0.5#w0
+         slice alpha/b-1@1 of=b v4=10.1.0.5
+         ? at 10.1.0.5 = alpha/a:10-1-0-5 alpha/a:10-1-0-5 alpha/a:w0 alpha/b:10-1-0-5
+         slice alpha/a-1@2 of=a v4=10.1.0.6
+         ? at 10.1.0.5 = alpha/a:w0 alpha/b:10-1-0-5
+         -slice alpha/a-2
+         ? at 10.1.0.5 = alpha/b:10-1-0-5
+         -slice alpha/b-1
+         ? at 10.1.0.5 =
+         ? at 10.1.0.6 = alpha/a:10-1-0-6",
+    );
+}
+
+#[test]
+fn an_endpoint_that_moves_between_slices_is_always_there() {
+    play(
+        "svc alpha/a@1 ips=None
+         slice alpha/a-1@1 of=a v4=10.1.0.5
+         slice alpha/a-2@1 of=a v4=10.1.0.5
+         slice alpha/a-1@2 of=a v4=
+         ? called alpha/a 10-1-0-5 = 10.1.0.5
+         ? at 10.1.0.5 = alpha/a:10-1-0-5",
+    );
+}
+
+#[test]
+fn pods_by_primary_address() {
+    play(
+        "pod alpha/a@1 ip=10.1.0.5 => added
+         pod alpha/b@1 ip=10.1.0.5
+         pod beta/c@1 ip=fd00::5
+         pod beta/d@1
+         ? pod alpha 10.1.0.5 = true
+         ? pod beta 10.1.0.5 = false
+         ? pod beta fd00::5 = true
+         -pod alpha/a
+         ? pod alpha 10.1.0.5 = true
+         pod alpha/b@2 ip=10.1.0.6 => updated
+         ? pod alpha 10.1.0.5 = false
+         ? pod alpha 10.1.0.6 = true
+         pod beta/d@2 ip=10.1.0.5
+         ? pod beta 10.1.0.5 = true
+         ? counts = 0 0 0 3 0",
+    );
+}
+
+#[test]
+fn pods_that_terminate() {
+    play(
+        "listing pod
+         pod alpha/first-seen-going@1 ip=10.1.0.5 terminating => nothing
+         pod alpha/a@1 ip=10.1.0.6
+         listed pod
+         ? pod alpha 10.1.0.5 = false
+         pod alpha/a@2 ip=10.1.0.9 terminating => updated
+         ? pod alpha 10.1.0.6 = true
+         listing pod
+         pod alpha/a@3 ip=10.1.0.6 terminating
+         listed pod => listed { swept: 0 }
+         ? pod alpha 10.1.0.6 = true
+         -pod alpha/a => removed
+         ? pod alpha 10.1.0.6 = false",
+    );
+}
+
+#[test]
+fn a_known_version_is_not_looked_at_again() {
+    play(
+        "svc alpha/web@1 ips=10.96.0.11
+         svc alpha/web@1 ips=10.96.0.99 => nothing
+         ? ip 10.96.0.11 = alpha/web
+         svc alpha/web@2 ips=10.96.0.99 => updated
+         ? ip 10.96.0.99 = alpha/web
+         svc beta/unversioned ips=10.96.1.1 => added
+         svc beta/unversioned ips=10.96.1.2 => updated
+         ? ip 10.96.1.2 = beta/unversioned",
+    );
+}
+
+#[test]
+fn a_relist_sweeps_what_it_did_not_list() {
+    play(
+        "listing svc
+         svc alpha/stays@1 ips=10.96.0.1
+         svc alpha/changes@1 ips=10.96.0.2
+         svc alpha/goes@1 ips=10.96.0.3
+         listed svc => listed { swept: 0 }
+         slice alpha/goes-a@1 of=goes v4=10.1.0.5
+         listing svc => nothing
+         svc alpha/stays@1 ips=10.96.0.1 => nothing
+         svc alpha/changes@2 ips=10.96.0.4 => updated
+         ? ip 10.96.0.3 = alpha/goes
+         listed svc => listed { swept: 1 }
+         ? ip 10.96.0.1 = alpha/stays
+         ? ip 10.96.0.2 = none
+         ? ip 10.96.0.3 = none
+         ? ip 10.96.0.4 = alpha/changes
+         ? svc alpha/goes = none
+         ? at 10.1.0.5 = alpha/goes:10-1-0-5
+         ? counts = 0 2 1 0 0",
+    );
+}
+
+#[test]
+fn a_relist_that_is_begun_twice_sweeps_once_and_rightly() {
+    play(
+        "listing svc
+         svc alpha/a@1 ips=10.96.0.1
+         svc alpha/b@1 ips=10.96.0.2
+         listed svc
+         listing svc
+         svc alpha/a@1 ips=10.96.0.1
+         listing svc
+         svc alpha/b@1 ips=10.96.0.2
+         -svc alpha/b
+         svc alpha/b@3 ips=10.96.0.3
+         listed svc => listed { swept: 1 }
+         ? ip 10.96.0.1 = none
+         ? ip 10.96.0.3 = alpha/b",
+    );
+}
+
+#[test]
+fn synced_once_all_are_listed_and_for_ever() {
+    play(
+        "listed ns
+         listed svc
+         listed slice
+         listed svc
+         ? synced = false
+         listed pod
+         ? synced = true
+         listing pod
+         ? synced = true",
+    );
+    Stage::new(Spec::new(&[], &[])).play("? synced = true");
+}
+
+#[test]
+fn namespaces_are_watched_one_by_one() {
+    let spec = Spec::new(&[Kind::Namespace, Kind::Service], &["alpha", "beta"]);
+    assert_eq!(spec.watches.len(), 3);
+    Stage::new(spec).play(
+        "listed ns
+         svc alpha/web@1 ips=10.96.0.1
+         listed svc alpha
+         ? synced = false
+         svc beta/web@1 ips=10.96.0.2
+         listed svc beta
+         ? synced = true
+         listing svc alpha
+         listed svc alpha => listed { swept: 1 }
+         ? ip 10.96.0.1 = none
+         ? ip 10.96.0.2 = beta/web
+         ? counts = 0 1 0 0 0",
+    );
+}
+
+#[test]
+fn what_comes_and_goes_stamps_the_serial_but_namespaces_do_not() {
+    play(
+        "? serial = 0
+         at 1
+         ns alpha@1
+         -ns alpha
+         ? serial = 0
+         at 2
+         svc alpha/web@1 ips=10.96.0.1
+         ? serial = 2
+         at 3
+         slice alpha/web-a@1 of=web v4=
+         ? serial = 3
+         at 4
+         pod alpha/p@1
+         ? serial = 4
+         at 5
+         -svc alpha/web
+         ? serial = 5
+         at 6
+         -svc alpha/web
+         -pod alpha/unknown
+         ? serial = 5
+         at 7
+         listing slice
+         listed slice
+         ? serial = 7
+         at 8
+         listing slice
+         listed slice
+         ? serial = 7
+         -pod alpha/p
+         ? serial = 8",
+    );
+}
+
+/// Each line is an update and whether it stamps (4.6.3 to 4.6.5 of the facts): first versions are at 1, this one at 2.
+#[test]
+fn updates_stamp_the_serial_if_the_zone_says_something_else() {
+    let first = "at 1
+        svc alpha/web@1 ips=10.96.0.1 ports=http:80/TCP
+        svc alpha/ext@1 external=www.example.com
+        slice alpha/web-a@1 of=web v4=10.1.0.1#a~p,10.1.0.2 ports=http:80/TCP
+        pod alpha/p@1 ip=10.1.0.1
+        at 2";
+    for (update, stamps) in [
+        ("svc alpha/web@1 ips=10.96.0.1 ports=other:80/TCP", false),
+        ("svc alpha/web@2 ips=10.96.0.1 ports=http:80/TCP", false),
+        ("svc alpha/web@2 ips=10.96.0.2 ports=http:80/TCP", false),
+        ("svc alpha/web@2 ips=None ports=http:80/TCP", false),
+        ("svc alpha/web@2 ips=10.96.0.1 ports=other:80/TCP", true),
+        ("svc alpha/web@2 ips=10.96.0.1 ports=http:81/TCP", true),
+        ("svc alpha/web@2 ips=10.96.0.1 ports=http:80/UDP", true),
+        ("svc alpha/web@2 ips=10.96.0.1", true),
+        ("svc alpha/ext@2 external=www.example.com", false),
+        ("svc alpha/ext@2 external=www.example.net", true),
+        ("slice alpha/web-a@2 of=web v4=10.1.0.1#a~q,10.1.0.2 ports=http:80/TCP", false),
+        ("slice alpha/web-a@2 of=web v4=10.1.0.1#a,10.1.0.2,!10.1.0.3 ports=http:80/TCP", false),
+        ("slice alpha/web-a@2 of=web v4=10.1.0.1#b,10.1.0.2 ports=http:80/TCP", true),
+        ("slice alpha/web-a@2 of=web v4=10.1.0.2,10.1.0.1#a ports=http:80/TCP", true),
+        ("slice alpha/web-a@2 of=web v4=10.1.0.1#a,!10.1.0.2 ports=http:80/TCP", true),
+        ("slice alpha/web-a@2 of=web v4=10.1.0.1#a,10.1.0.3 ports=http:80/TCP", true),
+        ("slice alpha/web-a@2 of=web v4=10.1.0.1#a,10.1.0.2 ports=http:81/TCP", true),
+        ("pod alpha/p@2 ip=10.1.0.1", false),
+        ("pod alpha/p@2 ip=10.1.0.2", true),
+        ("pod alpha/p@2 ip=10.1.0.2 terminating", false),
+    ] {
+        let mut stage = Stage::new(Spec::new(&ALL, &[]));
+        stage.play(first);
+        stage.apply(update);
+        assert_eq!(stage.index.serial(), if stamps { 2 } else { 1 }, "{update}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_left_out_and_counted() {
+    let long = "n".repeat(64);
+    for (event, question, answer, refused) in [
+        (format!("ns {long}"), format!("ns {long}"), "false".to_owned(), 1),
+        (format!("svc alpha/{long} ips=None"), format!("svc alpha/{long}"), "none".to_owned(), 1),
+        (format!("svc a/x external={}", "n".repeat(256)), "svc a/x".to_owned(), "none".to_owned(), 1),
+        ("svc a/x ips=10.0.0.1,x,10.0.0.256".to_owned(), "svc a/x".to_owned(), "ClusterIp 10.0.0.1 :-/".to_owned(), 2),
+        (format!("slice a/x of={long} v4=10.0.0.1"), "at 10.0.0.1".to_owned(), String::new(), 1),
+        ("slice a/x of=x v4=10.0.0.1,x,fd00::1".to_owned(), "at 10.0.0.1".to_owned(), "a/x:10-0-0-1".to_owned(), 2),
+        ("slice a/x of=x v6=::ffff:10.0.0.1".to_owned(), "at ::ffff:10.0.0.1".to_owned(), String::new(), 1),
+        (format!("slice a/x of=x v4=10.0.0.1#{long}"), "at 10.0.0.1".to_owned(), "a/x:10-0-0-1".to_owned(), 0),
+        (format!("slice a/x of=x names={long}"), "counts".to_owned(), "0 0 1 0 1".to_owned(), 1),
+        ("pod a/x ip=10.0.0.256".to_owned(), "counts".to_owned(), "0 0 0 1 1".to_owned(), 1),
+    ] {
+        let mut stage = Stage::new(Spec::new(&ALL, &[]));
+        stage.apply(&event);
+        assert_eq!((stage.ask(&question), stage.index.counts().refused), (answer, refused), "{event}");
+    }
+}
+
+#[test]
+fn objects_are_cut_to_their_bounds() {
+    let ips: Vec<String> = (0..1100).map(|n| format!("10.0.{}.{}", n / 256, n % 256)).collect();
+    let ports: Vec<String> = (0..1002).map(|n| format!("p{n}:{n}/TCP")).collect();
+    let mut stage = Stage::new(Spec::new(&ALL, &[]));
+    stage.apply(&format!("slice a/x of=x v4={} ports={}", ips.join(","), ports.join(",")));
+    stage.apply(&format!("svc a/x ips={}", ips[..9].join(",")));
+    let sizes = |service: &crate::Service| {
+        (service.endpoints().count(), service.slices[0].ports.len(), service.cluster_ips().len())
+    };
+    assert_eq!(stage.index.service(b"a", b"x", sizes), Some((1000, 1000, 8)));
+    assert_eq!(stage.index.counts().refused, 103);
+}
+
+#[test]
+fn an_object_from_the_wrong_watch_changes_nothing() {
+    let (mut world, index) = crate::World::new(&Spec::new(&ALL, &[]));
+    let event = crate::object::Event::Applied(crate::object::Object::Namespace(Default::default()));
+    for watch in [1, 4, usize::MAX] {
+        assert_eq!(world.apply(watch, &event, 1), crate::Change::Nothing);
+    }
+    assert_eq!(index.counts(), crate::Counts::default());
+}
+
+/// The endpoint 10.1.0.5 moves to and fro between two slices, is in one of them at all times, and no reader misses it.
+#[test]
+fn readers_never_miss_an_endpoint_that_moves() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let mut stage = Stage::new(Spec::new(&ALL, &[]));
+    stage.play(
+        "svc alpha/a ips=None
+         slice alpha/a-0 of=a v4=10.1.0.5",
+    );
+    let index = std::sync::Arc::clone(&stage.index);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let address = "10.1.0.5".parse().unwrap();
+            while !done.load(Ordering::Acquire) {
+                let (mut forward, mut reverse) = (0, 0);
+                index.service(b"alpha", b"a", |service| forward = service.endpoints_called(b"10-1-0-5").count());
+                index.services_of_endpoint(address, |_, _| reverse += 1);
+                assert!((1..=2).contains(&forward) && (1..=2).contains(&reverse), "{forward} {reverse}");
+            }
+        });
+        for step in 0..2000 {
+            stage.apply(&format!("slice alpha/a-{} of=a v4=10.1.1.{},10.1.0.5", (step + 1) % 2, step % 250));
+            stage.apply(&format!("slice alpha/a-{} of=a v4=10.1.1.{}", step % 2, step % 250));
+        }
+        done.store(true, Ordering::Release);
+    });
+}

@@ -1,0 +1,152 @@
+//! What a cluster costs in memory: the goals are 32 MiB for a whole process that knows 10,000 Services with 100,000
+//! endpoints, and 80 MiB with 250,000 endpoints and 150,000 pods; so many times less must do for world and index.
+//! And what an answer costs: reading the index allocates nothing.
+#![allow(unsafe_code, reason = "an allocator that counts can only be written so")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cluster::object::{AddressType, Endpoint, EndpointSlice, Event, Meta, Object, Pod, Port, Service};
+use cluster::{Index, Kind, Spec, World};
+
+#[test]
+fn a_cluster_fits_the_memory_goal_and_answers_allocate_nothing() {
+    // One test, not two: another one beside it would be counted too.
+    for (endpoints, pods, goal_mebibytes) in [(100_000, 0, 8), (250_000, 150_000, 32)] {
+        let used = octets(&Size { endpoints, pods });
+        assert!(used < goal_mebibytes << 20, "{endpoints} endpoints and {pods} pods use {} KiB", used >> 10);
+    }
+}
+
+const SERVICES: u32 = 10_000;
+const NAMESPACES: u32 = 200;
+
+struct Size {
+    endpoints: u32,
+    pods: u32,
+}
+
+/// Builds a cluster and measures what is alive then, as an allocator rounds it.
+fn octets(size: &Size) -> usize {
+    let before = LIVE.load(Ordering::Relaxed);
+    let (mut world, index) =
+        World::new(&Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod], &[]));
+    for number in 0..NAMESPACES {
+        let name = namespace_of(number);
+        apply(&mut world, 0, Object::Namespace(Meta { name: &name, ..meta("", "1") }));
+    }
+    for number in 0..SERVICES {
+        add_service(&mut world, number);
+        add_slice(&mut world, number, size.endpoints / SERVICES);
+    }
+    for number in 0..size.pods {
+        let (namespace, name, address) =
+            (namespace_of(number), format!("pod-{number}-7d9f8c"), pod_address(number).to_string());
+        let meta = Meta { name: &name, ..meta(&namespace, "1") };
+        apply(&mut world, 3, Object::Pod(Pod { meta, address: &address, terminating: false }));
+    }
+    let used = LIVE.load(Ordering::Relaxed) - before;
+    check(&index, size);
+    used
+}
+
+fn apply(world: &mut World, watch: usize, object: Object<'_>) {
+    world.apply(watch, &Event::Applied(object), 1);
+}
+
+fn add_service(world: &mut World, number: u32) {
+    let (namespace, name) = (namespace_of(number), service_of(number));
+    let address = Ipv4Addr::from(0x0a60_0000 + number).to_string();
+    let meta = Meta { name: &name, ..meta(&namespace, "12345") };
+    let ports = vec![Port { name: "http", protocol: "TCP", number: Some(80) }];
+    let service = Service { meta, service_type: "ClusterIP", cluster_ips: vec![&address], external_name: "", ports };
+    apply(world, 1, Object::Service(service));
+}
+
+fn add_slice(world: &mut World, number: u32, endpoints: u32) {
+    let (namespace, service) = (namespace_of(number), service_of(number));
+    let addresses: Vec<String> =
+        (0..endpoints).map(|endpoint| pod_address(number * endpoints + endpoint).to_string()).collect();
+    let endpoints = addresses.iter().map(|address| Endpoint { address, ready: Some(true), ..Endpoint::default() });
+    let slice = EndpointSlice {
+        meta: Meta { name: &format!("{service}-x7k2p"), ..meta(&namespace, "12346") },
+        service: &service,
+        address_type: AddressType::Ipv4,
+        endpoints: endpoints.collect(),
+        ports: vec![Port { name: "http", protocol: "TCP", number: Some(8080) }],
+    };
+    apply(world, 2, Object::EndpointSlice(slice));
+}
+
+fn check(index: &Index, size: &Size) {
+    let counts = index.counts();
+    assert_eq!((counts.services, counts.endpoint_slices, counts.pods), (SERVICES, SERVICES, size.pods));
+    let mut endpoints = 0;
+    index.for_each_service(|service| endpoints += service.endpoints().count());
+    assert_eq!(endpoints, size.endpoints as usize);
+    // The first round also covers what a thread allocates once, the second one what an answer does.
+    assert_eq!(answers(index), 5);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    assert_eq!(answers(index), 5);
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "an answer allocated");
+}
+
+/// Asks every kind of question once, and counts what is found.
+fn answers(index: &Index) -> usize {
+    let mut found = usize::from(index.namespace_exists(b"team-7-prod"));
+    let address = pod_address(77);
+    index.service(b"team-7-prod", b"checkout-backend-7", |service| found += service.cluster_ips().len());
+    index.service_of_cluster_ip(Ipv4Addr::new(10, 96, 0, 7).into(), |_| found += 1);
+    index.services_of_endpoint(address.into(), |service, endpoint| {
+        let mut buffer = [0; 63];
+        let label = endpoint.label(&mut buffer);
+        found += 1 + service.endpoints_called(label).count();
+    });
+    found + usize::from(index.pod_exists(b"no-such-namespace", address.into()))
+}
+
+fn meta<'a>(namespace: &'a str, version: &'a str) -> Meta<'a> {
+    Meta { namespace, name: "", version }
+}
+
+fn namespace_of(number: u32) -> String {
+    format!("team-{}-prod", number % NAMESPACES)
+}
+
+fn service_of(number: u32) -> String {
+    format!("checkout-backend-{number}")
+}
+
+fn pod_address(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from(0x0a80_0000 + number)
+}
+
+/// Counts allocations and what is alive, each block with the 8 octets in front of it and rounded up to 16, as glibc does it.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+fn chunk(layout: Layout) -> usize {
+    (layout.size() + 8).next_multiple_of(16).max(32)
+}
+
+// SAFETY: every call goes to the system allocator as it is; the counter does not touch memory.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(chunk(layout), Ordering::Relaxed);
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(chunk(layout), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
