@@ -147,6 +147,10 @@ impl Capabilities {
     }
 }
 
+/// The zones in which a directive below answers every name from memory: keeping its answers gains nothing.
+#[derive(Clone, Debug, Default)]
+pub struct LocalZones(pub Zones);
+
 /// What outlives a reload, by a key that says all that it depends on.
 #[derive(Default)]
 pub struct Carried {
@@ -161,12 +165,30 @@ impl Carried {
         Carried { before: self.now.clone(), now: HashMap::new() }
     }
 
+    /// As [`Carried::take_over`], where making it may fail.
+    ///
+    /// # Errors
+    /// That of `make`.
+    pub fn try_take_over<T: Any + Send + Sync, E>(
+        &mut self,
+        key: String,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E> {
+        let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
+        let thing = match known.and_then(|thing| thing.downcast().ok()) {
+            Some(thing) => thing,
+            None => Arc::new(make()?),
+        };
+        self.now.insert(key, Arc::clone(&thing) as Arc<dyn Any + Send + Sync>);
+        Ok(thing)
+    }
+
     /// The thing under `key` that the last generation had or another directive of this one has; else a new one.
     pub fn take_over<T: Any + Send + Sync>(&mut self, key: String, make: impl FnOnce() -> T) -> Arc<T> {
-        let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
-        let thing = known.and_then(|thing| thing.downcast().ok()).unwrap_or_else(|| Arc::new(make()));
-        self.now.insert(key, Arc::clone(&thing) as Arc<dyn Any + Send + Sync>);
-        thing
+        match self.try_take_over(key, || Ok::<T, core::convert::Infallible>(make())) {
+            Ok(thing) => thing,
+            Err(never) => match never {},
+        }
     }
 }
 

@@ -6,11 +6,15 @@
 mod common;
 mod errors;
 mod health;
+mod kubernetes;
 mod loadbalance;
 mod prometheus;
 mod ready;
 mod reload;
 mod whoami;
+
+pub use kubernetes::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
+pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{go_duration, listen_address, no_arguments, nothing_more};
 use engine::Slot::{self, Here, Later};
@@ -63,7 +67,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("azure"),
     Later("clouddns"),
     Later("k8s_external"),
-    Later("kubernetes"),
+    Here(&kubernetes::MANIFEST),
     Later("file"),
     Later("auto"),
     Later("secondary"),

@@ -1,0 +1,110 @@
+//! ExternalName services: CNAME records, and what they lead to, within the zone and out of it.
+
+use engine::{Ask, Failure, Query, Response, Verdict, Whom, Worker};
+use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
+
+use super::answer::{Asked, Outcome};
+use super::name::Target;
+use super::{Found, Kubernetes};
+
+/// CNAME records in the longest chain within the zone, as in CoreDNS.
+const HOPS_MAX: usize = 11;
+
+impl Kubernetes {
+    /// Follows an alias from the name asked. A chain that leads nowhere leaves nothing, not even its CNAME records.
+    pub(super) fn follow_alias(
+        &self,
+        query: &mut Query,
+        target: &Name,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Found {
+        let zone = query.zone().to_name();
+        let (mut owner, mut target) = (query.name().to_name(), target.clone());
+        if query.qtype == Type::CNAME {
+            self.push_alias(response, &owner, &target);
+            return Found::Answered;
+        }
+        for _ in 0..HOPS_MAX {
+            if target.as_ref().is_within(owner.as_ref()) || self.visited(response, &target) {
+                break;
+            }
+            self.push_alias(response, &owner, &target);
+            let Some(prefix) = target.as_ref().prefix_len(zone.as_ref()) else {
+                let ask = Ask { name: target, qtype: query.qtype, whom: Whom::Server };
+                return Found::Elsewhere(Verdict::Ask(Box::new(ask)));
+            };
+            match self.next(query, &target, prefix, response, worker) {
+                Next::Answered => return Found::Answered,
+                Next::Alias(next) => (owner, target) = (target, *next),
+                Next::Nothing => break,
+            }
+        }
+        response.message.clear();
+        Found::NoData
+    }
+
+    fn push_alias(&self, response: &mut Response, owner: &Name, target: &Name) {
+        response.message.push_name(
+            Section::Answer,
+            Owner::Name(owner.as_ref()),
+            (Type::CNAME, self.ttl),
+            target.as_ref(),
+        );
+    }
+
+    /// Whether a CNAME record in the answer points at this name already.
+    fn visited(&self, response: &Response, target: &Name) -> bool {
+        response.message.section(Section::Answer).any(|mark| {
+            mark.rtype == Type::CNAME && response.message.name_in(mark, 0).is_ok_and(|known| known == *target)
+        })
+    }
+
+    /// What stands at the end of an alias within the zone.
+    fn next(&self, query: &Query, name: &Name, prefix: usize, response: &mut Response, worker: &mut Worker) -> Next {
+        let lower = name.clone().into_lowercase();
+        let zone = query.zone();
+        let before = response.message.marks().len();
+        let owner = Owner::Name(name.as_ref());
+        let asked = Asked { plugin: self, qtype: query.qtype, owner, zone };
+        let alias = match Target::read(&lower.octets()[..prefix]) {
+            Target::Service { namespace, service, part } if self.shows(namespace) => {
+                self.index.service(namespace, service, |service| match asked.service(service, part, response, worker) {
+                    Outcome::Alias(target) => Name::from_text(target).ok(),
+                    Outcome::Answered | Outcome::NoData | Outcome::NoName => None,
+                })
+            }
+            _ => None,
+        };
+        match alias.flatten() {
+            Some(target) => Next::Alias(Box::new(target)),
+            None if response.message.marks().len() > before => Next::Answered,
+            None => Next::Nothing,
+        }
+    }
+
+    /// Ends an alias that led out of the zone: its CNAME records and what the lookup gave. That the lookup found no
+    /// such name or was refused leaves the alias as it is; that it failed is a failure (RFC 6604 §3).
+    pub(super) fn end_alias(query: &Query, sub: &Response, response: &mut Response) -> Verdict {
+        if sub.rcode() == Rcode::SERVFAIL {
+            let cause = sub
+                .failure()
+                .map_or("the target of an alias cannot be resolved".into(), |failure| failure.cause.clone());
+            let ede = sub.ede().unwrap_or(EdeCode::NO_REACHABLE_AUTHORITY);
+            return Verdict::Fail(Failure::servfail(ede, cause));
+        }
+        debug_assert!(query.qtype.is_address());
+        response.append_answers(sub);
+        Verdict::Done
+    }
+}
+
+/// What stands at the end of an alias.
+enum Next {
+    /// Its records, which now stand in the answer.
+    Answered,
+    /// Another alias.
+    Alias(Box<Name>),
+    /// Nothing of the type asked.
+    Nothing,
+}

@@ -1,0 +1,296 @@
+//! The options of `kubernetes`.
+
+use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing};
+use wire::Name;
+
+use super::request::{ClusterRequest, ClusterSource, ServerTls};
+
+/// What `pods` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pods {
+    /// No name of a pod exists.
+    #[default]
+    Disabled,
+    /// Any address is answered with itself.
+    Insecure,
+    /// The address of a pod that exists is answered with itself.
+    Verified,
+}
+
+/// What a `kubernetes` stanza says.
+#[derive(Debug)]
+pub struct Config {
+    pub(super) zones: Vec<Name>,
+    pub(super) endpoints: Vec<String>,
+    pub(super) tls: Option<ServerTls>,
+    pub(super) kubeconfig: Option<(String, Option<String>)>,
+    pub(super) manifests: Vec<String>,
+    pub(super) namespaces: Vec<String>,
+    pub(super) labels: Option<String>,
+    pub(super) namespace_labels: Option<String>,
+    pub(super) pods: Pods,
+    pub(super) endpoint_pod_names: bool,
+    pub(super) ttl: u32,
+    pub(super) no_endpoints: bool,
+    pub(super) ignore_empty: bool,
+    pub(super) fallthrough: Vec<Name>,
+}
+
+const TTL_DEFAULT: u32 = 5;
+const TTL_MAX: u32 = 3600;
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "kubernetes",
+    summary: "answers from the services, endpoints and pods of a cluster",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: || Config {
+        zones: Vec::new(),
+        endpoints: Vec::new(),
+        tls: None,
+        kubeconfig: None,
+        manifests: Vec::new(),
+        namespaces: Vec::new(),
+        labels: None,
+        namespace_labels: None,
+        pods: Pods::default(),
+        endpoint_pod_names: false,
+        ttl: TTL_DEFAULT,
+        no_endpoints: false,
+        ignore_empty: false,
+        fallthrough: Vec::new(),
+    },
+    arguments: Arguments {
+        usage: Usage("kubernetes [ZONES...]"),
+        set: |config, args| {
+            config.zones = args.zones();
+            Ok(())
+        },
+    },
+    properties: PROPERTIES,
+    other_lines: None,
+    metrics: &[],
+    check,
+    build: super::build,
+};
+
+static PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("endpoint URL..."),
+        default: "",
+        doc: "The API server, where this does not run in a cluster. Only the first URL is used.",
+        set: |config, args| {
+            config.endpoints = texts(args);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls CERT KEY CACERT"),
+        default: "",
+        doc: "Files with the client certificate, its key and the authority of the API server at `endpoint`.",
+        set: |config, args| {
+            let mut file = || args.word().map(|word| word.text.clone());
+            config.tls = Some(ServerTls { certificate: file()?, key: file()?, authority: file()? });
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("kubeconfig FILE [CONTEXT]"),
+        default: "",
+        doc: "A kubeconfig file that says where the API server is and who we are; it goes before `endpoint`.",
+        set: |config, args| {
+            let file = args.word()?.text.clone();
+            config.kubeconfig = Some((file, args.next_word().map(|word| word.text.clone())));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("manifests PATH..."),
+        default: "",
+        doc: "Files or directories with manifests (YAML or JSON), watched for changes: a cluster without an API server. \
+              This option is Portolan's own.",
+        set: |config, args| {
+            config.manifests.extend(texts(args));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("apiserver_qps NUMBER"),
+        default: "0",
+        doc: "Accepted; a watch is one request, so there is nothing to hold back.",
+        set: |_, args| {
+            let word = args.word()?;
+            let number: f64 = word.text.parse().map_err(|_| args.bad(word, "a number"))?;
+            if number < 0.0 { Err(args.bad(word, "a number that is not below zero")) } else { Ok(()) }
+        },
+    },
+    Property { usage: Usage("apiserver_burst NUMBER"), default: "0", doc: "As `apiserver_qps`.", set: whole_number },
+    Property {
+        usage: Usage("apiserver_max_inflight NUMBER"),
+        default: "0",
+        doc: "As `apiserver_qps`.",
+        set: whole_number,
+    },
+    Property {
+        usage: Usage("namespaces NAMESPACE..."),
+        default: "all",
+        doc: "Only these namespaces exist. Only they are listed and watched, so that a Role in each of them is enough.",
+        set: |config, args| {
+            config.namespaces.extend(texts(args));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("namespace_labels EXPRESSION..."),
+        default: "",
+        doc: "Only namespaces with these labels exist. Not together with `namespaces`.",
+        set: |config, args| {
+            config.namespace_labels = Some(selector(args)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("labels EXPRESSION..."),
+        default: "",
+        doc: "Only services and endpoint slices with these labels exist.",
+        set: |config, args| {
+            config.labels = Some(selector(args)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("pods disabled|insecure|verified"),
+        default: "disabled",
+        doc: "Names of pods, `1-2-3-4.NAMESPACE.pod.ZONE`: none, any address, or only those of pods that exist.",
+        set: |config, args| {
+            let modes = [("disabled", Pods::Disabled), ("insecure", Pods::Insecure), ("verified", Pods::Verified)];
+            config.pods = args.choice(&modes)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("endpoint_pod_names"),
+        default: "off",
+        doc: "Endpoints without a hostname are called by the name of their pod instead of their address.",
+        set: |config, _| {
+            config.endpoint_pod_names = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("ttl SECONDS [IGNORED...]"),
+        default: "5",
+        doc: "The time to live of the records, 0 to 3600.",
+        set: |config, args| {
+            config.ttl = args.number(0..=TTL_MAX)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("noendpoints"),
+        default: "off",
+        doc: "Endpoint slices are not watched: headless services and endpoints have no names.",
+        set: |config, _| {
+            config.no_endpoints = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "off",
+        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
+        set: |config, args| {
+            let zones = args.zones();
+            config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("ignore [empty_service [IGNORED...]]"),
+        default: "off",
+        doc: "`empty_service`: a service without ready endpoints does not exist.",
+        set: |config, args| match args.next_word() {
+            None => Ok(()),
+            Some(word) if word.text == "empty_service" => {
+                config.ignore_empty = true;
+                Ok(())
+            }
+            Some(word) => Err(args.bad(word, "`empty_service`")),
+        },
+    },
+    Property {
+        usage: Usage("startup_timeout DURATION [IGNORED...]"),
+        default: "5s",
+        doc: "Accepted; this server answers at once and says of names that it does not know yet that it is not ready.",
+        set: |_, args| args.duration().map(drop),
+    },
+    Property {
+        usage: Usage("multicluster [ZONES...]"),
+        default: "off",
+        doc: "Services of other clusters; not in this build yet.",
+        set: |_, args| if args.rest().is_empty() { Ok(()) } else { Err(not_here(args)) },
+    },
+    Property {
+        usage: Usage("zonal"),
+        default: "off",
+        doc: "Endpoints by topology zone; not in this build yet.",
+        set: |_, args| Err(not_here(args)),
+    },
+];
+
+fn not_here(args: &Args<'_>) -> Problem {
+    args.problem(format!("this build does not have `{}` of CoreDNS yet", args.name().text))
+}
+
+fn texts(args: &mut Args<'_>) -> Vec<String> {
+    args.take_rest().iter().map(|word| word.text.clone()).collect()
+}
+
+fn whole_number(_: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    args.number::<i64>(0..).map(drop)
+}
+
+/// A label selector, its words joined by blanks as the API takes it.
+fn selector(args: &mut Args<'_>) -> Result<String, Problem> {
+    let name = args.name();
+    let text = texts(args).join(" ");
+    match super::selector::check(&text) {
+        Ok(()) => Ok(text),
+        Err(what) => Err(args.problem_at(name.span, "options/value", format!("`{text}` is no label selector: {what}"))),
+    }
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    let config = writing.config;
+    if !config.namespaces.is_empty() && config.namespace_labels.is_some() {
+        return Err(writing.problem_with("namespace_labels", "namespaces and namespace_labels cannot both be set"));
+    }
+    let zones = if config.zones.is_empty() { &writing.block.zones } else { &config.zones };
+    if zones.iter().all(|zone| super::is_reverse(zone.as_ref())) {
+        return Err(writing.problem("non-reverse zone name must be used"));
+    }
+    Ok(())
+}
+
+impl Config {
+    /// What must be watched for it.
+    pub(super) fn request(&self, path: impl Fn(&str) -> std::path::PathBuf) -> ClusterRequest {
+        let source = match (&self.kubeconfig, self.endpoints.first()) {
+            _ if !self.manifests.is_empty() => {
+                ClusterSource::Manifests(self.manifests.iter().map(|name| path(name)).collect())
+            }
+            (Some((file, context)), _) => ClusterSource::Kubeconfig { file: path(file), context: context.clone() },
+            (None, Some(url)) => ClusterSource::Endpoint { url: url.clone(), tls: self.tls.clone() },
+            (None, None) => ClusterSource::InCluster,
+        };
+        ClusterRequest {
+            source,
+            namespaces: self.namespaces.clone(),
+            labels: self.labels.clone(),
+            namespace_labels: self.namespace_labels.clone(),
+            endpoint_slices: !self.no_endpoints,
+            pods: self.pods == Pods::Verified,
+            endpoint_pod_names: self.endpoint_pod_names,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Names of addresses: PTR records for cluster IPs and endpoints.
+
+use cluster::Service;
+use cluster::dashed::LabelBuffer;
+use engine::{Query, Response};
+use wire::{Name, Owner, Section, Type, address_of};
+
+use super::name::Target;
+use super::zone::service_name;
+use super::{Found, Kubernetes};
+
+impl Kubernetes {
+    /// A question for a name in a reverse zone.
+    pub(super) fn find_reverse(&self, query: &Query, response: &mut Response) -> Found {
+        match Target::read(&query.key().octets()[..query.zone_at()]) {
+            Target::Apex => return self.find_apex(query, response),
+            Target::NameServer => self.push_name_server_addresses(query, response),
+            Target::Version if query.qtype == Type::TXT => Kubernetes::push_version(response),
+            Target::Version | Target::Branch => {}
+            _ => return self.find_address(query, response),
+        }
+        Found::of_message(response)
+    }
+
+    /// The service that has the address as a cluster IP; else all services that have it as an endpoint.
+    fn find_address(&self, query: &Query, response: &mut Response) -> Found {
+        let Some(address) = address_of(query.key()) else { return Found::NoName };
+        let mut exists = false;
+        let mut add = |label: &[u8], service: &Service| {
+            let name = service_name(label, service, self.primary.as_ref());
+            if let Some(name) = name.filter(|_| self.shows(service.namespace.as_bytes())) {
+                exists = true;
+                if query.qtype == Type::PTR {
+                    self.push_ptr_once(response, &name);
+                }
+            }
+        };
+        let of_service = self.index.service_of_cluster_ip(address, |service| add(&[], service));
+        if of_service.is_none() {
+            self.index.services_of_endpoint(address, |service, endpoint| {
+                let mut buffer: LabelBuffer = [0; 63];
+                add(endpoint.label(&mut buffer), service);
+            });
+        }
+        if exists { Found::of_message(response) } else { Found::NoName }
+    }
+
+    fn push_ptr_once(&self, response: &mut Response, name: &Name) {
+        let known = |mark| response.message.name_in(mark, 0).is_ok_and(|known| known == *name);
+        if !response.message.section(Section::Answer).any(known) {
+            response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, self.ttl), name.as_ref());
+        }
+    }
+}

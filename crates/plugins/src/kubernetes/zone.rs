@@ -1,0 +1,113 @@
+//! What belongs to a zone as such: its SOA, its name servers, the version of the specification.
+
+use core::net::IpAddr;
+
+use cluster::dashed::LabelBuffer;
+use engine::{Query, Response};
+use wire::{Class, HEADER_LEN, Name, NameRef, Owner, Section, Type};
+
+use super::Kubernetes;
+
+/// The specification that is served, and for how long that is true (Kubernetes DNS specification 1.1.0, §2.2).
+const SPECIFICATION: (&[u8], u32) = (b"1.1.0", 28_800);
+/// The times of an SOA (RFC 1035 §3.3.13), in seconds: a secondary server could live with them.
+const REFRESH: u32 = 7200;
+const RETRY: u32 = 1800;
+const EXPIRE: u32 = 86_400;
+/// An SOA is not kept longer than this, whatever the TTL of other records.
+const SOA_TTL_MAX: u32 = 300;
+
+impl Kubernetes {
+    /// Appends the SOA of the zone that was asked in, in the case of the question.
+    pub(super) fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
+        let zone = HEADER_LEN + query.zone_at();
+        let (serial, ttl) = (self.index.serial(), self.ttl);
+        response.message.push(section, Owner::At(zone), (Type::SOA, Class::IN, ttl.min(SOA_TTL_MAX)), |rdata| {
+            rdata.labels_to(b"\x02ns\x03dns", zone);
+            rdata.labels_to(b"\x0ahostmaster", zone);
+            for number in [serial, REFRESH, RETRY, EXPIRE, ttl] {
+                rdata.u32(number);
+            }
+        });
+    }
+
+    /// Appends the version of the specification.
+    pub(super) fn push_version(response: &mut Response) {
+        let (version, ttl) = SPECIFICATION;
+        response.message.push(Section::Answer, Owner::Question, (Type::TXT, Class::IN, ttl), |rdata| {
+            rdata.character_string(version);
+        });
+    }
+
+    /// Appends the name servers of the zone with their addresses.
+    pub(super) fn push_name_servers(&self, query: &Query, response: &mut Response) {
+        let servers = self.name_servers(query.zone());
+        let mut known: Vec<&Name> = Vec::new();
+        for (name, _) in &servers {
+            if !known.contains(&name) {
+                known.push(name);
+                response.message.push_name(Section::Answer, Owner::Question, (Type::NS, self.ttl), name.as_ref());
+            }
+        }
+        for (name, address) in &servers {
+            response.message.push_address(Section::Additional, Owner::Name(name.as_ref()), self.ttl, *address);
+        }
+    }
+
+    /// Appends the addresses of the name servers as those of `ns.dns`.
+    pub(super) fn push_name_server_addresses(&self, query: &Query, response: &mut Response) {
+        for (_, address) in self.name_servers(query.zone()) {
+            if address.is_ipv4() == (query.qtype == Type::A) && query.qtype.is_address() {
+                response.message.push_address(Section::Answer, Owner::Question, self.ttl, address);
+            }
+        }
+    }
+
+    /// The services that this server itself is an endpoint of, by name and address, each pair once; its own addresses
+    /// as `ns.dns` if there is none.
+    fn name_servers(&self, zone: NameRef<'_>) -> Vec<(Name, IpAddr)> {
+        let mut servers: Vec<(Name, IpAddr)> = Vec::new();
+        let mut add = |name: Option<Name>, address: IpAddr| {
+            let server = name.map(|name| (name, address));
+            servers.extend(server.filter(|server| !servers.contains(server)));
+        };
+        for local in self.local_addresses.iter().copied() {
+            self.index.services_of_endpoint(local, |service, _| {
+                let name = service_name(&[], service, zone);
+                for ip in service.cluster_ips() {
+                    add(name.clone(), *ip);
+                }
+                if service.kind == cluster::ServiceKind::Headless {
+                    for endpoint in service.slices.iter().flat_map(|slice| slice.endpoints()) {
+                        let mut buffer: LabelBuffer = [0; 63];
+                        let name = service_name(endpoint.label(&mut buffer), service, zone);
+                        if let cluster::Address::Ip(ip) = endpoint.address() {
+                            add(name, ip);
+                        }
+                    }
+                }
+            });
+        }
+        if servers.is_empty() {
+            let mut name = Name::root();
+            let built = [&b"ns"[..], b"dns"].iter().try_for_each(|label| name.push_label(label));
+            if built.and_then(|()| name.append(zone)).is_ok() {
+                servers.extend(self.local_addresses.iter().map(|address| (name.clone(), *address)));
+            }
+        }
+        servers
+    }
+}
+
+/// `[LABEL.]SERVICE.NAMESPACE.svc.ZONE`; `None` if that is too long for a name.
+pub(super) fn service_name(label: &[u8], service: &cluster::Service, zone: NameRef<'_>) -> Option<Name> {
+    let mut name = Name::root();
+    if !label.is_empty() {
+        name.push_label(label).ok()?;
+    }
+    for label in [service.name.as_bytes(), service.namespace.as_bytes(), b"svc"] {
+        name.push_label(label).ok()?;
+    }
+    name.append(zone).ok()?;
+    Some(name)
+}
