@@ -1,1 +1,20 @@
-//! (to come)
+//! The server: what is on the command line, which Corefile, how it is started, reloaded and ended. The only room in
+//! which all others meet.
+#![allow(clippy::disallowed_methods, reason = "this room is the edge: it reads files and the environment")]
+
+mod admin;
+mod check;
+pub mod cli;
+mod configuration;
+mod files;
+mod instance;
+mod jobs;
+mod local;
+mod log;
+mod run;
+
+pub use check::check;
+pub use run::run;
+
+/// The version, as `-version` shows it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -140,6 +140,13 @@ impl Registry {
         family.gauges.insert(labels, Box::new(read));
     }
 
+    /// Takes all gauges of a family away.
+    pub fn forget_gauges(&self, metric: &'static Metric) {
+        if let Some((_, family)) = self.lock().families.get_mut(metric.name) {
+            family.gauges.clear();
+        }
+    }
+
     /// All series in the text format that Prometheus reads.
     #[must_use]
     pub fn render(&self) -> String {

@@ -1,0 +1,175 @@
+//! The pages that directives ask for, over HTTP: one server an address, which a reload keeps.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::rc::Rc;
+use std::time::Duration;
+
+use engine::setup::{Page, PageContent};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use tokio::task::AbortHandle;
+
+use crate::instance::announce_free_port;
+
+/// Connections to one address at a time: probes, a scraper or two, a person.
+const CONNECTIONS_MAX: usize = 64;
+/// How long a client may take to send its request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Octets of the longest request.
+const REQUEST_MAX: usize = 16 * 1024;
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 64;
+
+type Pages = Rc<RefCell<HashMap<&'static str, Page>>>;
+
+/// The servers, by the address that directives name.
+#[derive(Default)]
+pub(crate) struct Admin {
+    servers: HashMap<String, Server>,
+}
+
+struct Server {
+    pages: Pages,
+    handle: AbortHandle,
+}
+
+/// Sockets for addresses that have no server yet.
+pub(crate) struct Prepared {
+    listeners: Vec<(String, TcpListener)>,
+}
+
+impl Admin {
+    /// Opens the sockets that `pages` need and that are not open yet; nothing else changes.
+    ///
+    /// # Errors
+    /// The address that cannot be listened on, and what the system said.
+    pub(crate) fn prepare(&self, pages: &[Page]) -> Result<Prepared, String> {
+        let mut listeners: Vec<(String, TcpListener)> = Vec::new();
+        for page in pages {
+            let known = self.servers.contains_key(&page.address);
+            if !known && !listeners.iter().any(|(address, _)| *address == page.address) {
+                let fail = |error| format!("listen tcp {}: {error}", page.address);
+                let listener = listen(&page.address).map_err(fail)?;
+                let bound = listener.local_addr().map_err(fail)?;
+                let asked = if page.address.ends_with(":0") { 0 } else { bound.port() };
+                announce_free_port(&page.address, asked, bound);
+                listeners.push((page.address.clone(), listener));
+            }
+        }
+        Ok(Prepared { listeners })
+    }
+
+    /// Serves these pages and no others.
+    ///
+    /// # Errors
+    /// If a socket cannot be given to the runtime.
+    pub(crate) fn serve(&mut self, prepared: Prepared, pages: Vec<Page>) -> io::Result<()> {
+        for (address, listener) in prepared.listeners {
+            self.servers.insert(address, Server::start(listener)?);
+        }
+        self.servers.retain(|address, server| {
+            server.pages.borrow_mut().clear();
+            let needed = pages.iter().any(|page| page.address == *address);
+            if !needed {
+                server.handle.abort();
+            }
+            needed
+        });
+        for page in pages {
+            if let Some(server) = self.servers.get(&page.address) {
+                server.pages.borrow_mut().insert(page.path, page);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    fn start(listener: TcpListener) -> io::Result<Server> {
+        let pages = Pages::default();
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let handle = tokio::task::spawn_local(accept(listener, Rc::clone(&pages))).abort_handle();
+        Ok(Server { pages, handle })
+    }
+}
+
+fn listen(address: &str) -> io::Result<TcpListener> {
+    let wildcard = address.strip_prefix(':').map(|port| format!("[::]:{port}"));
+    let mut candidates: Vec<SocketAddr> = match &wildcard {
+        Some(any) => any.to_socket_addrs()?.chain(address.replacen(':', "0.0.0.0:", 1).to_socket_addrs()?).collect(),
+        None => address.to_socket_addrs()?.collect(),
+    };
+    // `localhost` is both families; people and probes mean the older one.
+    candidates.sort_by_key(|candidate| wildcard.is_none() && candidate.is_ipv6());
+    let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
+    for candidate in candidates {
+        outcome = bind(candidate);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    // Two processes may share the port while one takes over from the other.
+    socket.set_reuse_port(true)?;
+    if address.ip().is_unspecified() && address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+async fn accept(listener: tokio::net::TcpListener, pages: Pages) {
+    let open = Rc::new(std::cell::Cell::new(0));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        if open.get() >= CONNECTIONS_MAX {
+            continue;
+        }
+        open.set(open.get() + 1);
+        let (pages, open) = (Rc::clone(&pages), Rc::clone(&open));
+        tokio::task::spawn_local(async move {
+            let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&pages, &request))));
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_TIMEOUT)
+                .max_buf_size(REQUEST_MAX)
+                .serve_connection(TokioIo::new(stream), service);
+            // A client that goes away is no error of ours.
+            let _ = connection.await;
+            open.set(open.get() - 1);
+        });
+    }
+}
+
+fn answer(pages: &Pages, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let make = pages.borrow().get(request.uri().path()).map(|page| page.make.clone());
+    let content = match make {
+        Some(make) if matches!(*request.method(), Method::GET | Method::HEAD) => make(),
+        Some(_) => PageContent::text(405, "Method Not Allowed\n"),
+        None => PageContent::text(404, "404 page not found\n"),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(content.body.into_owned())));
+    *response.status_mut() = StatusCode::from_u16(content.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content.content_type));
+    response
+}

@@ -1,0 +1,165 @@
+//! The command line: CoreDNS's flags, with one dash or two, and the commands of our own.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+
+/// What was asked for.
+#[derive(Debug)]
+pub enum Command {
+    /// Serve.
+    Serve(ServeOptions),
+    /// Say what is wrong with a Corefile.
+    Check {
+        /// The file, if one was named.
+        file: Option<PathBuf>,
+    },
+    /// Print the version.
+    Version,
+    /// Print the directives of this build.
+    Plugins,
+}
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The Corefile; `stdin` for standard input.
+    pub conf: Option<PathBuf>,
+    /// The port for keys without one.
+    pub port: u16,
+    /// Where to write the process id.
+    pub pidfile: Option<PathBuf>,
+    /// Say nothing at the start.
+    pub quiet: bool,
+}
+
+/// The port of DNS (RFC 1035 §4.2).
+const DNS_PORT: &str = "53";
+/// The flags of CoreDNS that may stand with one dash.
+const SINGLE_DASH: [&str; 7] = ["conf", "dns.port", "pidfile", "plugins", "quiet", "version", "help"];
+
+/// The command line as clap knows it: help, man page and completions come from it.
+#[must_use]
+pub fn command() -> clap::Command {
+    let path = || value_parser!(PathBuf);
+    clap::Command::new("portolan")
+        .about("A Kubernetes cluster's DNS: serves an unchanged Corefile of CoreDNS")
+        .disable_version_flag(true)
+        .args_conflicts_with_subcommands(true)
+        .arg(
+            Arg::new("conf")
+                .long("conf")
+                .value_name("FILE")
+                .value_parser(path())
+                .help("The Corefile; `stdin` reads standard input. Without it: `Corefile` here, or a built-in one"),
+        )
+        .arg(
+            Arg::new("port")
+                .long("dns.port")
+                .short('p')
+                .value_name("PORT")
+                .value_parser(value_parser!(u16))
+                .default_value(DNS_PORT)
+                .help("The port for keys of the Corefile that have none"),
+        )
+        .arg(
+            Arg::new("pidfile")
+                .long("pidfile")
+                .value_name("FILE")
+                .value_parser(path())
+                .help("Write the process id to this file, and remove it at the end"),
+        )
+        .arg(flag("quiet", "Say nothing about zones and version at the start"))
+        .arg(flag("plugins", "Print the directives of this build and end"))
+        .arg(flag("version", "Print the version and end"))
+        .subcommand(
+            clap::Command::new("check").about("Says what is wrong with a Corefile, without starting anything").arg(
+                Arg::new("file").value_name("FILE").value_parser(path()).help("The Corefile; `Corefile` by default"),
+            ),
+        )
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// What is wrong with it, or the help that was asked for; both print themselves.
+pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
+    let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
+    command().try_get_matches_from(words).map(|matches| from_matches(&matches))
+}
+
+fn from_matches(matches: &ArgMatches) -> Command {
+    if let Some(check) = matches.subcommand_matches("check") {
+        return Command::Check { file: check.get_one("file").cloned() };
+    }
+    if matches.get_flag("version") {
+        return Command::Version;
+    }
+    if matches.get_flag("plugins") {
+        return Command::Plugins;
+    }
+    Command::Serve(ServeOptions {
+        conf: matches.get_one("conf").cloned(),
+        port: matches.get_one("port").copied().unwrap_or(53),
+        pidfile: matches.get_one("pidfile").cloned(),
+        quiet: matches.get_flag("quiet"),
+    })
+}
+
+/// `-conf` as `--conf`: Go's flags take one dash or two.
+fn two_dashes(word: OsString) -> OsString {
+    let Some(text) = word.to_str().and_then(|text| text.strip_prefix('-')) else { return word };
+    let name = text.split('=').next().unwrap_or_default();
+    if SINGLE_DASH.contains(&name) { format!("--{text}").into() } else { word }
+}
+
+/// What `-version` prints.
+#[must_use]
+pub fn version_text() -> String {
+    let commit = option_env!("PORTOLAN_COMMIT").unwrap_or("unknown");
+    format!("Portolan-{}\n{}/{}, {commit}", crate::VERSION, std::env::consts::OS, std::env::consts::ARCH)
+}
+
+/// The directives of this build, sorted.
+pub fn plugin_names() -> impl Iterator<Item = &'static str> {
+    let here = plugins::DIRECTIVES.iter().filter(|slot| matches!(slot, engine::Slot::Here(_)));
+    let mut names: Vec<_> = here.map(engine::Slot::name).collect();
+    names.sort_unstable();
+    names.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> Result<Command, clap::Error> {
+        read(text.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn one_dash_or_two() {
+        for text in [
+            "portolan -conf Corefile -dns.port 1053",
+            "portolan --conf=Corefile -p 1053",
+            "coredns -conf=Corefile -dns.port=1053",
+        ] {
+            let Ok(Command::Serve(options)) = read_text(text) else { panic!("{text}") };
+            assert_eq!((options.conf, options.port), (Some("Corefile".into()), 1053), "{text}");
+        }
+        assert!(matches!(read_text("portolan -version"), Ok(Command::Version)));
+        assert!(matches!(read_text("portolan -plugins"), Ok(Command::Plugins)));
+        assert!(matches!(read_text("portolan check x"), Ok(Command::Check { file: Some(_) })));
+    }
+
+    #[test]
+    fn what_is_left_over_is_an_error() {
+        for text in ["portolan extra", "portolan -logtostderr", "portolan -dns.port x", "portolan -conf"] {
+            assert!(read_text(text).is_err(), "{text}");
+        }
+    }
+}

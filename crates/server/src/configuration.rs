@@ -1,0 +1,104 @@
+//! Which Corefile, and reading it from the disk.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use corefile::{Diagnostic, Loader, Parsed, Sources, Style};
+use engine::Plan;
+
+/// What is served when there is no Corefile: CoreDNS's choice.
+const BUILT_IN: &str = "\n    whoami\n    log\n}\n";
+/// Octets of the longest Corefile that is read: as much as all its imports may have.
+const COREFILE_MAX: u64 = 4 << 20;
+
+/// Where a Corefile comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// A file.
+    File(PathBuf),
+    /// Standard input, read once.
+    Input(String),
+    /// None: the built-in one.
+    BuiltIn,
+}
+
+impl Origin {
+    /// The Corefile that `-conf` names, or the one in the working directory.
+    pub(crate) fn find(conf: Option<&Path>) -> io::Result<Origin> {
+        match conf {
+            Some(name) if name == Path::new("stdin") => {
+                let mut text = String::new();
+                io::stdin().take(COREFILE_MAX).read_to_string(&mut text)?;
+                Ok(Origin::Input(text))
+            }
+            Some(name) => Ok(Origin::File(name.to_owned())),
+            None if Path::new("Corefile").exists() => Ok(Origin::File("Corefile".into())),
+            None => Ok(Origin::BuiltIn),
+        }
+    }
+
+    fn read(&self, port: u16) -> io::Result<(PathBuf, String)> {
+        match self {
+            Origin::File(path) => Disk.read(path).map(|text| (path.clone(), text)),
+            Origin::Input(text) => Ok(("stdin".into(), text.clone())),
+            Origin::BuiltIn => Ok(("built-in".into(), format!(".:{port} {{{BUILT_IN}"))),
+        }
+    }
+}
+
+/// A configuration that was read, and what it means if nothing in it is wrong.
+pub(crate) struct Configuration {
+    /// What it means.
+    pub(crate) plan: Option<Plan>,
+    /// What is wrong with it, or looks so.
+    pub(crate) problems: Vec<Diagnostic>,
+    /// The texts, to show problems in.
+    pub(crate) sources: Sources,
+    /// What changes when its meaning may have changed.
+    pub(crate) fingerprint: String,
+}
+
+impl Configuration {
+    /// Reads a Corefile and what it imports.
+    ///
+    /// # Errors
+    /// If the file itself cannot be read.
+    pub(crate) fn read(origin: &Origin, port: u16) -> io::Result<Configuration> {
+        let (name, text) = origin.read(port)?;
+        let mut parsed = corefile::parse(&name, text, &Disk);
+        if parsed.corefile.blocks.is_empty() && !parsed.has_errors() {
+            // A file that serves nothing serves the built-in configuration.
+            let (name, text) = Origin::BuiltIn.read(port)?;
+            parsed = corefile::parse(&name, text, &Disk);
+        }
+        let Parsed { corefile, diagnostics: mut problems } = parsed;
+        let plan = engine::plan(&corefile, plugins::DIRECTIVES, port, &mut problems);
+        let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
+        let fingerprint = corefile.fingerprint_text();
+        Ok(Configuration { plan, problems, sources: corefile.sources, fingerprint })
+    }
+
+    /// The problems, as they are shown to people.
+    pub(crate) fn render_problems(&self, style: Style) -> String {
+        corefile::render(&self.problems, &self.sources, style)
+    }
+}
+
+/// Files and environment of this machine.
+struct Disk;
+
+impl Loader for Disk {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let mut text = String::new();
+        std::fs::File::open(path)?.take(COREFILE_MAX).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        crate::files::glob(pattern)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}

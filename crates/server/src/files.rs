@@ -1,0 +1,116 @@
+//! Files of this machine: reading, matching a pattern, watching.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use engine::setup::{FileWatch, Files};
+
+/// The files of this machine, for directives that read one while they are made to run.
+pub(crate) struct Disk;
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+}
+
+/// The paths that match a pattern in which `*` stands for any part of a name and `?` for any character of it.
+pub(crate) fn glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let Component::Normal(name) = component else {
+            found.iter_mut().for_each(|path| path.push(component));
+            continue;
+        };
+        let name = name.to_string_lossy();
+        found = if name.contains(['*', '?']) {
+            found.iter().flat_map(|path| matching_entries(path, &name)).collect()
+        } else {
+            found.into_iter().map(|path| path.join(&*name)).filter(|path| path.symlink_metadata().is_ok()).collect()
+        };
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn matching_entries(directory: &Path, pattern: &str) -> Vec<PathBuf> {
+    let listed = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let Ok(entries) = std::fs::read_dir(listed) else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let matching = names.filter(|name| matches(pattern.as_bytes(), name.to_string_lossy().as_bytes()));
+    matching.map(|name| directory.join(name)).collect()
+}
+
+/// Whether a name matches a pattern, in time proportional to both: on a mismatch only the last `*` takes one more.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut in_name, mut star) = (0, 0, None);
+    while in_name < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, in_name));
+                at += 1;
+            }
+            Some(octet) if *octet == b'?' || *octet == name[in_name] => {
+                at += 1;
+                in_name += 1;
+            }
+            _ => {
+                let Some((star_at, from)) = star else { return false };
+                star = Some((star_at, from + 1));
+                at = star_at + 1;
+                in_name = from + 1;
+            }
+        }
+    }
+    pattern[at..].iter().all(|octet| *octet == b'*')
+}
+
+/// Tells a directive when its file has changed, as long as it is polled.
+pub(crate) async fn watch(mut watch: FileWatch) {
+    if watch.every.is_zero() {
+        return;
+    }
+    let mut seen = std::fs::read(&watch.path);
+    loop {
+        tokio::time::sleep(watch.every).await;
+        let now = std::fs::read(&watch.path);
+        let same = match (&seen, &now) {
+            (Ok(before), Ok(now)) => before == now,
+            (Err(before), Err(now)) => before.kind() == now.kind(),
+            _ => false,
+        };
+        if same {
+            continue;
+        }
+        let told = now.as_ref().map(Clone::clone).map_err(|error| io::Error::from(error.kind()));
+        if let Err(what) = (watch.changed)(told) {
+            tracing::warn!(target: "plugin", "plugin/{}: {}: {what}", watch.directive, watch.path.display());
+        }
+        seen = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, expected) in [
+            ("*.override", "a.override", true),
+            ("*.override", ".override", true),
+            ("*.override", "a.overrid", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*", "", true),
+            ("a*b", "aXbXb", true),
+            ("a*b", "aXbX", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+}

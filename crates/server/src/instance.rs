@@ -1,0 +1,215 @@
+//! One configuration at a time, served: started, replaced by the next one, ended.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use aws_lc_rs::digest::{SHA512, digest};
+use corefile::Style;
+use engine::metrics::{Kind, Metric, Registry};
+use engine::setup::{Capabilities, Carried, Readiness};
+use engine::{Built, Outside, PlannedListener, Surroundings};
+use net::{Address, Live, TokioOutside, Workers};
+
+use crate::admin::Admin;
+use crate::configuration::{Configuration, Origin};
+use crate::files::Disk;
+use crate::jobs::Jobs;
+
+static BUILD_INFO: Metric = Metric {
+    name: "coredns_build_info",
+    help: "A metric with a constant '1' value labeled by version, revision, and goversion from which the server was built.",
+    kind: Kind::Gauge,
+    labels: &["version", "revision", "goversion"],
+};
+
+/// A server that runs.
+pub(crate) struct Instance {
+    origin: Origin,
+    port: u16,
+    registry: Arc<Registry>,
+    process: Capabilities,
+    outside: Rc<dyn Outside>,
+    live: Live,
+    workers: Workers,
+    admin: Admin,
+    /// What runs beside the present generation.
+    jobs: Jobs,
+    carried: Carried,
+    listeners: Vec<PlannedListener>,
+    fingerprint: String,
+    /// How long to serve on after the order to end.
+    pub(crate) lameduck: Duration,
+    /// How often to look for a new Corefile, and by how much to shift that.
+    pub(crate) reload_every: Option<(Duration, Duration)>,
+    readiness: Arc<Readiness>,
+}
+
+/// Why a configuration is not served.
+pub(crate) struct Refused(pub(crate) String);
+
+impl Instance {
+    /// Reads the Corefile and serves it with this number of workers.
+    pub(crate) fn start(origin: Origin, port: u16, workers: usize, process: Capabilities) -> Result<Instance, Refused> {
+        let registry = Registry::new();
+        registry.gauge(&BUILD_INFO, &[crate::VERSION, "", ""], || Some(1.0));
+        let configuration = read(&origin, port)?;
+        let fingerprint = configuration.fingerprint.clone();
+        let built = build(configuration, &registry, &process, Carried::default())?;
+        let admin = Admin::default();
+        let prepared = admin.prepare(&built.needs.pages).map_err(Refused)?;
+        let sockets = open_all(built.listeners.iter(), workers)?;
+        let outside: Rc<dyn Outside> = Rc::new(TokioOutside::new(&registry));
+        let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
+        let workers = Workers::start(workers, &live, &registry).map_err(|error| Refused(error.to_string()))?;
+        let mut instance = Instance {
+            origin,
+            port,
+            registry,
+            process,
+            outside,
+            live,
+            workers,
+            admin,
+            jobs: Jobs::default(),
+            carried: built.carried,
+            listeners: built.listeners,
+            fingerprint,
+            lameduck: Duration::ZERO,
+            reload_every: None,
+            readiness: Arc::default(),
+        };
+        sockets.into_iter().for_each(|opened| instance.workers.serve(opened));
+        instance.take_up(built.needs, prepared).map_err(|error| Refused(error.to_string()))?;
+        instance.publish_fingerprint();
+        Ok(instance)
+    }
+
+    /// Reads the Corefile again; takes it over if its meaning may have changed, or in any case if `anyway`.
+    ///
+    /// On an error everything is as it was before.
+    pub(crate) fn reload(&mut self, anyway: bool) -> Result<bool, Refused> {
+        let configuration = read(&self.origin, self.port)?;
+        if !anyway && configuration.fingerprint == self.fingerprint {
+            return Ok(false);
+        }
+        let fingerprint = configuration.fingerprint.clone();
+        let built = build(configuration, &self.registry, &self.process, self.carried.next())?;
+        let is_new =
+            |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
+        let sockets = open_all(built.listeners.iter().filter(is_new), self.workers.count())?;
+        let prepared = self.admin.prepare(&built.needs.pages).map_err(Refused)?;
+
+        self.live.store(Arc::new(built.generation));
+        sockets.into_iter().for_each(|opened| self.workers.serve(opened));
+        for gone in &self.listeners {
+            if !built.listeners.iter().any(|kept| kept.label() == gone.label()) {
+                self.workers.close(&gone.label());
+            }
+        }
+        self.listeners = built.listeners;
+        self.carried = built.carried;
+        self.fingerprint = fingerprint;
+        self.take_up(built.needs, prepared).map_err(|error| Refused(error.to_string()))?;
+        self.publish_fingerprint();
+        Ok(true)
+    }
+
+    /// Begins with what the generation that serves now needs beside the queries.
+    fn take_up(&mut self, needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> std::io::Result<()> {
+        self.lameduck = needs.lameduck;
+        self.reload_every = needs.reload;
+        self.readiness = needs.readiness;
+        for (directive, warning) in needs.warnings {
+            tracing::warn!(target: "plugin", "plugin/{directive}: {warning}");
+        }
+        self.jobs = Jobs::start(needs.jobs, needs.watches, &self.outside);
+        self.admin.serve(prepared, needs.pages)
+    }
+
+    /// Says, by metric and by log, which configuration runs.
+    fn publish_fingerprint(&self) {
+        let Some(_) = self.reload_every else { return };
+        let hash: String =
+            digest(&SHA512, self.fingerprint.as_bytes()).as_ref().iter().map(|octet| format!("{octet:02x}")).collect();
+        tracing::info!(target: "plugin/reload", "Running configuration SHA512 = {hash}");
+        self.registry.forget_gauges(&plugins::RELOAD_VERSION);
+        self.registry.gauge(&plugins::RELOAD_VERSION, &["sha512", &hash], || Some(1.0));
+    }
+
+    /// Counts a reload that failed.
+    pub(crate) fn count_failed_reload(&self) {
+        self.outside.counters().count(self.registry.counter(&plugins::RELOAD_FAILED, &[]));
+    }
+
+    /// What is listened on, as the banner shows it: a zone a line.
+    pub(crate) fn banner(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .listeners
+            .iter()
+            .flat_map(|listener| listener.zones.iter().map(|(zone, _)| format!("{zone}:{}", listener.port)))
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    /// Says that the process ends: readiness is gone, the rest goes on.
+    pub(crate) fn begin_end(&self) {
+        self.readiness.end();
+    }
+
+    /// Answers what is on its way, and ends.
+    pub(crate) fn end(self) {
+        self.workers.drain();
+    }
+}
+
+fn read(origin: &Origin, port: u16) -> Result<Configuration, Refused> {
+    let configuration = Configuration::read(origin, port).map_err(|error| {
+        let name = if let Origin::File(path) = origin { path.display().to_string() } else { "stdin".to_owned() };
+        Refused(format!("loading Corefile: open {name}: {error}"))
+    })?;
+    let text = configuration.render_problems(Style::Plain);
+    if configuration.plan.is_none() {
+        return Err(Refused(text));
+    }
+    for problem in &configuration.problems {
+        let place = configuration.sources.place(problem.span);
+        tracing::warn!(target: "portolan", "{place}: {}", problem.message);
+    }
+    Ok(configuration)
+}
+
+fn build(
+    configuration: Configuration,
+    registry: &Arc<Registry>,
+    process: &Capabilities,
+    carried: Carried,
+) -> Result<Built, Refused> {
+    let Configuration { plan, sources, .. } = configuration;
+    let plan = plan.ok_or_else(|| Refused("the Corefile has errors".to_owned()))?;
+    let surroundings = Surroundings { registry, files: &Disk, process, carried };
+    plan.build(surroundings).map_err(|problem| Refused(corefile::render(&[*problem], &sources, Style::Plain)))
+}
+
+fn open_all<'a>(
+    listeners: impl Iterator<Item = &'a PlannedListener>,
+    workers: usize,
+) -> Result<Vec<net::Opened>, Refused> {
+    let addresses = listeners.map(|listener| Address { label: listener.label(), ip: None, port: listener.port });
+    addresses
+        .map(|address| {
+            let opened = net::open(&address, workers).map_err(|error| Refused(error.to_string()))?;
+            announce_free_port(&opened.label, address.port, opened.bound);
+            Ok(opened)
+        })
+        .collect()
+}
+
+/// Says which port was found where any free one was asked for.
+pub(crate) fn announce_free_port(name: &str, asked: u16, bound: std::net::SocketAddr) {
+    if asked == 0 {
+        tracing::info!(target: "portolan", "listening on {bound} for {name}");
+    }
+}

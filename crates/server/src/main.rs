@@ -1,0 +1,28 @@
+//! The binary.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+
+use std::process::ExitCode;
+
+use portolan::cli::{self, Command};
+
+fn main() -> ExitCode {
+    let command = match cli::read(std::env::args_os()) {
+        Ok(command) => command,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
+        }
+    };
+    match command {
+        Command::Serve(options) => portolan::run(&options),
+        Command::Check { file } => portolan::check(file.as_deref()),
+        Command::Version => {
+            println!("{}", cli::version_text());
+            ExitCode::SUCCESS
+        }
+        Command::Plugins => {
+            cli::plugin_names().for_each(|name| println!("{name}"));
+            ExitCode::SUCCESS
+        }
+    }
+}

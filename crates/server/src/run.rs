@@ -1,0 +1,190 @@
+//! Serving: from the start to the order to end.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use engine::setup::Capabilities;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::LocalSet;
+
+use crate::cli::{ServeOptions, version_text};
+use crate::configuration::Origin;
+use crate::instance::{Instance, Refused};
+
+/// Serves until it is told to end; the process fails if it cannot begin.
+#[must_use]
+pub fn run(options: &ServeOptions) -> ExitCode {
+    crate::log::start();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let served = LocalSet::new().block_on(&runtime, serve(options));
+    match served {
+        Ok(code) => code,
+        Err(Refused(what)) => {
+            eprintln!("{}", what.trim_end());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
+    let refuse = |error: std::io::Error| Refused(error.to_string());
+    let mut signals = Signals::new().map_err(refuse)?;
+    let origin = Origin::find(options.conf.as_deref()).map_err(refuse)?;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut instance = Instance::start(origin, options.port, workers, capabilities())?;
+    let _pidfile = options.pidfile.as_deref().map(Pidfile::write).transpose().map_err(refuse)?;
+    if !options.quiet {
+        instance.banner().iter().for_each(|line| println!("{line}"));
+        println!("{}", version_text());
+    }
+    let code = attend(&mut instance, &mut signals).await;
+    instance.begin_end();
+    if code == ExitCode::SUCCESS {
+        linger(&instance, &mut signals).await;
+        instance.end();
+    }
+    Ok(code)
+}
+
+/// What the process offers to plugins.
+fn capabilities() -> Capabilities {
+    let mut capabilities = Capabilities::default();
+    capabilities.provide(crate::local::addresses());
+    capabilities
+}
+
+/// Reloads as it is told or as the files change, until it is told to end; gives the code to end with.
+async fn attend(instance: &mut Instance, signals: &mut Signals) -> ExitCode {
+    loop {
+        let next_look = instance.reload_every.map(|(interval, jitter)| shifted(interval, jitter));
+        match signals.next(next_look).await {
+            Told::End => return ExitCode::SUCCESS,
+            Told::EndAtOnce => return ExitCode::from(0),
+            Told::Reload => {
+                tracing::info!(target: "portolan", "SIGUSR1: Reloading");
+                reload(instance, true);
+            }
+            Told::Look => reload(instance, false),
+        }
+    }
+}
+
+fn reload(instance: &mut Instance, anyway: bool) {
+    match instance.reload(anyway) {
+        Ok(true) => tracing::info!(target: "portolan", "Reloading complete"),
+        Ok(false) => {}
+        Err(Refused(what)) => {
+            instance.count_failed_reload();
+            tracing::error!(target: "portolan", "Restart failed: {}", what.trim_end());
+        }
+    }
+}
+
+/// Serves on for the time that `health` asks for, unless told again to end.
+async fn linger(instance: &Instance, signals: &mut Signals) {
+    if instance.lameduck.is_zero() {
+        return;
+    }
+    let seconds = instance.lameduck.as_secs_f64();
+    tracing::info!(target: "plugin/health", "Going into lameduck mode for {seconds}s");
+    let end = tokio::time::Instant::now() + instance.lameduck;
+    loop {
+        let left = end.saturating_duration_since(tokio::time::Instant::now());
+        match signals.next(Some(left)).await {
+            Told::Look | Told::EndAtOnce => return,
+            Told::End if signals.interrupts > 1 => return,
+            Told::End | Told::Reload => {}
+        }
+    }
+}
+
+/// An interval, longer or shorter by at most half of `jitter`, as it happens.
+fn shifted(interval: Duration, jitter: Duration) -> Duration {
+    let mut octets = [0; 8];
+    if aws_lc_rs::rand::fill(&mut octets).is_err() || jitter.is_zero() {
+        return interval;
+    }
+    let jitter_nanos = u64::try_from(jitter.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let shift = Duration::from_nanos(u64::from_ne_bytes(octets) % jitter_nanos);
+    (interval + shift).saturating_sub(jitter / 2)
+}
+
+/// What a signal, or the time, says.
+enum Told {
+    End,
+    EndAtOnce,
+    Reload,
+    Look,
+}
+
+/// The signals of CoreDNS.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    reload: Signal,
+    hang_up: Signal,
+    interrupts: u32,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            reload: signal(SignalKind::user_defined1())?,
+            hang_up: signal(SignalKind::hangup())?,
+            interrupts: 0,
+        })
+    }
+
+    /// Waits for the next thing to do; after `limit` it is time to look.
+    async fn next(&mut self, limit: Option<Duration>) -> Told {
+        let time = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(time);
+        loop {
+            return tokio::select! {
+                _ = self.terminate.recv() => Told::End,
+                _ = self.interrupt.recv() => {
+                    self.interrupts += 1;
+                    Told::End
+                }
+                _ = self.quit.recv() => Told::EndAtOnce,
+                _ = self.reload.recv() => Told::Reload,
+                // As in CoreDNS: it is not for us.
+                _ = self.hang_up.recv() => continue,
+                () = &mut time => Told::Look,
+            };
+        }
+    }
+}
+
+/// A file with the process id, as long as this lives.
+struct Pidfile<'a>(&'a Path);
+
+impl Pidfile<'_> {
+    fn write(path: &Path) -> std::io::Result<Pidfile<'_>> {
+        std::fs::write(path, format!("{}\n", std::process::id()))?;
+        Ok(Pidfile(path))
+    }
+}
+
+impl Drop for Pidfile<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0);
+    }
+}
