@@ -1,0 +1,225 @@
+//! One query's attempts: which upstream next, until one answers, the time is up, or all have been tried enough.
+
+use core::time::Duration;
+
+use wire::{Flags, Header, Rcode};
+
+use crate::Health;
+
+/// How often and how long may be tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// When all is over, counted from the same start as `now`.
+    pub deadline: Duration,
+    /// How long one attempt may take.
+    pub each: Duration,
+    /// Failed attempts; `None` for as many as fit.
+    pub failures_max: Option<usize>,
+    /// Failed probes in a row that an upstream may have and not count as down.
+    pub max_fails: u32,
+    /// If all upstreams are down, none is tried.
+    pub fail_fast: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Ask this upstream, and give up at that time.
+    Ask {
+        /// Its place.
+        upstream: usize,
+        /// When to give up.
+        until: Duration,
+        /// All upstreams are down: this one was taken at random.
+        against_hope: bool,
+    },
+    /// All upstreams are down, and that is reason enough to try none.
+    AllDown,
+    /// Enough was tried.
+    GiveUp,
+}
+
+/// What a reply says about going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the answer.
+    Take,
+    /// Another upstream may know better; if none is left, it is the answer.
+    TryAnother,
+}
+
+/// A reply as far as going on depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    flags: Flags,
+    answers: u16,
+}
+
+impl Reply {
+    /// Reads the header of a reply.
+    #[must_use]
+    pub fn read(octets: &[u8]) -> Option<Reply> {
+        Header::read(octets).map(|header| Reply { flags: header.flags, answers: header.answers })
+    }
+
+    /// The lower four bits of its response code.
+    #[must_use]
+    pub fn rcode(&self) -> Rcode {
+        self.flags.rcode()
+    }
+
+    /// Whether it was cut.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.flags.truncated()
+    }
+
+    /// Whether it says that the name has no such record.
+    #[must_use]
+    pub fn is_nodata(&self) -> bool {
+        self.rcode() == Rcode::NOERROR && self.answers == 0
+    }
+}
+
+/// The attempts of one query.
+pub struct Attempts {
+    limits: Limits,
+    order: Vec<usize>,
+    at: usize,
+    down: usize,
+    failures: usize,
+}
+
+impl Attempts {
+    /// Attempts with the upstreams in this order.
+    #[must_use]
+    pub fn new(limits: Limits, order: Vec<usize>) -> Attempts {
+        Attempts { limits, order, at: 0, down: 0, failures: 0 }
+    }
+
+    /// What to do next; `random` is a fresh random number.
+    pub fn next<'h>(&mut self, now: Duration, random: u64, health: impl Fn(usize) -> &'h Health) -> Next {
+        let enough = self.limits.failures_max.is_some_and(|most| self.failures >= most);
+        if self.order.is_empty() || enough || now >= self.limits.deadline {
+            return Next::GiveUp;
+        }
+        let until = (now + self.limits.each).min(self.limits.deadline);
+        loop {
+            if self.at == self.order.len() {
+                self.at = 0;
+                self.down = 0;
+            }
+            let upstream = self.order[self.at];
+            self.at += 1;
+            if !health(upstream).is_down(self.limits.max_fails) {
+                return Next::Ask { upstream, until, against_hope: false };
+            }
+            self.down += 1;
+            if self.down == self.order.len() {
+                return self.all_down(until, random);
+            }
+        }
+    }
+
+    /// The probes themselves may be what fails, so one upstream is asked all the same.
+    fn all_down(&self, until: Duration, random: u64) -> Next {
+        if self.limits.fail_fast {
+            return Next::AllDown;
+        }
+        let place = usize::try_from(random % self.order.len() as u64).unwrap_or(0);
+        Next::Ask { upstream: self.order[place], until, against_hope: true }
+    }
+
+    /// The attempt failed.
+    pub fn failed(&mut self) {
+        self.failures += 1;
+    }
+
+    /// The attempt gave a reply: is it the answer, or may another upstream know better? `failover` says for which
+    /// response codes one may.
+    #[must_use]
+    pub fn judge(&self, reply: Reply, failover: impl Fn(Rcode) -> bool) -> Verdict {
+        let another_left = self.at < self.order.len();
+        if another_left && failover(reply.rcode()) { Verdict::TryAnother } else { Verdict::Take }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn limits() -> Limits {
+        Limits { deadline: 5 * SECOND, each: 2 * SECOND, failures_max: None, max_fails: 2, fail_fast: false }
+    }
+
+    fn down() -> Health {
+        let health = Health::default();
+        (0..3).for_each(|_| health.probe_failed());
+        health
+    }
+
+    fn asked(next: Next) -> Option<(usize, Duration, bool)> {
+        match next {
+            Next::Ask { upstream, until, against_hope } => Some((upstream, until, against_hope)),
+            Next::AllDown | Next::GiveUp => None,
+        }
+    }
+
+    #[test]
+    fn goes_round_until_the_time_is_up() {
+        let health = [Health::default(), Health::default()];
+        let mut attempts = Attempts::new(limits(), vec![1, 0]);
+        let mut ask = |seconds| asked(attempts.next(seconds * SECOND, 0, |at| &health[at]));
+        assert_eq!(ask(0), Some((1, 2 * SECOND, false)));
+        assert_eq!(ask(2), Some((0, 4 * SECOND, false)));
+        assert_eq!(ask(4), Some((1, 5 * SECOND, false)));
+        assert_eq!(ask(5), None);
+    }
+
+    #[test]
+    fn passes_over_those_that_are_down() {
+        let health = [down(), Health::default()];
+        let mut attempts = Attempts::new(limits(), vec![0, 1]);
+        for _ in 0..3 {
+            let next = attempts.next(Duration::ZERO, 0, |at| &health[at]);
+            assert_eq!(asked(next).map(|(upstream, ..)| upstream), Some(1));
+        }
+    }
+
+    #[test]
+    fn asks_against_hope_or_not_at_all_when_all_are_down() {
+        let health = [down(), down()];
+        let next = Attempts::new(limits(), vec![0, 1]).next(Duration::ZERO, 7, |at| &health[at]);
+        assert_eq!(asked(next), Some((1, 2 * SECOND, true)));
+        let fast = Limits { fail_fast: true, ..limits() };
+        assert_eq!(Attempts::new(fast, vec![0, 1]).next(Duration::ZERO, 7, |at| &health[at]), Next::AllDown);
+        assert_eq!(Attempts::new(limits(), vec![]).next(Duration::ZERO, 7, |at| &health[at]), Next::GiveUp);
+    }
+
+    #[test]
+    fn failures_are_bounded() {
+        let health = Health::default();
+        let mut attempts = Attempts::new(Limits { failures_max: Some(2), ..limits() }, vec![0]);
+        for _ in 0..2 {
+            assert!(asked(attempts.next(Duration::ZERO, 0, |_| &health)).is_some());
+            attempts.failed();
+        }
+        assert_eq!(attempts.next(Duration::ZERO, 0, |_| &health), Next::GiveUp);
+    }
+
+    #[test]
+    fn fails_over_while_another_is_left() {
+        let health = Health::default();
+        let servfail = Reply::read(b"\0\0\x80\x02\0\x01\0\0\0\0\0\0").unwrap();
+        let mut attempts = Attempts::new(limits(), vec![0, 1]);
+        let failover = |rcode| rcode == Rcode::SERVFAIL;
+        attempts.next(Duration::ZERO, 0, |_| &health);
+        assert_eq!(attempts.judge(servfail, failover), Verdict::TryAnother);
+        assert_eq!(attempts.judge(servfail, |_| false), Verdict::Take);
+        attempts.next(Duration::ZERO, 0, |_| &health);
+        assert_eq!(attempts.judge(servfail, failover), Verdict::Take);
+        assert!(servfail.rcode() == Rcode::SERVFAIL && !servfail.is_nodata() && !servfail.is_truncated());
+    }
+}

@@ -1,0 +1,171 @@
+//! Upstreams as Corefiles write them.
+
+use core::fmt;
+use core::net::{IpAddr, SocketAddr};
+
+/// The port of DNS.
+const DNS_PORT: u16 = 53;
+
+/// How an upstream is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// UDP and TCP.
+    Dns,
+    /// DNS over TLS (RFC 7858).
+    Tls,
+    /// DNS over HTTPS (RFC 8484).
+    Https,
+}
+
+/// An upstream, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An address.
+    Address {
+        /// How it is spoken to.
+        protocol: Protocol,
+        /// Where.
+        address: SocketAddr,
+        /// The name of its certificate, written behind a `%`.
+        server_name: Option<String>,
+    },
+    /// A host's name, to be looked up, or a file with `nameserver` lines, with the port for what is found.
+    Named {
+        /// How it is spoken to.
+        protocol: Protocol,
+        /// The name.
+        name: String,
+        /// The port.
+        port: u16,
+    },
+}
+
+/// Why a text names no upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetError {
+    /// `quic`, `grpc` and what else may stand before `://`.
+    Scheme(String),
+    /// An `https` upstream with a path.
+    Path,
+    /// Not a port.
+    Port(String),
+    /// Nothing, or not a name.
+    Name,
+}
+
+impl fmt::Display for TargetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TargetError::Scheme(scheme) => {
+                write!(f, "'{scheme}' is not supported as a destination protocol in forward")
+            }
+            TargetError::Path => f.write_str("an upstream over HTTPS is written without a path"),
+            TargetError::Port(text) => write!(f, "`{text}` is no port"),
+            TargetError::Name => f.write_str("neither an address nor the name of a host or file"),
+        }
+    }
+}
+
+impl Target {
+    /// Reads an upstream: an address with or without a port, `dns://`, `tls://` or `https://` before it, the name of a
+    /// file or of a host.
+    ///
+    /// # Errors
+    /// If it is none of these.
+    pub fn read(text: &str) -> Result<Target, TargetError> {
+        let (protocol, rest) = match text.split_once("://") {
+            None | Some(("dns", _)) => (Protocol::Dns, text.trim_start_matches("dns://")),
+            Some(("tls", rest)) => (Protocol::Tls, rest),
+            Some(("https", rest)) => (Protocol::Https, rest),
+            Some((scheme, _)) => return Err(TargetError::Scheme(scheme.to_owned())),
+        };
+        let default = match protocol {
+            Protocol::Dns => DNS_PORT,
+            Protocol::Tls => 853,
+            Protocol::Https => 443,
+        };
+        if protocol == Protocol::Https && rest.contains('/') {
+            return Err(TargetError::Path);
+        }
+        let (host, port, server_name) = split(rest, default)?;
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            return Ok(Target::Address { protocol, address: SocketAddr::new(ip, port), server_name });
+        }
+        if host.is_empty() || (!host.contains('/') && wire::Name::from_text(&host).is_err()) {
+            return Err(TargetError::Name);
+        }
+        Ok(Target::Named { protocol, name: host, port })
+    }
+}
+
+/// Host, port and the name of a certificate: `HOST[%NAME][:PORT]`, an IPv6 host in brackets if there is a port.
+fn split(text: &str, default: u16) -> Result<(String, u16, Option<String>), TargetError> {
+    let (inside, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((inside, "")) => (inside, None),
+            Some((inside, rest)) => (inside, Some(rest.strip_prefix(':').ok_or(TargetError::Name)?)),
+            None => return Err(TargetError::Name),
+        },
+        None if text.split('%').next().is_some_and(|host| host.matches(':').count() > 1) => (text, None),
+        None => text.rsplit_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Ok(default), |port| port.parse().map_err(|_| TargetError::Port(port.to_owned())))?;
+    let (host, name) = inside.split_once('%').map_or((inside, None), |(host, name)| (host, Some(name.to_owned())));
+    Ok((host.to_owned(), port, name))
+}
+
+/// The addresses on the `nameserver` lines of a resolv.conf(5) file; other lines mean nothing here.
+pub fn nameservers(text: &str) -> impl Iterator<Item = SocketAddr> {
+    text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let address = words.next().filter(|word| *word == "nameserver").and_then(|_| words.next())?;
+        // An interface may be named behind an IPv6 address; the system finds it by the address.
+        let ip: IpAddr = address.split('%').next()?.parse().ok()?;
+        Some(SocketAddr::new(ip, DNS_PORT))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upstreams_as_they_are_written() {
+        let address = |protocol, address: &str, name: Option<&str>| {
+            Ok(Target::Address { protocol, address: address.parse().unwrap(), server_name: name.map(str::to_owned) })
+        };
+        let named = |protocol, name: &str, port| Ok(Target::Named { protocol, name: name.to_owned(), port });
+        let cases = [
+            ("127.0.0.1", address(Protocol::Dns, "127.0.0.1:53", None)),
+            ("127.0.0.1:8080", address(Protocol::Dns, "127.0.0.1:8080", None)),
+            ("::1", address(Protocol::Dns, "[::1]:53", None)),
+            ("[::1]", address(Protocol::Dns, "[::1]:53", None)),
+            ("[2001:db8::1]:5353", address(Protocol::Dns, "[2001:db8::1]:5353", None)),
+            ("dns://127.0.0.1", address(Protocol::Dns, "127.0.0.1:53", None)),
+            ("tls://127.0.0.1", address(Protocol::Tls, "127.0.0.1:853", None)),
+            ("tls://127.0.0.1%n.test:854", address(Protocol::Tls, "127.0.0.1:854", Some("n.test"))),
+            ("tls://[2001:db8::1%n.test]:853", address(Protocol::Tls, "[2001:db8::1]:853", Some("n.test"))),
+            ("https://127.0.0.1", address(Protocol::Https, "127.0.0.1:443", None)),
+            ("https://dns.test", named(Protocol::Https, "dns.test", 443)),
+            ("/etc/resolv.conf", named(Protocol::Dns, "/etc/resolv.conf", 53)),
+            ("dns.test:5353", named(Protocol::Dns, "dns.test", 5353)),
+            ("a27.0.0.1", named(Protocol::Dns, "a27.0.0.1", 53)),
+            ("https://1.1.1.1/", Err(TargetError::Path)),
+            ("grpc://1.1.1.1", Err(TargetError::Scheme("grpc".to_owned()))),
+            ("1.1.1.1:dns", Err(TargetError::Port("dns".to_owned()))),
+            ("", Err(TargetError::Name)),
+            ("[::1", Err(TargetError::Name)),
+        ];
+        for (text, target) in cases {
+            assert_eq!(Target::read(text), target, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_resolv_conf_gives_its_name_servers() {
+        let text =
+            "# c\nsearch a.test\nnameserver 10.0.0.1\n nameserver\tfe80::1%eth0 x\nnameserver x\noptions ndots:5\n";
+        let found: Vec<_> = nameservers(text).map(|address| address.to_string()).collect();
+        assert_eq!(found, ["10.0.0.1:53", "[fe80::1]:53"]);
+    }
+}
