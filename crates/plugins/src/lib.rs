@@ -5,6 +5,7 @@
 
 mod common;
 mod errors;
+mod forward;
 mod health;
 mod kubernetes;
 mod loadbalance;
@@ -13,6 +14,7 @@ mod ready;
 mod reload;
 mod whoami;
 
+pub use forward::HostLookup;
 pub use kubernetes::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
@@ -73,7 +75,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("secondary"),
     Later("etcd"),
     Later("loop"),
-    Later("forward"),
+    Here(&forward::MANIFEST),
     Later("grpc"),
     Later("erratic"),
     Here(&whoami::MANIFEST),

@@ -1,0 +1,343 @@
+//! The options of `forward`.
+
+use core::net::IpAddr;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing, zone_names};
+use upstream::Target;
+use wire::{Name, Rcode};
+
+use super::metrics;
+
+/// Upstreams in one line.
+const TARGETS_MAX: usize = 15;
+
+/// In which order upstreams are asked, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PolicyName {
+    Random,
+    RoundRobin,
+    Sequential,
+}
+
+/// What a `forward` line says.
+#[derive(Debug)]
+pub struct Config {
+    pub(super) from: Name,
+    pub(super) targets: Vec<Target>,
+    pub(super) except: Vec<Name>,
+    pub(super) force_tcp: bool,
+    pub(super) prefer_udp: bool,
+    pub(super) expire: Duration,
+    pub(super) max_age: Duration,
+    pub(super) max_idle_connections: usize,
+    pub(super) read_timeout: Duration,
+    pub(super) max_fails: u32,
+    pub(super) max_connect_attempts: Option<usize>,
+    pub(super) policy: PolicyName,
+    pub(super) health_check: Duration,
+    pub(super) probe_name: Name,
+    pub(super) probe_recursion: bool,
+    pub(super) max_concurrent: u32,
+    pub(super) next: Vec<Rcode>,
+    pub(super) next_on_nodata: bool,
+    pub(super) fail_fast: bool,
+    pub(super) failover: Vec<Rcode>,
+    pub(super) source: Option<IpAddr>,
+    pub(super) resolvers: Vec<SocketAddr>,
+}
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "forward",
+    summary: "passes questions on to other name servers",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Many,
+    start: || Config {
+        from: Name::root(),
+        targets: Vec::new(),
+        except: Vec::new(),
+        force_tcp: false,
+        prefer_udp: false,
+        expire: Duration::from_secs(10),
+        max_age: Duration::ZERO,
+        max_idle_connections: 0,
+        read_timeout: Duration::from_secs(2),
+        max_fails: 2,
+        max_connect_attempts: None,
+        policy: PolicyName::Random,
+        health_check: Duration::from_millis(500),
+        probe_name: Name::root(),
+        probe_recursion: true,
+        max_concurrent: 0,
+        next: Vec::new(),
+        next_on_nodata: false,
+        fail_fast: false,
+        failover: Vec::new(),
+        source: None,
+        resolvers: Vec::new(),
+    },
+    arguments: Arguments { usage: Usage("forward FROM TO..."), set: read_targets },
+    properties: PROPERTIES,
+    other_lines: None,
+    metrics: &metrics::ALL,
+    check,
+    build: super::build,
+};
+
+fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let word = args.word()?;
+    let zones = zone_names(&word.text);
+    config.from = zones.into_iter().next().ok_or_else(|| args.bad(word, "a zone"))?;
+    let words = args.take_rest();
+    if let Some(word) = words.get(TARGETS_MAX) {
+        let message = format!("more than {TARGETS_MAX} TOs configured: {}", words.len());
+        return Err(args.problem_at(word.span, "options/value", message));
+    }
+    for word in words {
+        let target = Target::read(&word.text)
+            .map_err(|error| args.problem_at(word.span, "options/value", format!("`{}`: {error}", word.text)))?;
+        if !config.targets.contains(&target) {
+            config.targets.push(target);
+        }
+    }
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    let config = writing.config;
+    if !config.max_age.is_zero() && config.max_age < config.expire {
+        return Err(writing.problem_with("max_age", "max_age is shorter than expire"));
+    }
+    let encrypted = |target: &&Target| {
+        let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = target;
+        *protocol != upstream::Protocol::Dns
+    };
+    if config.targets.iter().any(|target| encrypted(&target)) {
+        return Err(writing.problem("this build does not speak TLS or HTTPS to upstreams yet"));
+    }
+    Ok(())
+}
+
+static PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("except NAME..."),
+        default: "",
+        doc: "Names that are not passed on, with all below them.",
+        set: |config, args| {
+            for word in args.take_rest() {
+                let zones = zone_names(&word.text);
+                if zones.is_empty() {
+                    return Err(args.bad(word, "a zone"));
+                }
+                config.except.extend(zones);
+            }
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("force_tcp"),
+        default: "off",
+        doc: "Upstreams are asked over TCP, however the question came.",
+        set: |config, _| {
+            config.force_tcp = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("prefer_udp"),
+        default: "off",
+        doc: "Upstreams are asked over UDP first, and over TCP if the answer was cut.",
+        set: |config, _| {
+            config.prefer_udp = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("expire DURATION"),
+        default: "10s",
+        doc: "A connection that was idle for so long is not used again.",
+        set: |config, args| {
+            config.expire = args.duration()?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_age DURATION"),
+        default: "0s",
+        doc: "A connection that is so old is not used again; 0s for no limit.",
+        set: |config, args| {
+            config.max_age = args.duration()?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_idle_conns NUMBER"),
+        default: "0",
+        doc: "So many idle connections to one upstream are kept; 0 for no limit.",
+        set: |config, args| {
+            config.max_idle_connections = args.number(0..)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("read_timeout DURATION"),
+        default: "2s",
+        doc: "How long to wait for the answer of one upstream.",
+        set: |config, args| {
+            config.read_timeout = args.duration_above_zero()?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_fails NUMBER"),
+        default: "2",
+        doc: "An upstream is down when more probes than this went without an answer; 0: it never is.",
+        set: |config, args| {
+            config.max_fails = args.number(0..)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_connect_attempts NUMBER"),
+        default: "twice the upstreams",
+        doc: "So many failed attempts end a question; 0: only its time does.",
+        set: |config, args| {
+            config.max_connect_attempts = Some(args.number(0..)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("doh_method POST|GET"),
+        default: "POST",
+        doc: "For upstreams over HTTPS, which this build does not have yet.",
+        set: |_, args| args.choice(&[("POST", ()), ("GET", ())]),
+    },
+    Property {
+        usage: Usage("tls [CERT [KEY [CA]]]"),
+        default: "",
+        doc: "For upstreams over TLS, which this build does not have yet.",
+        set: |_, args| {
+            args.take_rest();
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls_servername NAME"),
+        default: "",
+        doc: "For upstreams over TLS, which this build does not have yet.",
+        set: |_, args| args.word().map(drop),
+    },
+    Property {
+        usage: Usage("policy random|round_robin|sequential"),
+        default: "random",
+        doc: "In which order upstreams are asked.",
+        set: |config, args| {
+            use PolicyName::{Random, RoundRobin, Sequential};
+            config.policy =
+                args.choice(&[("random", Random), ("round_robin", RoundRobin), ("sequential", Sequential)])?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("health_check DURATION [no_rec] [domain FQDN]"),
+        default: "0.5s",
+        doc: "How often an upstream that failed is probed. `no_rec` asks without RD, `domain` asks for another name than \
+              the root.",
+        set: read_health_check,
+    },
+    Property {
+        usage: Usage("max_concurrent NUMBER"),
+        default: "0",
+        doc: "Questions on their way at one time; more are refused. 0 for no limit.",
+        set: |config, args| {
+            config.max_concurrent = args.number(0..)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("next RCODE..."),
+        default: "",
+        doc: "An answer with one of these codes is not taken: the next `forward` line that holds the name is asked.",
+        set: |config, args| {
+            let codes = rcodes(args)?;
+            config.next.extend(codes);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("next_on_nodata"),
+        default: "off",
+        doc: "As `next`, for answers without a record and without an error.",
+        set: |config, _| {
+            config.next_on_nodata = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("failfast_all_unhealthy_upstreams"),
+        default: "off",
+        doc: "If all upstreams are down none is asked: SERVFAIL at once.",
+        set: |config, _| {
+            config.fail_fast = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("failover RCODE..."),
+        default: "",
+        doc: "An answer with one of these codes is not taken while another upstream is left.",
+        set: |config, args| {
+            let words = args.rest();
+            let codes = rcodes(args)?;
+            if let Some(at) = codes.iter().position(|code| *code == Rcode::NOERROR) {
+                return Err(args.bad(&words[at], "a code to go on after: NOERROR is a good answer"));
+            }
+            config.failover.extend(codes);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("source_address IP"),
+        default: "",
+        doc: "The address that questions leave from.",
+        set: |config, args| {
+            config.source = Some(args.parse("an IP address")?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("resolver IP[:PORT]..."),
+        default: "",
+        doc: "Who looks up the names of hosts in TO; without it the system does.",
+        set: |config, args| {
+            for word in args.take_rest() {
+                match Target::read(&word.text) {
+                    Ok(Target::Address { address, .. }) => config.resolvers.push(address),
+                    _ => return Err(args.bad(word, "an address")),
+                }
+            }
+            Ok(())
+        },
+    },
+];
+
+fn read_health_check(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.health_check = args.duration()?;
+    while let Some(word) = args.next_word() {
+        match word.text.as_str() {
+            "no_rec" => config.probe_recursion = false,
+            "domain" => {
+                let name = args.word()?;
+                config.probe_name = Name::from_text(&name.text).map_err(|_| args.bad(name, "a domain name"))?;
+            }
+            _ => return Err(args.bad(word, "`no_rec` or `domain`")),
+        }
+    }
+    Ok(())
+}
+
+fn rcodes(args: &mut Args<'_>) -> Result<Vec<Rcode>, Problem> {
+    let words = args.take_rest();
+    words.iter().map(|word| word.text.parse().map_err(|_| args.bad(word, "a response code such as SERVFAIL"))).collect()
+}

@@ -1,0 +1,190 @@
+//! Asking upstreams: one question's attempts, and the probes.
+
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Resolved, Transport};
+use upstream::{Attempts, Next, Reply, Verdict};
+use wire::{EdeCode, Rcode};
+
+use super::stanza::{Stanza, Upstream};
+
+/// How long a probe waits for an answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Stanza {
+    /// Asks the upstreams; says whether the next line is to be asked instead of taking what came.
+    pub(super) async fn ask(&self, query: &Query, outside: &dyn Outside) -> (Resolved, bool) {
+        let Some(_place) = Place::take(self) else {
+            outside.counters().count(self.metrics.rejected);
+            let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);
+            return (Resolved::Fail(Failure::refused(EdeCode::OTHER, cause)), false);
+        };
+        match self.attempt(query, outside).await {
+            Ok(reply) => {
+                let goes_on = Reply::read(&reply).is_some_and(|reply| {
+                    self.next.contains(&reply.rcode()) || (self.next_on_nodata && reply.is_nodata())
+                });
+                (Resolved::Reply(reply), goes_on)
+            }
+            Err(failure) => (Resolved::Fail(failure), false),
+        }
+    }
+
+    async fn attempt(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
+        let start = outside.now();
+        let octets =
+            upstream::outgoing(query.name(), query.qtype, query.qclass, query.flags(), query.udp_size, query.dnssec_ok);
+        let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), outside.random()));
+        let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
+        loop {
+            let now = outside.now().since(start);
+            let health = |at: usize| &self.upstreams[at].health;
+            let (upstream, until) = match attempts.next(now, outside.random(), health) {
+                Next::Ask { upstream, until, against_hope } => {
+                    if against_hope {
+                        outside.counters().count(self.metrics.all_down);
+                    }
+                    (&self.upstreams[upstream], start + until)
+                }
+                Next::AllDown => {
+                    outside.counters().count(self.metrics.all_down);
+                    return Err(failure);
+                }
+                Next::GiveUp => return Err(failure),
+            };
+            match self.exchange(upstream, query, &octets, until, outside).await {
+                Ok(reply) => {
+                    let read = Reply::read(&reply);
+                    let failover = |rcode: Rcode| self.failover.contains(&rcode);
+                    if read.is_none_or(|read| attempts.judge(read, failover) == Verdict::Take) {
+                        return Ok(reply);
+                    }
+                }
+                Err(error) => {
+                    attempts.failed();
+                    if self.limits.max_fails > 0 {
+                        upstream.health.suspect();
+                    }
+                    failure = failed(upstream, self.transport(query), &error);
+                }
+            }
+        }
+    }
+
+    /// Asks one upstream, over TCP too where that is called for.
+    async fn exchange(
+        &self,
+        upstream: &Upstream,
+        query: &Query,
+        octets: &[u8],
+        until: Moment,
+        outside: &dyn Outside,
+    ) -> Result<Vec<u8>, ExchangeError> {
+        let over = self.transport(query);
+        let reply = self.exchange_over(over, upstream, octets, until, outside).await?;
+        let cut = Reply::read(&reply).is_some_and(|reply| reply.is_truncated());
+        if cut && self.prefer_udp && over == Transport::Udp {
+            return self.exchange_over(Transport::Tcp, upstream, octets, until, outside).await;
+        }
+        Ok(reply)
+    }
+
+    async fn exchange_over(
+        &self,
+        over: Transport,
+        upstream: &Upstream,
+        query: &[u8],
+        until: Moment,
+        outside: &dyn Outside,
+    ) -> Result<Vec<u8>, ExchangeError> {
+        let sent = outside.now();
+        let connections = self.connections;
+        let Exchanged { reply, reused } =
+            outside.exchange(Exchange { to: upstream.address, over, query, until, connections }).await?;
+        let counters = outside.counters();
+        counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
+        let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
+        if let Some(duration) = upstream.metrics.duration(rcode) {
+            let taken = outside.now().since(sent).as_nanos();
+            counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
+        }
+        Ok(reply)
+    }
+
+    fn transport(&self, query: &Query) -> Transport {
+        match query.path.transport {
+            _ if self.force_tcp => Transport::Tcp,
+            _ if self.prefer_udp => Transport::Udp,
+            transport => transport,
+        }
+    }
+
+    /// Probes an upstream for as long as it is suspected.
+    pub(super) async fn watch_health(self: Arc<Self>, upstream: usize, outside: Rc<dyn Outside>) {
+        let upstream = &self.upstreams[upstream];
+        loop {
+            outside.sleep_until(outside.now() + self.health_check.max(PROBE_INTERVAL_MIN)).await;
+            if upstream.health.is_suspected() {
+                self.probe(upstream, &*outside).await;
+            }
+        }
+    }
+
+    async fn probe(&self, upstream: &Upstream, outside: &dyn Outside) {
+        let over = if self.force_tcp { Transport::Tcp } else { Transport::Udp };
+        let until = outside.now() + PROBE_TIMEOUT;
+        let connections = self.connections;
+        let exchange = Exchange { to: upstream.address, over, query: &self.probe, until, connections };
+        match outside.exchange(exchange).await {
+            Ok(_) => upstream.health.probe_answered(),
+            Err(_) => {
+                upstream.health.probe_failed();
+                outside.counters().count(upstream.metrics.probe_failures);
+            }
+        }
+    }
+}
+
+/// Probes come no faster than this, whatever the Corefile says.
+const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// What an attempt that failed says, as the operator sees it.
+fn failed(upstream: &Upstream, over: Transport, error: &ExchangeError) -> Failure {
+    let (to, proto) = (upstream.address, over.label());
+    match error {
+        ExchangeError::Timeout { local } => {
+            let from = local.map_or(String::new(), |local| format!("{local}->"));
+            Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, format!("read {proto} {from}{to}: i/o timeout"))
+        }
+        ExchangeError::Network { during, error } => {
+            Failure::servfail(EdeCode::NETWORK_ERROR, format!("{during} {proto} {to}: {error}"))
+        }
+        ExchangeError::Closed => Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: EOF")),
+        ExchangeError::Mismatch => {
+            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the reply answers another question"))
+        }
+        ExchangeError::Exhausted => {
+            Failure::servfail(EdeCode::OTHER, format!("write {proto} {to}: too many queries on one connection"))
+        }
+    }
+}
+
+/// One of the places that `max_concurrent` leaves for questions on their way.
+struct Place<'a>(&'a Stanza);
+
+impl<'a> Place<'a> {
+    fn take(stanza: &'a Stanza) -> Option<Place<'a>> {
+        let before = stanza.on_their_way.fetch_add(1, Ordering::Relaxed);
+        let place = Place(stanza);
+        (stanza.max_concurrent == 0 || before < stanza.max_concurrent).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.on_their_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,68 @@
+//! Passes questions on to other name servers.
+//!
+//! Which upstream is asked and when to give up is decided in the crate `upstream`; here the questions are sent.
+
+mod config;
+mod exchange;
+mod metrics;
+mod stanza;
+
+use std::sync::Arc;
+
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
+
+pub(crate) use config::MANIFEST;
+pub use stanza::HostLookup;
+
+use config::Config;
+use metrics::ForwardMetrics;
+use stanza::Stanza;
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let metrics = ForwardMetrics::new(setup.registry);
+    let stanzas = configs.into_iter().map(|config| Stanza::new(config, setup, metrics).map(Arc::new));
+    let stanzas = stanzas.collect::<Result<Vec<_>, _>>()?;
+    for stanza in &stanzas {
+        for upstream in 0..stanza.upstreams() {
+            let stanza = Arc::clone(stanza);
+            setup.needs.jobs.push(Box::new(move |outside| Box::pin(stanza.watch_health(upstream, outside))));
+        }
+    }
+    Ok(Some(Part::new(Forward { stanzas }, Hooks::DOWN)))
+}
+
+/// All `forward` lines of a server block.
+struct Forward {
+    stanzas: Vec<Arc<Stanza>>,
+}
+
+impl Plugin for Forward {
+    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        if self.stanza_for(query, 0).is_some() { Verdict::Wait } else { Verdict::Pass }
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        Box::pin(async move {
+            let mut from = 0;
+            let mut last = Resolved::Pass;
+            while let Some(at) = self.stanza_for(query, from) {
+                let (resolved, goes_on) = self.stanzas[at].ask(query, outside).await;
+                if !goes_on {
+                    return resolved;
+                }
+                last = resolved;
+                from = at + 1;
+            }
+            last
+        })
+    }
+}
+
+impl Forward {
+    /// The first line from `from` on that takes the question.
+    fn stanza_for(&self, query: &Query, from: usize) -> Option<usize> {
+        let takes = |stanza: &Arc<Stanza>| stanza.takes(query.key());
+        self.stanzas.iter().skip(from).position(takes).map(|at| at + from)
+    }
+}

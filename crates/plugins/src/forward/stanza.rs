@@ -1,0 +1,149 @@
+//! One `forward` line: whom it asks, for which names.
+
+use core::net::SocketAddr;
+use core::sync::atomic::{AtomicU32, AtomicUsize};
+use core::time::Duration;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use engine::Connections;
+use engine::Zones;
+use engine::setup::{Setup, SetupError};
+use upstream::{Health, Limits, Policy, Target, nameservers};
+use wire::{Name, NameRef, Rcode};
+
+use super::config::{Config, PolicyName};
+use super::metrics::{ForwardMetrics, UpstreamMetrics};
+
+/// How long a question may take, all attempts together.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Looks up the names of hosts: what the process offers for upstreams that are written by name.
+pub trait HostLookup: Send + Sync {
+    /// The addresses of a host, by these resolvers or, if there is none, by the system.
+    ///
+    /// # Errors
+    /// If there is none, or nobody could be asked.
+    fn lookup(&self, host: &str, resolvers: &[SocketAddr]) -> io::Result<Vec<IpAddr>>;
+}
+
+/// One upstream.
+pub(super) struct Upstream {
+    pub(super) address: SocketAddr,
+    pub(super) health: Health,
+    pub(super) metrics: UpstreamMetrics,
+}
+
+/// One line.
+pub(super) struct Stanza {
+    from: Name,
+    except: Zones,
+    pub(super) upstreams: Vec<Upstream>,
+    pub(super) policy: Policy,
+    pub(super) limits: Limits,
+    pub(super) connections: Connections,
+    pub(super) force_tcp: bool,
+    pub(super) prefer_udp: bool,
+    pub(super) health_check: Duration,
+    pub(super) probe: Vec<u8>,
+    pub(super) max_concurrent: u32,
+    pub(super) on_their_way: AtomicU32,
+    pub(super) next: Vec<Rcode>,
+    pub(super) next_on_nodata: bool,
+    pub(super) failover: Vec<Rcode>,
+    pub(super) metrics: ForwardMetrics,
+}
+
+impl Stanza {
+    pub(super) fn new(config: Config, setup: &Setup<'_>, metrics: ForwardMetrics) -> Result<Stanza, SetupError> {
+        let addresses = addresses(&config, setup)?;
+        let upstreams: Vec<Upstream> = addresses
+            .into_iter()
+            .map(|address| Upstream {
+                address,
+                health: Health::default(),
+                metrics: UpstreamMetrics::new(setup.registry, &address.to_string()),
+            })
+            .collect();
+        let failures_max = config.max_connect_attempts.unwrap_or(2 * upstreams.len());
+        Ok(Stanza {
+            limits: Limits {
+                deadline: DEADLINE,
+                each: config.read_timeout,
+                failures_max: (failures_max > 0).then_some(failures_max),
+                max_fails: config.max_fails,
+                fail_fast: config.fail_fast,
+            },
+            connections: Connections {
+                idle_max: config.expire,
+                age_max: config.max_age,
+                kept_max: config.max_idle_connections,
+                source: config.source,
+            },
+            // A name equal to FROM would leave nothing to pass on.
+            except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
+            from: config.from,
+            upstreams,
+            policy: match config.policy {
+                PolicyName::Random => Policy::Random,
+                PolicyName::RoundRobin => Policy::RoundRobin(AtomicUsize::new(0)),
+                PolicyName::Sequential => Policy::Sequential,
+            },
+            force_tcp: config.force_tcp,
+            prefer_udp: config.prefer_udp,
+            health_check: config.health_check,
+            probe: upstream::probe(&config.probe_name, config.probe_recursion),
+            max_concurrent: config.max_concurrent,
+            on_their_way: AtomicU32::new(0),
+            next: config.next,
+            next_on_nodata: config.next_on_nodata,
+            failover: config.failover,
+            metrics,
+        })
+    }
+
+    /// How many upstreams there are.
+    pub(super) fn upstreams(&self) -> usize {
+        self.upstreams.len()
+    }
+
+    /// Whether this line takes a name (in lower case).
+    pub(super) fn takes(&self, key: NameRef<'_>) -> bool {
+        key.is_within(self.from.as_ref()) && !self.except.contain(key)
+    }
+}
+
+/// The addresses of all upstreams, each once.
+fn addresses(config: &Config, setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+    let mut addresses = Vec::new();
+    for target in &config.targets {
+        let found = match target {
+            Target::Address { address, .. } => vec![*address],
+            Target::Named { name, port, .. } => named(name, *port, config, setup)?,
+        };
+        for address in found {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+    }
+    if addresses.is_empty() { Err(SetupError::new("no valid upstream addresses found")) } else { Ok(addresses) }
+}
+
+/// The name servers in a file, or the addresses of a host.
+fn named(name: &str, port: u16, config: &Config, setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+    let path = setup.path(name);
+    if setup.files.is_file(&path) || name.contains('/') {
+        let octets = setup.files.read(&path).map_err(|error| SetupError::new(format!("open {name}: {error}")))?;
+        return Ok(nameservers(&String::from_utf8_lossy(&octets)).collect());
+    }
+    let fail = |what: String| {
+        SetupError::new(format!("failed to resolve \"{name}\": {what}"))
+            .with_help("write the address, or name with `resolver` who knows it")
+    };
+    let lookup: Arc<dyn HostLookup> =
+        setup.process.find().ok_or_else(|| fail("names of hosts cannot be looked up here".to_owned()))?;
+    let found = lookup.lookup(name, &config.resolvers).map_err(|error| fail(error.to_string()))?;
+    Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
+}
