@@ -76,7 +76,12 @@ pub fn plan(file: &Corefile, slots: &[Slot], dns_port: u16, problems: &mut Vec<D
         let mut info = BlockInfo { zones: keys.iter().map(|key| key.zone.clone()).collect(), ..BlockInfo::default() };
         for listener in &listeners {
             for (zone, _) in listener.zones.iter().filter(|(_, block)| *block == index) {
-                info.sites.push(SiteInfo { index: 0, server: listener.label(), zone: zone.to_string() });
+                info.sites.push(SiteInfo {
+                    index: 0,
+                    server: listener.label(),
+                    zone: zone.to_string(),
+                    port: listener.port,
+                });
             }
         }
         for known in &mut info.sites {

@@ -57,6 +57,8 @@ pub struct SiteInfo {
     pub server: String,
     /// The zone, as metrics write it.
     pub zone: String,
+    /// The port that is listened on.
+    pub port: u16,
 }
 
 /// Why a directive cannot be made to run: something of the world is not as it must be.

@@ -212,6 +212,8 @@ impl Generation {
             }
             Verdict::Fail(failure) => {
                 walk.response.fail(&walk.query, failure);
+                // Nothing was asked of the outside world: to fail again costs as little.
+                walk.response.set_local();
                 Move::Up(at)
             }
             Verdict::Drop => {

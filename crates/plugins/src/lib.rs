@@ -3,6 +3,8 @@
 //! The order of a chain is behaviour that users rely on: it is CoreDNS's, whatever the order in the Corefile. The list
 //! below is the only registry; adding a plugin is a folder and one line.
 
+mod cache;
+mod classify;
 mod common;
 mod errors;
 mod forward;
@@ -57,7 +59,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("rewrite"),
     Later("autopath"),
     Later("acl"),
-    Later("cache"),
+    Here(&cache::MANIFEST),
     Later("header"),
     Later("dnssec"),
     Later("tls"),

@@ -65,6 +65,12 @@ impl<T: Entry + Clone> Shards<T> {
         self.shard(hash).load().iter_hash(hash).for_each(visit);
     }
 
+    /// Visits every entry of the shard that this hash belongs to: the neighbours among which an owner with a bound may
+    /// choose the one that has to go.
+    pub fn for_each_beside(&self, hash: u64, visit: impl FnMut(&T)) {
+        self.shard(hash).load().iter().for_each(visit);
+    }
+
     /// Visits every entry, shard by shard, in no order.
     pub fn for_each(&self, mut visit: impl FnMut(&T)) {
         for shard in &self.shards {

@@ -1,0 +1,254 @@
+//! The options of `cache`.
+
+use core::time::Duration;
+
+use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing, zone_names};
+use engine::setup::BlockInfo;
+use wire::Name;
+
+use super::metrics;
+
+/// Bounds of one class of answers: those that answer, or those that deny.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Class {
+    pub(super) capacity: usize,
+    pub(super) ttl_max: u32,
+    pub(super) ttl_min: u32,
+    /// Names that are not kept.
+    pub(super) disabled: Vec<Name>,
+}
+
+/// Which entries are refreshed before their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Prefetch {
+    /// Hits that make an entry worth it; 0 for never.
+    pub(super) amount: u32,
+    /// Hits further apart than this do not count together.
+    pub(super) within: Duration,
+    /// The last part of its life in which an entry is refreshed, in percent.
+    pub(super) percentage: u32,
+}
+
+/// What is done with an entry past its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stale {
+    /// For so long it is of use.
+    pub(super) keep: Duration,
+    /// Ask below first, at most for so long; zero for as long as that takes.
+    pub(super) verify: Option<Duration>,
+    /// The time to live that the client sees.
+    pub(super) ttl: u32,
+    /// After a refresh that failed none is tried for so long.
+    pub(super) recheck: Duration,
+}
+
+/// What a `cache` line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub(super) zones: Vec<Name>,
+    pub(super) success: Class,
+    pub(super) denial: Class,
+    pub(super) prefetch: Prefetch,
+    pub(super) stale: Option<Stale>,
+    pub(super) prefer_positive: bool,
+    pub(super) servfail: Duration,
+    pub(super) keep_ttl: bool,
+}
+
+const CAPACITY: usize = 10_000;
+const SUCCESS_TTL: u32 = 3600;
+const DENIAL_TTL: u32 = 1800;
+const TTL_MIN: u32 = 5;
+/// RFC 2308 §7.1: a failure must not be kept longer.
+const SERVFAIL_MAX: Duration = Duration::from_secs(300);
+/// As failures: RFC 8767 §5 has 30 seconds.
+const RECHECK_MAX: Duration = Duration::from_secs(300);
+/// Percent of the life of an entry.
+const PERCENTAGES: core::ops::RangeInclusive<u32> = 10..=90;
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "cache",
+    summary: "keeps answers for a while",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: || Config {
+        zones: Vec::new(),
+        success: Class { capacity: CAPACITY, ttl_max: SUCCESS_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },
+        denial: Class { capacity: CAPACITY, ttl_max: DENIAL_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },
+        prefetch: Prefetch { amount: 0, within: Duration::from_secs(60), percentage: 10 },
+        stale: None,
+        prefer_positive: false,
+        servfail: Duration::from_secs(5),
+        keep_ttl: false,
+    },
+    arguments: Arguments { usage: Usage("cache [TTL] [ZONES...]"), set: read_arguments },
+    properties: PROPERTIES,
+    other_lines: None,
+    metrics: &metrics::ALL,
+    check,
+    build: super::build,
+};
+
+static PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("success CAPACITY [TTL [MINTTL]]"),
+        default: "9984 3600 5",
+        doc: "How many answers are kept, how long at most and at least.",
+        set: |config, args| read_class(&mut config.success, args),
+    },
+    Property {
+        usage: Usage("denial CAPACITY [TTL [MINTTL]]"),
+        default: "9984 1800 5",
+        doc: "How many denials (no such name, no such record, failures) are kept, how long at most and at least.",
+        set: |config, args| read_class(&mut config.denial, args),
+    },
+    Property {
+        usage: Usage("prefetch AMOUNT [DURATION [PERCENTAGE%]]"),
+        default: "0 1m 10%",
+        doc: "An entry that was hit AMOUNT times with no gap longer than DURATION is asked for anew in the last \
+              PERCENTAGE of its life; 0 for never.",
+        set: read_prefetch,
+    },
+    Property {
+        usage: Usage(
+            "serve_stale [DURATION [immediate|verify [TIMEOUT|RESPONSE_TTL [RESPONSE_TTL|RECHECK [RECHECK]]]]]",
+        ),
+        default: "off",
+        doc: "Answers with entries past their end, for DURATION (1h): `immediate [RESPONSE_TTL [RECHECK]]`, or \
+              `verify [TIMEOUT [RESPONSE_TTL [RECHECK]]]`. Clients see RESPONSE_TTL (0s). RECHECK is how long a refresh \
+              that failed is not tried again.",
+        set: read_stale,
+    },
+    Property {
+        usage: Usage("serve_stale_policy prefer_positive"),
+        default: "off",
+        doc: "An answer past its end goes before a denial that is newer.",
+        set: |config, args| {
+            config.prefer_positive = args.choice(&[("prefer_positive", true)])?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("servfail DURATION"),
+        default: "5s",
+        doc: "How long failures are kept, at most 5m; 0 for not at all.",
+        set: |config, args| {
+            let word = args.rest().first();
+            config.servfail = args.duration()?;
+            match word {
+                Some(word) if config.servfail > SERVFAIL_MAX => {
+                    Err(args.bad(word, "allowed: caching SERVFAIL responses over 5 minutes is not permitted"))
+                }
+                _ => Ok(()),
+            }
+        },
+    },
+    Property {
+        usage: Usage("disable success|denial [ZONES...]"),
+        default: "",
+        doc: "Answers or denials for names in ZONES (all names without any) are not kept.",
+        set: |config, args| {
+            let denial = args.choice(&[("success", false), ("denial", true)])?;
+            let mut zones = Vec::new();
+            while let Some(word) = args.next_word() {
+                let named = zone_names(&word.text);
+                if named.is_empty() {
+                    return Err(args.bad(word, "a zone"));
+                }
+                zones.extend(named);
+            }
+            let class = if denial { &mut config.denial } else { &mut config.success };
+            class.disabled = if zones.is_empty() { vec![Name::root()] } else { zones };
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("keepttl"),
+        default: "off",
+        doc: "Answers out of the cache show the time to live that they came with.",
+        set: |config, _| {
+            config.keep_ttl = true;
+            Ok(())
+        },
+    },
+];
+
+fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    if args.rest().first().is_some_and(|word| word.text.parse::<i64>().is_ok()) {
+        let ttl = args.number(1..)?;
+        (config.success.ttl_max, config.denial.ttl_max) = (ttl, ttl);
+    }
+    config.zones = args.zones();
+    Ok(())
+}
+
+fn read_class(class: &mut Class, args: &mut Args<'_>) -> Result<(), Problem> {
+    class.capacity = args.number(0..)?;
+    if !args.rest().is_empty() {
+        class.ttl_max = args.number(1..)?;
+    }
+    if !args.rest().is_empty() {
+        class.ttl_min = args.number(0..)?;
+    }
+    Ok(())
+}
+
+fn read_prefetch(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.prefetch.amount = args.number(0..)?;
+    if !args.rest().is_empty() {
+        config.prefetch.within = args.duration()?;
+    }
+    if let Some(word) = args.next_word() {
+        let number =
+            word.text.strip_suffix('%').ok_or_else(|| args.bad(word, "a percentage: its last character is `%`"))?;
+        let percentage = number.parse().ok().filter(|percentage| PERCENTAGES.contains(percentage));
+        config.prefetch.percentage = percentage.ok_or_else(|| args.bad(word, "a percentage from 10% to 90%"))?;
+    }
+    Ok(())
+}
+
+fn read_stale(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let mut stale = Stale { keep: Duration::from_secs(3600), verify: None, ttl: 0, recheck: Duration::ZERO };
+    if !args.rest().is_empty() {
+        stale.keep = args.duration()?;
+    }
+    if let Some(word) = args.next_word() {
+        match word.text.to_ascii_lowercase().as_str() {
+            "immediate" => {}
+            "verify" => stale.verify = Some(if args.rest().is_empty() { Duration::ZERO } else { args.duration()? }),
+            _ => return Err(args.bad(word, "`immediate` or `verify`")),
+        }
+    }
+    if !args.rest().is_empty() {
+        stale.ttl = u32::try_from(args.duration()?.as_secs()).unwrap_or(u32::MAX);
+    }
+    if let Some(word) = args.rest().first() {
+        stale.recheck = args.duration()?;
+        if stale.recheck > RECHECK_MAX {
+            return Err(args.bad(word, "a time of at most 5m"));
+        }
+    }
+    match args.next_word() {
+        Some(word) => Err(args.bad(word, "needed: nothing follows RECHECK")),
+        None => {
+            config.stale = Some(stale);
+            Ok(())
+        }
+    }
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    let config = writing.config;
+    if config.prefer_positive && config.stale.is_none() {
+        return Err(writing.problem_with("serve_stale_policy", "serve_stale_policy requires serve_stale"));
+    }
+    Ok(())
+}
+
+impl Config {
+    /// The zones as metrics write them: as they are in effect, joined by commas.
+    pub(super) fn zones_label(&self, block: &BlockInfo) -> String {
+        let zones = if self.zones.is_empty() { &block.zones } else { &self.zones };
+        zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+}

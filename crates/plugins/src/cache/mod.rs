@@ -1,0 +1,365 @@
+//! Keeps answers for a while.
+//!
+//! On the way down a question is looked up; on the way up an answer is kept, or replaced by one that is past its time.
+
+mod config;
+mod entry;
+mod metrics;
+mod store;
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use engine::metrics::Counter;
+use engine::setup::{LocalZones, Part, Setup, SetupError};
+use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker, Zones};
+use wire::{EdeCode, Rcode, Section, Type};
+
+pub(crate) use config::MANIFEST;
+
+use crate::classify::Kind;
+use config::{Class, Config, Stale};
+use entry::{Entry, Key};
+use metrics::{CacheMetrics, ENTRIES, TYPES};
+use store::Store;
+
+/// A note of a query: the client had set AD.
+const CLIENT_AD: u64 = 1;
+/// A note of a query: an entry past its time takes the place of an answer that is not good.
+const HAS_STALE: u64 = 2;
+/// A note of a query: it asks for an entry anew, and nobody waits for it.
+const REFRESH: u64 = 4;
+/// A note of a query: it is none of the cache's.
+const PASSED: u64 = 8;
+/// The time to live of messages that have none of their own.
+const TTL_OF_NOTHING: u32 = 5;
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let zones_label = config.zones_label(setup.block);
+    let key = format!("cache {:?} {zones_label} {config:?}", setup.block.zones);
+    let stores =
+        setup.carried.take_over(key, || [Store::new(config.success.capacity), Store::new(config.denial.capacity)]);
+    let sites: Vec<_> = setup
+        .block
+        .sites
+        .iter()
+        .map(|site| {
+            for (place, name) in TYPES.into_iter().enumerate() {
+                let stores = Arc::downgrade(&stores);
+                #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+                let read = move || stores.upgrade().map(|stores| stores[place].len() as f64);
+                setup.registry.gauge(&ENTRIES, &[&site.server, name, &zones_label, ""], read);
+            }
+            CacheMetrics::new(setup.registry, &site.server, &zones_label)
+        })
+        .collect();
+    let zones = setup.zones_or_keys(&config.zones);
+    let local = setup.below.find::<LocalZones>().unwrap_or_default();
+    let plugin = Cache {
+        first_site: setup.block.sites.first().map_or(0, |site| site.index),
+        sites,
+        stores,
+        local: local.0,
+        not_kept: [&config.success, &config.denial].map(|class| class.disabled.iter().cloned().collect()),
+        config,
+    };
+    Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
+}
+
+struct Cache {
+    config: Config,
+    first_site: usize,
+    sites: Vec<CacheMetrics>,
+    /// Answers and denials.
+    stores: Arc<[Store; 2]>,
+    /// Zones that are answered from memory below.
+    local: Zones,
+    /// Zones in which answers, and in which denials, are not kept.
+    not_kept: [Zones; 2],
+}
+
+impl Plugin for Cache {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if query.qtype.is_transfer() || self.local.contain(query.key()) {
+            query.set_note(PASSED);
+            return Verdict::Pass;
+        }
+        self.count(query, worker, |metrics| metrics.requests);
+        query.set_note(if query.flags().authentic_data() { CLIENT_AD } else { 0 });
+        // An upstream shows whether data is authentic to those who can tell it (RFC 6840 §5.7).
+        query.request.header.flags = query.flags().with_authentic_data(true);
+        if self.answer(query, response, worker) {
+            restrict_ad(query, response);
+            response.set_local();
+            return Verdict::Done;
+        }
+        self.count(query, worker, |metrics| metrics.misses);
+        Verdict::Pass
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let note = query.note();
+        if note & PASSED != 0 || response.is_local() {
+            self.cap_ttls(response);
+            return Verdict::Pass;
+        }
+        let now = worker.now();
+        if note & REFRESH != 0 && !is_good(response) {
+            self.refresh_failed(query, now);
+        } else if note & HAS_STALE != 0 && self.is_outdone_by_stale(query, response, now) {
+            self.refresh_failed(query, now);
+            self.replace_by_stale(query, response, worker);
+        } else {
+            self.keep(query, response, worker, now);
+        }
+        restrict_ad(query, response);
+        Verdict::Pass
+    }
+}
+
+/// What was found for a question.
+enum Found {
+    /// An entry that is alive stands in the response.
+    Fresh {
+        /// It is worth asking for anew.
+        prefetch: bool,
+    },
+    /// An entry past its time is of use.
+    Stale {
+        /// It must not be asked for anew yet.
+        held_back: bool,
+    },
+}
+
+/// Which entries are looked for, one after the other: denials or answers, alive or past their time.
+type Order = [(bool, bool); 4];
+const ALIVE_FIRST: Order = [(false, true), (true, true), (false, false), (true, false)];
+const ANSWERS_FIRST: Order = [(false, true), (false, false), (true, true), (true, false)];
+
+impl Cache {
+    /// Answers out of the cache, if that is the thing to do; notes what is there otherwise.
+    fn answer(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> bool {
+        let now = query.received;
+        let Some((denial, found)) = self.find(query, response, now) else { return false };
+        match (found, self.config.stale) {
+            (Found::Fresh { prefetch }, _) => {
+                if prefetch {
+                    self.count(query, worker, |metrics| metrics.prefetches);
+                    refresh(query, worker);
+                }
+            }
+            (Found::Stale { held_back: false }, Some(Stale { verify: Some(timeout), .. })) => {
+                query.set_note(query.note() | HAS_STALE);
+                if !timeout.is_zero() {
+                    query.wait_until(now + timeout);
+                }
+                return false;
+            }
+            (Found::Stale { held_back }, _) => {
+                self.serve_stale(denial, query, response, worker);
+                if !held_back && self.begin_refresh(denial, query, now) {
+                    refresh(query, worker);
+                }
+            }
+        }
+        self.count(query, worker, |metrics| metrics.hits(denial));
+        true
+    }
+
+    /// The best entry for a question; one that is alive is put into the response.
+    ///
+    /// An answer and a denial of the same question are there together only if the denial is a failure, which hides no
+    /// answer that is alive, or if old answers are preferred.
+    fn find(&self, query: &Query, response: &mut Response, now: Moment) -> Option<(bool, Found)> {
+        let order = if self.config.prefer_positive { ANSWERS_FIRST } else { ALIVE_FIRST };
+        let key = Key::of(query);
+        order.into_iter().filter(|(_, alive)| *alive || self.config.stale.is_some()).find_map(|(denial, alive)| {
+            let look = |entry: &Entry| self.look(entry, alive, response, now);
+            self.stores[usize::from(denial)].read(&key, look).flatten().map(|found| (denial, found))
+        })
+    }
+
+    fn look(&self, entry: &Entry, alive: bool, response: &mut Response, now: Moment) -> Option<Found> {
+        match entry.left(now) {
+            Some(left) if alive => {
+                entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
+                if entry.rcode() == Rcode::SERVFAIL {
+                    response.set_ede(EdeCode::CACHED_ERROR, "");
+                }
+                Some(Found::Fresh { prefetch: entry.hit(self.config.prefetch, left, now) })
+            }
+            None if !alive && entry.is_of_use(now, self.keep_stale()) => {
+                Some(Found::Stale { held_back: entry.is_held_back(now) })
+            }
+            _ => None,
+        }
+    }
+
+    fn begin_refresh(&self, denial: bool, query: &Query, now: Moment) -> bool {
+        let begin = |entry: &Entry| entry.begin_refresh(now);
+        self.stores[usize::from(denial)].read(&Key::of(query), begin).unwrap_or(false)
+    }
+
+    fn refresh_failed(&self, query: &Query, now: Moment) {
+        let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
+        for store in &*self.stores {
+            store.read(&Key::of(query), |entry| entry.refresh_failed(now, recheck));
+        }
+    }
+
+    /// Puts an entry past its time into the response, and says so (RFC 8914 §4.4 and §4.20).
+    fn serve_stale(&self, denial: bool, query: &Query, response: &mut Response, worker: &Worker) -> bool {
+        let ttl = self.config.stale.map_or(0, |stale| stale.ttl);
+        let restore = |entry: &Entry| entry.restore(response, ttl);
+        if self.stores[usize::from(denial)].read(&Key::of(query), restore).is_none() {
+            return false;
+        }
+        let is_denial = response.rcode() == Rcode::NXDOMAIN;
+        response.set_ede(if is_denial { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER }, "");
+        self.count(query, worker, |metrics| metrics.stale);
+        true
+    }
+
+    /// Whether what came from below is worse than an entry past its time.
+    fn is_outdone_by_stale(&self, query: &Query, response: &Response, now: Moment) -> bool {
+        let of_use = |entry: &Entry| entry.is_of_use(now, self.keep_stale());
+        let answer_of_use = || self.stores[0].read(&Key::of(query), of_use) == Some(true);
+        let denies = || Kind::of(query, response) != Kind::NoError;
+        !is_good(response) || (self.config.prefer_positive && denies() && answer_of_use())
+    }
+
+    fn replace_by_stale(&self, query: &Query, response: &mut Response, worker: &Worker) {
+        let failure = response.failure().cloned();
+        response.begin(query);
+        if !(self.serve_stale(false, query, response, worker) || self.serve_stale(true, query, response, worker))
+            && let Some(failure) = failure
+        {
+            response.fail(query, failure);
+        }
+    }
+
+    fn keep_stale(&self) -> Duration {
+        self.config.stale.map_or(Duration::ZERO, |stale| stale.keep)
+    }
+
+    /// Keeps an answer if it may be kept, and gives all its records the time to live that it is kept for.
+    fn keep(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Moment) {
+        if response.failure().is_some_and(|failure| failure.ede == EdeCode::INVALID_DATA) {
+            self.count(query, worker, |metrics| metrics.drops);
+        }
+        let Some((denial, ttl)) = self.time_to_keep(query, response) else { return };
+        response.message.set_ttls(ttl);
+        let place = usize::from(denial);
+        if response.message.is_truncated() || self.not_kept[place].contain(query.key()) || ttl == 0 {
+            return;
+        }
+        let entry = Entry::new(query, response, ttl, now);
+        let evicted = self.stores[place].keep(entry, now, self.keep_stale(), worker.random());
+        if let Some(metrics) = self.metrics(query) {
+            worker.counters.add(metrics.evictions(denial), evicted as u64);
+        }
+        let key = Key::of(query);
+        // What a name has become outdates what it was; a failure outdates nothing.
+        if !denial {
+            self.stores[1].remove(&key);
+        } else if response.rcode() != Rcode::SERVFAIL && !self.config.prefer_positive {
+            self.stores[0].remove(&key);
+        }
+    }
+
+    /// In which class an answer is kept, and for how many seconds; `None` if it is not.
+    fn time_to_keep(&self, query: &Query, response: &Response) -> Option<(bool, u32)> {
+        let own = response.message.ttl_min();
+        let (denial, ttl) = match Kind::of(query, response) {
+            Kind::NoError if response.message.is_empty() => (false, TTL_OF_NOTHING),
+            Kind::NoError if leads_to_answer(query, response) => (false, own?),
+            // An alias without what it leads to is a denial, if it says for how long.
+            Kind::NoError if has_soa(response) => (true, own?),
+            Kind::Delegation => (false, TTL_OF_NOTHING),
+            Kind::NoData => (true, negative_ttl(response)?),
+            Kind::NameError if has_soa(response) => (true, negative_ttl(response)?),
+            Kind::ServerError => {
+                let seconds = u32::try_from(self.config.servfail.as_secs()).unwrap_or(u32::MAX);
+                return (seconds > 0).then_some((true, seconds));
+            }
+            Kind::NoError | Kind::NameError | Kind::OtherError | Kind::Meta => return None,
+        };
+        let Class { ttl_max, ttl_min, .. } = if denial { &self.config.denial } else { &self.config.success };
+        Some((denial, ttl.max(*ttl_min).min(*ttl_max)))
+    }
+
+    /// No record lives longer than the cache would keep it.
+    fn cap_ttls(&self, response: &mut Response) {
+        let cap =
+            if response.rcode() == Rcode::NOERROR { self.config.success.ttl_max } else { self.config.denial.ttl_max };
+        for at in 0..response.message.marks().len() {
+            let mark = response.message.marks()[at];
+            if response.message.ttl(mark) > cap {
+                response.message.set_ttl(mark, cap);
+            }
+        }
+    }
+
+    fn count(&self, query: &Query, worker: &Worker, pick: impl Fn(&CacheMetrics) -> Counter) {
+        if let Some(metrics) = self.metrics(query) {
+            worker.counters.count(pick(metrics));
+        }
+    }
+
+    fn metrics(&self, query: &Query) -> Option<&CacheMetrics> {
+        query.site.checked_sub(self.first_site).and_then(|at| self.sites.get(at))
+    }
+}
+
+/// Asks below for an entry anew.
+fn refresh(query: &mut Query, worker: &mut Worker) {
+    let note = query.note();
+    query.set_note(note | REFRESH);
+    worker.refresh(query);
+    query.set_note(note);
+}
+
+fn is_good(response: &Response) -> bool {
+    response.failure().is_none() && matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
+}
+
+/// AD is for clients that know it, by having set it or DO (RFC 6840 §5.8).
+fn restrict_ad(query: &Query, response: &mut Response) {
+    if query.note() & CLIENT_AD == 0 && !query.dnssec_ok {
+        response.message.header.flags = response.message.header.flags.with_authentic_data(false);
+    }
+}
+
+fn has_soa(response: &Response) -> bool {
+    response.message.section(Section::Authority).any(|mark| mark.rtype == Type::SOA)
+}
+
+/// How long a denial may be kept: its lowest time to live, or the minimum field of its SOA if that is lower
+/// (RFC 2308 §5).
+fn negative_ttl(response: &Response) -> Option<u32> {
+    let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA)?;
+    let rdata = response.message.octets_at(soa.rdata_range());
+    let minimum = rdata.last_chunk::<4>().map(|octets| u32::from_be_bytes(*octets))?;
+    response.message.ttl_min().map(|ttl| ttl.min(minimum))
+}
+
+/// Whether the answer has a record of the type asked, at the name asked or where its aliases lead.
+fn leads_to_answer(query: &Query, response: &Response) -> bool {
+    let message = &response.message;
+    let mut name = query.name().to_name();
+    for mark in message.section(Section::Answer) {
+        if !message.owner(mark).is_ok_and(|owner| owner == name) {
+            continue;
+        }
+        if mark.rtype == query.qtype || query.qtype == Type::ANY {
+            return true;
+        }
+        if mark.rtype == Type::CNAME
+            && let Ok(target) = message.name_in(mark, 0)
+        {
+            name = target;
+        }
+    }
+    false
+}

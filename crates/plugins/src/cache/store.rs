@@ -1,0 +1,152 @@
+//! The answers of one class, within two bounds: their number and their octets.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+
+use engine::Moment;
+use rcu::Shards;
+
+use super::entry::{Entry, Key};
+
+/// Parts of the table, as in CoreDNS; each has its share of the capacity.
+const SHARDS: usize = 256;
+/// Entries in the smallest share.
+const SHARE_MIN: usize = 4;
+/// An odd number with bits all over, so that one random number serves for several draws.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Octets that an entry may have on average: large answers cost others their place, not the process its memory.
+const OCTETS_EACH: usize = 1024;
+
+/// Answers that are kept.
+pub(super) struct Store {
+    table: Shards<Arc<Entry>>,
+    share: usize,
+    octets: AtomicUsize,
+    octets_max: usize,
+}
+
+impl Store {
+    /// Room for this many entries, as CoreDNS counts them.
+    pub(super) fn new(capacity: usize) -> Store {
+        let share = (capacity / SHARDS).max(SHARE_MIN);
+        Store {
+            table: Shards::new(SHARDS),
+            share,
+            octets: AtomicUsize::new(0),
+            octets_max: share * SHARDS * OCTETS_EACH,
+        }
+    }
+
+    /// Reads the entry for a question.
+    pub(super) fn read<R>(&self, key: &Key<'_>, read: impl FnOnce(&Entry) -> R) -> Option<R> {
+        let hash = self.table.hash(key);
+        self.table.read(hash, |entry| entry.key() == *key, |entry| read(entry))
+    }
+
+    /// Keeps an entry in the place of the one for the same question; gives how many others had to go.
+    pub(super) fn keep(&self, entry: Entry, now: Moment, stale: Duration, random: u64) -> usize {
+        let entry = Arc::new(entry);
+        let hash = self.table.hash(&entry.key());
+        self.octets.fetch_add(entry.octets(), Ordering::Relaxed);
+        let before = self.table.replace(Arc::clone(&entry), |kept| kept.key() == entry.key());
+        if let Some(before) = before {
+            entry.inherit(&before);
+            self.octets.fetch_sub(before.octets(), Ordering::Relaxed);
+        }
+        let mut gone = 0;
+        while self.is_over(hash) && self.evict_beside(&entry, hash, now, stale, random) {
+            gone += 1;
+        }
+        gone
+    }
+
+    /// Takes an entry out.
+    pub(super) fn remove(&self, key: &Key<'_>) {
+        let hash = self.table.hash(key);
+        if let Some(entry) = self.table.remove(hash, |entry| entry.key() == *key) {
+            self.octets.fetch_sub(entry.octets(), Ordering::Relaxed);
+        }
+    }
+
+    /// Entries now.
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn is_over(&self, hash: u64) -> bool {
+        let mut beside = 0;
+        self.table.for_each_beside(hash, |_| beside += 1);
+        beside > self.share || self.octets.load(Ordering::Relaxed) > self.octets_max
+    }
+
+    /// Takes out a neighbour of an entry: one that is of no use any more, or else any; says whether there was one.
+    fn evict_beside(&self, entry: &Arc<Entry>, hash: u64, now: Moment, stale: Duration, random: u64) -> bool {
+        let mut victim: Option<Arc<Entry>> = None;
+        let (mut useless, mut seen) = (false, 0u64);
+        self.table.for_each_beside(hash, |other| {
+            if Arc::ptr_eq(other, entry) || useless {
+                return;
+            }
+            useless = !other.is_of_use(now, stale);
+            seen += 1;
+            // Each of those seen so far is the victim with the same probability.
+            if useless || (random ^ seen.wrapping_mul(SPREAD)).is_multiple_of(seen) {
+                victim = Some(Arc::clone(other));
+            }
+        });
+        let Some(victim) = victim else { return false };
+        let gone = self.table.remove(self.table.hash(&victim.key()), |kept| Arc::ptr_eq(kept, &victim));
+        if let Some(gone) = gone {
+            self.octets.fetch_sub(gone.octets(), Ordering::Relaxed);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::{Query, Response};
+    use wire::{Owner, Section};
+
+    fn entry(number: u32, octets: usize, ttl: u32) -> Entry {
+        let mut query = Query::default();
+        query.set_name(wire::Name::from_text(&format!("n{number}.test.")).unwrap().as_ref());
+        let mut response = Response::default();
+        response.begin(&query);
+        response.message.push(Section::Answer, Owner::Question, (wire::Type::TXT, wire::Class::IN, 9), |rdata| {
+            rdata.octets(&vec![0; octets]);
+        });
+        Entry::new(&query, &response, ttl, Moment::START)
+    }
+
+    #[test]
+    fn the_number_is_bounded_and_the_octets_are() {
+        let store = Store::new(0);
+        for number in 0..5000 {
+            store.keep(entry(number, 10, 60), Moment::START, Duration::ZERO, u64::from(number) * 77);
+        }
+        assert!(store.len() <= SHARDS * SHARE_MIN && store.len() > SHARDS * SHARE_MIN * 9 / 10);
+        let store = Store::new(0);
+        for number in 0..5000 {
+            store.keep(entry(number, 40_000, 60), Moment::START, Duration::ZERO, u64::from(number) * 77);
+        }
+        assert!(store.octets.load(Ordering::Relaxed) <= store.octets_max + 41_000 * SHARDS);
+    }
+
+    #[test]
+    fn what_is_past_its_time_goes_first() {
+        let store = Store::new(0);
+        let later = Moment::START + Duration::from_secs(100);
+        for number in 0..512 {
+            store.keep(entry(number, 10, if number % 2 == 0 { 1 } else { 1000 }), Moment::START, Duration::ZERO, 1);
+        }
+        for number in 10_000..14_000 {
+            store.keep(entry(number, 10, 1000), later, Duration::ZERO, u64::from(number));
+        }
+        let mut alive = 0;
+        store.table.for_each(|entry| alive += usize::from(entry.left(later).is_some()));
+        assert_eq!(store.len(), alive);
+    }
+}
