@@ -9,8 +9,11 @@ mod common;
 mod errors;
 mod forward;
 mod health;
+mod hosts;
 mod kubernetes;
 mod loadbalance;
+mod log;
+mod r#loop;
 mod prometheus;
 mod ready;
 mod reload;
@@ -48,7 +51,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("shed"),
     Here(&prometheus::MANIFEST),
     Here(&errors::MANIFEST),
-    Later("log"),
+    Here(&log::MANIFEST),
     Later("dnstap"),
     Later("local"),
     Later("dns64"),
@@ -66,7 +69,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("minimal"),
     Later("template"),
     Later("transfer"),
-    Later("hosts"),
+    Here(&hosts::MANIFEST),
     Later("route53"),
     Later("azure"),
     Later("clouddns"),
@@ -76,7 +79,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("auto"),
     Later("secondary"),
     Later("etcd"),
-    Later("loop"),
+    Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),
     Later("grpc"),
     Later("erratic"),

@@ -1,0 +1,233 @@
+//! Answers from a hosts file.
+
+mod table;
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use engine::metrics::{Kind, Metric};
+use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing};
+use engine::setup::{FileWatch, Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use wire::{Name, Owner, Rcode, Section, Type, address_of};
+
+use table::Table;
+
+/// What a `hosts` line says.
+pub struct Config {
+    file: Option<String>,
+    zones: Vec<Name>,
+    lines: Vec<Vec<String>>,
+    ttl: u32,
+    reverse: bool,
+    reload: Duration,
+    fallthrough: Vec<Name>,
+    fallthrough_unsupported: bool,
+}
+
+const FILE: &str = "/etc/hosts";
+const TTL: u32 = 3600;
+const TTL_MAX: u32 = 65_535;
+const RELOAD: Duration = Duration::from_secs(5);
+
+static ENTRIES: Metric = Metric {
+    name: "coredns_hosts_entries",
+    help: "The combined number of entries in hosts and Corefile.",
+    kind: Kind::Gauge,
+    labels: &["hostsfile"],
+};
+
+pub static MANIFEST: Manifest<Config> = Manifest {
+    name: "hosts",
+    summary: "answers from a hosts file",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Once,
+    start: || Config {
+        file: None,
+        zones: Vec::new(),
+        lines: Vec::new(),
+        ttl: TTL,
+        reverse: true,
+        reload: RELOAD,
+        fallthrough: Vec::new(),
+        fallthrough_unsupported: false,
+    },
+    arguments: Arguments {
+        usage: Usage("hosts [FILE [ZONES...]]"),
+        set: |config, args| {
+            config.file = args.next_word().map(|word| word.text.clone());
+            config.zones = args.zones();
+            Ok(())
+        },
+    },
+    properties: &[
+        Property {
+            usage: Usage("ttl SECONDS"),
+            default: "3600",
+            doc: "The time to live of the records, 1 to 65535.",
+            set: |config, args| {
+                config.ttl = args.number(1..=TTL_MAX)?;
+                Ok(())
+            },
+        },
+        Property {
+            usage: Usage("no_reverse"),
+            default: "off",
+            doc: "No PTR records.",
+            set: |config, _| {
+                config.reverse = false;
+                Ok(())
+            },
+        },
+        Property {
+            usage: Usage("reload DURATION"),
+            default: "5s",
+            doc: "How often the file is looked at; 0s for never.",
+            set: |config, args| {
+                config.reload = args.duration()?;
+                Ok(())
+            },
+        },
+        Property {
+            usage: Usage("fallthrough [ZONES...]"),
+            default: "off",
+            doc: "Names that are not there go on to the next plugin: all of them, or those in ZONES.",
+            set: |config, args| {
+                let zones = args.zones();
+                config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
+                Ok(())
+            },
+        },
+        Property {
+            usage: Usage("fallthrough_unsupported"),
+            default: "off",
+            doc: "Questions for other types than A, AAAA and PTR go on too, for names that are there. Needs `fallthrough`.",
+            set: |config, _| {
+                config.fallthrough_unsupported = true;
+                Ok(())
+            },
+        },
+    ],
+    other_lines: Some(read_line),
+    metrics: &[&ENTRIES],
+    check,
+    build,
+};
+
+/// A line of the block that is a record.
+fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    if !config.fallthrough.is_empty() {
+        let message = format!("unknown property `{}`: records stand before `fallthrough`", args.name().text);
+        return Err(args.problem(message));
+    }
+    let names = args.take_rest().iter();
+    config.lines.push(core::iter::once(args.name()).chain(names).map(|word| word.text.clone()).collect());
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    if writing.config.fallthrough_unsupported && writing.config.fallthrough.is_empty() {
+        return Err(writing.problem_with("fallthrough_unsupported", "fallthrough_unsupported requires fallthrough"));
+    }
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let name = config.file.clone().unwrap_or_else(|| FILE.to_owned());
+    let path = setup.path(&name);
+    let octets = setup.files.read(&path);
+    if let Err(error) = &octets {
+        setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display())));
+    }
+    let inline = Inline { lines: config.lines, reverse: config.reverse };
+    let hosts = Arc::new(ArcSwap::from_pointee(inline.table(&octets.unwrap_or_default())));
+    let counted = Arc::downgrade(&hosts);
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+    let entries = move || counted.upgrade().map(|hosts| hosts.load().len() as f64);
+    setup.registry.gauge(&ENTRIES, &[&name], entries);
+    let told = Arc::clone(&hosts);
+    let changed = Box::new(move |octets: std::io::Result<Vec<u8>>| {
+        // A file that is gone leaves what was in it.
+        let octets = octets.map_err(|error| error.to_string())?;
+        told.store(Arc::new(inline.table(&octets)));
+        Ok(())
+    });
+    setup.needs.watches.push(FileWatch { directive: MANIFEST.name, path, every: config.reload, changed });
+    let zones = setup.zones_or_keys(&config.zones);
+    let fallthrough: Zones = config.fallthrough.into_iter().collect();
+    let unsupported = config.fallthrough_unsupported;
+    let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported };
+    Ok(Some(Part { fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// The records of the block, which stand beside those of the file.
+struct Inline {
+    lines: Vec<Vec<String>>,
+    reverse: bool,
+}
+
+impl Inline {
+    /// The records of a file and of the block.
+    fn table(&self, file: &[u8]) -> Table {
+        let mut table = Table::default();
+        table.read(file, self.reverse);
+        for line in &self.lines {
+            if let [address, names @ ..] = line.as_slice() {
+                table.add(address, names.iter().map(String::as_str), self.reverse);
+            }
+        }
+        table
+    }
+}
+
+struct Hosts {
+    hosts: Arc<ArcSwap<Table>>,
+    zones: Zones,
+    ttl: u32,
+    fallthrough: Zones,
+    /// Questions for other types go on.
+    unsupported: bool,
+}
+
+impl Plugin for Hosts {
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        let table = self.hosts.load();
+        if query.qtype == Type::PTR
+            && let Some(names) = address_of(query.key()).map(|address| table.names(address))
+            && !names.is_empty()
+        {
+            self.begin(response);
+            for name in names {
+                response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, self.ttl), name.as_ref());
+            }
+            return Verdict::Done;
+        }
+        if query.qtype == Type::PTR || !self.zones.contain(query.key()) {
+            return Verdict::Pass;
+        }
+        let Some(addresses) = table.addresses(query.key()) else {
+            response.set_local();
+            response.set_rcode(Rcode::SERVFAIL);
+            return Verdict::Missing;
+        };
+        if self.unsupported && !query.qtype.is_address() && self.fallthrough.contain(query.key()) {
+            return Verdict::Pass;
+        }
+        self.begin(response);
+        for address in addresses.iter().filter(|address| address.is_ipv4() == (query.qtype == Type::A)) {
+            if query.qtype.is_address() {
+                response.message.push_address(Section::Answer, Owner::Question, self.ttl, *address);
+            }
+        }
+        Verdict::Done
+    }
+}
+
+impl Hosts {
+    fn begin(&self, response: &mut Response) {
+        response.set_authoritative(true);
+        response.set_local();
+    }
+}

@@ -1,0 +1,231 @@
+//! The format of a line: text with placeholders, read once.
+
+use std::io::Write;
+
+use engine::{Query, Response, Transport, Worker};
+use wire::Flags;
+
+/// What `{common}` stands for.
+const COMMON: &str = "{remote}:{port} - {>id} \"{type} {class} {name} {proto} {size} {>do} {>bufsize}\" {rcode} {>rflags} {rsize} {duration}";
+/// What `{combined}` adds to it.
+const COMBINED_END: &str = " \"{>opcode}\"";
+/// What stands for a value that is not there.
+const ABSENT: &[u8] = b"-";
+
+/// A format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Format {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Value(Value),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value {
+    Type,
+    Class,
+    Name,
+    Protocol,
+    Remote,
+    Local,
+    Port,
+    Size,
+    ResponseSize,
+    Duration,
+    Rcode,
+    Id,
+    Opcode,
+    DnssecOk,
+    BufferSize,
+    ResponseFlags,
+    Metadata,
+}
+
+const VALUES: [(&str, Value); 16] = [
+    ("type", Value::Type),
+    ("class", Value::Class),
+    ("name", Value::Name),
+    ("proto", Value::Protocol),
+    ("remote", Value::Remote),
+    ("local", Value::Local),
+    ("port", Value::Port),
+    ("size", Value::Size),
+    ("rsize", Value::ResponseSize),
+    ("duration", Value::Duration),
+    ("rcode", Value::Rcode),
+    (">id", Value::Id),
+    (">opcode", Value::Opcode),
+    (">do", Value::DnssecOk),
+    (">bufsize", Value::BufferSize),
+    (">rflags", Value::ResponseFlags),
+];
+
+impl Default for Format {
+    fn default() -> Self {
+        Format::read(COMMON)
+    }
+}
+
+impl Format {
+    /// Reads a format; what is in braces and known to nobody is text.
+    pub(super) fn read(text: &str) -> Format {
+        let text = text.replace("{combined}", &format!("{COMMON}{COMBINED_END}")).replace("{common}", COMMON);
+        let mut parts = Vec::new();
+        let mut rest = text.as_str();
+        let mut literal = String::new();
+        while let Some(open) = rest.find('{') {
+            literal.push_str(&rest[..open]);
+            rest = &rest[open..];
+            let value = rest.find('}').and_then(|close| Some((value(&rest[1..close])?, close)));
+            let Some((value, close)) = value else {
+                literal.push('{');
+                rest = &rest[1..];
+                continue;
+            };
+            if !literal.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Value(value));
+            rest = &rest[close + 1..];
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        Format { parts }
+    }
+
+    /// Appends a line for a query and its answer.
+    pub(super) fn write(&self, line: &mut Vec<u8>, seen: &Seen<'_>) {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => line.extend_from_slice(text.as_bytes()),
+                Part::Value(value) => seen.write(*value, line),
+            }
+        }
+    }
+}
+
+fn value(name: &str) -> Option<Value> {
+    let metadata = name.starts_with('/').then_some(Value::Metadata);
+    VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).or(metadata)
+}
+
+/// A query with its answer.
+pub(super) struct Seen<'a> {
+    pub(super) query: &'a Query,
+    pub(super) response: &'a Response,
+    /// Nanoseconds that it took.
+    pub(super) nanos: u128,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn new(query: &'a Query, response: &'a Response, worker: &Worker) -> Seen<'a> {
+        Seen { query, response, nanos: worker.now().since(query.received).as_nanos() }
+    }
+
+    fn write(&self, value: Value, line: &mut Vec<u8>) {
+        let Seen { query, response, nanos } = self;
+        let asked = &query.request;
+        // Writing into memory does not fail.
+        let _ = match value {
+            Value::Type => write!(line, "{}", query.qtype),
+            Value::Class => write!(line, "{}", query.qclass),
+            Value::Name => write!(line, "{}", asked.name.clone().into_lowercase()),
+            Value::Protocol => line.write_all(query.path.transport.label().as_bytes()),
+            Value::Remote => write_address(line, query.path.peer.ip()),
+            Value::Local => write_address(line, query.path.local.ip()),
+            Value::Port => write!(line, "{}", query.path.peer.port()),
+            Value::Size => write!(line, "{}", query.packet.len()),
+            Value::ResponseSize => write!(line, "{}", if response.is_dropped() { 0 } else { response.message.len() }),
+            Value::Duration => write_seconds(line, *nanos),
+            Value::Rcode if response.is_dropped() => line.write_all(ABSENT),
+            Value::Rcode => write_rcode(line, response),
+            Value::Id => write!(line, "{}", asked.header.id),
+            Value::Opcode => write!(line, "{}", asked.header.flags.opcode().0),
+            Value::DnssecOk => write!(line, "{}", asked.opt.is_some_and(|opt| opt.dnssec_ok)),
+            Value::BufferSize if query.path.transport == Transport::Udp => write!(line, "{}", query.udp_size),
+            Value::BufferSize => write!(line, "{}", u16::MAX),
+            Value::ResponseFlags if response.is_dropped() => line.write_all(ABSENT),
+            Value::ResponseFlags => write_flags(line, response.message.flags()),
+            Value::Metadata => line.write_all(ABSENT),
+        };
+    }
+}
+
+fn write_address(line: &mut Vec<u8>, address: std::net::IpAddr) -> std::io::Result<()> {
+    match address.to_canonical() {
+        std::net::IpAddr::V4(v4) => write!(line, "{v4}"),
+        std::net::IpAddr::V6(v6) => write!(line, "[{v6}]"),
+    }
+}
+
+/// Seconds with all their digits and no trailing zeros.
+fn write_seconds(line: &mut Vec<u8>, nanos: u128) -> std::io::Result<()> {
+    const SECOND: u128 = 1_000_000_000;
+    write!(line, "{}.{:09}", nanos / SECOND, nanos % SECOND)?;
+    while line.ends_with(b"0") {
+        line.pop();
+    }
+    if line.ends_with(b".") {
+        line.pop();
+    }
+    line.push(b's');
+    Ok(())
+}
+
+fn write_rcode(line: &mut Vec<u8>, response: &Response) -> std::io::Result<()> {
+    match response.rcode().mnemonic() {
+        Some(name) => line.write_all(name.as_bytes()),
+        None => write!(line, "{}", response.rcode().0),
+    }
+}
+
+fn write_flags(line: &mut Vec<u8>, flags: Flags) -> std::io::Result<()> {
+    let named = [
+        (true, "qr"),
+        (flags.authoritative(), "aa"),
+        (flags.truncated(), "tc"),
+        (flags.recursion_desired(), "rd"),
+        (flags.recursion_available(), "ra"),
+        (flags.reserved(), "z"),
+        (flags.authentic_data(), "ad"),
+        (flags.checking_disabled(), "cd"),
+    ];
+    for (at, (_, name)) in named.iter().filter(|(on, _)| *on).enumerate() {
+        if at > 0 {
+            line.push(b',');
+        }
+        line.extend_from_slice(name.as_bytes());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_knows_is_text() {
+        let parts = Format::read("{when} {name}{ {/forward/upstream} {").parts;
+        let text = |text: &str| Part::Text(text.to_owned());
+        let (name, metadata) = (Part::Value(Value::Name), Part::Value(Value::Metadata));
+        assert_eq!(parts, [text("{when} "), name, text("{ "), metadata, text(" {")]);
+        assert_eq!(Format::read("{common} x"), Format::read(&format!("{COMMON} x")));
+        assert!(Format::read("{combined}").parts.len() > Format::default().parts.len());
+    }
+
+    #[test]
+    fn times_in_seconds() {
+        for (nanos, text) in [(37_990_251, "0.037990251s"), (0, "0s"), (2_500_000_000, "2.5s"), (10_000_000_000, "10s")]
+        {
+            let mut line = Vec::new();
+            write_seconds(&mut line, nanos).unwrap();
+            assert_eq!(String::from_utf8(line).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Writes a line for each query.
+
+mod format;
+
+use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, zone_names};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use wire::Name;
+
+use crate::classify::Kind;
+use format::{Format, Seen};
+
+pub static MANIFEST: Manifest<Rule> = Manifest {
+    name: "log",
+    summary: "writes a line for each query",
+    readme: include_str!("README.md"),
+    repeat: Repeat::Many,
+    start: Rule::default,
+    arguments: Arguments { usage: Usage("log [NAMES...] [FORMAT]"), set: read },
+    properties: &[Property {
+        usage: Usage("class all|success|denial|error [CLASSES...]"),
+        default: "all",
+        doc: "Which answers are written.",
+        set: |rule, args| {
+            while !args.rest().is_empty() {
+                rule.classes |= args.choice(&CLASSES)?;
+            }
+            Ok(())
+        },
+    }],
+    other_lines: None,
+    metrics: &[],
+    check: crate::nothing_more,
+    build,
+};
+
+/// The classes of answers, a bit each.
+const SUCCESS: u8 = 1;
+const DENIAL: u8 = 2;
+const ERROR: u8 = 4;
+const ALL: u8 = SUCCESS | DENIAL | ERROR;
+const CLASSES: [(&str, u8); 4] = [("all", ALL), ("success", SUCCESS), ("denial", DENIAL), ("error", ERROR)];
+
+/// One `log` line.
+#[derive(Default)]
+pub struct Rule {
+    names: Vec<Name>,
+    zones: Zones,
+    format: Format,
+    classes: u8,
+}
+
+fn read(rule: &mut Rule, args: &mut Args<'_>) -> Result<(), Problem> {
+    let words = args.take_rest();
+    let (names, format) = match words {
+        [names @ .., last] if !names.is_empty() && last.text.contains('{') => (names, Some(last)),
+        names => (names, None),
+    };
+    rule.names = names.iter().flat_map(|word| zone_names(&word.text)).collect();
+    if names.is_empty() {
+        rule.names.push(Name::root());
+    }
+    if let Some(format) = format {
+        rule.format = Format::read(&format.text);
+    }
+    Ok(())
+}
+
+fn build(rules: Vec<Rule>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let finish = |rule: Rule| Rule {
+        zones: rule.names.iter().cloned().collect(),
+        classes: if rule.classes == 0 { ALL } else { rule.classes },
+        ..rule
+    };
+    Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect() }, Hooks::UP)))
+}
+
+struct Log {
+    rules: Vec<Rule>,
+}
+
+impl Plugin for Log {
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if let Some(rule) = self.rules.iter().find(|rule| rule.zones.contain(query.key()))
+            && rule.classes & class_of(query, response) != 0
+        {
+            let seen = Seen::new(query, response, worker);
+            worker.log(|line| {
+                line.extend_from_slice(b"[INFO] ");
+                rule.format.write(line, &seen);
+            });
+        }
+        Verdict::Pass
+    }
+}
+
+fn class_of(query: &Query, response: &Response) -> u8 {
+    match Kind::of(query, response) {
+        Kind::NoError | Kind::Delegation => SUCCESS,
+        Kind::NameError | Kind::NoData => DENIAL,
+        Kind::ServerError | Kind::OtherError | Kind::Meta => ERROR,
+    }
+}
