@@ -11,6 +11,7 @@ mod instance;
 mod jobs;
 mod local;
 mod log;
+mod lookup;
 mod run;
 
 pub use check::check;

@@ -3,15 +3,18 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::setup::Capabilities;
+use plugins::HostLookup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::cli::{ServeOptions, version_text};
 use crate::configuration::Origin;
 use crate::instance::{Instance, Refused};
+use crate::lookup::Lookup;
 
 /// Serves until it is told to end; the process fails if it cannot begin.
 #[must_use]
@@ -58,6 +61,8 @@ async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
 fn capabilities() -> Capabilities {
     let mut capabilities = Capabilities::default();
     capabilities.provide(crate::local::addresses());
+    let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
+    capabilities.provide(lookup);
     capabilities
 }
 
