@@ -57,7 +57,8 @@ impl UdpClient {
         let leave = Leave { waiting: &socket.waiting, id };
         let mut octets = query.to_vec();
         octets[..2].copy_from_slice(&id.to_be_bytes());
-        socket.socket.try_send(&octets).map_err(|error| network("write", &error))?;
+        // Past tokio, which would first have to hear from the kernel that a fresh socket can be written to.
+        socket2::SockRef::from(&socket.socket).send(&octets).map_err(|error| network("write", &error))?;
         let outcome = timeout_at(until, socket.receive(answer)).await;
         drop(leave);
         match outcome {
