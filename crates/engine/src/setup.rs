@@ -1,6 +1,7 @@
 //! What a directive may ask for while it is made to run: typed capabilities, and jobs that the edge does for it.
 
 use core::any::{Any, TypeId};
+use core::net::IpAddr;
 use core::time::Duration;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use corefile::Span;
 use wire::Name;
 
 use crate::metrics::Registry;
@@ -48,6 +50,24 @@ pub struct BlockInfo {
     pub root: PathBuf,
 }
 
+/// What directives say about their server block as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct BlockSettings {
+    /// The addresses and interfaces to listen on; all of the machine if there is none.
+    pub bind: Vec<BindTarget>,
+    /// Those of them that are not listened on.
+    pub bind_except: Vec<BindTarget>,
+}
+
+/// An address or a network interface, as written.
+#[derive(Clone, Debug)]
+pub struct BindTarget {
+    /// The word.
+    pub text: String,
+    /// Where it stands.
+    pub span: Span,
+}
+
 /// One zone of a server block on one address.
 #[derive(Clone, Debug)]
 pub struct SiteInfo {
@@ -57,6 +77,8 @@ pub struct SiteInfo {
     pub server: String,
     /// The zone, as metrics write it.
     pub zone: String,
+    /// The address that is listened on; `None` for all of the machine.
+    pub ip: Option<IpAddr>,
     /// The port that is listened on.
     pub port: u16,
 }

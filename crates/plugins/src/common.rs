@@ -2,15 +2,10 @@
 
 use core::time::Duration;
 
-use engine::options::{Args, Problem, Writing};
+use engine::options::{Args, Problem};
 
-/// An argument setter for lines without arguments.
+/// A setter for properties that are accepted and say nothing.
 pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {
-    Ok(())
-}
-
-/// A check for directives whose lines are right if each is.
-pub(crate) fn nothing_more<C>(_: &Writing<'_, C>) -> Result<(), Problem> {
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! The order of a chain is behaviour that users rely on: it is CoreDNS's, whatever the order in the Corefile. The list
 //! below is the only registry; adding a plugin is a folder and one line.
 
+mod bind;
 mod cache;
 mod classify;
 mod common;
@@ -23,7 +24,7 @@ pub use forward::HostLookup;
 pub use kubernetes::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
-use common::{go_duration, listen_address, no_arguments, nothing_more};
+use common::{go_duration, listen_address, no_arguments};
 use engine::Slot::{self, Here, Later};
 
 /// All directives of CoreDNS, in the order of the chain from its top to its bottom.
@@ -42,7 +43,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&reload::MANIFEST),
     Later("nsid"),
     Later("bufsize"),
-    Later("bind"),
+    Here(&bind::MANIFEST),
     Later("debug"),
     Later("trace"),
     Here(&ready::MANIFEST),

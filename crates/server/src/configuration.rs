@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use corefile::{Diagnostic, Loader, Parsed, Sources, Style};
-use engine::Plan;
+use engine::{Plan, Planning};
 
 /// What is served when there is no Corefile: CoreDNS's choice.
 const BUILT_IN: &str = "\n    whoami\n    log\n}\n";
@@ -72,7 +72,9 @@ impl Configuration {
             parsed = corefile::parse(&name, text, &Disk);
         }
         let Parsed { corefile, diagnostics: mut problems } = parsed;
-        let plan = engine::plan(&corefile, plugins::DIRECTIVES, port, &mut problems);
+        let planning =
+            Planning { slots: plugins::DIRECTIVES, dns_port: port, interface: &crate::local::interface_addresses };
+        let plan = engine::plan(&corefile, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
         let fingerprint = corefile.fingerprint_text();
         Ok(Configuration { plan, problems, sources: corefile.sources, fingerprint })

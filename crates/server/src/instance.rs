@@ -148,7 +148,10 @@ impl Instance {
         let mut lines: Vec<String> = self
             .listeners
             .iter()
-            .flat_map(|listener| listener.zones.iter().map(|(zone, _)| format!("{zone}:{}", listener.port)))
+            .flat_map(|listener| {
+                let on = listener.ip.map_or(String::new(), |ip| format!(" on {ip}"));
+                listener.zones.iter().map(move |(zone, _)| format!("{zone}:{}{on}", listener.port))
+            })
             .collect();
         lines.sort();
         lines
@@ -197,7 +200,7 @@ fn open_all<'a>(
     listeners: impl Iterator<Item = &'a PlannedListener>,
     workers: usize,
 ) -> Result<Vec<net::Opened>, Refused> {
-    let addresses = listeners.map(|listener| Address { label: listener.label(), ip: None, port: listener.port });
+    let addresses = listeners.map(|listener| Address { label: listener.label(), ip: listener.ip, port: listener.port });
     addresses
         .map(|address| {
             let opened = net::open(&address, workers).map_err(|error| Refused(error.to_string()))?;

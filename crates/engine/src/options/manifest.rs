@@ -5,35 +5,98 @@ use corefile::{Diagnostic, Line, Token, did_you_mean};
 use super::args::{Args, Problem};
 use super::usage::Usage;
 use crate::metrics::Metric;
-use crate::setup::{BlockInfo, Part, Setup, SetupError};
+use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
 
 /// Takes the words of a line into a configuration.
 pub type Set<C> = fn(&mut C, &mut Args<'_>) -> Result<(), Problem>;
 
-/// What a directive is, written once.
+/// What a directive is, written once: begun by [`Manifest::new`], completed by what differs from the usual.
 pub struct Manifest<C: 'static> {
     /// The directive.
     pub name: &'static str,
-    /// What it does, in one sentence without a full stop.
-    pub summary: &'static str,
-    /// Its README.
-    pub readme: &'static str,
-    /// How often it may stand in a server block.
-    pub repeat: Repeat,
-    /// The configuration before anything was read.
-    pub start: fn() -> C,
-    /// The words on its own line.
-    pub arguments: Arguments<C>,
+    summary: &'static str,
+    readme: &'static str,
+    repeat: Repeat,
+    start: fn() -> C,
+    usage: Usage,
+    arguments: Set<C>,
+    properties: &'static [Property<C>],
+    other_lines: Option<Set<C>>,
+    metrics: &'static [&'static Metric],
+    check: fn(&Writing<'_, C>) -> Result<(), Problem>,
+    settings: fn(&C, &mut BlockSettings),
+    build: Build<C>,
+}
+
+impl<C: 'static> Manifest<C> {
+    /// A directive that stands once in a server block, without arguments or properties: its name, what it does in one
+    /// sentence without a full stop, its README, its configuration before anything was read, and how it is made to run.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        readme: &'static str,
+        start: fn() -> C,
+        build: Build<C>,
+    ) -> Manifest<C> {
+        Manifest {
+            name,
+            summary,
+            readme,
+            repeat: Repeat::Once,
+            start,
+            usage: Usage(name),
+            arguments: |_, _| Ok(()),
+            properties: &[],
+            other_lines: None,
+            metrics: &[],
+            check: |_| Ok(()),
+            settings: |_, _| {},
+            build,
+        }
+    }
+
+    /// It may stand any number of times.
+    #[must_use]
+    pub const fn repeated(self) -> Self {
+        Manifest { repeat: Repeat::Many, ..self }
+    }
+
+    /// The words on its own line, as they are written (its name included), and what takes them.
+    #[must_use]
+    pub const fn arguments(self, usage: &'static str, set: Set<C>) -> Self {
+        Manifest { usage: Usage(usage), arguments: set, ..self }
+    }
+
     /// The lines of its sub-block.
-    pub properties: &'static [Property<C>],
-    /// Lines of its sub-block that begin with no property's name, if they have a meaning.
-    pub other_lines: Option<Set<C>>,
+    #[must_use]
+    pub const fn properties(self, properties: &'static [Property<C>]) -> Self {
+        Manifest { properties, ..self }
+    }
+
+    /// Lines of its sub-block that begin with no property's name have a meaning: this takes them.
+    #[must_use]
+    pub const fn other_lines(self, set: Set<C>) -> Self {
+        Manifest { other_lines: Some(set), ..self }
+    }
+
     /// What it counts.
-    pub metrics: &'static [&'static Metric],
+    #[must_use]
+    pub const fn metrics(self, metrics: &'static [&'static Metric]) -> Self {
+        Manifest { metrics, ..self }
+    }
+
     /// What no single line shows to be wrong.
-    pub check: fn(&Writing<'_, C>) -> Result<(), Problem>,
-    /// Makes it run: one configuration a line.
-    pub build: Build<C>,
+    #[must_use]
+    pub const fn check(self, check: fn(&Writing<'_, C>) -> Result<(), Problem>) -> Self {
+        Manifest { check, ..self }
+    }
+
+    /// What it says about its server block as a whole, before anything is made to run.
+    #[must_use]
+    pub const fn settings(self, settings: fn(&C, &mut BlockSettings)) -> Self {
+        Manifest { settings, ..self }
+    }
 }
 
 /// Makes the lines of a directive run.
@@ -41,19 +104,11 @@ pub type Build<C> = fn(Vec<C>, &mut Setup<'_>) -> Result<Option<Part>, SetupErro
 
 /// How often a directive may stand in a server block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
+enum Repeat {
     /// Once.
     Once,
     /// Any number of times; each line has its own configuration, in order.
     Many,
-}
-
-/// The words on a directive's own line.
-pub struct Arguments<C> {
-    /// How they are written, the directive's name included.
-    pub usage: Usage,
-    /// Takes them.
-    pub set: Set<C>,
 }
 
 /// A line of a directive's sub-block.
@@ -129,6 +184,9 @@ pub struct Listed {
 
 /// A directive that was read and found right.
 pub trait Meant: Send {
+    /// What it says about its server block as a whole.
+    fn settings(&self, settings: &mut BlockSettings);
+
     /// Makes it run.
     ///
     /// # Errors
@@ -150,7 +208,7 @@ impl<C: Send + 'static> Directive for Manifest<C> {
     }
 
     fn usage(&self) -> Usage {
-        self.arguments.usage
+        self.usage
     }
 
     fn properties(&self) -> Vec<Listed> {
@@ -176,7 +234,8 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         }
         let configs: Vec<C> = lines.iter().map(|line| self.read_line(line, block, problems)).collect();
         let found_right = problems[before..].iter().all(|problem| !problem.is_error());
-        found_right.then(|| Box::new(ReadLines { configs, build: self.build }) as Box<dyn Meant>)
+        found_right
+            .then(|| Box::new(ReadLines { configs, settings: self.settings, build: self.build }) as Box<dyn Meant>)
     }
 }
 
@@ -186,8 +245,8 @@ impl<C: 'static> Manifest<C> {
         let mut config = (self.start)();
         let mut note = |outcome: Result<(), Problem>| problems.extend(outcome.err().map(|problem| *problem));
         note(
-            Args::new(&written.name, &written.args, self.arguments.usage)
-                .and_then(|mut args| (self.arguments.set)(&mut config, &mut args)),
+            Args::new(&written.name, &written.args, self.usage)
+                .and_then(|mut args| (self.arguments)(&mut config, &mut args)),
         );
         for line in written.lines() {
             note(self.read_property(&mut config, line));
@@ -224,10 +283,17 @@ impl<C: 'static> Manifest<C> {
 
 struct ReadLines<C> {
     configs: Vec<C>,
+    settings: fn(&C, &mut BlockSettings),
     build: Build<C>,
 }
 
 impl<C: Send> Meant for ReadLines<C> {
+    fn settings(&self, settings: &mut BlockSettings) {
+        for config in &self.configs {
+            (self.settings)(config, settings);
+        }
+    }
+
     fn build(self: Box<Self>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
         (self.build)(self.configs, setup)
     }

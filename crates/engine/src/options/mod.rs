@@ -10,7 +10,7 @@ mod usage;
 mod values;
 
 pub use args::{Args, Problem};
-pub use manifest::{Arguments, Build, Directive, Listed, Manifest, Meant, Property, Repeat, Set, Writing};
+pub use manifest::{Build, Directive, Listed, Manifest, Meant, Property, Set, Writing};
 pub use usage::Usage;
 pub(crate) use values::cidr_zones;
 pub use values::{DurationError, duration, zone_names};

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing, zone_names};
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, zone_names};
 use engine::setup::BlockInfo;
 use wire::Name;
 
@@ -66,12 +66,11 @@ const RECHECK_MAX: Duration = Duration::from_secs(300);
 /// Percent of the life of an entry.
 const PERCENTAGES: core::ops::RangeInclusive<u32> = 10..=90;
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "cache",
-    summary: "keeps answers for a while",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: || Config {
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "cache",
+    "keeps answers for a while",
+    include_str!("README.md"),
+    || Config {
         zones: Vec::new(),
         success: Class { capacity: CAPACITY, ttl_max: SUCCESS_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },
         denial: Class { capacity: CAPACITY, ttl_max: DENIAL_TTL, ttl_min: TTL_MIN, disabled: Vec::new() },
@@ -81,13 +80,12 @@ pub static MANIFEST: Manifest<Config> = Manifest {
         servfail: Duration::from_secs(5),
         keep_ttl: false,
     },
-    arguments: Arguments { usage: Usage("cache [TTL] [ZONES...]"), set: read_arguments },
-    properties: PROPERTIES,
-    other_lines: None,
-    metrics: &metrics::ALL,
-    check,
-    build: super::build,
-};
+    super::build,
+)
+.arguments("cache [TTL] [ZONES...]", read_arguments)
+.properties(PROPERTIES)
+.metrics(&metrics::ALL)
+.check(check);
 
 static PROPERTIES: &[Property<Config>] = &[
     Property {

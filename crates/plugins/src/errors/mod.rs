@@ -2,7 +2,7 @@
 
 mod consolidate;
 
-use engine::options::{Arguments, Manifest, Property, Repeat, Usage};
+use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use std::io::Write;
@@ -10,44 +10,37 @@ use std::sync::Arc;
 
 use consolidate::{Rule, Rules};
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "errors",
-    summary: "logs what went wrong while a query was answered",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: Config::default,
-    arguments: Arguments {
-        usage: Usage("errors [stdout]"),
-        set: |_, args| {
-            args.next_word().map_or(Ok(()), |word| match word.text.as_str() {
-                "stdout" => Ok(()),
-                _ => Err(args.bad(word, "`stdout`, the only place that errors are written to")),
-            })
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "errors",
+    "logs what went wrong while a query was answered",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.arguments("errors [stdout]", |_, args| {
+    args.next_word().map_or(Ok(()), |word| match word.text.as_str() {
+        "stdout" => Ok(()),
+        _ => Err(args.bad(word, "`stdout`, the only place that errors are written to")),
+    })
+})
+.properties(&[
+    Property {
+        usage: Usage("stacktrace"),
+        default: "off",
+        doc: "Accepted for CoreDNS's sake: a panic is always logged with the place where it happened.",
+        set: crate::no_arguments,
+    },
+    Property {
+        usage: Usage("consolidate DURATION REGEXP [LEVEL] [show_first]"),
+        default: "",
+        doc: "Counts errors that match REGEXP and prints their number after DURATION, at LEVEL: `error` (the default), \
+                  `warning`, `info` or `debug`. With `show_first` the first one is printed at once.",
+        set: |config, args| {
+            config.rules.push(Rule::read(args)?);
+            Ok(())
         },
     },
-    properties: &[
-        Property {
-            usage: Usage("stacktrace"),
-            default: "off",
-            doc: "Accepted for CoreDNS's sake: a panic is always logged with the place where it happened.",
-            set: crate::no_arguments,
-        },
-        Property {
-            usage: Usage("consolidate DURATION REGEXP [LEVEL] [show_first]"),
-            default: "",
-            doc: "Counts errors that match REGEXP and prints their number after DURATION, at LEVEL: `error` (the default), \
-                  `warning`, `info` or `debug`. With `show_first` the first one is printed at once.",
-            set: |config, args| {
-                config.rules.push(Rule::read(args)?);
-                Ok(())
-            },
-        },
-    ],
-    other_lines: None,
-    metrics: &[],
-    check: crate::nothing_more,
-    build,
-};
+]);
 
 #[derive(Default)]
 pub struct Config {

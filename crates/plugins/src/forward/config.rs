@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing, zone_names};
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, zone_names};
 use upstream::Target;
 use wire::{Name, Rcode};
 
@@ -48,12 +48,11 @@ pub struct Config {
     pub(super) resolvers: Vec<SocketAddr>,
 }
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "forward",
-    summary: "passes questions on to other name servers",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Many,
-    start: || Config {
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "forward",
+    "passes questions on to other name servers",
+    include_str!("README.md"),
+    || Config {
         from: Name::root(),
         targets: Vec::new(),
         except: Vec::new(),
@@ -77,13 +76,13 @@ pub static MANIFEST: Manifest<Config> = Manifest {
         source: None,
         resolvers: Vec::new(),
     },
-    arguments: Arguments { usage: Usage("forward FROM TO..."), set: read_targets },
-    properties: PROPERTIES,
-    other_lines: None,
-    metrics: &metrics::ALL,
-    check,
-    build: super::build,
-};
+    super::build,
+)
+.repeated()
+.arguments("forward FROM TO...", read_targets)
+.properties(PROPERTIES)
+.metrics(&metrics::ALL)
+.check(check);
 
 fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let word = args.word()?;

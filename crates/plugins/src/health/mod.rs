@@ -6,38 +6,33 @@ use std::sync::Arc;
 
 use engine::Outside;
 use engine::metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
-use engine::options::{Arguments, Manifest, Property, Repeat, Usage};
+use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Page, PageContent, Part, Setup, SetupError};
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "health",
-    summary: "says over HTTP that the process lives",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Many,
-    start: || Config { address: ":8080".to_owned(), lameduck: Duration::ZERO },
-    arguments: Arguments {
-        usage: Usage("health [ADDRESS]"),
-        set: |config, args| {
-            if let Some(address) = crate::listen_address(args)? {
-                config.address = address;
-            }
-            Ok(())
-        },
-    },
-    properties: &[Property {
-        usage: Usage("lameduck DURATION"),
-        default: "0s",
-        doc: "How long to go on serving after the order to end.",
-        set: |config, args| {
-            config.lameduck = args.duration()?;
-            Ok(())
-        },
-    }],
-    other_lines: None,
-    metrics: &[&DURATION, &FAILURES],
-    check: crate::nothing_more,
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "health",
+    "says over HTTP that the process lives",
+    include_str!("README.md"),
+    || Config { address: ":8080".to_owned(), lameduck: Duration::ZERO },
     build,
-};
+)
+.repeated()
+.arguments("health [ADDRESS]", |config, args| {
+    if let Some(address) = crate::listen_address(args)? {
+        config.address = address;
+    }
+    Ok(())
+})
+.properties(&[Property {
+    usage: Usage("lameduck DURATION"),
+    default: "0s",
+    doc: "How long to go on serving after the order to end.",
+    set: |config, args| {
+        config.lameduck = args.duration()?;
+        Ok(())
+    },
+}])
+.metrics(&[&DURATION, &FAILURES]);
 
 static DURATION: Metric = Metric {
     name: "coredns_health_request_duration_seconds",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Kind, Metric};
-use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing};
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use engine::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{Name, Owner, Rcode, Section, Type, address_of};
@@ -38,12 +38,11 @@ static ENTRIES: Metric = Metric {
     labels: &["hostsfile"],
 };
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "hosts",
-    summary: "answers from a hosts file",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: || Config {
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "hosts",
+    "answers from a hosts file",
+    include_str!("README.md"),
+    || Config {
         file: None,
         zones: Vec::new(),
         lines: Vec::new(),
@@ -53,67 +52,64 @@ pub static MANIFEST: Manifest<Config> = Manifest {
         fallthrough: Vec::new(),
         fallthrough_unsupported: false,
     },
-    arguments: Arguments {
-        usage: Usage("hosts [FILE [ZONES...]]"),
+    build,
+)
+.arguments("hosts [FILE [ZONES...]]", |config, args| {
+    config.file = args.next_word().map(|word| word.text.clone());
+    config.zones = args.zones();
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("ttl SECONDS"),
+        default: "3600",
+        doc: "The time to live of the records, 1 to 65535.",
         set: |config, args| {
-            config.file = args.next_word().map(|word| word.text.clone());
-            config.zones = args.zones();
+            config.ttl = args.number(1..=TTL_MAX)?;
             Ok(())
         },
     },
-    properties: &[
-        Property {
-            usage: Usage("ttl SECONDS"),
-            default: "3600",
-            doc: "The time to live of the records, 1 to 65535.",
-            set: |config, args| {
-                config.ttl = args.number(1..=TTL_MAX)?;
-                Ok(())
-            },
+    Property {
+        usage: Usage("no_reverse"),
+        default: "off",
+        doc: "No PTR records.",
+        set: |config, _| {
+            config.reverse = false;
+            Ok(())
         },
-        Property {
-            usage: Usage("no_reverse"),
-            default: "off",
-            doc: "No PTR records.",
-            set: |config, _| {
-                config.reverse = false;
-                Ok(())
-            },
+    },
+    Property {
+        usage: Usage("reload DURATION"),
+        default: "5s",
+        doc: "How often the file is looked at; 0s for never.",
+        set: |config, args| {
+            config.reload = args.duration()?;
+            Ok(())
         },
-        Property {
-            usage: Usage("reload DURATION"),
-            default: "5s",
-            doc: "How often the file is looked at; 0s for never.",
-            set: |config, args| {
-                config.reload = args.duration()?;
-                Ok(())
-            },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "off",
+        doc: "Names that are not there go on to the next plugin: all of them, or those in ZONES.",
+        set: |config, args| {
+            let zones = args.zones();
+            config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
+            Ok(())
         },
-        Property {
-            usage: Usage("fallthrough [ZONES...]"),
-            default: "off",
-            doc: "Names that are not there go on to the next plugin: all of them, or those in ZONES.",
-            set: |config, args| {
-                let zones = args.zones();
-                config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
-                Ok(())
-            },
+    },
+    Property {
+        usage: Usage("fallthrough_unsupported"),
+        default: "off",
+        doc: "Questions for other types than A, AAAA and PTR go on too, for names that are there. Needs `fallthrough`.",
+        set: |config, _| {
+            config.fallthrough_unsupported = true;
+            Ok(())
         },
-        Property {
-            usage: Usage("fallthrough_unsupported"),
-            default: "off",
-            doc: "Questions for other types than A, AAAA and PTR go on too, for names that are there. Needs `fallthrough`.",
-            set: |config, _| {
-                config.fallthrough_unsupported = true;
-                Ok(())
-            },
-        },
-    ],
-    other_lines: Some(read_line),
-    metrics: &[&ENTRIES],
-    check,
-    build,
-};
+    },
+])
+.other_lines(read_line)
+.metrics(&[&ENTRIES])
+.check(check);
 
 /// A line of the block that is a record.
 fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {

@@ -1,6 +1,6 @@
 //! The options of `kubernetes`.
 
-use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing};
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use wire::Name;
 
 use super::request::{ClusterRequest, ClusterSource, ServerTls};
@@ -39,12 +39,11 @@ pub struct Config {
 const TTL_DEFAULT: u32 = 5;
 const TTL_MAX: u32 = 3600;
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "kubernetes",
-    summary: "answers from the services, endpoints and pods of a cluster",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: || Config {
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "kubernetes",
+    "answers from the services, endpoints and pods of a cluster",
+    include_str!("README.md"),
+    || Config {
         zones: Vec::new(),
         endpoints: Vec::new(),
         tls: None,
@@ -60,19 +59,14 @@ pub static MANIFEST: Manifest<Config> = Manifest {
         ignore_empty: false,
         fallthrough: Vec::new(),
     },
-    arguments: Arguments {
-        usage: Usage("kubernetes [ZONES...]"),
-        set: |config, args| {
-            config.zones = args.zones();
-            Ok(())
-        },
-    },
-    properties: PROPERTIES,
-    other_lines: None,
-    metrics: &[],
-    check,
-    build: super::build,
-};
+    super::build,
+)
+.arguments("kubernetes [ZONES...]", |config, args| {
+    config.zones = args.zones();
+    Ok(())
+})
+.properties(PROPERTIES)
+.check(check);
 
 static PROPERTIES: &[Property<Config>] = &[
     Property {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, Writing};
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use engine::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
@@ -14,41 +14,38 @@ use wire::{Mark, Rcode, Type};
 
 use weights::Weights;
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "loadbalance",
-    summary: "shuffles the addresses in each answer",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: Config::default,
-    arguments: Arguments { usage: Usage("loadbalance [POLICY [WEIGHTFILE]]"), set: read_policy },
-    properties: &[
-        Property {
-            usage: Usage("reload DURATION"),
-            default: "30s",
-            doc: "How often the weight file is looked at; `0s` for never. Only with the policy `weighted`.",
-            set: |config, args| {
-                config.reload = Some(args.duration()?);
-                Ok(())
-            },
-        },
-        Property {
-            usage: Usage("prefer CIDR..."),
-            default: "",
-            doc: "Addresses in these networks come first.",
-            set: |config, args| {
-                while let Some(word) = args.next_word() {
-                    let network = word.text.parse().map_err(|_| args.bad(word, "a network such as `10.0.0.0/8`"))?;
-                    config.preferred.push(network);
-                }
-                Ok(())
-            },
-        },
-    ],
-    other_lines: None,
-    metrics: &[],
-    check,
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "loadbalance",
+    "shuffles the addresses in each answer",
+    include_str!("README.md"),
+    Config::default,
     build,
-};
+)
+.arguments("loadbalance [POLICY [WEIGHTFILE]]", read_policy)
+.properties(&[
+    Property {
+        usage: Usage("reload DURATION"),
+        default: "30s",
+        doc: "How often the weight file is looked at; `0s` for never. Only with the policy `weighted`.",
+        set: |config, args| {
+            config.reload = Some(args.duration()?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("prefer CIDR..."),
+        default: "",
+        doc: "Addresses in these networks come first.",
+        set: |config, args| {
+            while let Some(word) = args.next_word() {
+                let network = word.text.parse().map_err(|_| args.bad(word, "a network such as `10.0.0.0/8`"))?;
+                config.preferred.push(network);
+            }
+            Ok(())
+        },
+    },
+])
+.check(check);
 
 const RELOAD: Duration = Duration::from_secs(30);
 

@@ -2,7 +2,7 @@
 
 mod format;
 
-use engine::options::{Args, Arguments, Manifest, Problem, Property, Repeat, Usage, zone_names};
+use engine::options::{Args, Manifest, Problem, Property, Usage, zone_names};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::Name;
@@ -10,29 +10,21 @@ use wire::Name;
 use crate::classify::Kind;
 use format::{Format, Seen};
 
-pub static MANIFEST: Manifest<Rule> = Manifest {
-    name: "log",
-    summary: "writes a line for each query",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Many,
-    start: Rule::default,
-    arguments: Arguments { usage: Usage("log [NAMES...] [FORMAT]"), set: read },
-    properties: &[Property {
-        usage: Usage("class all|success|denial|error [CLASSES...]"),
-        default: "all",
-        doc: "Which answers are written.",
-        set: |rule, args| {
-            while !args.rest().is_empty() {
-                rule.classes |= args.choice(&CLASSES)?;
-            }
-            Ok(())
-        },
-    }],
-    other_lines: None,
-    metrics: &[],
-    check: crate::nothing_more,
-    build,
-};
+pub static MANIFEST: Manifest<Rule> =
+    Manifest::new("log", "writes a line for each query", include_str!("README.md"), Rule::default, build)
+        .repeated()
+        .arguments("log [NAMES...] [FORMAT]", read)
+        .properties(&[Property {
+            usage: Usage("class all|success|denial|error [CLASSES...]"),
+            default: "all",
+            doc: "Which answers are written.",
+            set: |rule, args| {
+                while !args.rest().is_empty() {
+                    rule.classes |= args.choice(&CLASSES)?;
+                }
+                Ok(())
+            },
+        }]);
 
 /// The classes of answers, a bit each.
 const SUCCESS: u8 = 1;

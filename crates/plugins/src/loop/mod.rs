@@ -8,24 +8,14 @@ use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use engine::metrics::{Counter, Kind, Metric};
-use engine::options::{Arguments, Manifest, Repeat, Usage};
+use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Connections, Exchange, Failure, Hooks, Outside, Plugin, Query, Response, Transport, Verdict, Worker};
 use wire::{Class, EdeCode, Header, MessageBuf, Name, Type};
 
-pub static MANIFEST: Manifest<()> = Manifest {
-    name: "loop",
-    summary: "finds out whether what is passed on comes back",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: || (),
-    arguments: Arguments { usage: Usage("loop"), set: crate::no_arguments },
-    properties: &[],
-    other_lines: None,
-    metrics: &[&DETECTED],
-    check: crate::nothing_more,
-    build,
-};
+pub static MANIFEST: Manifest<()> =
+    Manifest::new("loop", "finds out whether what is passed on comes back", include_str!("README.md"), || (), build)
+        .metrics(&[&DETECTED]);
 
 static DETECTED: Metric = Metric {
     name: "portolan_loop_detections_total",
@@ -47,11 +37,12 @@ const SEEN_IN_A_LOOP: u32 = 2;
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let zone = setup.block.zones.first().cloned().unwrap_or_default();
-    let port = setup.block.sites.first().map_or(53, |site| site.port);
+    let site = setup.block.sites.first();
+    let ip = site.and_then(|site| site.ip).unwrap_or(Ipv4Addr::LOCALHOST.into());
     let state = Arc::new(State::default());
     let watch = Watch {
         state: Arc::clone(&state),
-        own: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
+        own: SocketAddr::new(ip, site.map_or(53, |site| site.port)),
         detected: setup.registry.counter(&DETECTED, &[&zone.to_string()]),
         zone,
     };

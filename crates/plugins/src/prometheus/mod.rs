@@ -3,36 +3,30 @@
 use std::sync::Arc;
 
 use engine::metrics::{Kind, Metric, QueryMetrics, SERVER_METRICS};
-use engine::options::{Arguments, Manifest, Property, Repeat, Usage};
+use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "prometheus",
-    summary: "counts queries and serves all metrics of the server",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: || Config { address: DEFAULT_ADDRESS.to_owned() },
-    arguments: Arguments {
-        usage: Usage("prometheus [ADDRESS]"),
-        set: |config, args| {
-            if let Some(address) = crate::listen_address(args)? {
-                config.address = address;
-            }
-            Ok(())
-        },
-    },
-    properties: &[Property {
-        usage: Usage("runtime_metrics"),
-        default: "off",
-        doc: "Accepted for CoreDNS's sake: the metrics of a Go runtime have no counterpart here.",
-        set: crate::no_arguments,
-    }],
-    other_lines: None,
-    metrics: &SERVER_METRICS,
-    check: crate::nothing_more,
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "prometheus",
+    "counts queries and serves all metrics of the server",
+    include_str!("README.md"),
+    || Config { address: DEFAULT_ADDRESS.to_owned() },
     build,
-};
+)
+.arguments("prometheus [ADDRESS]", |config, args| {
+    if let Some(address) = crate::listen_address(args)? {
+        config.address = address;
+    }
+    Ok(())
+})
+.properties(&[Property {
+    usage: Usage("runtime_metrics"),
+    default: "off",
+    doc: "Accepted for CoreDNS's sake: the metrics of a Go runtime have no counterpart here.",
+    set: crate::no_arguments,
+}])
+.metrics(&SERVER_METRICS);
 
 const DEFAULT_ADDRESS: &str = "localhost:9153";
 /// What Prometheus expects of a target that speaks its text format.

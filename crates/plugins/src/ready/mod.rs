@@ -2,38 +2,31 @@
 
 use std::sync::Arc;
 
-use engine::options::{Arguments, Manifest, Property, Repeat, Usage};
+use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "ready",
-    summary: "says over HTTP whether all plugins are ready",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: || Config { address: ":8181".to_owned(), again: false },
-    arguments: Arguments {
-        usage: Usage("ready [ADDRESS]"),
-        set: |config, args| {
-            if let Some(address) = crate::listen_address(args)? {
-                config.address = address;
-            }
-            Ok(())
-        },
-    },
-    properties: &[Property {
-        usage: Usage("monitor until-ready|continuously"),
-        default: "until-ready",
-        doc: "Whether a plugin that was ready once is asked again each time.",
-        set: |config, args| {
-            config.again = args.choice(&[("until-ready", false), ("continuously", true)])?;
-            Ok(())
-        },
-    }],
-    other_lines: None,
-    metrics: &[],
-    check: crate::nothing_more,
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "ready",
+    "says over HTTP whether all plugins are ready",
+    include_str!("README.md"),
+    || Config { address: ":8181".to_owned(), again: false },
     build,
-};
+)
+.arguments("ready [ADDRESS]", |config, args| {
+    if let Some(address) = crate::listen_address(args)? {
+        config.address = address;
+    }
+    Ok(())
+})
+.properties(&[Property {
+    usage: Usage("monitor until-ready|continuously"),
+    default: "until-ready",
+    doc: "Whether a plugin that was ready once is asked again each time.",
+    set: |config, args| {
+        config.again = args.choice(&[("until-ready", false), ("continuously", true)])?;
+        Ok(())
+    },
+}]);
 
 pub struct Config {
     address: String,

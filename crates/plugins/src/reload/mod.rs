@@ -3,22 +3,18 @@
 use core::time::Duration;
 
 use engine::metrics::{Kind, Metric};
-use engine::options::{Args, Arguments, Manifest, Problem, Repeat, Usage};
+use engine::options::{Args, Manifest, Problem};
 use engine::setup::{Part, Setup, SetupError};
 
-pub static MANIFEST: Manifest<Config> = Manifest {
-    name: "reload",
-    summary: "takes over a changed Corefile",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: || Config { interval: Duration::from_secs(30), jitter: Duration::from_secs(15) },
-    arguments: Arguments { usage: Usage("reload [INTERVAL] [JITTER]"), set: read },
-    properties: &[],
-    other_lines: None,
-    metrics: &[&FAILED, &VERSION],
-    check: crate::nothing_more,
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "reload",
+    "takes over a changed Corefile",
+    include_str!("README.md"),
+    || Config { interval: Duration::from_secs(30), jitter: Duration::from_secs(15) },
     build,
-};
+)
+.arguments("reload [INTERVAL] [JITTER]", read)
+.metrics(&[&FAILED, &VERSION]);
 
 /// Reloads that failed.
 pub static FAILED: Metric = Metric {

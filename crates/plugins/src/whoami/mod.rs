@@ -1,23 +1,17 @@
 //! Tells the client from which address and port it asked.
 
-use engine::options::{Arguments, Manifest, Repeat, Usage};
+use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Transport, Verdict, Worker};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
 
-pub static MANIFEST: Manifest<()> = Manifest {
-    name: "whoami",
-    summary: "tells the client from which address and port it asked",
-    readme: include_str!("README.md"),
-    repeat: Repeat::Once,
-    start: || (),
-    arguments: Arguments { usage: Usage("whoami"), set: crate::no_arguments },
-    properties: &[],
-    other_lines: None,
-    metrics: &[],
-    check: crate::nothing_more,
+pub static MANIFEST: Manifest<()> = Manifest::new(
+    "whoami",
+    "tells the client from which address and port it asked",
+    include_str!("README.md"),
+    || (),
     build,
-};
+);
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(Some(Part::new(Whoami, Hooks::DOWN)))

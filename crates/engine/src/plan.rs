@@ -1,0 +1,279 @@
+//! What a Corefile means: server blocks with the meaning of their directives, and the addresses to listen on. No input
+//! and no output; all that is wrong is said at once.
+
+use core::net::IpAddr;
+
+use corefile::{Corefile, Diagnostic, ServerBlock, Span, did_you_mean};
+use wire::Name;
+
+use crate::keys::{Key, Scheme, read_key};
+use crate::options::{Directive, Meant};
+use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
+
+/// A place in the ordered list of directives.
+#[derive(Clone, Copy)]
+pub enum Slot {
+    /// A directive of this build.
+    Here(&'static dyn Directive),
+    /// A directive of CoreDNS that this build does not have yet.
+    Later(&'static str),
+}
+
+impl Slot {
+    /// The directive.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Slot::Here(directive) => directive.name(),
+            Slot::Later(name) => name,
+        }
+    }
+}
+
+/// What planning needs to know besides the Corefile.
+pub struct Planning<'a> {
+    /// The directives, in the order of the chain.
+    pub slots: &'a [Slot],
+    /// The port of keys without one.
+    pub dns_port: u16,
+    /// The addresses of a network interface, if there is one of that name.
+    pub interface: &'a dyn Fn(&str) -> Option<Vec<IpAddr>>,
+}
+
+/// What a Corefile means.
+pub struct Plan {
+    pub(crate) blocks: Vec<PlannedBlock>,
+    pub(crate) listeners: Vec<PlannedListener>,
+}
+
+pub(crate) struct PlannedBlock {
+    pub(crate) info: BlockInfo,
+    /// What each directive means, in the order of the chain.
+    pub(crate) directives: Vec<(&'static str, Span, Box<dyn Meant>)>,
+}
+
+/// An address to listen on, and what is served there.
+#[derive(Clone, Debug)]
+pub struct PlannedListener {
+    /// The transport.
+    pub scheme: Scheme,
+    /// The address; `None` for all of this machine.
+    pub ip: Option<IpAddr>,
+    /// The port.
+    pub port: u16,
+    /// The zones served, with the index of their server block.
+    pub zones: Vec<(Name, usize)>,
+}
+
+impl PlannedListener {
+    /// As metrics and logs write it: `dns://:53`, `dns://[::1]:53`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let host = match self.ip {
+            None => String::new(),
+            Some(IpAddr::V4(v4)) => v4.to_string(),
+            Some(IpAddr::V6(v6)) => format!("[{v6}]"),
+        };
+        format!("{}://{host}:{}", self.scheme.name(), self.port)
+    }
+}
+
+impl Plan {
+    /// The addresses to listen on.
+    #[must_use]
+    pub fn listeners(&self) -> &[PlannedListener] {
+        &self.listeners
+    }
+}
+
+/// Reads what a Corefile means; `None` if something in it is wrong, which `problems` then says.
+pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnostic>) -> Option<Plan> {
+    let before = problems.len();
+    let keys: Vec<Vec<Key>> = file.blocks.iter().map(|block| read_keys(block, planning.dns_port, problems)).collect();
+    check_directives(file, planning.slots, problems);
+    let mut blocks: Vec<PlannedBlock> = file
+        .blocks
+        .iter()
+        .zip(&keys)
+        .map(|(written, keys)| plan_block(written, keys, planning.slots, problems))
+        .collect();
+    let addresses: Vec<Vec<Option<IpAddr>>> =
+        blocks.iter().map(|block| listen_addresses(&block.settings(), planning, problems)).collect();
+    let listeners = plan_listeners(&keys, &addresses, problems);
+    assign_sites(&mut blocks, &listeners);
+    problems[before..].iter().all(|problem| !problem.is_error()).then_some(Plan { blocks, listeners })
+}
+
+fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>) -> Vec<Key> {
+    let mut keys = Vec::new();
+    for token in &block.keys {
+        match read_key(token, dns_port) {
+            Ok(read) => keys.extend(read),
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    if let Some(key) = keys.iter().find(|key| key.scheme != Scheme::Dns) {
+        let message = format!("this build does not serve `{}://` yet, only `dns://`", key.scheme.name());
+        problems.push(Diagnostic::error("keys/scheme-not-here", key.span, message));
+    }
+    keys
+}
+
+fn check_directives(file: &Corefile, slots: &[Slot], problems: &mut Vec<Diagnostic>) {
+    for name in file.blocks.iter().flat_map(|block| &block.directives).map(|directive| &directive.name) {
+        match slots.iter().find(|slot| slot.name() == name.text) {
+            Some(Slot::Here(_)) => {}
+            Some(Slot::Later(_)) => {
+                let message = format!("this build does not have the directive `{}` of CoreDNS yet", name.text);
+                problems.push(Diagnostic::error("corefile/directive-not-here", name.span, message));
+            }
+            None => {
+                let problem = Diagnostic::error(
+                    "corefile/unknown-directive",
+                    name.span,
+                    format!("unknown directive `{}`", name.text),
+                );
+                problems.push(match did_you_mean(&name.text, slots.iter().map(Slot::name)) {
+                    Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+                    None => problem,
+                });
+            }
+        }
+    }
+}
+
+/// Reads the directives of a block in the order of the chain, whatever their order in the file.
+fn plan_block(written: &ServerBlock, keys: &[Key], slots: &[Slot], problems: &mut Vec<Diagnostic>) -> PlannedBlock {
+    let lines_of = |name: &str| written.directives.iter().filter(|line| line.name.text == name).collect::<Vec<_>>();
+    let present: Vec<_> = slots
+        .iter()
+        .filter_map(|slot| match slot {
+            Slot::Here(directive) => Some((*directive, lines_of(directive.name()))),
+            Slot::Later(_) => None,
+        })
+        .filter(|(_, lines)| !lines.is_empty())
+        .collect();
+    let info = BlockInfo {
+        zones: keys.iter().map(|key| key.zone.clone()).collect(),
+        directives: present.iter().map(|(directive, _)| directive.name()).collect(),
+        ..BlockInfo::default()
+    };
+    let mut directives = Vec::new();
+    for (directive, lines) in present {
+        if let Some(meant) = directive.read(&lines, &info, problems) {
+            directives.push((directive.name(), lines[0].name.span, meant));
+        }
+    }
+    PlannedBlock { info, directives }
+}
+
+impl PlannedBlock {
+    /// What its directives say about it as a whole.
+    fn settings(&self) -> BlockSettings {
+        let mut settings = BlockSettings::default();
+        for (_, _, meant) in &self.directives {
+            meant.settings(&mut settings);
+        }
+        settings
+    }
+}
+
+/// The addresses that a block listens on; `None` stands for all of the machine.
+fn listen_addresses(
+    settings: &BlockSettings,
+    planning: &Planning<'_>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Option<IpAddr>> {
+    if settings.bind.is_empty() {
+        return vec![None];
+    }
+    let mut resolve = |targets: &[BindTarget]| -> Vec<IpAddr> {
+        let resolved = targets.iter().map(|target| resolve(target, planning).map_err(|problem| problems.push(problem)));
+        resolved.flatten().flatten().collect()
+    };
+    let except = resolve(&settings.bind_except);
+    let mut addresses = Vec::new();
+    for ip in resolve(&settings.bind).into_iter().filter(|ip| !except.contains(ip)) {
+        // As in Go, the unspecified address of either family is every address of both.
+        let address = (!ip.is_unspecified()).then_some(ip);
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
+}
+
+fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, Diagnostic> {
+    let ip = target.text.split('%').next().and_then(|text| text.parse().ok());
+    ip.map(|ip| vec![ip]).or_else(|| (planning.interface)(&target.text)).ok_or_else(|| {
+        let message = format!("not a valid IP address or interface name: `{}`", target.text);
+        Diagnostic::error("bind/unknown", target.span, message)
+    })
+}
+
+/// One address is listened on once, whatever the number of blocks that are served there.
+fn plan_listeners(
+    blocks: &[Vec<Key>],
+    addresses: &[Vec<Option<IpAddr>>],
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<PlannedListener> {
+    let mut listeners: Vec<PlannedListener> = Vec::new();
+    for (block, (keys, addresses)) in blocks.iter().zip(addresses).enumerate() {
+        for key in keys {
+            for ip in addresses {
+                if let Some(problem) = conflict(key, *ip, &listeners) {
+                    problems.push(problem);
+                    continue;
+                }
+                let same =
+                    |known: &&mut PlannedListener| (known.scheme, known.ip, known.port) == (key.scheme, *ip, key.port);
+                match listeners.iter_mut().find(same) {
+                    Some(listener) => listener.zones.push((key.zone.clone(), block)),
+                    None => listeners.push(PlannedListener {
+                        scheme: key.scheme,
+                        ip: *ip,
+                        port: key.port,
+                        zones: vec![(key.zone.clone(), block)],
+                    }),
+                }
+            }
+        }
+    }
+    listeners.sort_by_key(|listener| (listener.scheme, listener.port, listener.ip));
+    listeners
+}
+
+/// What is wrong with serving a key on an address beside what is served already.
+fn conflict(key: &Key, ip: Option<IpAddr>, listeners: &[PlannedListener]) -> Option<Diagnostic> {
+    let of_port = listeners.iter().filter(|known| known.scheme == key.scheme && known.port == key.port);
+    let mut of_zone = of_port.filter(|known| known.zones.iter().any(|(zone, _)| *zone == key.zone));
+    let message = of_zone.find_map(|known| match (known.ip, ip) {
+        (before, now) if before == now => {
+            let on = now.map_or(String::new(), |ip| format!(" on {ip}"));
+            Some(format!("cannot serve {key}{on} - it is already defined"))
+        }
+        (None, Some(_)) | (Some(_), None) => {
+            Some(format!("cannot serve {key} - zone overlap listener capacity with {}", known.label()))
+        }
+        _ => None,
+    })?;
+    Some(Diagnostic::error("keys/conflict", key.span, message))
+}
+
+/// Tells each block on which addresses which of its zones are served.
+fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
+    let mut index = 0;
+    for (number, block) in blocks.iter_mut().enumerate() {
+        for listener in listeners {
+            for (zone, _) in listener.zones.iter().filter(|(_, block)| *block == number) {
+                let (server, zone) = (listener.label(), zone.to_string());
+                block.info.sites.push(SiteInfo { index, server, zone, ip: listener.ip, port: listener.port });
+                index += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

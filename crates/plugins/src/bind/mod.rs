@@ -1,0 +1,42 @@
+//! Says which addresses a server block listens on. The listening is the server's.
+
+use engine::options::{Args, Manifest, Problem, Property, Usage};
+use engine::setup::{BindTarget, BlockSettings};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "bind",
+    "says which addresses a server block listens on",
+    include_str!("README.md"),
+    Config::default,
+    |_, _| Ok(None),
+)
+.repeated()
+.arguments("bind ADDRESS|INTERFACE...", |config, args| {
+    config.on = targets(args)?;
+    Ok(())
+})
+.properties(&[Property {
+    usage: Usage("except ADDRESS|INTERFACE..."),
+    default: "",
+    doc: "These are not listened on, though they belong to an interface that is.",
+    set: |config, args| {
+        config.except.extend(targets(args)?);
+        Ok(())
+    },
+}])
+.settings(|config: &Config, settings: &mut BlockSettings| {
+    settings.bind.extend(config.on.iter().cloned());
+    settings.bind_except.extend(config.except.iter().cloned());
+});
+
+/// What a `bind` line says.
+#[derive(Default)]
+pub struct Config {
+    on: Vec<BindTarget>,
+    except: Vec<BindTarget>,
+}
+
+fn targets(args: &mut Args<'_>) -> Result<Vec<BindTarget>, Problem> {
+    let words = args.take_rest().iter();
+    Ok(words.map(|word| BindTarget { text: word.text.clone(), span: word.span }).collect())
+}
