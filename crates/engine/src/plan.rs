@@ -188,7 +188,7 @@ fn listen_addresses(
         return vec![None];
     }
     let mut resolve = |targets: &[BindTarget]| -> Vec<IpAddr> {
-        let resolved = targets.iter().map(|target| resolve(target, planning).map_err(|problem| problems.push(problem)));
+        let resolved = targets.iter().map(|target| resolve(target, planning).map_err(|problem| problems.push(*problem)));
         resolved.flatten().flatten().collect()
     };
     let except = resolve(&settings.bind_except);
@@ -203,11 +203,11 @@ fn listen_addresses(
     addresses
 }
 
-fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, Diagnostic> {
+fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, Box<Diagnostic>> {
     let ip = target.text.split('%').next().and_then(|text| text.parse().ok());
     ip.map(|ip| vec![ip]).or_else(|| (planning.interface)(&target.text)).ok_or_else(|| {
         let message = format!("not a valid IP address or interface name: `{}`", target.text);
-        Diagnostic::error("bind/unknown", target.span, message)
+        Box::new(Diagnostic::error("bind/unknown", target.span, message))
     })
 }
 
