@@ -1,2 +1,51 @@
-//! (to come)
-fn main() {}
+//! What is done to the project rather than by it: `cargo xtask ci | gen | tidy | bench | fuzz`.
+#![allow(clippy::disallowed_methods, reason = "this room is the edge: it reads files and runs programs")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+
+mod arrows;
+mod ci;
+mod generate;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, Command};
+
+/// Why a task did not do what it is there for.
+type Failed = String;
+
+fn main() -> ExitCode {
+    let matches = command().get_matches();
+    let done = match matches.subcommand() {
+        Some(("ci", _)) => ci::run(),
+        Some(("gen", options)) => generate::run(options.get_flag("check")),
+        Some(("tidy", _)) => tidy::run().and_then(|()| arrows::run()),
+        _ => Ok(()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("{what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn command() -> Command {
+    Command::new("xtask")
+        .about("What is done to the project rather than by it")
+        .subcommand_required(true)
+        .subcommand(Command::new("ci").about("All that a change must pass: format, lints, tests, generated text, licences"))
+        .subcommand(
+            Command::new("gen")
+                .about("Writes the text that comes from the code: READMEs, man page, completions, lists")
+                .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help("Only says whether it is fresh")),
+        )
+        .subcommand(Command::new("tidy").about("What no compiler checks: lengths, headers, arrows between rooms"))
+}
+
+/// The folder of the project.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, PathBuf::from)
+}
