@@ -31,6 +31,7 @@ impl Table {
     pub(super) fn add<'a>(&mut self, address: &str, names: impl Iterator<Item = &'a str>, reverse: bool) {
         // An interface may be named behind an IPv6 address.
         let Ok(address) = address.split('%').next().unwrap_or_default().parse::<IpAddr>() else { return };
+        let address = address.to_canonical();
         for name in names.filter_map(|name| Name::from_text(name).ok()) {
             let name = name.into_lowercase();
             let addresses = self.by_name.entry(name.octets().into()).or_default();
