@@ -36,7 +36,9 @@ fn command() -> Command {
     Command::new("xtask")
         .about("What is done to the project rather than by it")
         .subcommand_required(true)
-        .subcommand(Command::new("ci").about("All that a change must pass: format, lints, tests, generated text, licences"))
+        .subcommand(
+            Command::new("ci").about("All that a change must pass: format, lints, tests, generated text, licences"),
+        )
         .subcommand(
             Command::new("gen")
                 .about("Writes the text that comes from the code: READMEs, man page, completions, lists")

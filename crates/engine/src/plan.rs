@@ -188,7 +188,8 @@ fn listen_addresses(
         return vec![None];
     }
     let mut resolve = |targets: &[BindTarget]| -> Vec<IpAddr> {
-        let resolved = targets.iter().map(|target| resolve(target, planning).map_err(|problem| problems.push(*problem)));
+        let resolved =
+            targets.iter().map(|target| resolve(target, planning).map_err(|problem| problems.push(*problem)));
         resolved.flatten().flatten().collect()
     };
     let except = resolve(&settings.bind_except);

@@ -33,6 +33,31 @@ pub(crate) fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Re
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lets the kernel give each datagram to one of `count` sockets of an address at random.
+///
+/// Otherwise it chooses by the client's address and port, so that all queries of one client, such as the cache of a node,
+/// go to one worker (docs/decisions/0004-spreading.md).
+pub(crate) fn spread_at_random(socket: &impl AsRawFd, count: usize) -> io::Result<()> {
+    const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
+    let count = u32::try_from(count).unwrap_or(1);
+    let step = |code: u32, k: u32| libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: 0, jf: 0, k };
+    let mut filter = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, RANDOM),
+        step(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, count),
+        step(libc::BPF_RET | BPF_A, 0),
+    ];
+    let program = libc::sock_fprog { len: 3, filter: filter.as_mut_ptr() };
+    let length = socket_length(size_of::<libc::sock_fprog>());
+    let option = libc::SO_ATTACH_REUSEPORT_CBPF;
+    // SAFETY: the option value is a live program of the length given, whose filter outlives the call.
+    let outcome =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const program).cast(), length) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Return what the accumulator holds.
+const BPF_A: u32 = 0x10;
+
 /// A length that is far below what the kernel's type holds.
 fn socket_length(length: usize) -> libc::socklen_t {
     libc::socklen_t::try_from(length).unwrap_or(0)

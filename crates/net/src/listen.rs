@@ -76,6 +76,10 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
         let tcp = tcp_socket(wanted, address.ip.is_none()).map_err(fail("tcp", wanted))?;
         sockets.push((udp, tcp));
     }
+    if let [(first, _), _, ..] = sockets.as_slice() {
+        // Where the kernel refuses, it spreads clients by their addresses, as it does without being asked.
+        let _ = crate::datagrams::spread_at_random(first, workers);
+    }
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets })
 }
 
