@@ -1,0 +1,196 @@
+//! Queries and answers as a client sees them.
+
+use core::fmt;
+
+use wire::{
+    Class, EdeCode, Flags, Header, Message, MessageBuf, MessageError, Name, Opcode, Opt, OptionCode, Rcode, Section,
+    Type,
+};
+
+use crate::Record;
+
+/// Octets that a client takes over UDP unless it says otherwise: what resolvers have asked for since 2020.
+const UDP_SIZE: u16 = 1232;
+/// Octets of code and length before the data of an EDNS option.
+const OPTION_HEADER_LEN: usize = 4;
+
+/// A query to be sent.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The name, its case kept.
+    pub name: Name,
+    /// The type.
+    pub qtype: Type,
+    /// The class.
+    pub qclass: Class,
+    /// Id, opcode and flags.
+    pub header: Header,
+    /// What EDNS says; `None` for a client without it.
+    pub opt: Option<Opt>,
+    /// EDNS options.
+    pub options: Vec<(OptionCode, Vec<u8>)>,
+}
+
+impl Question {
+    /// As most clients ask: class IN, RD, EDNS with 1232 octets.
+    #[must_use]
+    pub fn new(name: Name, qtype: Type) -> Question {
+        let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
+        let opt = Opt { udp_size: UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: false };
+        Question { name, qtype, qclass: Class::IN, header, opt: Some(opt), options: Vec::new() }
+    }
+
+    /// The packet.
+    #[must_use]
+    pub fn packet(&self) -> Vec<u8> {
+        let mut message = MessageBuf::new();
+        message.start(self.header, Some((self.name.as_ref(), self.qtype, self.qclass)));
+        let options = self.options.iter().map(|(code, data)| (*code, data.as_slice()));
+        message.finish(self.opt, options).to_vec()
+    }
+}
+
+/// A message, read as a whole: an answer, or a query that an upstream got.
+#[derive(Clone)]
+pub struct Parsed {
+    /// The header.
+    pub header: Header,
+    /// The question, if there is exactly one.
+    pub question: Option<(Name, Type, Class)>,
+    /// The records of the three sections, without OPT.
+    pub sections: [Vec<Record>; 3],
+    /// What EDNS says.
+    pub opt: Option<Opt>,
+    /// EDNS options.
+    pub options: Vec<(OptionCode, Vec<u8>)>,
+    /// Octets that follow the last record.
+    pub trailing: usize,
+}
+
+impl Parsed {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn read(octets: &[u8]) -> Result<Parsed, MessageError> {
+        let message = Message::parse(octets)?;
+        let mut parsed = Parsed {
+            header: message.header(),
+            question: message.question(),
+            sections: Default::default(),
+            opt: None,
+            options: Vec::new(),
+            trailing: octets.len() - message.octets().len(),
+        };
+        for record in message.records() {
+            if record.rtype() == Type::OPT {
+                parsed.opt = Some(Opt::from_fields(record.class().0, record.raw_ttl()));
+                parsed.options = options(record.rdata());
+            } else {
+                parsed.sections[record.section() as usize].push(Record::read(&record)?);
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// The response code, its upper bits from EDNS.
+    #[must_use]
+    pub fn rcode(&self) -> Rcode {
+        let upper = self.opt.map_or(0, |opt| opt.extended_rcode);
+        Rcode(u16::from(upper) << 4 | self.header.flags.rcode().0)
+    }
+
+    /// The records of a section.
+    #[must_use]
+    pub fn section(&self, section: Section) -> &[Record] {
+        &self.sections[section as usize]
+    }
+
+    /// The Extended DNS Error, with its text.
+    #[must_use]
+    pub fn ede(&self) -> Option<(EdeCode, String)> {
+        let (_, data) = self.options.iter().find(|(code, _)| *code == OptionCode::EXTENDED_ERROR)?;
+        let (code, text) = data.split_first_chunk()?;
+        Some((EdeCode(u16::from_be_bytes(*code)), String::from_utf8_lossy(text).into_owned()))
+    }
+
+    /// The flags that are set, by name, without QR.
+    #[must_use]
+    pub fn flag_names(&self) -> Vec<&'static str> {
+        flag_names(self.header.flags)
+    }
+}
+
+/// A flag: its name, whether it is set, and how to set it.
+type Flag = (&'static str, fn(Flags) -> bool, fn(Flags, bool) -> Flags);
+
+/// The flags by name, in the order in which they are printed.
+const FLAGS: [Flag; 6] = [
+    ("aa", |flags| flags.authoritative(), Flags::with_authoritative),
+    ("tc", |flags| flags.truncated(), Flags::with_truncated),
+    ("rd", |flags| flags.recursion_desired(), Flags::with_recursion_desired),
+    ("ra", |flags| flags.recursion_available(), Flags::with_recursion_available),
+    ("ad", |flags| flags.authentic_data(), Flags::with_authentic_data),
+    ("cd", |flags| flags.checking_disabled(), Flags::with_checking_disabled),
+];
+
+/// The flags that are set, by name, without QR.
+pub(crate) fn flag_names(flags: Flags) -> Vec<&'static str> {
+    FLAGS.iter().filter(|(_, is_set, _)| is_set(flags)).map(|(name, ..)| *name).collect()
+}
+
+/// Sets the flag of this name; `None` if there is none.
+pub(crate) fn with_flag(flags: Flags, name: &str) -> Option<Flags> {
+    FLAGS.iter().find(|(known, ..)| *known == name).map(|(_, _, set)| set(flags, true))
+}
+
+fn options(mut data: &[u8]) -> Vec<(OptionCode, Vec<u8>)> {
+    let mut options = Vec::new();
+    while let Some((header, rest)) = data.split_first_chunk::<OPTION_HEADER_LEN>() {
+        let [code_high, code_low, len_high, len_low] = *header;
+        let Some((value, after)) = rest.split_at_checked(usize::from(u16::from_be_bytes([len_high, len_low]))) else {
+            break;
+        };
+        options.push((OptionCode(u16::from_be_bytes([code_high, code_low])), value.to_vec()));
+        data = after;
+    }
+    options
+}
+
+impl fmt::Display for Parsed {
+    /// A query on one line, as a scenario writes it: `NAME TYPE FLAGS… [edns SIZE] [do] [option CODE HEX]…`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.question {
+            Some((name, qtype, Class::IN)) => write!(f, "{name} {qtype}")?,
+            Some((name, qtype, qclass)) => write!(f, "{name} {qtype} {qclass}")?,
+            None => f.write_str("(no question)")?,
+        }
+        if self.header.flags.opcode() != Opcode::QUERY {
+            write!(f, " {}", self.header.flags.opcode())?;
+        }
+        self.flag_names().iter().try_for_each(|name| write!(f, " {name}"))?;
+        if let Some(opt) = self.opt {
+            write!(f, " edns {}{}", opt.udp_size, if opt.dnssec_ok { " do" } else { "" })?;
+        }
+        self.options.iter().try_for_each(|(code, data)| write!(f, " option {} {}", code.0, hex_of(data)))
+    }
+}
+
+pub(crate) fn hex_of(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_reads_back() {
+        let mut question = Question::new(Name::from_text("Www.Example.org").unwrap(), Type::A);
+        question.opt = question.opt.map(|opt| Opt { dnssec_ok: true, ..opt });
+        question.options.push((OptionCode::COOKIE, vec![1, 2]));
+        let parsed = Parsed::read(&question.packet()).unwrap();
+        assert_eq!(parsed.to_string(), "Www.Example.org. A rd edns 1232 do option 10 0102");
+        assert!(Parsed::read(&question.packet()[..30]).is_err());
+    }
+}

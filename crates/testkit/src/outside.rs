@@ -1,0 +1,164 @@
+//! The outside world as scenarios make it up.
+
+use core::cell::{Cell, RefCell};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use std::collections::HashMap;
+
+use engine::metrics::{Counters, Registry};
+use engine::setup::{Page, PageContent};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Transport};
+
+use crate::upstream::Came;
+use crate::{Upstreams, VirtualTime};
+
+/// From where the server asks upstreams over UDP, as its error messages show it.
+pub const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5353);
+
+/// A website that is not the server's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// The HTTP status; `None` for a host that refuses connections.
+    pub status: Option<u16>,
+    /// How long it takes to answer.
+    pub delay: Duration,
+}
+
+/// The outside world, in virtual time.
+pub struct VirtualOutside {
+    /// The upstreams there are.
+    pub upstreams: Upstreams,
+    time: VirtualTime,
+    counters: Counters,
+    random: Cell<u64>,
+    log: RefCell<Vec<String>>,
+    /// The pages of the server itself.
+    pages: RefCell<Vec<Page>>,
+    sites: RefCell<HashMap<(String, String), Site>>,
+}
+
+impl VirtualOutside {
+    /// A world without upstreams; `seed` decides what its random numbers are.
+    #[must_use]
+    pub fn new(time: VirtualTime, registry: &Registry, seed: u64) -> VirtualOutside {
+        VirtualOutside {
+            upstreams: Upstreams::default(),
+            time,
+            counters: registry.counters(),
+            random: Cell::new(seed),
+            log: RefCell::default(),
+            pages: RefCell::default(),
+            sites: RefCell::default(),
+        }
+    }
+
+    /// The lines that were logged and not taken yet.
+    #[must_use]
+    pub fn log_lines(&self) -> Vec<String> {
+        self.log.borrow().clone()
+    }
+
+    /// Takes the first line of the log that contains `text`; says whether there was one.
+    pub fn take_log_line(&self, text: &str) -> bool {
+        let mut log = self.log.borrow_mut();
+        let found = log.iter().position(|line| line.contains(text));
+        found.map(|at| log.remove(at)).is_some()
+    }
+
+    /// Sets the pages that the server serves.
+    pub(crate) fn set_pages(&self, pages: Vec<Page>) {
+        *self.pages.borrow_mut() = pages;
+    }
+
+    /// Puts a website in the place of whatever answered there, or takes it away again.
+    pub fn set_site(&self, address: &str, path: &str, site: Option<Site>) {
+        let key = (address.to_owned(), path.to_owned());
+        match site {
+            Some(site) => self.sites.borrow_mut().insert(key, site),
+            None => self.sites.borrow_mut().remove(&key),
+        };
+    }
+
+    /// A page of the server; of several in one place the first.
+    #[must_use]
+    pub fn page(&self, address: &str, path: &str) -> Option<PageContent> {
+        let pages = self.pages.borrow();
+        let page = pages.iter().find(|page| page.address == address && page.path == path);
+        page.map(|page| (page.make)())
+    }
+
+    /// Who answers there.
+    fn site(&self, address: &str, path: &str) -> Site {
+        let made_up = self.sites.borrow().get(&(address.to_owned(), path.to_owned())).copied();
+        made_up.unwrap_or_else(|| {
+            let served = self.pages.borrow().iter().any(|page| page.address == address);
+            let status = self.page(address, path).map(|page| page.status).or(served.then_some(404));
+            Site { status, delay: Duration::ZERO }
+        })
+    }
+}
+
+impl Outside for VirtualOutside {
+    fn now(&self) -> Moment {
+        self.time.now()
+    }
+
+    fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()> {
+        Box::pin(self.time.sleep_until(at))
+    }
+
+    /// The numbers of a scenario are the same in each run (splitmix64).
+    fn random(&self) -> u64 {
+        self.random.set(self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+        let mixed = self.random.get();
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn log(&self, line: &str) {
+        self.log.borrow_mut().push(line.to_owned());
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn fetch<'a>(&'a self, address: &'a str, path: &'a str, until: Moment) -> LocalFuture<'a, Result<u16, String>> {
+        Box::pin(async move {
+            let Site { status, delay } = self.site(address, path);
+            if !self.passes(delay, until).await {
+                return Err("no answer in time".to_owned());
+            }
+            status.ok_or_else(|| "connection refused".to_owned())
+        })
+    }
+
+    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
+        let Exchange { to, over, query, until, connections } = exchange;
+        let outcome = self.upstreams.ask((to, over), query, connections, self.now());
+        let timeout = ExchangeError::Timeout { local: (over == Transport::Udp).then_some(LOCAL) };
+        let during = if over.is_stream() { "dial" } else { "read" };
+        Box::pin(async move {
+            let delay = if let Came::Nothing = outcome.what { Duration::MAX } else { outcome.delay };
+            if !self.passes(delay, until).await {
+                return Err(timeout);
+            }
+            match outcome.what {
+                Came::Reply(reply) => Ok(Exchanged { reply, reused: outcome.reused }),
+                Came::Refused => Err(ExchangeError::Network { during, error: "connection refused".to_owned() }),
+                Came::Closed => Err(ExchangeError::Closed),
+                Came::Nothing => Err(timeout),
+            }
+        })
+    }
+}
+
+impl VirtualOutside {
+    /// Lets `delay` pass, or the time up to `until` if that comes first; says whether it was the delay.
+    async fn passes(&self, delay: Duration, until: Moment) -> bool {
+        let at = self.now() + delay;
+        self.time.sleep_until(at.min(until)).await;
+        at <= until
+    }
+}

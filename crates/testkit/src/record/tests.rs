@@ -1,0 +1,83 @@
+use super::*;
+use wire::{Header, Message};
+
+/// Lines as golden files hold them.
+const LINES: &[&str] = &[
+    "web.prod.svc.cluster.local. 5 IN A 10.96.1.1",
+    "dual.prod.svc.cluster.local. 30 IN AAAA fd00:10:96::6",
+    "ext.prod.svc.cluster.local. 30 IN CNAME www.example.org.",
+    "old.example.org. 60 IN DNAME new.example.org.",
+    "cluster.local. 30 IN NS ns.dns.cluster.local.",
+    "1.0.96.10.in-addr.arpa. 30 IN PTR kubernetes.default.svc.cluster.local.",
+    "example.org. 3600 IN MX 10 mail.example.org.",
+    "_http._tcp.web.prod.svc.cluster.local. 30 IN SRV 0 100 80 web.prod.svc.cluster.local.",
+    "example.org. 30 IN SOA ns1.example.org. hostmaster.example.org. 2026010101 7200 3600 1209600 300",
+    "example.org. 30 IN TXT \"v=spf1 -all\" \"second string\"",
+    "odd.example.org. 30 IN TXT \"a \\\"quote\\\" and a \\\\\" \"\\000\\255;\" \"\"",
+    "any.example.org. 8482 IN HINFO \"ANY obsoleted\" \"See RFC 8482\"",
+    "caa.example.org. 3600 IN CAA 0 issue \"ca.example.net\"",
+    "naptr.example.org. 3600 IN NAPTR 100 10 \"U\" \"E2U+sip\" \"!^.*$!sip:info@example.org!\" .",
+    "svcb.example.org. 3600 IN HTTPS 1 . alpn=\"h2,h3\" ipv4hint=\"192.0.2.44\"",
+    "svcb.example.org. 3600 IN SVCB 16 s.example.org. no-default-alpn port=\"8443\" ipv6hint=\"2001:db8::1,::1\" key9=\"x\"",
+    "alias.example.org. 3600 IN HTTPS 0 s.example.org.",
+    "unknown.example.org. 3600 IN TYPE65400 \\# 4 0a000001",
+    "none.example.org. 3600 IN TYPE65401 \\# 0",
+    "example.org. 60 IN DS \\# 5 1234080201",
+    "version.bind. 0 CH TXT \"1\"",
+    "a\\.b.\\000\\@.Example.ORG. 1 IN A 192.0.2.1",
+    ". 518400 IN NS a.root-servers.net.",
+];
+
+#[test]
+fn lines_read_back() {
+    for line in LINES {
+        let record: Record = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(record.to_string(), *line);
+    }
+}
+
+#[test]
+fn records_survive_a_message() {
+    let mut message = MessageBuf::new();
+    let name = Name::from_text("example.org.").unwrap();
+    message.start(Header::default(), Some((name.as_ref(), Type::ANY, Class::IN)));
+    for line in LINES {
+        line.parse::<Record>().unwrap().push_to(&mut message, Section::Answer);
+    }
+    let octets = message.finish(None, core::iter::empty()).to_vec();
+    let message = Message::parse(&octets).unwrap();
+    let read: Vec<_> = message.records().map(|record| Record::read(&record).unwrap().to_string()).collect();
+    assert_eq!(read, LINES);
+    let plain: usize = LINES.iter().map(|line| line.parse::<Record>().unwrap().rdata.len() + 10).sum();
+    assert!(octets.len() < plain + LINES.len() * 20, "{} octets: names are compressed", octets.len());
+}
+
+#[test]
+fn the_generic_form_is_read_for_every_type() {
+    let record: Record = "x. 1 IN A \\# 4 C0 00 0201".parse().unwrap();
+    assert_eq!(record.to_string(), "x. 1 IN A 192.0.2.1");
+    // Data that is none of its type prints generically.
+    let record: Record = "x. 1 IN A \\# 3 c00002".parse().unwrap();
+    assert_eq!(record.to_string(), "x. 1 IN A \\# 3 c00002");
+}
+
+#[test]
+fn lines_that_are_no_records() {
+    for (line, message) in [
+        ("", "the record ends before its owner"),
+        ("x.", "the record ends before its time to live"),
+        ("x. IN A 192.0.2.1", "`IN` is no time to live"),
+        ("x. 1 IN B 192.0.2.1", "`B` is no type"),
+        ("x. 1 IN A 192.0.2", "`192.0.2` is no IPv4 address"),
+        ("x. 1 IN A", "the record ends before its IPv4 address"),
+        ("x. 1 IN A 192.0.2.1 2", "`2` stands behind the record's data"),
+        ("x. 1 IN MX 65536 m.", "`65536` is no number"),
+        ("x. 1 IN TXT \"a", "a quote is not closed"),
+        ("x. 1 IN TYPE7000 abc", "`abc` is no generic data, which begins with `\\#`"),
+        ("x. 1 IN TYPE7000 \\# 2 abc", "`abc` is no hexadecimal data"),
+        ("x. 1 IN TYPE7000 \\# 2 ab", "`2` is no length of the data"),
+        ("x. 1 IN HTTPS 1 . colour=\"red\"", "`colour=\"red\"` is no service parameter"),
+    ] {
+        assert_eq!(line.parse::<Record>().unwrap_err().to_string(), message, "{line}");
+    }
+}

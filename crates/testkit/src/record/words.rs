@@ -1,0 +1,75 @@
+//! The words of a line, quotes and escapes understood (RFC 1035 §5.1).
+
+use core::fmt::Write;
+
+use super::RecordError;
+
+/// A word of a line.
+pub(super) struct Word {
+    /// As it was written, without its quotes, its escapes kept.
+    pub(super) text: String,
+}
+
+impl Word {
+    /// What it stands for, its escapes replaced; `None` if one of them is none.
+    pub(super) fn octets(&self) -> Option<Vec<u8>> {
+        let mut octets = Vec::new();
+        let mut rest = self.text.bytes();
+        while let Some(octet) = rest.next() {
+            octets.push(if octet == b'\\' { unescape(&mut rest)? } else { octet });
+        }
+        Some(octets)
+    }
+}
+
+fn unescape(rest: &mut impl Iterator<Item = u8>) -> Option<u8> {
+    let first = rest.next()?;
+    if !first.is_ascii_digit() {
+        return Some(first);
+    }
+    let digits = [first, rest.next()?, rest.next()?];
+    core::str::from_utf8(&digits).ok()?.parse().ok()
+}
+
+/// Splits a line at its blanks; those in quotes stay.
+pub(super) fn split(line: &str) -> Result<Vec<Word>, RecordError> {
+    let mut words = Vec::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let (text, after) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let end = end_of(quoted, |c| c == '"').ok_or(RecordError::Unclosed)?;
+                (&quoted[..end], &quoted[end + 1..])
+            }
+            None => rest.split_at(end_of(rest, char::is_whitespace).unwrap_or(rest.len())),
+        };
+        words.push(Word { text: text.to_owned() });
+        rest = after.trim_start();
+    }
+    Ok(words)
+}
+
+/// Where the first character stands that `ends` a word and is not escaped.
+fn end_of(text: &str, ends: impl Fn(char) -> bool) -> Option<usize> {
+    let mut escaped = false;
+    text.char_indices().find_map(|(at, c)| {
+        let hit = !escaped && ends(c);
+        escaped = !escaped && c == '\\';
+        hit.then_some(at)
+    })
+}
+
+/// Octets in quotes, with escapes where they are needed.
+pub(super) fn quote(octets: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for &octet in octets {
+        match octet {
+            b'"' | b'\\' => text.extend(['\\', char::from(octet)]),
+            0x20..=0x7e => text.push(char::from(octet)),
+            _ => {
+                let _ = write!(text, "\\{octet:03}");
+            }
+        }
+    }
+    text + "\""
+}

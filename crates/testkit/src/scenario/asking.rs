@@ -1,0 +1,202 @@
+//! Asking, and what must be true of each answer whatever it says.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use engine::Transport;
+use wire::{Name, Opt, OptionCode, Type};
+
+use super::compare::{Expected, compare};
+use super::{Problem, Stage, Statement, Words};
+use crate::{Arrival, Outcome, Parsed, Question, Ticket};
+
+/// How long a client waits: longer than any deadline of the server.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Octets that any client takes over UDP (RFC 1035 §4.2.1).
+const UDP_SIZE_MIN: u16 = 512;
+
+/// A query on its way.
+pub(super) struct Asked {
+    ticket: Ticket,
+    /// The query, if the answer must be of its form.
+    question: Option<(Question, Transport)>,
+}
+
+/// `ask NAME TYPE [WORDS…]`, with the answer below; or `… as LABEL`, and the answer comes later.
+pub(super) fn ask(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let name: Name = statement.parse::<NameWord>(statement.words().nth(1), "a name")?.0;
+    let qtype: Type = statement.parse(statement.words().nth(2), "a type")?;
+    let mut asking = Asking { question: Question::new(name, qtype), arrival: Arrival::default(), label: None };
+    stage.next_id = stage.next_id.wrapping_add(1);
+    asking.question.header.id = stage.next_id;
+    asking.read(&mut statement.take_words(3, usize::MAX))?;
+    let Asking { question, arrival, label } = asking;
+    let ticket = stage.server.ask(&question.packet(), arrival);
+    conclude(stage, statement, Asked { ticket, question: Some((question, arrival.transport)) }, label)
+}
+
+/// `raw [tcp] [from ADDRESS] HEX…`: octets that need not be a query.
+pub(super) fn raw(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let question = Question::new(Name::root(), Type::A);
+    let mut asking = Asking { question, arrival: Arrival::default(), label: None };
+    let words: Vec<&str> = statement.words().collect();
+    let is_hex = |word: &&&str| word.bytes().all(|octet| octet.is_ascii_hexdigit());
+    let hex_at = words.len() - words.iter().rev().take_while(is_hex).count();
+    let packet = crate::hex(&words[hex_at..].concat());
+    let packet = packet.ok_or_else(|| statement.problem("`raw` wants hexadecimal octets at its end"))?;
+    asking.read(&mut statement.take_words(1, hex_at))?;
+    let ticket = stage.server.ask(&packet, asking.arrival);
+    conclude(stage, statement, Asked { ticket, question: None }, None)
+}
+
+fn conclude(stage: &mut Stage, statement: &Statement, asked: Asked, label: Option<String>) -> Result<(), Problem> {
+    let Some(label) = label else { return check(stage, statement, &asked) };
+    stage.asked.insert(label, asked);
+    match statement.lines().next() {
+        Some(_) => Err(statement.problem("with `as` the answer stands below a later `answer LABEL`")),
+        None => Ok(()),
+    }
+}
+
+/// `answer LABEL`, with the answer below.
+pub(super) fn answer(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let label = statement.rest(1);
+    let asked = stage.asked.remove(label);
+    let asked = asked.ok_or_else(|| statement.problem(format!("nothing was asked as `{label}`")))?;
+    check(stage, statement, &asked)
+}
+
+/// `pending LABEL`: there is no answer yet.
+pub(super) fn pending(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    match stage.asked.get(statement.rest(1)).map(|asked| asked.ticket.outcome()) {
+        None => Err(statement.problem(format!("nothing was asked as `{}`", statement.rest(1)))),
+        Some(Some(outcome)) => Err(statement.problem(format!("it was answered after {:?}", outcome.took))),
+        Some(None) => Ok(()),
+    }
+}
+
+fn check(stage: &mut Stage, statement: &Statement, asked: &Asked) -> Result<(), Problem> {
+    let expected = Expected::read(statement)?;
+    let outcome = stage.server.wait_for(&asked.ticket, PATIENCE);
+    if let Some((question, transport)) = &asked.question
+        && let Some(Outcome { answer: Some(answer), .. }) = &outcome
+    {
+        let broken = broken_rules(question, *transport, answer);
+        if !broken.is_empty() {
+            return Err(statement.problem(format!("the answer breaks the rules: {}", broken.join("; "))));
+        }
+    }
+    compare(statement, &expected, outcome.as_ref())
+}
+
+/// The words behind `ask NAME TYPE`.
+struct Asking {
+    question: Question,
+    arrival: Arrival,
+    label: Option<String>,
+}
+
+impl Asking {
+    fn read(&mut self, words: &mut Words<'_>) -> Result<(), Problem> {
+        while let Some(word) = words.next_word() {
+            if !self.read_edns(word, words)? && !self.read_header(word, words)? {
+                self.read_arrival(word, words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a word that speaks of EDNS.
+    fn read_edns(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, Problem> {
+        let Question { opt, options, .. } = &mut self.question;
+        let mut set = |change: &dyn Fn(Opt) -> Opt| *opt = opt.map(change);
+        match word {
+            "noedns" => *opt = None,
+            "do" => set(&|opt| Opt { dnssec_ok: true, ..opt }),
+            "bufsize" => {
+                let udp_size = words.parse("a number of octets")?;
+                set(&|opt| Opt { udp_size, ..opt });
+            }
+            "version" => {
+                let version = words.parse("a version of EDNS")?;
+                set(&|opt| Opt { version, ..opt });
+            }
+            "option" => {
+                let code = OptionCode(words.parse("a number of an option")?);
+                let data = words.next_word().and_then(crate::hex);
+                options.push((code, data.ok_or_else(|| words.problem("`option` wants a number and octets"))?));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes a word that speaks of the header or the class.
+    fn read_header(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, Problem> {
+        let Question { header, qclass, .. } = &mut self.question;
+        match word {
+            "cd" => header.flags = header.flags.with_checking_disabled(true),
+            "ad" => header.flags = header.flags.with_authentic_data(true),
+            "nord" => header.flags = header.flags.with_recursion_desired(false),
+            "opcode" => header.flags = header.flags.with_opcode(words.parse("an opcode")?),
+            "class" => *qclass = words.parse("a class")?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes a word that speaks of how and where the query comes in.
+    fn read_arrival(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Problem> {
+        match word {
+            "tcp" => self.arrival.transport = Transport::Tcp,
+            "port" => self.arrival.port = Some(words.parse("a port")?),
+            "from" => self.arrival.peer = SocketAddr::new(words.parse("an IP address")?, self.arrival.peer.port()),
+            "as" => self.label = words.next_word().map(str::to_owned),
+            _ => return Err(words.problem(format!("`{word}` says nothing about a query"))),
+        }
+        Ok(())
+    }
+}
+
+/// A name as a word: the only type here that reads itself by another function than `parse`.
+struct NameWord(Name);
+
+impl core::str::FromStr for NameWord {
+    type Err = wire::NameError;
+
+    fn from_str(word: &str) -> Result<Self, wire::NameError> {
+        Name::from_text(word).map(NameWord)
+    }
+}
+
+/// What must be true of each answer, and is not.
+fn broken_rules(question: &Question, transport: Transport, answer: &[u8]) -> Vec<String> {
+    let Ok(got) = Parsed::read(answer) else { return vec!["it is no message".to_owned()] };
+    let (asked, flags) = (question.header.flags, got.header.flags);
+    let size = match (transport, question.opt) {
+        (Transport::Tcp, _) => u16::MAX,
+        (Transport::Udp, opt) => opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN)),
+    };
+    let same_question = got.question.as_ref().is_some_and(|(name, qtype, qclass)| {
+        let same_name = name.octets() == question.name.octets();
+        same_name && (*qtype, *qclass) == (question.qtype, question.qclass)
+    });
+    let rules = [
+        (got.header.id == question.header.id, "its id is another"),
+        (flags.is_response(), "QR is not set"),
+        (!flags.reserved(), "the bit that must be zero is not"),
+        (flags.opcode() == asked.opcode(), "its opcode is another"),
+        (flags.recursion_desired() == asked.recursion_desired(), "RD is not as asked"),
+        (flags.checking_disabled() == asked.checking_disabled(), "CD is not as asked"),
+        (same_question, "its question is another, or its letters are not as asked"),
+        (got.opt.is_some() == question.opt.is_some(), "it has EDNS and the query has not, or the other way round"),
+        (got.opt.is_none_or(|opt| opt.version == 0), "its EDNS version is not 0"),
+        (
+            got.opt.is_none_or(|opt| question.opt.is_some_and(|asked| asked.dnssec_ok == opt.dnssec_ok)),
+            "DO is not as asked",
+        ),
+        (answer.len() <= usize::from(size), "it is longer than the client takes"),
+        (got.trailing == 0, "octets follow the message"),
+    ];
+    rules.iter().filter(|(holds, _)| !holds).map(|(_, text)| (*text).to_owned()).collect()
+}

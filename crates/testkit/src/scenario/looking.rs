@@ -1,0 +1,97 @@
+//! Looking at what the server shows beside its answers: metrics, log, pages, needs.
+
+use std::collections::BTreeSet;
+
+use super::{Problem, Stage, Statement};
+
+/// `metric NAME[{LABELS}] VALUE`; a series that is not shown has the value 0.
+pub(super) fn metric(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let wrong = || statement.problem("`metric` wants a series and a value");
+    let (series, value) = statement.rest(1).rsplit_once(char::is_whitespace).ok_or_else(wrong)?;
+    let value: f64 = value.parse().map_err(|_| wrong())?;
+    let wanted = Series::read(series);
+    let text = stage.server.registry.render();
+    let shown = text.lines().filter(|line| !line.starts_with('#'));
+    let found = shown.filter_map(|line| line.rsplit_once(' ')).find(|(series, _)| Series::read(series) == wanted);
+    let got = found.map_or(Some(0.0), |(_, value)| value.parse().ok());
+    if got == Some(value) {
+        return Ok(());
+    }
+    let family = text.lines().filter(|line| line.starts_with(wanted.name)).map(|line| format!("\n      {line}"));
+    let got = got.map_or_else(|| "no number".to_owned(), |got| got.to_string());
+    Err(statement.problem(format!("expected {value}, got {got}; of this name:{}", family.collect::<String>())))
+}
+
+/// A series: its name, and its labels in no order.
+#[derive(PartialEq)]
+struct Series<'a> {
+    name: &'a str,
+    labels: BTreeSet<&'a str>,
+}
+
+impl Series<'_> {
+    fn read(text: &str) -> Series<'_> {
+        let (name, labels) = text.trim().split_once('{').unwrap_or((text.trim(), ""));
+        let labels = labels.trim_end_matches('}').split("\",").map(|label| label.trim_end_matches('"'));
+        Series { name, labels: labels.filter(|label| !label.is_empty()).collect() }
+    }
+}
+
+/// `log TEXT`: a line that contains TEXT; it is taken out.
+pub(super) fn log(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let text = statement.rest(1);
+    if stage.server.outside.take_log_line(text) {
+        return Ok(());
+    }
+    Err(statement.problem(format!("no line of the log contains `{text}`:{}", log_of(stage, ""))))
+}
+
+/// `no log [TEXT]`: no line is left in the log, or none that contains TEXT.
+pub(super) fn no_log(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let lines = log_of(stage, statement.rest(2));
+    if lines.is_empty() { Ok(()) } else { Err(statement.problem(format!("the log is not empty:{lines}"))) }
+}
+
+fn log_of(stage: &Stage, text: &str) -> String {
+    let lines = stage.server.outside.log_lines();
+    lines.iter().filter(|line| line.contains(text)).map(|line| format!("\n      {line}")).collect()
+}
+
+/// `page ADDRESS PATH STATUS [BODY]`; lines below stand somewhere in the page.
+pub(super) fn page(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let [address, path] = [1, 2].map(|at| statement.words().nth(at).unwrap_or_default());
+    let status: u16 = statement.parse(statement.words().nth(3), "an HTTP status")?;
+    let page = stage.server.outside.page(address, path);
+    let page = page.ok_or_else(|| statement.problem(format!("there is no page {path} at {address}")))?;
+    statement.expect("status", &status, &page.status)?;
+    let body = statement.rest(4);
+    if !body.is_empty() {
+        statement.expect("page", &body, &page.body.trim_end())?;
+    }
+    let missing = statement.lines().find(|line| !page.body.lines().any(|shown| shown == line.text));
+    missing.map_or(Ok(()), |line| {
+        let text = format!("`{}` is no line of the page:\n{}", line.text, page.body);
+        Err(Problem { line: line.number, text })
+    })
+}
+
+/// `no page ADDRESS PATH`.
+pub(super) fn no_page(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let [address, path] = [2, 3].map(|at| statement.words().nth(at).unwrap_or_default());
+    let page = stage.server.outside.page(address, path);
+    page.map_or(Ok(()), |page| Err(statement.problem(format!("there is one: {} {}", page.status, page.body))))
+}
+
+/// `needs lameduck DURATION` or `needs reload INTERVAL JITTER`: what the directives ask of the process.
+pub(super) fn needs(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
+    let what = statement.words().nth(1);
+    let mut words = statement.take_words(2, usize::MAX);
+    let spans = statement.words().skip(2).map(|_| words.duration()).collect::<Result<Vec<_>, _>>()?;
+    let needs = stage.server.needs().ok_or_else(|| statement.problem("there is no Corefile yet"))?;
+    let got = match what {
+        Some("lameduck") => vec![needs.lameduck],
+        Some("reload") => needs.reload.map(|(interval, jitter)| vec![interval, jitter]).unwrap_or_default(),
+        _ => return Err(statement.problem("`needs` is said of `lameduck` and `reload`")),
+    };
+    statement.expect("needs", &format!("{spans:?}"), &format!("{got:?}"))
+}

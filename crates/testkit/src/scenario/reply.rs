@@ -1,0 +1,108 @@
+//! A message as a scenario writes it: what an upstream answers, or what a client is to get.
+//!
+//! ```text
+//! NOERROR aa rd
+//! www.example.org. 30 IN A 192.0.2.80
+//! authority
+//! example.org. 30 IN NS ns1.example.org.
+//! ede 3 stale
+//! ```
+
+use wire::{EdeCode, Flags, OptionCode, Rcode};
+
+use super::{Line, Problem, Statement};
+use crate::message::with_flag;
+use crate::{Answer, Record};
+
+/// A message as it is written: code and flags, records by section, and what else is said of it.
+pub(super) struct ReplyText<'a> {
+    pub(super) rcode: Rcode,
+    pub(super) flags: Flags,
+    pub(super) sections: [Vec<&'a Line>; 3],
+    /// Lines that begin with one of [`NOTES`].
+    pub(super) notes: Vec<&'a Line>,
+}
+
+/// What may be said of a message beside its records.
+const NOTES: [&str; 6] = ["ede", "option", "edns", "ordered", "took", "question"];
+/// The headings of the sections; records without one are the answer.
+const HEADINGS: [&str; 3] = ["answer", "authority", "additional"];
+
+impl<'a> ReplyText<'a> {
+    /// Reads the body of a statement.
+    pub(super) fn read(statement: &'a Statement) -> Result<ReplyText<'a>, Problem> {
+        let mut lines = statement.lines();
+        let first = lines.next().ok_or_else(|| statement.problem("the message is missing: `NOERROR rd`, …"))?;
+        let (rcode, flags) = read_codes(first)?;
+        let mut reply = ReplyText { rcode, flags, sections: Default::default(), notes: Vec::new() };
+        let mut section = 0;
+        for line in lines {
+            let word = line.text.split_whitespace().next().unwrap_or_default();
+            if let Some(at) = HEADINGS.iter().position(|heading| *heading == line.text) {
+                section = at;
+            } else if NOTES.contains(&word) {
+                reply.notes.push(line);
+            } else {
+                reply.sections[section].push(line);
+            }
+        }
+        Ok(reply)
+    }
+
+    /// As something that an upstream can say.
+    pub(super) fn to_answer(&self) -> Result<Answer, Problem> {
+        let mut answer = Answer { rcode: self.rcode, flags: self.flags, ..Answer::default() };
+        for (records, lines) in answer.sections.iter_mut().zip(&self.sections) {
+            *records = lines.iter().map(|line| record(line)).collect::<Result<_, _>>()?;
+        }
+        for line in &self.notes {
+            match note(line) {
+                ("ede", rest) => {
+                    let (code, text) = read_ede(line, rest)?;
+                    answer.push_ede(code, text.unwrap_or_default());
+                }
+                ("option", rest) => answer.options.push(read_option(line, rest)?),
+                (word, _) => return Err(problem(line, format!("an upstream does not say `{word}`"))),
+            }
+        }
+        Ok(answer)
+    }
+}
+
+pub(super) fn problem(line: &Line, text: impl Into<String>) -> Problem {
+    Problem { line: line.number, text: text.into() }
+}
+
+/// The first word of a line and the rest of it.
+pub(super) fn note(line: &Line) -> (&str, &str) {
+    line.text.split_once(char::is_whitespace).map_or((line.text.as_str(), ""), |(word, rest)| (word, rest.trim()))
+}
+
+fn read_codes(line: &Line) -> Result<(Rcode, Flags), Problem> {
+    let mut words = line.text.split_whitespace();
+    let word = words.next().unwrap_or_default();
+    let rcode = word.parse().map_err(|_| problem(line, format!("`{word}` is no response code")))?;
+    let flags = words.try_fold(Flags::default(), |flags, word| {
+        with_flag(flags, word).ok_or_else(|| problem(line, format!("`{word}` is no flag: aa tc rd ra ad cd")))
+    })?;
+    Ok((rcode, flags))
+}
+
+pub(super) fn record(line: &Line) -> Result<Record, Problem> {
+    line.text.parse().map_err(|error| problem(line, format!("`{}`: {error}", line.text)))
+}
+
+/// `CODE [TEXT]`.
+pub(super) fn read_ede<'l>(line: &Line, rest: &'l str) -> Result<(EdeCode, Option<&'l str>), Problem> {
+    let (code, text) = rest.split_once(' ').map_or((rest, None), |(code, text)| (code, Some(text)));
+    let code = code.parse().map_err(|_| problem(line, format!("`{code}` is no number of an extended error")))?;
+    Ok((EdeCode(code), text))
+}
+
+/// `CODE [HEX]`.
+pub(super) fn read_option(line: &Line, rest: &str) -> Result<(OptionCode, Vec<u8>), Problem> {
+    let (code, data) = rest.split_once(' ').unwrap_or((rest, ""));
+    let code = code.parse().map_err(|_| problem(line, format!("`{code}` is no number of an option")))?;
+    let data = crate::hex(data).ok_or_else(|| problem(line, format!("`{data}` is not hexadecimal")))?;
+    Ok((OptionCode(code), data))
+}

@@ -1,0 +1,301 @@
+//! A whole server, as the binary puts it together, but without sockets and in virtual time.
+
+use core::cell::RefCell;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use std::path::Path as FilePath;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use corefile::{Style, render};
+use engine::metrics::Registry;
+use engine::setup::{Capabilities, Carried, FileWatch, Files, Job, Needs, Readiness};
+use engine::{
+    Built, Clock, Driver, Generation, Moment, Outside, Path, PlannedListener, Planning, Slot, Surroundings, Transport,
+    Turn, Walk, Worker, plan,
+};
+
+use crate::executor::{Executor, Task};
+use crate::{VirtualOutside, VirtualTime, World};
+
+/// The port of keys without one.
+const DNS_PORT: u16 = 53;
+/// Random numbers are the same in each run.
+const SEED: u64 = 1;
+/// The client, unless a scenario says otherwise: a pod.
+pub const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 0, 9)), 40_000);
+/// The address that is asked: a cluster's DNS service.
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 10));
+
+/// A server process.
+pub struct Server {
+    /// The outside world.
+    pub outside: Rc<VirtualOutside>,
+    /// Files and variables.
+    pub world: Rc<World>,
+    /// What the process offers to directives.
+    pub process: Capabilities,
+    /// All series of the process.
+    pub registry: Arc<Registry>,
+    slots: Vec<Slot>,
+    time: VirtualTime,
+    executor: Executor,
+    worker: Rc<RefCell<Worker>>,
+    running: Option<Running>,
+}
+
+/// A generation that serves.
+struct Running {
+    generation: Arc<Generation>,
+    listeners: Vec<PlannedListener>,
+    needs: Needs,
+    carried: Carried,
+    tasks: Vec<Task>,
+}
+
+/// How and where a query comes in.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The client.
+    pub peer: SocketAddr,
+    /// The transport.
+    pub transport: Transport,
+    /// The port; `None` for the first that is listened on.
+    pub port: Option<u16>,
+}
+
+impl Default for Arrival {
+    fn default() -> Self {
+        Arrival { peer: CLIENT, transport: Transport::Udp, port: None }
+    }
+}
+
+/// A query that was asked, and what has come of it so far.
+#[derive(Clone)]
+pub struct Ticket {
+    asked: Moment,
+    outcome: Rc<RefCell<Option<Outcome>>>,
+}
+
+/// What came of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The answer; `None` if there will be none.
+    pub answer: Option<Vec<u8>>,
+    /// Time between question and answer.
+    pub took: Duration,
+}
+
+impl Ticket {
+    /// What has come of it, if something has.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.outcome.borrow().clone()
+    }
+
+    fn settle(&self, walk: &mut Walk, turn: Turn, now: Moment) {
+        let Walk { query, response, .. } = walk;
+        let answer = (turn == Turn::Answered).then(|| response.finish(query).to_vec());
+        *self.outcome.borrow_mut() = Some(Outcome { answer, took: now.since(self.asked) });
+    }
+}
+
+impl Server {
+    /// A process that has not read a Corefile yet; `slots` are the directives that it knows, in the order of the chain.
+    #[must_use]
+    pub fn new(slots: &[Slot]) -> Server {
+        let (time, registry) = (VirtualTime::new(), Registry::new());
+        let outside = Rc::new(VirtualOutside::new(time.clone(), &registry, SEED));
+        let worker = Worker::new(&registry, Box::new(time.clone()), outside.random());
+        Server {
+            outside,
+            world: Rc::default(),
+            process: Capabilities::default(),
+            registry,
+            slots: slots.to_vec(),
+            time,
+            executor: Executor::default(),
+            worker: Rc::new(RefCell::new(worker)),
+            running: None,
+        }
+    }
+
+    /// Takes over a Corefile; the one before serves on if something in it is wrong.
+    ///
+    /// # Errors
+    /// What is wrong, as people see it.
+    pub fn load(&mut self, text: &str) -> Result<(), String> {
+        let parsed = corefile::parse(FilePath::new("Corefile"), text.to_owned(), &*self.world);
+        let file = parsed.corefile;
+        let mut problems = parsed.diagnostics;
+        let planning = Planning { slots: &self.slots, dns_port: DNS_PORT, interface: &|_| None };
+        let planned = plan(&file, &planning, &mut problems);
+        let broken = problems.iter().any(corefile::Diagnostic::is_error);
+        let Some(planned) = planned.filter(|_| !broken) else {
+            return Err(render(&problems, &file.sources, Style::Plain));
+        };
+        let carried = self.running.as_ref().map(|running| running.carried.next()).unwrap_or_default();
+        let surroundings =
+            Surroundings { registry: &self.registry, files: &*self.world, process: &self.process, carried };
+        let built = planned.build(surroundings).map_err(|problem| render(&[*problem], &file.sources, Style::Plain))?;
+        self.switch_to(built);
+        Ok(())
+    }
+
+    fn switch_to(&mut self, built: Built) {
+        let Built { generation, listeners, mut needs, carried } = built;
+        self.end_tasks();
+        for (directive, warning) in needs.warnings.drain(..) {
+            self.outside.log(&format!("[WARNING] plugin/{directive}: {warning}"));
+        }
+        self.outside.set_pages(core::mem::take(&mut needs.pages));
+        let jobs = core::mem::take(&mut needs.jobs).into_iter().map(|job| self.start_job(job));
+        let watches = core::mem::take(&mut needs.watches).into_iter().map(|watch| self.start_watch(watch));
+        let tasks = jobs.chain(watches).collect();
+        self.running = Some(Running { generation: Arc::new(generation), listeners, needs, carried, tasks });
+        self.settle();
+    }
+
+    fn end_tasks(&mut self) {
+        let tasks = self.running.as_mut().map(|running| core::mem::take(&mut running.tasks));
+        tasks.into_iter().flatten().for_each(|task| self.executor.cancel(task));
+    }
+
+    fn start_job(&self, job: Job) -> Task {
+        self.executor.spawn(job(Rc::clone(&self.outside) as Rc<dyn Outside>))
+    }
+
+    fn start_watch(&self, watch: FileWatch) -> Task {
+        let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
+        self.executor.spawn(Box::pin(follow(watch, outside, world)))
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.time.now()
+    }
+
+    /// Asks; without a Corefile or a listener on this port nobody answers.
+    pub fn ask(&mut self, packet: &[u8], arrival: Arrival) -> Ticket {
+        let ticket = Ticket { asked: self.now(), outcome: Rc::default() };
+        let Some((generation, listener, port)) = self.listener(arrival.port) else { return ticket };
+        let mut walk = self.worker.borrow_mut().take_walk();
+        walk.query.packet.clear();
+        walk.query.packet.extend_from_slice(packet);
+        let local = SocketAddr::new(SERVER, port);
+        walk.query.path = Path { peer: arrival.peer, local, transport: arrival.transport };
+        walk.query.received = self.now();
+        let turn = generation.receive(listener, &mut walk, &mut self.worker.borrow_mut());
+        if turn == Turn::Waiting {
+            let (told, time) = (ticket.clone(), self.time.clone());
+            self.park(&generation, walk, move |walk, turn| told.settle(walk, turn, time.now()));
+        } else {
+            ticket.settle(&mut walk, turn, self.now());
+            self.worker.borrow_mut().give_walk(walk);
+        }
+        self.refresh(&generation);
+        self.settle();
+        ticket
+    }
+
+    fn listener(&self, port: Option<u16>) -> Option<(Arc<Generation>, usize, u16)> {
+        let running = self.running.as_ref()?;
+        let at = running.listeners.iter().position(|listener| port.is_none_or(|port| listener.port == port))?;
+        Some((Arc::clone(&running.generation), at, running.listeners[at].port))
+    }
+
+    fn park(&self, generation: &Arc<Generation>, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Turn) + 'static) {
+        let driver = Driver {
+            generation: Arc::clone(generation),
+            worker: Rc::clone(&self.worker),
+            outside: Rc::clone(&self.outside) as Rc<dyn Outside>,
+        };
+        self.executor.spawn(Box::pin(engine::drive(driver, walk, deliver)));
+    }
+
+    /// Runs the refreshes that were asked for while a query was answered.
+    fn refresh(&self, generation: &Arc<Generation>) {
+        loop {
+            let Some(mut walk) = self.worker.borrow_mut().next_refresh() else { return };
+            let turn = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
+            match turn {
+                Turn::Waiting => self.park(generation, walk, |_, _| {}),
+                Turn::Answered | Turn::Dropped => self.worker.borrow_mut().give_walk(walk),
+            }
+        }
+    }
+
+    /// Lets all that is awake run, until everything waits.
+    fn settle(&self) {
+        self.executor.run();
+        self.worker.borrow_mut().take_lines(|lines, _| {
+            String::from_utf8_lossy(lines).lines().for_each(|line| self.outside.log(line));
+        });
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, span: Duration) {
+        self.pass_until(span, || false);
+    }
+
+    /// Lets time pass until the query is answered, at most `limit`; gives what came of it.
+    pub fn wait_for(&mut self, ticket: &Ticket, limit: Duration) -> Option<Outcome> {
+        self.pass_until(limit, || ticket.outcome.borrow().is_some());
+        ticket.outcome()
+    }
+
+    fn pass_until(&self, span: Duration, done: impl Fn() -> bool) {
+        let end = self.now() + span;
+        loop {
+            self.settle();
+            if done() {
+                return;
+            }
+            match self.time.next_timer().filter(|at| *at <= end) {
+                Some(at) => self.time.advance_to(at),
+                None if self.now() < end => self.time.advance_to(end),
+                None => return,
+            }
+        }
+    }
+
+    /// What the directives of the present Corefile ask of the process, without what runs already.
+    #[must_use]
+    pub fn needs(&self) -> Option<&Needs> {
+        self.running.as_ref().map(|running| &running.needs)
+    }
+
+    /// Who can say whether it is ready.
+    #[must_use]
+    pub fn readiness(&self) -> Option<Arc<Readiness>> {
+        self.needs().map(|needs| Arc::clone(&needs.readiness))
+    }
+
+    /// Ends: the jobs of the directives are dropped, and what is asked from now on meets nobody.
+    pub fn end(&mut self) {
+        if let Some(readiness) = self.readiness() {
+            readiness.end();
+        }
+        self.end_tasks();
+        self.settle();
+        self.running = None;
+    }
+}
+
+/// Looks at a file again and again and tells of its changes.
+async fn follow(mut watch: FileWatch, outside: Rc<VirtualOutside>, world: Rc<World>) {
+    let mut known = Files::read(&*world, &watch.path).ok();
+    while !watch.every.is_zero() {
+        outside.sleep_until(outside.now() + watch.every).await;
+        let found = Files::read(&*world, &watch.path);
+        let contents = found.as_ref().ok().cloned();
+        if contents != known {
+            known = contents;
+            if let Err(problem) = (watch.changed)(found) {
+                let (directive, path) = (watch.directive, watch.path.display());
+                outside.log(&format!("[WARNING] plugin/{directive}: {path}: {problem}"));
+            }
+        }
+    }
+}

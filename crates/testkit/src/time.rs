@@ -1,0 +1,91 @@
+//! Time that only the test moves.
+
+use core::cell::{Cell, RefCell};
+use core::future::{Future, poll_fn};
+use core::task::{Poll, Waker};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use engine::{Clock, Moment};
+
+/// A clock and its timers; clones share them.
+#[derive(Clone, Default)]
+pub struct VirtualTime {
+    inner: Rc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    now: Cell<Moment>,
+    /// Who is to be woken when, in the order of asking where the moment is the same.
+    timers: RefCell<BTreeMap<(Moment, u64), Waker>>,
+    asked: Cell<u64>,
+}
+
+impl VirtualTime {
+    /// The start of time.
+    #[must_use]
+    pub fn new() -> VirtualTime {
+        VirtualTime::default()
+    }
+
+    /// Comes back at `at`, or at once if that is not ahead.
+    pub fn sleep_until(&self, at: Moment) -> impl Future<Output = ()> + use<> {
+        let inner = Rc::clone(&self.inner);
+        let mut timer = Timer { inner, key: None };
+        poll_fn(move |context| timer.poll(at, context.waker()))
+    }
+
+    /// When the next timer rings.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Moment> {
+        self.inner.timers.borrow().keys().next().map(|(at, _)| *at)
+    }
+
+    /// Moves on to `to` and wakes all whose moment has come; time never goes back.
+    pub fn advance_to(&self, to: Moment) {
+        self.inner.now.set(to.max(self.inner.now.get()));
+        let mut timers = self.inner.timers.borrow_mut();
+        while let Some(timer) = timers.first_entry().filter(|timer| timer.key().0 <= to) {
+            timer.remove().wake();
+        }
+    }
+}
+
+impl Clock for VirtualTime {
+    fn now(&self) -> Moment {
+        self.inner.now.get()
+    }
+}
+
+/// A timer; it is taken back when nobody waits for it any more.
+struct Timer {
+    inner: Rc<Inner>,
+    key: Option<(Moment, u64)>,
+}
+
+impl Timer {
+    fn poll(&mut self, at: Moment, waker: &Waker) -> Poll<()> {
+        self.take_back();
+        if at <= self.inner.now.get() {
+            return Poll::Ready(());
+        }
+        let key = (at, self.inner.asked.get());
+        self.inner.asked.set(key.1 + 1);
+        self.inner.timers.borrow_mut().insert(key, waker.clone());
+        self.key = Some(key);
+        Poll::Pending
+    }
+
+    fn take_back(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.inner.timers.borrow_mut().remove(&key);
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.take_back();
+    }
+}

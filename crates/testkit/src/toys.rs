@@ -1,0 +1,170 @@
+//! Directives that stand in for plugins which answer, so that what is above them in the chain can be tried.
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+
+use engine::options::{Manifest, Property, Usage, zone_names};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{
+    Connections, Exchange, ExchangeError, Failure, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response,
+    Slot, Transport, Verdict, Worker,
+};
+use wire::{EdeCode, MessageBuf, Name, OptionCode, Owner, Rcode, Section, Type};
+
+use crate::Record;
+
+/// Answers from the records in its sub-block, one a line, in the zones given or those of its block.
+///
+/// A name without a record of the type gets an empty answer, a CNAME record answers for all types, and a name without
+/// records does not exist; with `fallthrough [ZONES…]` the next step is asked for such.
+pub static RECORDS: Slot = Slot::Here(&RECORDS_MANIFEST);
+
+/// Sends each question in the zones given to one upstream, for two seconds: `outward ADDRESS [ZONES…]`.
+pub static OUTWARD: Slot = Slot::Here(&OUTWARD_MANIFEST);
+
+static RECORDS_MANIFEST: Manifest<RecordsConfig> =
+    Manifest::new("records", "answers from a list of records", "", RecordsConfig::default, build_records)
+        .repeated()
+        .arguments("records [ZONES...]", |config, args| {
+            config.zones = args.zones();
+            Ok(())
+        })
+        .properties(&[Property {
+            usage: Usage("fallthrough [ZONES...]"),
+            default: "",
+            doc: "Asks the next step for names without records.",
+            set: |config, args| {
+                let named = args.zones();
+                config.fallthrough = if named.is_empty() { vec![Name::root()] } else { named };
+                Ok(())
+            },
+        }])
+        .other_lines(|config, args| {
+            let quote = |word: &str| if word.contains(' ') { format!("\"{word}\"") } else { word.to_owned() };
+            let words = core::iter::once(args.name()).chain(args.take_rest()).map(|word| quote(&word.text));
+            let line = words.collect::<Vec<_>>().join(" ");
+            config.records.push(line.parse().map_err(|error| args.problem(format!("`{line}`: {error}")))?);
+            Ok(())
+        });
+
+fn build_records(configs: Vec<RecordsConfig>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let mut all = RecordsConfig::default();
+    for config in configs {
+        all.zones.extend(config.zones);
+        all.fallthrough.extend(config.fallthrough);
+        all.records.extend(config.records);
+    }
+    let zones = setup.zones_or_keys(&all.zones);
+    let fallthrough = all.fallthrough.into_iter().collect();
+    let part = Part::new(Records(all.records), Hooks::DOWN);
+    Ok(Some(Part { zones: Some(zones), fallthrough, ..part }))
+}
+
+#[derive(Default)]
+struct RecordsConfig {
+    zones: Vec<Name>,
+    fallthrough: Vec<Name>,
+    records: Vec<Record>,
+}
+
+struct Records(Vec<Record>);
+
+impl Plugin for Records {
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        let owned = || self.0.iter().filter(|record| record.owner.as_ref() == query.key());
+        response.set_authoritative(true);
+        response.set_local();
+        if owned().next().is_none() {
+            response.set_rcode(Rcode::NXDOMAIN);
+            return Verdict::Missing;
+        }
+        let fits = |record: &&Record| [query.qtype, Type::CNAME].contains(&record.rtype) || query.qtype == Type::ANY;
+        for record in owned().filter(fits) {
+            record.push_as(&mut response.message, Section::Answer, Owner::Question);
+        }
+        Verdict::Done
+    }
+}
+
+static OUTWARD_MANIFEST: Manifest<OutwardConfig> = Manifest::new(
+    "outward",
+    "sends each question to one upstream",
+    "",
+    || OutwardConfig { to: IpAddr::from([0, 0, 0, 0]), zones: Vec::new() },
+    build_outward,
+)
+.arguments("outward ADDRESS [ZONES...]", |config, args| {
+    config.to = args.parse("an IP address")?;
+    config.zones = args.take_rest().iter().flat_map(|word| zone_names(&word.text)).collect();
+    Ok(())
+});
+
+struct OutwardConfig {
+    to: IpAddr,
+    zones: Vec<Name>,
+}
+
+fn build_outward(configs: Vec<OutwardConfig>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let zones = setup.zones_or_keys(&config.zones);
+    let part = Part::new(Outward { to: SocketAddr::new(config.to, DNS_PORT) }, Hooks::DOWN);
+    Ok(Some(Part { zones: Some(zones), ..part }))
+}
+
+const DNS_PORT: u16 = 53;
+/// How long an upstream may take.
+const TIMEOUT: Duration = Duration::from_secs(2);
+const CONNECTIONS: Connections =
+    Connections { idle_max: Duration::from_secs(10), age_max: Duration::ZERO, kept_max: 0, source: None };
+
+struct Outward {
+    to: SocketAddr,
+}
+
+impl Plugin for Outward {
+    fn on_query(&self, _: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Verdict::Wait
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        Box::pin(self.ask(query, outside))
+    }
+}
+
+impl Outward {
+    /// Asks over UDP, and over TCP if the answer is too long or the client came so.
+    async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
+        let packet = packet_of(query);
+        let until = outside.now() + TIMEOUT;
+        let over =
+            |over| outside.exchange(Exchange { to: self.to, over, query: &packet, until, connections: CONNECTIONS });
+        let mut outcome = over(query.path.transport).await;
+        let cut = |reply: &[u8]| wire::Header::read(reply).is_some_and(|header| header.flags.truncated());
+        if outcome.as_ref().is_ok_and(|exchanged| cut(&exchanged.reply)) {
+            outcome = over(Transport::Tcp).await;
+        }
+        match outcome {
+            Ok(exchanged) => Resolved::Reply(exchanged.reply),
+            Err(error) => Resolved::Fail(self.failure(&error)),
+        }
+    }
+
+    fn failure(&self, error: &ExchangeError) -> Failure {
+        let to = self.to;
+        let cause = match error {
+            ExchangeError::Timeout { local: Some(local) } => format!("read udp {local}->{to}: i/o timeout"),
+            ExchangeError::Timeout { local: None } => format!("dial tcp {to}: i/o timeout"),
+            ExchangeError::Network { during, error } => format!("{during} {to}: {error}"),
+            ExchangeError::Closed | ExchangeError::Mismatch | ExchangeError::Exhausted => format!("{to}: {error:?}"),
+        };
+        Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, cause)
+    }
+}
+
+/// What is asked now, with what the client said by EDNS.
+fn packet_of(query: &Query) -> Vec<u8> {
+    let mut message = MessageBuf::new();
+    message.start(query.header(), Some((query.name(), query.qtype, query.qclass)));
+    let options: Vec<(OptionCode, &[u8])> = query.options().collect();
+    message.finish(query.opt(), options.into_iter()).to_vec()
+}

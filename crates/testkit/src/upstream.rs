@@ -1,0 +1,235 @@
+//! Upstreams that answer from a table, misbehave as they are told, and remember what they were asked.
+
+use core::cell::RefCell;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::HashMap;
+
+use engine::{Connections, Moment, Transport};
+use wire::{EdeCode, Flags, Header, MessageBuf, Name, OPT_FIXED_LEN, Opt, OptionCode, Rcode, Section, Type};
+
+use crate::{Parsed, Record};
+
+/// Octets that a client takes over UDP that says nothing about it (RFC 1035 §4.2.1).
+const UDP_SIZE_MIN: u16 = 512;
+/// Octets that these upstreams say they take.
+const UDP_SIZE: u16 = 1232;
+
+/// A message without its question: what an upstream answers.
+#[derive(Clone, Default, Debug)]
+pub struct Answer {
+    /// The response code.
+    pub rcode: Rcode,
+    /// The flags; QR, and RD and CD as asked, come on their own.
+    pub flags: Flags,
+    /// The records of the three sections.
+    pub sections: [Vec<Record>; 3],
+    /// EDNS options, where the query had EDNS.
+    pub options: Vec<(OptionCode, Vec<u8>)>,
+}
+
+/// What an upstream does with a query.
+#[derive(Clone, Debug)]
+pub enum Reaction {
+    /// Answers; over UDP a message that is too long is cut to nothing and says so.
+    Answer(Answer),
+    /// Over UDP says that the answer is too long, whatever its length.
+    Truncate(Answer),
+    /// Answers with a message that promises a record and does not hold it.
+    Broken,
+    /// Says nothing, or something that answers no question of ours, which a socket passes over.
+    Silence,
+    /// Is not there: the system says so.
+    Refuse,
+    /// Closes the connection.
+    Close,
+}
+
+/// Which names an entry is for.
+#[derive(Clone, Debug)]
+pub enum Names {
+    /// All.
+    Any,
+    /// This one.
+    Is(Name),
+    /// Those below this one.
+    Below(Name),
+}
+
+/// A line of an upstream's table.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The names that it is for.
+    pub names: Names,
+    /// The type; `None` for all.
+    pub qtype: Option<Type>,
+    /// The transport; `None` for all.
+    pub over: Option<Transport>,
+    /// How long the upstream takes.
+    pub delay: Duration,
+    /// Holds for one query only.
+    pub once: bool,
+    /// What it does.
+    pub reaction: Reaction,
+}
+
+/// A query that an upstream got.
+#[derive(Clone)]
+pub struct Asked {
+    /// When.
+    pub at: Moment,
+    /// Over what.
+    pub over: Transport,
+    /// The query.
+    pub query: Parsed,
+}
+
+/// All upstreams of a scenario. An address without one refuses connections.
+#[derive(Default)]
+pub struct Upstreams {
+    by_address: RefCell<HashMap<SocketAddr, Upstream>>,
+}
+
+#[derive(Default)]
+struct Upstream {
+    table: Vec<Entry>,
+    asked: Vec<Asked>,
+    /// When a connection of each transport was last used.
+    used: HashMap<&'static str, Moment>,
+}
+
+/// What comes of a query: how long it takes, and what then.
+pub(crate) struct Outcome {
+    pub(crate) delay: Duration,
+    pub(crate) what: Came,
+    pub(crate) reused: bool,
+}
+
+/// What comes of a query.
+pub(crate) enum Came {
+    Reply(Vec<u8>),
+    Nothing,
+    Refused,
+    Closed,
+}
+
+impl Upstreams {
+    /// Sets the table of an upstream; what it was asked before is not forgotten.
+    pub fn set(&self, address: SocketAddr, table: Vec<Entry>) {
+        self.by_address.borrow_mut().entry(address).or_default().table = table;
+    }
+
+    /// Takes what an upstream was asked since this was last called.
+    pub fn take_asked(&self, address: SocketAddr) -> Vec<Asked> {
+        let mut by_address = self.by_address.borrow_mut();
+        by_address.get_mut(&address).map(|upstream| core::mem::take(&mut upstream.asked)).unwrap_or_default()
+    }
+
+    /// Gives a query to an upstream.
+    pub(crate) fn ask(
+        &self,
+        (to, over): (SocketAddr, Transport),
+        query: &[u8],
+        connections: Connections,
+        now: Moment,
+    ) -> Outcome {
+        let refused = |what| Outcome { delay: Duration::ZERO, what, reused: false };
+        let mut by_address = self.by_address.borrow_mut();
+        let (Some(upstream), Ok(parsed)) = (by_address.get_mut(&to), Parsed::read(query)) else {
+            return refused(Came::Refused);
+        };
+        let (delay, reaction) = upstream.react(&parsed, over);
+        upstream.asked.push(Asked { at: now, over, query: parsed.clone() });
+        let used = upstream.used.insert(over.label(), now);
+        let reused = used.is_some_and(|used| now.since(used) < connections.idle_max);
+        Outcome { delay, what: carry_out(&reaction, &parsed, over), reused }
+    }
+}
+
+impl Upstream {
+    /// What the first entry says that is for this query; without one the upstream does not serve the name.
+    fn react(&mut self, query: &Parsed, over: Transport) -> (Duration, Reaction) {
+        let refused = Answer { rcode: Rcode::REFUSED, ..Answer::default() };
+        let Some(at) = self.table.iter().position(|entry| entry.is_for(query, over)) else {
+            return (Duration::ZERO, Reaction::Answer(refused));
+        };
+        let entry = if self.table[at].once { self.table.remove(at) } else { self.table[at].clone() };
+        (entry.delay, entry.reaction)
+    }
+}
+
+impl Entry {
+    fn is_for(&self, query: &Parsed, over: Transport) -> bool {
+        let Some((name, qtype, _)) = &query.question else { return false };
+        let named = match &self.names {
+            Names::Any => true,
+            Names::Is(wanted) => wanted == name,
+            Names::Below(zone) => zone != name && name.as_ref().is_within(zone.as_ref()),
+        };
+        named && self.qtype.is_none_or(|wanted| wanted == *qtype) && self.over.is_none_or(|wanted| wanted == over)
+    }
+}
+
+fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
+    match reaction {
+        Reaction::Truncate(answer) if !over.is_stream() => Came::Reply(answer.cut().write(query)),
+        Reaction::Answer(answer) | Reaction::Truncate(answer) => Came::Reply(answer.to_octets(query, over)),
+        Reaction::Broken => Came::Reply(promise_a_record(Answer::default().write(query))),
+        Reaction::Silence => Came::Nothing,
+        Reaction::Refuse => Came::Refused,
+        Reaction::Close => Came::Closed,
+    }
+}
+
+/// Counts one answer more than there is.
+fn promise_a_record(mut octets: Vec<u8>) -> Vec<u8> {
+    const ANSWERS_AT: usize = 7;
+    if let Some(count) = octets.get_mut(ANSWERS_AT) {
+        *count += 1;
+    }
+    octets
+}
+
+impl Answer {
+    /// Adds an Extended DNS Error (RFC 8914 §2).
+    pub fn push_ede(&mut self, code: EdeCode, text: &str) {
+        let data = [&code.0.to_be_bytes()[..], text.as_bytes()].concat();
+        self.options.push((OptionCode::EXTENDED_ERROR, data));
+    }
+
+    /// The message that answers `query`, cut if it is too long for its way.
+    fn to_octets(&self, query: &Parsed, over: Transport) -> Vec<u8> {
+        let octets = self.write(query);
+        let size = query.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
+        if over.is_stream() || octets.len() <= usize::from(size) { octets } else { self.cut().write(query) }
+    }
+
+    /// The same, with nothing in it but the word that it was cut.
+    fn cut(&self) -> Answer {
+        Answer { rcode: self.rcode, flags: self.flags.with_truncated(true), ..Answer::default() }
+    }
+
+    fn write(&self, query: &Parsed) -> Vec<u8> {
+        let asked = query.header.flags;
+        let flags = self
+            .flags
+            .with_response(true)
+            .with_opcode(asked.opcode())
+            .with_recursion_desired(asked.recursion_desired())
+            .with_checking_disabled(asked.checking_disabled())
+            .with_rcode(self.rcode);
+        let mut message = MessageBuf::new();
+        let header = Header { id: query.header.id, flags, ..Header::default() };
+        let (name, qtype, qclass) = query.question.clone().unwrap_or_default();
+        message.start(header, Some((name.as_ref(), qtype, qclass)));
+        message.set_limit(usize::from(u16::MAX) - OPT_FIXED_LEN);
+        for section in Section::ALL {
+            self.sections[section as usize].iter().for_each(|record| record.push_to(&mut message, section));
+        }
+        // Only now: a message that is marked so takes no record.
+        message.header.flags = flags;
+        let upper = (self.rcode.0 >> 4).min(0xff) as u8;
+        let opt = query.opt.map(|asked| Opt { udp_size: UDP_SIZE, extended_rcode: upper, ..asked });
+        message.finish(opt, self.options.iter().map(|(code, data)| (*code, data.as_slice()))).to_vec()
+    }
+}

@@ -1,0 +1,94 @@
+//! Files and variables in memory.
+
+use core::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a scenario says there is outside of the server, as far as it is read from a disk.
+#[derive(Default)]
+pub struct World {
+    files: RefCell<BTreeMap<PathBuf, String>>,
+    variables: RefCell<BTreeMap<String, String>>,
+}
+
+impl World {
+    /// Writes a file.
+    pub fn write(&self, path: impl Into<PathBuf>, text: impl Into<String>) {
+        self.files.borrow_mut().insert(path.into(), text.into());
+    }
+
+    /// Removes a file; says whether there was one.
+    pub fn remove(&self, path: &Path) -> bool {
+        self.files.borrow_mut().remove(path).is_some()
+    }
+
+    /// Sets a variable of the environment.
+    pub fn set_variable(&self, name: impl Into<String>, value: impl Into<String>) {
+        self.variables.borrow_mut().insert(name.into(), value.into());
+    }
+
+    fn text(&self, path: &Path) -> io::Result<String> {
+        self.files.borrow().get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl engine::setup::Files for World {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.text(path).map(String::into_bytes)
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        self.files.borrow().contains_key(path)
+    }
+}
+
+impl corefile::Loader for World {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        self.text(path)
+    }
+
+    fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        let pattern = pattern.to_string_lossy();
+        let files = self.files.borrow();
+        Ok(files
+            .keys()
+            .filter(|path| matches(pattern.as_bytes(), path.to_string_lossy().as_bytes()))
+            .cloned()
+            .collect())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.borrow().get(name).cloned()
+    }
+}
+
+/// Whether a path is of a pattern, in which `*` and `?` stand for anything but a slash.
+fn matches(pattern: &[u8], path: &[u8]) -> bool {
+    match (pattern.split_first(), path.split_first()) {
+        (None, None) => true,
+        (Some((b'*', rest)), Some((octet, after))) => {
+            matches(rest, path) || (*octet != b'/' && matches(pattern, after))
+        }
+        (Some((b'*', rest)), None) => matches(rest, path),
+        (Some((b'?', rest)), Some((octet, after))) => *octet != b'/' && matches(rest, after),
+        (Some((wanted, rest)), Some((octet, after))) => wanted == octet && matches(rest, after),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corefile::Loader;
+
+    #[test]
+    fn patterns_stay_within_a_directory() {
+        let world = World::default();
+        for path in ["conf.d/a.conf", "conf.d/b.conf", "conf.d/sub/c.conf", "conf.d/b.txt"] {
+            world.write(path, "");
+        }
+        let found = |pattern: &str| world.glob(Path::new(pattern)).unwrap().len();
+        assert_eq!([found("conf.d/*.conf"), found("conf.d/?.*"), found("*"), found("conf.d/a.conf")], [2, 3, 0, 1]);
+    }
+}
