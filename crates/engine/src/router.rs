@@ -19,17 +19,15 @@ impl Router {
 
     /// The site for a name (in lower case) and type.
     ///
-    /// Where a name is the apex of one zone and lies in another, DS is answered by the outer one, which alone has it
-    /// (RFC 4035 §3.1.4.1); the root does not count as outer here.
+    /// Where a name is the apex of one zone and lies in another, DS is answered by the next zone up, which alone has it
+    /// (RFC 4035 §3.1.4.1); the root does not count as such here: it is there to forward. CoreDNS takes the topmost zone,
+    /// and takes it for names inside a zone too, which then has no DS for its own delegations.
     #[must_use]
     pub fn find(&self, key: NameRef<'_>, qtype: Type) -> Option<usize> {
         let mut matches = self.sites.matches(key);
-        if qtype != Type::DS {
-            return matches.next().map(|(_, site)| *site);
-        }
-        let longest = matches.next()?;
-        let (_, site) = matches.filter(|(zone, _)| !zone.is_root()).last().unwrap_or(longest);
-        Some(*site)
+        let (zone, site) = matches.next()?;
+        let parent = if qtype == Type::DS && zone == key { matches.next() } else { None };
+        Some(parent.filter(|(zone, _)| !zone.is_root()).map_or(*site, |(_, site)| *site))
     }
 }
 
@@ -42,13 +40,15 @@ mod tests {
     fn ds_goes_to_the_parent() {
         let name = |text: &str| Name::from_text(text).unwrap();
         let mut router = Router::default();
-        for (site, zone) in [".", "org.", "example.org."].into_iter().enumerate() {
+        for (site, zone) in [".", "org.", "example.org.", "sub.example.org."].into_iter().enumerate() {
             assert_eq!(router.add(name(zone).as_ref(), site), None);
         }
         assert_eq!(router.add(name("ORG.").as_ref(), 7), Some(1));
         let find = |text: &str, qtype| router.find(name(text).as_ref(), qtype);
         assert_eq!(find("example.org.", Type::A), Some(2));
         assert_eq!(find("example.org.", Type::DS), Some(1));
+        assert_eq!(find("sub.example.org.", Type::DS), Some(2));
+        assert_eq!(find("www.example.org.", Type::DS), Some(2));
         assert_eq!(find("org.", Type::DS), Some(1));
         assert_eq!(find("net.", Type::DS), Some(0));
         assert_eq!(Router::default().find(NameRef::ROOT, Type::A), None);
