@@ -184,7 +184,9 @@ impl Generation {
             walk.passed |= u64::from(step.hooks.up) << at;
         }
         walk.stand_at(steps.len(), false);
-        Verdict::Fail(Failure::servfail(EdeCode::NOT_AUTHORITATIVE, "no next plugin found"))
+        // Logs name the last plugin, as CoreDNS does.
+        let last = steps.last().map_or("", |step| step.name);
+        Verdict::Fail(Failure::servfail(EdeCode::NOT_AUTHORITATIVE, format!("plugin/{last}: no next plugin found")))
     }
 
     /// Shows the answer to the last passed step above `above`; `None` at the top.
