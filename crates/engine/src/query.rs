@@ -146,8 +146,11 @@ impl Query {
         self.qclass = other.qclass;
         self.udp_size = other.udp_size;
         self.dnssec_ok = other.dnssec_ok;
-        self.site = other.site;
         self.reset();
+        self.site = other.site;
+        self.step = other.step;
+        self.zone_at = other.zone_at;
+        self.zone_index = other.zone_index;
         self.notes.0 = other.notes.0;
     }
 
