@@ -191,10 +191,11 @@ impl Query {
         self.zone_at = self.key.octets().len() - zone.len();
     }
 
-    /// The zone that matched the present step, in the case of the question.
+    /// The zone that matched the present step, in the case of the question; the root once this step has changed the name.
     #[must_use]
     pub fn zone(&self) -> NameRef<'_> {
-        NameRef::from_octets(&self.name.octets()[self.zone_at..]).unwrap_or(NameRef::ROOT)
+        let octets = self.name.octets().get(self.zone_at..);
+        octets.and_then(|octets| NameRef::from_octets(octets).ok()).unwrap_or(NameRef::ROOT)
     }
 
     /// Octets of the name that stand before [`Query::zone`].

@@ -8,7 +8,7 @@
 //!                Wait └── Pass ── resumed ── Reply, Fail ─────────┘
 //! ```
 
-use wire::EdeCode;
+use wire::{EdeCode, Name, NameRef};
 
 use crate::generation::Generation;
 use crate::{Ask, Failure, Query, Resolved, Response, Verdict, Whom, Worker};
@@ -171,10 +171,7 @@ impl Generation {
         for (at, step) in steps.iter().enumerate().skip(from) {
             let Some((index, zone)) = step.zone_of(walk.query.key()) else { continue };
             if step.hooks.down {
-                match zone {
-                    Some(zone) => walk.query.set_zone(index, zone.as_ref()),
-                    None => walk.query.set_zone(0, wire::NameRef::ROOT),
-                }
+                walk.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
                 walk.stand_at(at, false);
                 match step.plugin.on_query(&mut walk.query, &mut walk.response, worker) {
                     Verdict::Pass => {}
@@ -195,6 +192,8 @@ impl Generation {
         walk.passed &= !(1 << at);
         walk.stand_at(at, true);
         let step = &self.blocks[walk.block].chain.steps()[at];
+        let (index, zone) = step.zone_of(walk.query.key()).unwrap_or_default();
+        walk.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
         Some(step.plugin.on_response(&mut walk.query, &mut walk.response, worker))
     }
 
