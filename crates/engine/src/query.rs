@@ -90,6 +90,8 @@ pub struct Query {
     zone_at: usize,
     /// Index of that zone among the step's zones.
     zone_index: usize,
+    /// The name has changed and the answer does not know yet.
+    renamed: bool,
     /// The present step.
     pub(crate) step: usize,
     /// The step that will not wait longer than this.
@@ -160,6 +162,7 @@ impl Query {
         self.zone_index = 0;
         self.step = 0;
         self.patience = None;
+        self.renamed = false;
         self.kept.clear();
     }
 
@@ -180,10 +183,18 @@ impl Query {
         self.key.as_ref()
     }
 
-    /// Asks for another name from here on.
+    /// Asks for another name from here on; on the way up the step that changed it must put the old one back, and write
+    /// the answer for it ([`Response::rewrite`](crate::Response::rewrite)).
     pub fn set_name(&mut self, name: NameRef<'_>) {
         self.name.set(name);
         self.key.set_lowercase(name);
+        self.set_zone(0, NameRef::ROOT);
+        self.renamed = true;
+    }
+
+    /// Whether the name has changed since this was last asked: the answer must then begin anew.
+    pub(crate) fn take_renamed(&mut self) -> bool {
+        core::mem::take(&mut self.renamed)
     }
 
     pub(crate) fn set_zone(&mut self, index: usize, zone: NameRef<'_>) {
@@ -194,8 +205,7 @@ impl Query {
     /// The zone that matched the present step, in the case of the question; the root once this step has changed the name.
     #[must_use]
     pub fn zone(&self) -> NameRef<'_> {
-        let octets = self.name.octets().get(self.zone_at..);
-        octets.and_then(|octets| NameRef::from_octets(octets).ok()).unwrap_or(NameRef::ROOT)
+        NameRef::from_octets(&self.name.octets()[self.zone_at..]).unwrap_or(NameRef::ROOT)
     }
 
     /// Octets of the name that stand before [`Query::zone`].

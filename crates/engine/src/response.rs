@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use wire::{EdeCode, Flags, Header, Message, MessageBuf, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode, Section, Type};
+use wire::{
+    EdeCode, Flags, Header, Message, MessageBuf, NameError, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode, Section, Type,
+};
 
 use crate::{Failure, Query};
 
@@ -168,7 +170,7 @@ impl Response {
     ///
     /// # Errors
     /// If a name in it cannot be read; the response is then empty.
-    pub fn adopt(&mut self, message: &Message<'_>) -> Result<(), wire::NameError> {
+    pub fn adopt(&mut self, message: &Message<'_>) -> Result<(), NameError> {
         let theirs = message.header().flags;
         let flags = self.message.header.flags;
         self.message.header.flags = flags
@@ -183,6 +185,32 @@ impl Response {
             self.message.header.flags = self.message.header.flags.with_truncated(true);
         }
         Ok(())
+    }
+
+    /// Writes the message anew for the name that is asked now: its question is the query's, and `copy` gives each record
+    /// of the old message (the second) to the new one, with another owner, other data or in another order. `scratch` is
+    /// the worker's.
+    ///
+    /// # Errors
+    /// As `copy` says; the message is then as it was.
+    pub fn rewrite(
+        &mut self,
+        query: &Query,
+        scratch: &mut MessageBuf,
+        copy: impl FnOnce(&mut MessageBuf, &MessageBuf) -> Result<(), NameError>,
+    ) -> Result<(), NameError> {
+        core::mem::swap(&mut self.message, scratch);
+        let header = scratch.header;
+        self.message.start(header, Some((query.name(), query.qtype, query.qclass)));
+        self.message.set_limit(self.room(query));
+        let copied = copy(&mut self.message, scratch);
+        if copied.is_err() {
+            core::mem::swap(&mut self.message, scratch);
+            return copied;
+        }
+        let truncated = self.message.is_truncated() || header.flags.truncated();
+        self.message.header.flags = header.flags.with_truncated(truncated);
+        copied
     }
 
     /// Takes the records that answer another question over, after those that stand here already.

@@ -171,6 +171,9 @@ impl Generation {
         for (at, step) in steps.iter().enumerate().skip(from) {
             let Some((index, zone)) = step.zone_of(walk.query.key()) else { continue };
             if step.hooks.down {
+                if walk.query.take_renamed() {
+                    walk.response.begin(&walk.query);
+                }
                 walk.query.set_zone(index, zone.map_or(NameRef::ROOT, Name::as_ref));
                 walk.stand_at(at, false);
                 match step.plugin.on_query(&mut walk.query, &mut walk.response, worker) {

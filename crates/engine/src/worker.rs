@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use wire::MessageBuf;
+
 use crate::metrics::{Counters, Registry};
 use crate::{Moment, Query, Walk};
 
@@ -23,6 +25,8 @@ pub trait Clock {
 pub struct Worker {
     /// This worker's counters.
     pub counters: Counters,
+    /// A message to write answers anew with; what is in it has no meaning.
+    pub scratch: MessageBuf,
     clock: Box<dyn Clock>,
     random: u64,
     lines: Vec<u8>,
@@ -37,6 +41,7 @@ impl Worker {
     pub fn new(registry: &Arc<Registry>, clock: Box<dyn Clock>, seed: u64) -> Worker {
         Worker {
             counters: registry.counters(),
+            scratch: MessageBuf::new(),
             clock,
             random: seed | 1,
             lines: Vec::with_capacity(LINES_MAX),
