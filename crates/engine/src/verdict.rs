@@ -10,7 +10,7 @@ use wire::{EdeCode, Name, Rcode, Type};
 pub enum Verdict {
     /// Down: not mine. Up: nothing to add.
     Pass,
-    /// The answer is in the response: turn around. Up: as `Pass`.
+    /// The answer is in the response, written by this plugin. Down: turn around.
     Done,
     /// My zone, no such name: the response holds the denial; the engine applies `fallthrough`.
     Missing,

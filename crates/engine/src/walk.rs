@@ -113,11 +113,13 @@ impl Generation {
     /// Goes on with a walk that waited, with what came of it.
     pub fn resume(&self, walk: &mut Box<Walk>, resolved: &Resolved, worker: &mut Worker) -> Turn {
         self.guarded(walk, worker, |generation, walk, worker| {
-            let next = walk.settle(resolved);
-            if walk.response.failure().is_none() {
-                let step = generation.blocks[walk.block].chain.steps().get(walk.at);
-                walk.response.set_source(step.map(|step| step.order));
-            }
+            let next = match walk.take_over(resolved) {
+                Verdict::Fail(failure) => {
+                    walk.response.fail(&walk.query, failure);
+                    Move::Up(walk.at)
+                }
+                verdict => generation.settle(walk, verdict),
+            };
             generation.go(walk, next, worker)
         })
     }
@@ -225,9 +227,7 @@ impl Generation {
                 Move::Up(at)
             }
             Verdict::Done | Verdict::Missing | Verdict::Ask(_) | Verdict::Wait => {
-                if !walk.upwards {
-                    walk.response.set_source(self.blocks[walk.block].chain.steps().get(at).map(|step| step.order));
-                }
+                walk.response.set_source(self.blocks[walk.block].chain.steps().get(at).map(|step| step.order));
                 Move::Up(at)
             }
         }
@@ -290,23 +290,21 @@ impl Walk {
         self.query.step = step;
     }
 
-    /// Takes over what the outside world said.
-    fn settle(&mut self, resolved: &Resolved) -> Move {
-        match resolved {
-            Resolved::Pass => return Move::Down(self.at + 1),
-            Resolved::Fail(failure) => self.response.fail(&self.query, failure.clone()),
-            Resolved::Reply(octets) => {
-                self.response.begin(&self.query);
-                let adopted = wire::Message::parse(octets)
-                    .map_err(|error| error.to_string())
-                    .and_then(|message| self.response.adopt(&message).map_err(|error| error.to_string()));
-                match adopted {
-                    Ok(()) => {}
-                    Err(cause) => self.response.fail(&self.query, Failure::servfail(EdeCode::INVALID_DATA, cause)),
-                }
-            }
+    /// What the outside world said, as the verdict of the hook that waited for it.
+    fn take_over(&mut self, resolved: &Resolved) -> Verdict {
+        let octets = match resolved {
+            Resolved::Pass => return Verdict::Pass,
+            Resolved::Fail(failure) => return Verdict::Fail(failure.clone()),
+            Resolved::Reply(octets) => octets,
+        };
+        self.response.begin(&self.query);
+        let adopted = wire::Message::parse(octets)
+            .map_err(|error| error.to_string())
+            .and_then(|message| self.response.adopt(&message).map_err(|error| error.to_string()));
+        match adopted {
+            Ok(()) => Verdict::Done,
+            Err(cause) => Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, cause)),
         }
-        Move::Up(self.at)
     }
 
     /// Goes back to the walk of the client after a sub-walk came to grief, and fails there.
