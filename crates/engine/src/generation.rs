@@ -116,25 +116,34 @@ impl Generation {
         worker: &mut Worker,
         part: impl FnOnce(&Self, &mut Box<Walk>, &mut Worker) -> Turn,
     ) -> Turn {
-        if self.panics_end {
-            return part(self, walk, worker);
-        }
         // What a panic may leave half-done is the walk and the worker's buffers, and both are begun anew.
-        let outcome = catch_unwind(AssertUnwindSafe(|| part(self, walk, worker)));
-        outcome.unwrap_or_else(|panic| {
-            let text = panic_text(&*panic);
-            let label = &self.listeners[walk.listener].label;
-            let notice = format!("[ERROR] Recovered from panic in server: {label:?} {text}");
-            worker.log(|line| line.extend_from_slice(notice.as_bytes()));
-            self.metrics.count_panic(worker);
-            walk.unwind(Failure::servfail(EdeCode::OTHER, "a plugin panicked"));
+        self.caught(|| part(self, walk, worker)).unwrap_or_else(|panic| {
+            let failure = self.report_panic(walk, &panic, worker);
+            walk.unwind(failure);
+            self.metrics.count_dropped(walk, worker);
             Turn::Answered
         })
     }
 
+    /// The value of `part`, or the text of a panic in it.
+    pub(crate) fn caught<T>(&self, part: impl FnOnce() -> T) -> Result<T, String> {
+        if self.panics_end {
+            return Ok(part());
+        }
+        catch_unwind(AssertUnwindSafe(part)).map_err(|panic| panic_text(&*panic).to_owned())
+    }
+
+    /// Logs and counts a panic; gives the failure that it is to the client.
+    pub(crate) fn report_panic(&self, walk: &Walk, text: &str, worker: &mut Worker) -> Failure {
+        let label = &self.listeners[walk.listener].label;
+        let notice = format!("[ERROR] Recovered from panic in server: {label:?} {text}");
+        worker.log(|line| line.extend_from_slice(notice.as_bytes()));
+        self.metrics.count_panic(worker);
+        Failure::servfail(EdeCode::OTHER, "a plugin panicked")
+    }
+
     /// What the outside world says to a walk that waits.
-    #[must_use]
-    pub fn resolve<'a>(&'a self, walk: &'a Walk, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+    pub(crate) fn resolve<'a>(&'a self, walk: &'a Walk, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
         self.blocks[walk.block].chain.steps()[walk.at].plugin.resolve(&walk.query, outside)
     }
 }

@@ -1,14 +1,15 @@
-//! A walk that waits: one future from the moment it parks to its answer.
+//! A walk that waits: one future from the moment it parks to its answer, and to the end of what goes on without a client.
 
 use core::cell::RefCell;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
-use core::task::Poll;
+use core::task::{Context, Poll};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::inflight::{Key, Seat};
-use crate::{Generation, Moment, Outside, Resolved, Response, Turn, Walk, Worker};
+use crate::walk::Patience;
+use crate::{Generation, LocalFuture, Moment, Outside, Resolved, Turn, Walk, Worker};
 
 /// What a parked walk needs to go on.
 #[derive(Clone)]
@@ -23,65 +24,135 @@ pub struct Driver {
 
 /// Drives a walk that waits to its end and gives it to `deliver`, which sends the answer; a walk without a client has
 /// no use for its answer and ignores it.
+///
+/// What then still goes on, because a client lost patience or a step wants something anew, is driven to its end too.
 pub async fn drive(driver: Driver, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Turn)) {
-    if let Some((step, until)) = walk.query.patience {
-        return driver.run_until(walk, step, until, deliver).await;
-    }
-    let (mut walk, turn) = driver.run(walk).await;
+    let drive = Rc::new(Drive { driver, clientless: RefCell::default() });
+    let _end = End(Rc::clone(&drive));
+    let (mut walk, turn) = drive.beside_clientless(drive.run(walk)).await;
     deliver(&mut walk, turn);
-    driver.worker.borrow_mut().give_walk(walk);
+    drive.driver.worker.borrow_mut().give_walk(walk);
+    poll_fn(|context| drive.poll_clientless(context)).await;
 }
 
-impl Driver {
+/// One parked query and all that has come of it.
+struct Drive {
+    driver: Driver,
+    /// Walks that nobody waits for.
+    clientless: RefCell<Vec<LocalFuture<'static, Finished>>>,
+}
+
+/// A walk at its end, and what has become of it.
+type Finished = (Box<Walk>, Turn);
+
+/// Drops what goes on when the whole is dropped: it holds the whole itself.
+struct End(Rc<Drive>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        drop(self.0.clientless.take());
+    }
+}
+
+impl Drive {
     /// Lets a walk wait and go on, until it waits no more.
-    async fn run(&self, mut walk: Box<Walk>) -> (Box<Walk>, Turn) {
+    async fn run(self: &Rc<Self>, mut walk: Box<Walk>) -> Finished {
         loop {
-            let resolved = self.resolve_once(&walk).await;
-            let turn = self.generation.resume(&mut walk, &resolved, &mut self.worker.borrow_mut());
+            let parted = walk.part_with_client(&mut self.driver.worker.borrow_mut());
+            let turn = match parted {
+                None => {
+                    let resolved = self.driver.resolve_once(&walk).await;
+                    self.driver.generation.resume(&mut walk, &resolved, &mut self.driver.worker.borrow_mut())
+                }
+                Some((client, patience)) => {
+                    let below = core::mem::replace(&mut walk, client);
+                    self.run_until(&mut walk, below, patience).await
+                }
+            };
+            self.take_refreshes();
             if turn != Turn::Waiting {
                 return (walk, turn);
             }
         }
     }
 
-    /// As `run`, but the client waits only until `until`: then `step` answers without what is below it, which goes on
-    /// alone (RFC 8767 §5, the client response timer).
-    async fn run_until(self, mut walk: Box<Walk>, step: usize, until: Moment, deliver: impl FnOnce(&mut Walk, Turn)) {
-        let mut below = self.worker.borrow_mut().take_walk();
-        below.split_from(&mut walk, step);
-        let mut running = pin!(self.run(below));
-        let below = match before(&*self.outside, until, running.as_mut()).await {
+    /// Lets the client's walk wait for what goes on below its step, but not for ever: then the step answers without it,
+    /// and what is below goes on alone (RFC 8767 §5, the client response timer).
+    async fn run_until(self: &Rc<Self>, client: &mut Box<Walk>, below: Box<Walk>, patience: Patience) -> Turn {
+        let mut running = self.boxed(below);
+        let finished = before(&*self.driver.outside, patience.until, running.as_mut()).await;
+        let Driver { generation, worker, .. } = &self.driver;
+        match finished {
             Some((mut below, _)) => {
-                self.rejoin(walk, step, Some(&mut below.response), deliver);
-                below
+                let turn = generation.rejoin(client, patience.step, Some(&mut below), &mut worker.borrow_mut());
+                worker.borrow_mut().give_walk(below);
+                turn
             }
             None => {
-                self.rejoin(walk, step, None, deliver);
-                running.await.0
+                self.clientless.borrow_mut().push(running);
+                generation.rejoin(client, patience.step, None, &mut worker.borrow_mut())
             }
-        };
-        self.worker.borrow_mut().give_walk(below);
+        }
     }
 
-    fn rejoin(
-        &self,
-        mut walk: Box<Walk>,
-        step: usize,
-        answer: Option<&mut Response>,
-        deliver: impl FnOnce(&mut Walk, Turn),
-    ) {
-        let turn = self.generation.rejoin(&mut walk, step, answer, &mut self.worker.borrow_mut());
-        // A step above that would have to wait again has a client that has waited enough.
-        deliver(&mut walk, if turn == Turn::Waiting { Turn::Dropped } else { turn });
-        self.worker.borrow_mut().give_walk(walk);
+    fn boxed(self: &Rc<Self>, walk: Box<Walk>) -> LocalFuture<'static, Finished> {
+        let drive = Rc::clone(self);
+        Box::pin(async move { drive.run(walk).await })
     }
 
+    /// Begins the refreshes that hooks have asked for: under this generation, before another one can take them.
+    fn take_refreshes(self: &Rc<Self>) {
+        let Driver { generation, worker, .. } = &self.driver;
+        loop {
+            let Some(mut walk) = worker.borrow_mut().next_refresh() else { return };
+            let turn = generation.run_refresh(&mut walk, &mut worker.borrow_mut());
+            match turn {
+                Turn::Waiting => self.clientless.borrow_mut().push(self.boxed(walk)),
+                Turn::Answered | Turn::Dropped => worker.borrow_mut().give_walk(walk),
+            }
+        }
+    }
+
+    /// The value of `main`, with the walks without a client going on beside it.
+    async fn beside_clientless<F: Future>(&self, main: F) -> F::Output {
+        let mut main = pin!(main);
+        poll_fn(|context| {
+            let polled = main.as_mut().poll(context);
+            // Afterwards: what `main` has just left must be polled once to be woken again.
+            let _ = self.poll_clientless(context);
+            polled
+        })
+        .await
+    }
+
+    /// Ready when no walk without a client is left.
+    fn poll_clientless(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut waiting = Vec::new();
+        loop {
+            let fresh = self.clientless.take();
+            if fresh.is_empty() {
+                break;
+            }
+            for mut walk in fresh {
+                match walk.as_mut().poll(context) {
+                    Poll::Ready((walk, _)) => self.driver.worker.borrow_mut().give_walk(walk),
+                    Poll::Pending => waiting.push(walk),
+                }
+            }
+        }
+        let outcome = if waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending };
+        *self.clientless.borrow_mut() = waiting;
+        outcome
+    }
+}
+
+impl Driver {
     /// Asks the outside world, unless the same question is on its way already.
     async fn resolve_once(&self, walk: &Walk) -> Resolved {
         loop {
             match self.generation.inflight.join(Key::new(walk.block, walk.at, &walk.query)) {
                 Seat::Leader(leader) => {
-                    let resolved = self.generation.resolve(walk, &*self.outside).await;
+                    let resolved = self.resolve(walk).await;
                     leader.tell(&resolved);
                     return resolved;
                 }
@@ -94,10 +165,25 @@ impl Driver {
             }
         }
     }
+
+    /// What the outside world says; a panic on the way there costs one answer, as it does in a hook.
+    async fn resolve(&self, walk: &Walk) -> Resolved {
+        let mut future = None;
+        poll_fn(|context| {
+            let polled = self.generation.caught(|| {
+                let begin = || self.generation.resolve(walk, &*self.outside);
+                future.get_or_insert_with(begin).as_mut().poll(context)
+            });
+            polled.unwrap_or_else(|panic| {
+                Poll::Ready(Resolved::Fail(self.generation.report_panic(walk, &panic, &mut self.worker.borrow_mut())))
+            })
+        })
+        .await
+    }
 }
 
 /// The value of `future`, unless `at` comes first.
-pub(crate) async fn before<F: Future>(outside: &dyn Outside, at: Moment, future: F) -> Option<F::Output> {
+async fn before<F: Future>(outside: &dyn Outside, at: Moment, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut alarm = outside.sleep_until(at);
     poll_fn(|context| match future.as_mut().poll(context) {

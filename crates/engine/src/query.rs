@@ -6,6 +6,7 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use wire::{Class, Flags, Header, Name, NameRef, Opt, OptionCode, Request, Type};
 
 use crate::Moment;
+use crate::walk::Patience;
 
 /// Steps in the longest chain: CoreDNS knows 60 directives, and a set of passed steps is one word.
 pub const STEPS_MAX: usize = 64;
@@ -94,8 +95,8 @@ pub struct Query {
     renamed: bool,
     /// The present step.
     pub(crate) step: usize,
-    /// The step that will not wait longer than this.
-    pub(crate) patience: Option<(usize, Moment)>,
+    /// The step that does not wait for ever.
+    pub(crate) patience: Option<Patience>,
     notes: Notes,
     kept: Vec<(usize, Box<dyn Any>)>,
 }
@@ -112,13 +113,26 @@ impl Default for Notes {
 impl Query {
     /// Takes over what [`Query::request`] has read, for a chain of `steps` steps.
     pub(crate) fn begin(&mut self) {
+        self.take_request();
+        self.udp_size = self.request.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
+        self.dnssec_ok = self.request.opt.is_some_and(|opt| opt.dnssec_ok);
+        self.reset();
+    }
+
+    /// Asks again what the client asked, whatever steps have made of it.
+    pub(crate) fn take_request(&mut self) {
         self.name.set(self.request.name.as_ref());
         self.key.set_lowercase(self.request.name.as_ref());
         self.qtype = self.request.qtype;
         self.qclass = self.request.qclass;
-        self.udp_size = self.request.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
-        self.dnssec_ok = self.request.opt.is_some_and(|opt| opt.dnssec_ok);
-        self.reset();
+    }
+
+    /// Asks what `other` asks.
+    pub(crate) fn take_question(&mut self, other: &Query) {
+        self.name.set(other.name.as_ref());
+        self.key.set(other.key.as_ref());
+        self.qtype = other.qtype;
+        self.qclass = other.qclass;
     }
 
     /// Becomes the question of a plugin: from the same client, by the same way, for another name and type.
@@ -142,10 +156,7 @@ impl Query {
         self.packet.extend_from_slice(&other.packet);
         self.path = other.path;
         self.received = other.received;
-        self.name.set(other.name.as_ref());
-        self.key.set(other.key.as_ref());
-        self.qtype = other.qtype;
-        self.qclass = other.qclass;
+        self.take_question(other);
         self.udp_size = other.udp_size;
         self.dnssec_ok = other.dnssec_ok;
         self.reset();
@@ -260,9 +271,11 @@ impl Query {
         self.notes.0[self.step] = word;
     }
 
-    /// The client waits at this step only until `until`: then the step sees a failure, and what is below goes on alone.
+    /// The client waits at this step only until `until`: then the step sees a failure, and what is below goes on alone,
+    /// so that the step sees its answer too. No step between this one and one that waits may change the name; what this
+    /// step has kept is not there for the client's part, a note is there for both.
     pub fn wait_until(&mut self, until: Moment) {
-        self.patience = Some((self.step, until));
+        self.patience = Some(Patience { step: self.step, until });
     }
 
     /// Keeps a value for this step's later hooks; it costs an allocation.
@@ -270,6 +283,11 @@ impl Query {
         let step = self.step;
         self.kept.retain(|(keeper, _)| *keeper != step);
         self.kept.push((step, Box::new(value)));
+    }
+
+    /// Takes over what the steps above `step` have kept.
+    pub(crate) fn take_kept_above(&mut self, step: usize, other: &mut Query) {
+        self.kept.extend(other.kept.extract_if(.., |(keeper, _)| *keeper < step));
     }
 
     /// Takes back what this step has kept.

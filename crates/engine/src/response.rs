@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use wire::{
-    EdeCode, Flags, Header, Message, MessageBuf, NameError, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode, Section, Type,
+    EdeCode, Flags, Header, Message, MessageBuf, NameError, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode, Section,
+    Type,
 };
 
 use crate::{Failure, Query};

@@ -11,7 +11,7 @@
 use wire::{EdeCode, Name, NameRef};
 
 use crate::generation::Generation;
-use crate::{Ask, Failure, Query, Resolved, Response, Verdict, Whom, Worker};
+use crate::{Ask, Failure, Moment, Query, Resolved, Response, Verdict, Whom, Worker};
 
 /// Walks that may wait for each other: a CNAME chain across zones, or a loop of them.
 const DEPTH_MAX: usize = 8;
@@ -24,7 +24,7 @@ pub enum Turn {
     Answered,
     /// The client gets nothing.
     Dropped,
-    /// The outside world must be asked: [`Generation::resolve`], then [`Generation::resume`].
+    /// The outside world must be asked: [`drive`](crate::drive) does, and goes on.
     Waiting,
 }
 
@@ -75,18 +75,41 @@ impl Walk {
         self.passed = 1 << query.step;
     }
 
-    /// Becomes the part of a waiting walk that goes on without its client: `step`, which has lost patience or may lose
-    /// it, and the steps below. What is left of `waiting` are the steps above.
-    pub(crate) fn split_from(&mut self, waiting: &mut Walk, step: usize) {
-        self.begin();
-        self.query.copy_from(&waiting.query);
-        self.listener = waiting.listener;
-        self.block = waiting.block;
-        self.at = waiting.at;
-        self.passed = waiting.passed & !steps_above(step);
-        waiting.passed &= steps_above(step);
-        waiting.query.patience = None;
+    /// Takes the client away if a step of this walk, or of one that waits for it, has a limit to its patience: gives the
+    /// client's walk, in which the steps above that step are left, and the limit. What stays here goes on without it.
+    pub(crate) fn part_with_client(&mut self, worker: &mut Worker) -> Option<(Box<Walk>, Patience)> {
+        let waiting = self.outermost_with_patience()?;
+        let patience = waiting.query.patience.take()?;
+        let above = steps_above(patience.step);
+        let mut client = worker.take_walk();
+        client.begin();
+        client.query.copy_from(&waiting.query);
+        client.query.take_kept_above(patience.step, &mut waiting.query);
+        client.listener = waiting.listener;
+        client.block = waiting.block;
+        client.depth = waiting.depth;
+        client.parent = waiting.parent.take();
+        client.passed = waiting.passed & above;
+        waiting.passed &= !above;
+        Some((client, patience))
     }
+
+    /// Of the walks that wait for each other, the one nearest to the client in which a step has a limit to its patience.
+    fn outermost_with_patience(&mut self) -> Option<&mut Walk> {
+        let chain = core::iter::successors(Some(&*self), |walk| walk.parent.as_deref());
+        let has_patience = |(_, walk): &(usize, &Walk)| walk.query.patience.is_some();
+        let (level, _) = chain.enumerate().filter(has_patience).last()?;
+        (0..level).try_fold(self, |walk, _| walk.parent.as_deref_mut())
+    }
+}
+
+/// A step that does not let its client wait for ever.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// The step.
+    pub(crate) step: usize,
+    /// When it goes on without an answer.
+    pub(crate) until: Moment,
 }
 
 /// The bits of the steps above `step`.
@@ -124,18 +147,19 @@ impl Generation {
         })
     }
 
-    /// Goes on upwards from `step` with a walk that [`Walk::split_from`] has left: with the answer that passed `step`,
-    /// or without one, so that `step` sees a failure.
+    /// Goes on upwards with the client's walk that [`Walk::part_with_client`] gave: with the answer of the other part,
+    /// which has passed `step`, or without one, so that `step` sees a failure.
     pub(crate) fn rejoin(
         &self,
         walk: &mut Box<Walk>,
         step: usize,
-        answer: Option<&mut Response>,
+        below: Option<&mut Walk>,
         worker: &mut Worker,
     ) -> Turn {
-        let above = match answer {
-            Some(answer) => {
-                core::mem::swap(&mut walk.response, answer);
+        let above = match below {
+            Some(below) => {
+                core::mem::swap(&mut walk.response, &mut below.response);
+                walk.query.take_question(&below.query);
                 step
             }
             None => {
@@ -312,6 +336,7 @@ impl Walk {
         while let Some(parent) = self.parent.take() {
             *self = parent;
         }
+        self.query.take_request();
         self.response.fail(&self.query, failure);
     }
 }
