@@ -1,0 +1,44 @@
+//! Follows a CNAME that leads out of the answer, as `kubernetes` does for services with an external name.
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use wire::{Name, Section, Type};
+
+/// It stands below the toy cache, as `kubernetes` stands below `cache`.
+pub static CHASE: Manifest<()> = Manifest::new("chase", "follows CNAMEs", "", || (), build);
+/// The same above the cache, as `dns64` and `rewrite` stand there.
+pub static CHASE_ABOVE: Manifest<()> = Manifest::new("chase_above", "follows CNAMEs", "", || (), build);
+
+fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(Some(Part::new(Chase, Hooks::UP)))
+}
+
+struct Chase;
+
+impl Plugin for Chase {
+    fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        match open_end(query, response) {
+            Some(name) => Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })),
+            None => Verdict::Pass,
+        }
+    }
+
+    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        match sub.failure() {
+            Some(failure) => Verdict::Fail(failure.clone()),
+            None => {
+                response.set_rcode(sub.rcode());
+                response.append_answers(sub);
+                Verdict::Done
+            }
+        }
+    }
+}
+
+/// Where the last record of the answer points to, if it is a CNAME that was not asked for.
+fn open_end(query: &Query, response: &Response) -> Option<Name> {
+    let last = response.message.section(Section::Answer).last()?;
+    let open = last.rtype == Type::CNAME && query.qtype != Type::CNAME;
+    response.message.name_in(last, 0).ok().filter(|_| open)
+}

@@ -1,0 +1,55 @@
+//! Answers for IPv6 from IPv4 (RFC 6147): a question asked on the way up.
+
+use core::net::Ipv6Addr;
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use wire::{Owner, Rcode, Section, Type};
+
+pub static MANIFEST: Manifest<()> = Manifest::new("dns64", "answers for IPv6 from IPv4", "", || (), build);
+
+/// The well-known prefix (RFC 6052 §2.1).
+const PREFIX: [u8; 12] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
+
+fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(Some(Part::new(Dns64, Hooks::UP)))
+}
+
+struct Dns64;
+
+impl Plugin for Dns64 {
+    fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        let has_one = response.message.marks().iter().any(|mark| mark.rtype == Type::AAAA);
+        let denied = response.rcode() == Rcode::NXDOMAIN;
+        if query.qtype != Type::AAAA || has_one || denied {
+            return Verdict::Pass;
+        }
+        Verdict::Ask(Box::new(Ask { name: query.name().to_name(), qtype: Type::A, whom: Whom::Server }))
+    }
+
+    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        let message = &sub.message;
+        if !message.section(Section::Answer).any(|mark| mark.rtype == Type::A) {
+            return Verdict::Pass;
+        }
+        response.begin(query);
+        for mark in message.section(Section::Answer) {
+            let record = message.record(mark);
+            let Ok(owner) = record.owner() else { continue };
+            match record.rdata().first_chunk::<4>().filter(|_| mark.rtype == Type::A) {
+                Some(address) => {
+                    let mut octets = [0; 16];
+                    octets[..PREFIX.len()].copy_from_slice(&PREFIX);
+                    octets[PREFIX.len()..].copy_from_slice(address);
+                    let owner = Owner::Name(owner.as_ref());
+                    response.message.push_aaaa(Section::Answer, owner, record.ttl(), Ipv6Addr::from(octets));
+                }
+                None => {
+                    let _ = response.message.push_record(Section::Answer, &record);
+                }
+            }
+        }
+        Verdict::Done
+    }
+}

@@ -1,0 +1,61 @@
+//! Panics where the first label of the name says: one bad query may cost one answer and no more.
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Ask, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Whom, Worker};
+use wire::Type;
+
+pub static MANIFEST: Manifest<()> = Manifest::new("fragile", "panics where the name says", "", || (), build);
+
+fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(Some(Part::new(Fragile, Hooks::BOTH)))
+}
+
+struct Fragile;
+
+impl Fragile {
+    /// Breaks if the first label of the name is this one.
+    fn at(query: &Query, place: &str) {
+        assert!(!is(query, place), "broke at {place}");
+    }
+}
+
+fn is(query: &Query, label: &str) -> bool {
+    query.key().labels().next() == Some(label.as_bytes())
+}
+
+impl Plugin for Fragile {
+    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Fragile::at(query, "down");
+        if is(query, "sub") || is(query, "subanswer") {
+            let ask = |label: &[u8]| {
+                let mut name = wire::Name::root();
+                let parent = query.name().parent().unwrap_or(wire::NameRef::ROOT);
+                name.push_label(label).and_then(|()| name.append(parent)).ok()?;
+                Some(Ask { name, qtype: Type::A, whom: Whom::Server })
+            };
+            let ask = ask(if is(query, "sub") { b"down" } else { b"www" });
+            return ask.map_or(Verdict::Pass, |ask| Verdict::Ask(Box::new(ask)));
+        }
+        if is(query, "resolve") || is(query, "later") { Verdict::Wait } else { Verdict::Pass }
+    }
+
+    fn on_response(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        Fragile::at(query, "up");
+        Verdict::Pass
+    }
+
+    fn on_subanswer(&self, query: &mut Query, _: &mut Response, _: &mut Response, _: &mut Worker) -> Verdict {
+        Fragile::at(query, "subanswer");
+        Verdict::Done
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        Fragile::at(query, "resolve");
+        Box::pin(async move {
+            outside.sleep_until(outside.now() + core::time::Duration::from_millis(100)).await;
+            Fragile::at(query, "later");
+            Resolved::Pass
+        })
+    }
+}

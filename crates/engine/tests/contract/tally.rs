@@ -1,0 +1,36 @@
+//! Counts what comes by, down and up: each query once, each answer once.
+
+use engine::metrics::{Counter, Kind, Metric};
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+
+pub static MANIFEST: Manifest<()> = Manifest::new("tally", "counts what comes by", "", || (), build).metrics(&[&TALLY]);
+
+static TALLY: Metric =
+    Metric { name: "tally_total", help: "What came by.", kind: Kind::Counter, labels: &["zone", "what"] };
+
+fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let zone = setup.block.sites.first().map_or("", |site| site.zone.as_str());
+    let counter = |what| setup.registry.counter(&TALLY, &[zone, what]);
+    let tally = Tally { queries: counter("query"), answers: counter("answer"), failures: counter("failure") };
+    Ok(Some(Part::new(tally, Hooks::BOTH)))
+}
+
+struct Tally {
+    queries: Counter,
+    answers: Counter,
+    failures: Counter,
+}
+
+impl Plugin for Tally {
+    fn on_query(&self, _: &mut Query, _: &mut Response, worker: &mut Worker) -> Verdict {
+        worker.counters.count(self.queries);
+        Verdict::Pass
+    }
+
+    fn on_response(&self, _: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        worker.counters.count(if response.failure().is_some() { self.failures } else { self.answers });
+        Verdict::Pass
+    }
+}
