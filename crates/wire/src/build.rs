@@ -450,6 +450,16 @@ impl MessageBuf {
         &self.octets
     }
 
+    /// Appends one more additional record, in wire form, to a message that is finished: a signature over all before it.
+    pub fn push_behind(&mut self, record: &[u8]) {
+        const ADDITIONALS_AT: core::ops::Range<usize> = 10..12;
+        let counted = self.octets.get_mut(ADDITIONALS_AT).and_then(|octets| octets.first_chunk_mut());
+        if let Some(count) = counted {
+            *count = u16::from_be_bytes(*count).saturating_add(1).to_be_bytes();
+            self.octets.extend_from_slice(record);
+        }
+    }
+
     fn write_opt<'o>(&mut self, opt: Opt, options: impl Iterator<Item = (OptionCode, &'o [u8])>) {
         let start = self.octets.len();
         self.octets.extend_from_slice(&opt.to_octets(0));

@@ -112,3 +112,16 @@ fn the_extended_rcode_stands_in_two_places() {
     assert_eq!(packet[3] & 0xf, 0);
     assert_eq!(packet[packet.len() - OPT_FIXED_LEN + 5], 1);
 }
+
+#[test]
+fn a_record_behind_a_finished_message_is_counted() {
+    let mut message = MessageBuf::new();
+    message.start(Header::default(), Some((NameRef::ROOT, Type::A, Class::IN)));
+    message.push_a(Section::Answer, Owner::Question, 1, Ipv4Addr::LOCALHOST);
+    let opt = Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
+    let finished = message.finish(Some(opt), core::iter::empty()).len();
+    message.push_behind(b"\x00\x00\xfa\x00\xff\x00\x00\x00\x00\x00\x00");
+    let message = Message::parse(message.octets_at(0..message.len())).unwrap();
+    assert_eq!(message.records().map(|record| record.rtype()).collect::<Vec<_>>(), [Type::A, Type::OPT, Type::TSIG]);
+    assert_eq!((message.header().additionals, message.octets().len()), (2, finished + 11));
+}
