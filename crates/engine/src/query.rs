@@ -243,6 +243,12 @@ impl Query {
         self.request.header.flags
     }
 
+    /// Whether it is a question of a plugin, for which no client has sent octets.
+    #[must_use]
+    pub const fn is_own(&self) -> bool {
+        self.packet.is_empty()
+    }
+
     /// What the client said by EDNS.
     #[must_use]
     pub const fn opt(&self) -> Option<Opt> {

@@ -28,12 +28,22 @@ pub struct Response {
     failure: Option<Failure>,
     ede: Option<(EdeCode, Cow<'static, str>)>,
     options: Vec<(OptionCode, Vec<u8>)>,
+    seal: Option<Box<dyn Seal>>,
     rcode: Rcode,
     /// The place, among the directives of its block, of the one that wrote the answer.
     source: Option<usize>,
     /// Made from what this process knows, not from what an upstream said.
     local: bool,
     dropped: bool,
+}
+
+/// What must see the message as it leaves: TSIG (RFC 8945 §5.3), SIG(0).
+pub trait Seal {
+    /// Octets that its record takes at most; they are kept free.
+    fn room(&self) -> usize;
+
+    /// Writes a record in wire form over the message, in which that record is not counted yet; or nothing.
+    fn seal(&self, message: &[u8], record: &mut Vec<u8>);
 }
 
 impl Response {
@@ -226,20 +236,47 @@ impl Response {
         }
     }
 
-    /// Writes the message out: cut to the client's size, with an OPT record if the query had one.
+    /// Has a record written over the finished message, behind it, whatever the message becomes: also if it is begun anew.
+    pub fn seal_with(&mut self, seal: Box<dyn Seal>) {
+        self.seal = Some(seal);
+    }
+
+    /// Is sealed as `other` was to be.
+    pub(crate) fn take_seal(&mut self, other: &mut Response) {
+        self.seal = other.seal.take().or(self.seal.take());
+    }
+
+    /// Forgets the seal of an earlier life.
+    pub(crate) fn unseal(&mut self) {
+        self.seal = None;
+    }
+
+    /// Writes the message out: cut to the client's size, with an OPT record if the query had one, and sealed if a plugin
+    /// wants it so.
     pub fn finish(&mut self, query: &Query) -> &[u8] {
+        let Some(seal) = self.seal.take() else { return self.write_out(query, usize::from(query.size_max())) };
+        let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(seal.room()));
+        let mut record = Vec::with_capacity(seal.room());
+        seal.seal(finished, &mut record);
+        if !record.is_empty() {
+            self.message.push_behind(&record);
+        }
+        self.message.octets_at(0..self.message.len())
+    }
+
+    fn write_out(&mut self, query: &Query, limit: usize) -> &[u8] {
         let Some(asked) = query.opt() else {
-            self.message.fit(usize::from(query.size_max()));
+            self.message.fit(limit);
             return self.message.finish(None, core::iter::empty());
         };
         let upper = (self.rcode.0 >> 4).min(0xff) as u8;
         let opt = Opt { udp_size: UDP_SIZE, extended_rcode: upper, version: 0, dnssec_ok: asked.dnssec_ok };
-        let limit = usize::from(query.size_max());
-        self.message.fit(limit - OPT_FIXED_LEN);
+        let limit = limit.saturating_sub(OPT_FIXED_LEN);
+        self.message.fit(limit);
         let mut ede = [0; EDE_LEN_MAX];
         let ede = self.ede.as_ref().map(|(code, text)| (OptionCode::EXTENDED_ERROR, ede_data(*code, text, &mut ede)));
         let options = self.options.iter().map(|(code, data)| (*code, data.as_slice())).chain(ede);
-        let mut room = limit - OPT_FIXED_LEN - self.message.len();
+        let mut room = limit.saturating_sub(self.message.len());
         let fitting = options.take_while(|(_, data)| {
             let left = room.checked_sub(data.len() + OPTION_HEADER_LEN);
             room = left.unwrap_or(room);

@@ -65,6 +65,7 @@ impl Walk {
         self.passed = 0;
         self.parent = None;
         self.depth = 0;
+        self.response.unseal();
     }
 
     /// Becomes a walk without a client, from below the present step of `query` and up to it.
@@ -85,6 +86,7 @@ impl Walk {
         client.begin();
         client.query.copy_from(&waiting.query);
         client.query.take_kept_above(patience.step, &mut waiting.query);
+        client.response.take_seal(&mut waiting.response);
         client.listener = waiting.listener;
         client.block = waiting.block;
         client.depth = waiting.depth;
@@ -159,6 +161,7 @@ impl Generation {
         let above = match below {
             Some(below) => {
                 core::mem::swap(&mut walk.response, &mut below.response);
+                walk.response.take_seal(&mut below.response);
                 walk.query.take_question(&below.query);
                 step
             }

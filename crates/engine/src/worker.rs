@@ -1,5 +1,6 @@
 //! What one worker thread has for itself: counters, a clock, a small random source, log lines, walks to reuse.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use wire::MessageBuf;
@@ -18,6 +19,9 @@ const REFRESHES_MAX: usize = 256;
 pub trait Clock {
     /// The time.
     fn now(&self) -> Moment;
+
+    /// The time since 1970 as the calendar has it: for signatures, which others check. It may jump.
+    fn since_1970(&self) -> Duration;
 }
 
 /// What one worker thread has for itself.
@@ -55,6 +59,12 @@ impl Worker {
     #[must_use]
     pub fn now(&self) -> Moment {
         self.clock.now()
+    }
+
+    /// The time since 1970 as the calendar has it: for signatures, which others check. It may jump.
+    #[must_use]
+    pub fn since_1970(&self) -> Duration {
+        self.clock.since_1970()
     }
 
     /// A number for shuffling, not for secrets (xorshift64*).

@@ -15,16 +15,23 @@ mod dns64;
 mod fragile;
 #[path = "contract/rename.rs"]
 mod rename;
+#[path = "contract/sign.rs"]
+mod sign;
 #[path = "contract/stale.rs"]
 mod stale;
 #[path = "contract/tally.rs"]
 mod tally;
 
-use engine::Slot::{self, Here};
+use core::time::Duration;
 
-static SLOTS: [Slot; 11] = [
+use engine::Slot::{self, Here};
+use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
+use wire::{Name, Opt, Type};
+
+static SLOTS: [Slot; 12] = [
     Here(&tally::MANIFEST),
     Here(&dns64::MANIFEST),
+    Here(&sign::MANIFEST),
     Here(&rename::RENAME),
     Here(&rename::RENAME_AGAIN),
     Here(&autopath::MANIFEST),
@@ -39,4 +46,62 @@ static SLOTS: [Slot; 11] = [
 #[test]
 fn scenarios() {
     testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract"), &SLOTS, &[]);
+}
+
+/// An answer is signed as it leaves: after truncation, with its EDNS options, and after what stands above has changed it.
+#[test]
+fn what_leaves_is_signed() {
+    let records: String = (0..20).map(|number| format!("www.test. 60 IN A 192.0.2.{number}\n")).collect();
+    let mut server = server(&format!(
+        "test {{\ndns64\nsign\nrename {{\nold.test new.test\n}}\nfragile\nrecords {{\n{records}}}\n}}"
+    ));
+    for (name, qtype, udp_size, flags) in [
+        ("www.test.", Type::A, None, "aa rd"),
+        ("www.test.", Type::A, Some(512), "aa rd"),
+        // Twenty addresses of sixteen octets do not fit into 512 beside a signature.
+        ("www.test.", Type::AAAA, None, "tc rd"),
+        ("www.test.", Type::AAAA, Some(1232), "rd"),
+        ("none.old.test.", Type::A, None, "aa rd"),
+        ("down.test.", Type::A, Some(512), "rd"),
+    ] {
+        let opt = udp_size.map(|udp_size| Opt { udp_size, extended_rcode: 0, version: 0, dnssec_ok: false });
+        let query = Question { opt, ..question(name, qtype) }.packet();
+        let outcome = server.ask(&query, Arrival::default()).outcome();
+        assert_signed(&query, outcome, flags, udp_size.unwrap_or(512));
+    }
+}
+
+/// A client that is answered without those who were asked gets a signature too, and so does one that waited.
+#[test]
+fn what_waited_is_signed() {
+    let mut server = server("test {\nsign\nstale 30s {\nverify 200ms\n}\noutward 192.0.2.53\n}");
+    let address = "192.0.2.53:53".parse().unwrap();
+    let entry = |delay, reaction| Entry { names: Names::Any, qtype: None, over: None, delay, once: false, reaction };
+    let query = question("www.test.", Type::A).packet();
+    for delay in [100, 150, 5_000].map(Duration::from_millis) {
+        server.outside.upstreams.set(address, vec![entry(delay, Reaction::Answer(Answer::default()))]);
+        let ticket = server.ask(&query, Arrival::default());
+        let outcome = server.wait_for(&ticket, Duration::from_secs(1));
+        assert_eq!(outcome.as_ref().map(|outcome| outcome.took), Some(delay.min(Duration::from_millis(200))));
+        assert_signed(&query, outcome, "rd", 1232);
+        server.pass(Duration::from_secs(30));
+    }
+}
+
+fn server(corefile: &str) -> Server {
+    let mut server = Server::new(&SLOTS);
+    assert_eq!(server.load(corefile), Ok(()));
+    server
+}
+
+fn question(name: &str, qtype: Type) -> Question {
+    Question::new(Name::from_text(name).unwrap_or_default(), qtype)
+}
+
+fn assert_signed(query: &[u8], outcome: Option<Outcome>, flags: &str, size_max: u16) {
+    let answer = outcome.and_then(|outcome| outcome.answer).unwrap_or_default();
+    assert!(sign::verified(query, &answer), "{answer:02x?}");
+    assert!(answer.len() <= usize::from(size_max), "{} octets", answer.len());
+    let parsed = Parsed::read(&answer).ok();
+    assert_eq!(parsed.map(|parsed| parsed.flag_names().join(" ")).as_deref(), Some(flags));
 }

@@ -1,7 +1,7 @@
 //! The monotonic clock.
 
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Clock, Moment};
 
@@ -22,5 +22,9 @@ impl MonotonicClock {
 impl Clock for MonotonicClock {
     fn now(&self) -> Moment {
         Moment::START + START.get_or_init(Instant::now).elapsed()
+    }
+
+    fn since_1970(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 }

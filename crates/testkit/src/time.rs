@@ -3,6 +3,7 @@
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::task::{Poll, Waker};
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -56,7 +57,15 @@ impl Clock for VirtualTime {
     fn now(&self) -> Moment {
         self.inner.now.get()
     }
+
+    /// Scenarios begin with the year 2026.
+    fn since_1970(&self) -> Duration {
+        START_SINCE_1970 + self.now().since(Moment::START)
+    }
 }
+
+/// 2026-01-01T00:00:00Z.
+const START_SINCE_1970: Duration = Duration::from_secs(1_767_225_600);
 
 /// A timer; it is taken back when nobody waits for it any more.
 struct Timer {
