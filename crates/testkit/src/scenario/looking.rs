@@ -17,10 +17,20 @@ pub(super) fn metric(stage: &mut Stage, statement: &Statement) -> Result<(), Pro
     if got == Some(value) {
         return Ok(());
     }
-    let family = text.lines().filter(|line| line.starts_with(wanted.name)).map(|line| format!("\n      {line}"));
     let got = got.map_or_else(|| "no number".to_owned(), |got| got.to_string());
-    Err(statement.problem(format!("expected {value}, got {got}; of this name:{}", family.collect::<String>())))
+    Err(statement.problem(format!("expected {value}, got {got}; like it are:{}", nearest(&text, &wanted))))
 }
+
+/// Series of the same name that share most labels.
+fn nearest(text: &str, wanted: &Series<'_>) -> String {
+    let mut family: Vec<_> = text.lines().filter(|line| Series::read(line).name == wanted.name).collect();
+    let shared = |line: &&str| wanted.labels.iter().filter(|label| line.contains(*label)).count();
+    family.sort_by_key(|line| core::cmp::Reverse(shared(line)));
+    family.iter().take(NEAREST_MAX).map(|line| format!("\n      {line}")).collect()
+}
+
+/// Series that are shown where one is not as expected.
+const NEAREST_MAX: usize = 6;
 
 /// A series: its name, and its labels in no order.
 #[derive(PartialEq)]
@@ -32,6 +42,7 @@ struct Series<'a> {
 impl Series<'_> {
     fn read(text: &str) -> Series<'_> {
         let (name, labels) = text.trim().split_once('{').unwrap_or((text.trim(), ""));
+        let name = name.split(' ').next().unwrap_or_default();
         let labels = labels.trim_end_matches('}').split("\",").map(|label| label.trim_end_matches('"'));
         Series { name, labels: labels.filter(|label| !label.is_empty()).collect() }
     }

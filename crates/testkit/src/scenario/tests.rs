@@ -179,7 +179,7 @@ fn mistakes_have_a_place() {
         ("answer x\n", "1: nothing was asked as `x`\n"),
         ("upstream 192.0.2.53\n  a. A\n", "2: either an answer below, or one of silence, refused, closed, broken\n"),
         ("after 1\n", "1: a duration such as `30s` is wanted\n"),
-        ("metric up 1\n", "1: expected 1, got 0; of this name:\n"),
+        ("metric up 1\n", "1: expected 1, got 0; like it are:\n"),
         ("log x\n", "1: no line of the log contains `x`:\n"),
         ("page :80 / 200\n", "1: there is no page / at :80\n"),
         ("counted 1\n", "1: count: expected 1, got 0\n"),
