@@ -1,7 +1,9 @@
 //! Shuffles the addresses in each answer.
 
+mod order;
 mod weights;
 
+use core::ops::Range;
 use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use engine::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
-use wire::{Mark, Rcode, Type};
+use wire::{Mark, Rcode};
 
 use weights::Weights;
 
@@ -112,8 +114,8 @@ impl Plugin for LoadBalance {
             return Verdict::Pass;
         }
         match &self.weights {
-            Some(weights) => weights.put_chosen_first(query.key(), response, worker),
-            None => self.shuffle(response, worker),
+            Some(weights) => weights.put_chosen_first(query, response, worker),
+            None => self.shuffle(query, response, worker),
         }
         Verdict::Pass
     }
@@ -121,27 +123,24 @@ impl Plugin for LoadBalance {
 
 impl LoadBalance {
     /// Puts the records of each RRset of addresses or mail exchangers in random order, the preferred ones first.
-    fn shuffle(&self, response: &mut Response, worker: &mut Worker) {
+    fn shuffle(&self, query: &Query, response: &mut Response, worker: &mut Worker) {
         let mut start = 0;
-        while let Some(end) = rrset_end(response, start) {
-            if matches!(response.message.marks()[start].rtype, Type::A | Type::AAAA | Type::MX) {
-                for at in (start + 1..end).rev() {
-                    let other = start + worker.random_below(at - start + 1);
-                    response.message.swap_rdata(at, other);
-                }
-                self.put_preferred_first(response, start, end);
+        while let Some(set) = order::set_at(response, start) {
+            if order::is_shuffled(response.message.marks()[start].rtype) {
+                order::shuffle(&set, query, response, worker);
+                self.put_preferred_first(response, &set);
             }
-            start = end;
+            start = set.end;
         }
     }
 
-    fn put_preferred_first(&self, response: &mut Response, start: usize, end: usize) {
+    fn put_preferred_first(&self, response: &mut Response, set: &Range<usize>) {
         if self.preferred.is_empty() {
             return;
         }
         // Few records, few networks: each place takes the best of what is left.
-        for place in start..end {
-            let best = (place..end).min_by_key(|at| self.rank(response, response.message.marks()[*at]));
+        for place in set.clone() {
+            let best = (place..set.end).min_by_key(|at| self.rank(response, response.message.marks()[*at]));
             if let Some(best) = best {
                 response.message.swap_rdata(place, best);
             }
@@ -154,13 +153,4 @@ impl LoadBalance {
         let holds = |address| self.preferred.iter().position(|network| network.contains(&address));
         address.and_then(holds).unwrap_or(self.preferred.len())
     }
-}
-
-/// Where the records that follow one another from `start` on, of one owner and type, end.
-fn rrset_end(response: &Response, start: usize) -> Option<usize> {
-    let marks = response.message.marks();
-    let first = marks.get(start)?;
-    let owner = |mark: &Mark| response.message.octets_at(usize::from(mark.start)..usize::from(mark.rdata) - 10);
-    let same = |mark: &&Mark| mark.rtype == first.rtype && mark.section == first.section && owner(mark) == owner(first);
-    Some(start + marks[start..].iter().take_while(same).count())
 }

@@ -4,8 +4,10 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use engine::{Response, Worker};
-use wire::{Name, NameRef, Section, Type};
+use engine::{Query, Response, Worker};
+use wire::{Name, Section, Type};
+
+use super::order;
 
 /// The weight of an address that the file does not list.
 const WEIGHT_DEFAULT: u8 = 1;
@@ -48,25 +50,24 @@ impl Weights {
     }
 
     /// Chooses one address or SRV record of the answer by weight and puts it first; the others keep their order.
-    pub(super) fn put_chosen_first(&self, name: NameRef<'_>, response: &mut Response, worker: &mut Worker) {
+    pub(super) fn put_chosen_first(&self, query: &Query, response: &mut Response, worker: &mut Worker) {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(weights) = by_name.get(name.octets()) else { return };
+        let Some(weights) = by_name.get(query.key().octets()) else { return };
         let marks = response.message.marks();
         let of = |rtype| marks.iter().position(|mark| mark.section == Section::Answer && mark.rtype == rtype);
         let Some(first) = of(Type::A).or_else(|| of(Type::AAAA)).or_else(|| of(Type::SRV)) else { return };
-        let Some(end) = super::rrset_end(response, first) else { return };
+        let Some(set) = order::set_at(response, first) else { return };
         let weight = |at: usize| u64::from(weight_of(response, at, weights));
-        let total: u64 = (first..end).map(weight).sum();
+        let total: u64 = set.clone().map(weight).sum();
         let mut drawn = worker.random_below(usize::try_from(total).unwrap_or(1)) as u64;
-        let chosen = (first..end).find(|at| {
+        let chosen = set.clone().find(|at| {
             let own = weight(*at);
             let hit = drawn < own;
             drawn = drawn.saturating_sub(own);
             hit
         });
-        // One step down for each before it, so that these keep their order.
-        for at in (first..chosen.unwrap_or(first)).rev() {
-            response.message.swap_rdata(at, at + 1);
+        if let Some(chosen) = chosen {
+            order::put_first(chosen, &set, query, response, worker);
         }
     }
 }

@@ -1,0 +1,84 @@
+//! Sets of records, and putting one in another order.
+
+use core::ops::Range;
+
+use engine::{Query, Response, Worker};
+use wire::{Mark, Type};
+
+/// Records of the largest set that is put in order by writing the message anew; one that is larger stays as it is.
+const SET_MAX: usize = 64;
+
+/// The records that follow one another from `start` on, of one owner, type and section; `None` if there is none.
+pub(super) fn set_at(response: &Response, start: usize) -> Option<Range<usize>> {
+    let message = &response.message;
+    let marks = message.marks();
+    let first = marks.get(start)?;
+    let owner = |mark: &Mark| message.octets_at(usize::from(mark.start)..usize::from(mark.rdata) - 10);
+    // The first of a set may have its owner in full and the others a pointer to it.
+    let same_owner = |mark: &Mark| owner(mark) == owner(first) || message.owner(*mark) == message.owner(*first);
+    let same = |mark: &&Mark| mark.rtype == first.rtype && mark.section == first.section && same_owner(mark);
+    Some(start..start + marks[start..].iter().take_while(same).count())
+}
+
+/// Puts the records of a set in random order.
+pub(super) fn shuffle(set: &Range<usize>, query: &Query, response: &mut Response, worker: &mut Worker) {
+    if is_of_addresses(set, response) {
+        for at in (1..set.len()).rev() {
+            response.message.swap_rdata(set.start + at, set.start + worker.random_below(at + 1));
+        }
+        return;
+    }
+    let mut order = [0; SET_MAX];
+    let Some(order) = order.get_mut(..set.len()) else { return };
+    order.iter_mut().enumerate().for_each(|(at, place)| *place = at);
+    for at in (1..order.len()).rev() {
+        order.swap(at, worker.random_below(at + 1));
+    }
+    write_anew(set, order, query, response, worker);
+}
+
+/// Puts one record of a set first; the others keep their order.
+pub(super) fn put_first(
+    chosen: usize,
+    set: &Range<usize>,
+    query: &Query,
+    response: &mut Response,
+    worker: &mut Worker,
+) {
+    if is_of_addresses(set, response) {
+        // One step down for each before it.
+        for at in (set.start..chosen).rev() {
+            response.message.swap_rdata(at, at + 1);
+        }
+        return;
+    }
+    let mut order = [0; SET_MAX];
+    let Some(order) = order.get_mut(..set.len()) else { return };
+    order.iter_mut().enumerate().for_each(|(at, place)| *place = at);
+    order[..=chosen - set.start].rotate_right(1);
+    write_anew(set, order, query, response, worker);
+}
+
+/// Addresses of a family are of one length, so that they can change places where they stand.
+fn is_of_addresses(set: &Range<usize>, response: &Response) -> bool {
+    response.message.marks().get(set.start).is_some_and(|mark| mark.rtype.is_address())
+}
+
+/// Writes the message with the records of a set in this order; one with a name that cannot be read stays as it is.
+fn write_anew(set: &Range<usize>, order: &[usize], query: &Query, response: &mut Response, worker: &mut Worker) {
+    if set.len() < 2 {
+        return;
+    }
+    let _ = response.rewrite(query, &mut worker.scratch, |message, old| {
+        let marks = old.marks();
+        (0..marks.len()).try_for_each(|at| {
+            let from = if set.contains(&at) { set.start + order[at - set.start] } else { at };
+            message.push_record(marks[from].section, &old.record(marks[from])).map(drop)
+        })
+    });
+}
+
+/// Whether a set is one whose order matters to clients.
+pub(super) const fn is_shuffled(rtype: Type) -> bool {
+    matches!(rtype, Type::A | Type::AAAA | Type::MX)
+}
