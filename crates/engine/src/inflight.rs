@@ -22,8 +22,8 @@ pub(crate) struct Key {
     dnssec_ok: bool,
 }
 
-/// RD and CD: the flags that are passed on.
-const FLAGS_THAT_MATTER: u16 = 0x0110;
+/// RD, AD and CD: the flags that are passed on.
+const FLAGS_THAT_MATTER: u16 = 0x0130;
 
 impl Key {
     pub(crate) fn new(block: usize, step: usize, query: &Query) -> Key {
