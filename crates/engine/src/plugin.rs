@@ -37,6 +37,12 @@ pub trait Plugin: Send + Sync {
         Verdict::Done
     }
 
+    /// The message that [`Plugin::resolve`] gave stands in the response; failures do not come by here. `Pass` leaves it
+    /// and asks the next step, `Missing` says that it denies the name, `Ask` follows it.
+    fn on_resolved(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
+        Verdict::Done
+    }
+
     /// What only the outside world knows, after [`Verdict::Wait`].
     fn resolve<'a>(&'a self, _query: &'a Query, _outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
         Box::pin(core::future::ready(Resolved::Pass))

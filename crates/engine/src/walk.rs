@@ -7,6 +7,8 @@
 //!                  │  ▲                                           ▲
 //!                Wait └── Pass ── resumed ── Reply, Fail ─────────┘
 //! ```
+//!
+//! A step that waited sees the reply before it goes up (`on_resolved`): there it may still pass, deny or ask.
 
 use wire::{EdeCode, Name, NameRef};
 
@@ -35,6 +37,8 @@ enum Move {
     Down(usize),
     /// The last step above this one that was passed.
     Up(usize),
+    /// The present step, which waited and whose answer has come.
+    Resolved,
 }
 
 /// A query and its answer on their way; walks are reused.
@@ -143,6 +147,7 @@ impl Generation {
                     walk.response.fail(&walk.query, failure);
                     Move::Up(walk.at)
                 }
+                Verdict::Done => Move::Resolved,
                 verdict => generation.settle(walk, verdict),
             };
             generation.go(walk, next, worker)
@@ -179,6 +184,7 @@ impl Generation {
         loop {
             let verdict = match next {
                 Move::Down(from) => self.call_down(walk, from, worker),
+                Move::Resolved => self.call_resolved(walk, worker),
                 Move::Up(above) => match self.call_up(walk, above, worker) {
                     Some(verdict) => verdict,
                     None if walk.parent.is_some() => self.hand_over(walk, worker),
@@ -216,6 +222,16 @@ impl Generation {
         // Logs name the last plugin, as CoreDNS does.
         let last = steps.last().map_or("", |step| step.name);
         Verdict::Fail(Failure::servfail(EdeCode::NOT_AUTHORITATIVE, format!("plugin/{last}: no next plugin found")))
+    }
+
+    /// Shows the step that waited what has come.
+    fn call_resolved(&self, walk: &mut Walk, worker: &mut Worker) -> Verdict {
+        let step = &self.blocks[walk.block].chain.steps()[walk.at];
+        let verdict = step.plugin.on_resolved(&mut walk.query, &mut walk.response, worker);
+        if matches!(verdict, Verdict::Pass) {
+            walk.response.begin(&walk.query);
+        }
+        verdict
     }
 
     /// Shows the answer to the last passed step above `above`; `None` at the top.

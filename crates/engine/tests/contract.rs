@@ -2,13 +2,15 @@
 //! that hold them to it.
 //!
 //! From top to bottom as in a real chain: `tally` (counts what comes by), `dns64`, `sign` (tsig), `rename` and
-//! `rename_again` (rewrite), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), and two
-//! directives of the testkit that answer. What was learned stands in `docs/decisions/0003-plugin-contract.md`.
+//! `rename_again` (rewrite), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), `directory`
+//! (etcd), and two directives of the testkit that answer. What was learned stands in `docs/decisions/0003-plugin-contract.md`.
 
 #[path = "contract/autopath.rs"]
 mod autopath;
 #[path = "contract/chase.rs"]
 mod chase;
+#[path = "contract/directory.rs"]
+mod directory;
 #[path = "contract/dns64.rs"]
 mod dns64;
 #[path = "contract/fragile.rs"]
@@ -28,7 +30,7 @@ use engine::Slot::{self, Here};
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
-static SLOTS: [Slot; 12] = [
+static SLOTS: [Slot; 13] = [
     Here(&tally::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&sign::MANIFEST),
@@ -39,6 +41,7 @@ static SLOTS: [Slot; 12] = [
     Here(&chase::CHASE_ABOVE),
     Here(&stale::MANIFEST),
     Here(&chase::CHASE),
+    Here(&directory::MANIFEST),
     testkit::toys::RECORDS,
     testkit::toys::OUTWARD,
 ];
