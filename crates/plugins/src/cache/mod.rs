@@ -110,6 +110,8 @@ impl Plugin for Cache {
         } else if note & HAS_STALE != 0 && self.is_outdone_by_stale(query, response, now) {
             self.refresh_failed(query, now);
             self.replace_by_stale(query, response, worker);
+            restrict_ad(query, response);
+            return Verdict::Done;
         } else {
             self.keep(query, response, worker, now);
         }
