@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
 mod arrows;
+mod bench;
 mod ci;
 mod generate;
 mod tidy;
@@ -20,6 +21,9 @@ fn main() -> ExitCode {
     let done = match matches.subcommand() {
         Some(("ci", _)) => ci::run(),
         Some(("gen", options)) => generate::run(options.get_flag("check")),
+        Some(("bench", options)) => bench::run(options),
+        Some(("respond", options)) => bench::respond(options),
+        Some(("load", options)) => bench::load(options),
         Some(("tidy", _)) => tidy::run().and_then(|()| arrows::run()),
         _ => Ok(()),
     };
@@ -43,6 +47,11 @@ fn command() -> Command {
             Command::new("gen")
                 .about("Writes the text that comes from the code: READMEs, man page, completions, lists")
                 .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help("Only says whether it is fresh")),
+        )
+        .subcommand(bench::command())
+        .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
+        .subcommand(
+            Command::new("load").hide(true).args(["port", "file", "milliseconds"].map(|name| Arg::new(name).required(true))),
         )
         .subcommand(Command::new("tidy").about("What no compiler checks: lengths, headers, arrows between rooms"))
 }

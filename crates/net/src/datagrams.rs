@@ -64,7 +64,7 @@ fn socket_length(length: usize) -> libc::socklen_t {
 }
 
 /// A batch of datagrams that were received, and the answers to them.
-pub(crate) struct Batch {
+pub struct Batch {
     octets: Box<[[u8; DATAGRAM_MAX]; BATCH]>,
     peers: Box<[libc::sockaddr_storage; BATCH]>,
     controls: Box<[Control; BATCH]>,
@@ -76,8 +76,16 @@ pub(crate) struct Batch {
     answered: Vec<(usize, usize)>,
 }
 
+impl Default for Batch {
+    fn default() -> Self {
+        Batch::new()
+    }
+}
+
 impl Batch {
-    pub(crate) fn new() -> Batch {
+    /// Room for a batch.
+    #[must_use]
+    pub fn new() -> Batch {
         // SAFETY: all-zero octets are a valid `sockaddr_storage`.
         let peers: [libc::sockaddr_storage; BATCH] = unsafe { zeroed() };
         Batch {
@@ -96,7 +104,7 @@ impl Batch {
     ///
     /// # Errors
     /// `WouldBlock` if nothing is there, else what the system says.
-    pub(crate) fn receive(&mut self, socket: RawFd) -> io::Result<usize> {
+    pub fn receive(&mut self, socket: RawFd) -> io::Result<usize> {
         self.answers.clear();
         self.answered.clear();
         self.received = 0;
@@ -124,12 +132,14 @@ impl Batch {
     }
 
     /// The octets of a datagram.
-    pub(crate) fn datagram(&self, at: usize) -> &[u8] {
+    #[must_use]
+    pub fn datagram(&self, at: usize) -> &[u8] {
         &self.octets[at][..self.lengths[at].min(DATAGRAM_MAX)]
     }
 
     /// Who sent a datagram.
-    pub(crate) fn peer(&self, at: usize) -> Option<SocketAddr> {
+    #[must_use]
+    pub fn peer(&self, at: usize) -> Option<SocketAddr> {
         socket_address(&self.peers[at])
     }
 
@@ -139,13 +149,13 @@ impl Batch {
     }
 
     /// Adds the answer to a datagram.
-    pub(crate) fn answer(&mut self, at: usize, octets: &[u8]) {
+    pub fn answer(&mut self, at: usize, octets: &[u8]) {
         self.answers.extend_from_slice(octets);
         self.answered.push((at, self.answers.len()));
     }
 
     /// Sends the answers, each from the address that was asked; gives how many the kernel did not take.
-    pub(crate) fn send(&mut self, socket: RawFd) -> usize {
+    pub fn send(&mut self, socket: RawFd) -> usize {
         let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
         let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
         let mut start = 0;

@@ -20,7 +20,8 @@ mod udp;
 mod worker;
 
 pub use clock::MonotonicClock;
-pub use limits::{LIMIT_METRICS, Limits};
+pub use datagrams::Batch;
+pub use limits::{BATCH, LIMIT_METRICS, Limits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
 pub use worker::{Live, Workers};

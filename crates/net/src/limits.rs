@@ -3,7 +3,7 @@
 use engine::metrics::{Counter, Kind, Metric, Registry};
 
 /// Datagrams read by one system call: half of what saturates the gain of batching costs half the memory.
-pub(crate) const BATCH: usize = 32;
+pub const BATCH: usize = 32;
 /// Octets of the longest query over UDP: a name of 255 octets with EDNS options fits several times.
 pub(crate) const DATAGRAM_MAX: usize = 2048;
 /// Queries of one worker that wait for the outside world: some kilobytes each, so some tens of megabytes at worst.
@@ -13,7 +13,7 @@ pub(crate) const STREAMS_MAX: usize = 4096;
 /// Answers that one stream may wait for before it is not read any further.
 pub(crate) const PIPELINE_MAX: usize = 128;
 /// Batches in a row before tasks get their turn.
-pub(crate) const BATCHES_IN_A_ROW: usize = 8;
+pub const BATCHES_IN_A_ROW: usize = 8;
 
 static HITS: Metric = Metric {
     name: "portolan_limit_hits_total",

@@ -1,0 +1,226 @@
+//! A cluster to measure with: an API server of the tests, full of services.
+
+use std::fmt;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use fakeapi::FakeApi;
+use serde_json::{Value, json};
+
+use crate::Failed;
+
+/// How long the cluster may take to be known.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Changes that are timed.
+const UPDATES: u32 = 500;
+
+/// A cluster behind an API server.
+pub(crate) struct Cluster {
+    pub(crate) api: FakeApi,
+    pub(crate) services: usize,
+    pub(crate) pods: usize,
+}
+
+impl Cluster {
+    pub(crate) fn start(services: usize, pods: usize) -> Cluster {
+        let api = FakeApi::start();
+        api.put_all((0..50).map(namespace));
+        api.put_all((0..services).flat_map(|number| [service(number), slice(number)]));
+        api.put_all((0..pods).map(pod));
+        Cluster { api, services, pods }
+    }
+
+    /// Waits until the server knows the last service; gives the time since `started`.
+    pub(crate) fn wait_until_known(&self, port: u16, started: Instant) -> Result<Duration, Failed> {
+        let asker = Asker::new(port)?;
+        // A name that is not there is denied only when everything is known.
+        while asker.rcode("not-there.perf-0.svc.cluster.local.") != Some(3) {
+            if started.elapsed() > READY_TIMEOUT {
+                return Err("the cluster does not become known".to_owned());
+            }
+        }
+        Ok(started.elapsed())
+    }
+
+    /// Times how long a changed endpoint takes from the API server into the answers.
+    pub(crate) fn time_updates(&self, port: u16) -> Result<Updates, Failed> {
+        let asker = Asker::new(port)?;
+        let mut times = Vec::new();
+        for update in 0..UPDATES {
+            let number = 9 + 10 * (update as usize % (self.services / 10).max(1));
+            let address = [203, 0, (update >> 8) as u8, update as u8];
+            let mut changed = slice(number);
+            changed["endpoints"] = json!([endpoint(address, number, 0)]);
+            self.api.put(changed);
+            let acknowledged = Instant::now();
+            let name = format!("svc-{number}.perf-{}.svc.cluster.local.", number % 50);
+            while asker.address(&name) != Some(address) {
+                if acknowledged.elapsed() > Duration::from_secs(5) {
+                    return Err(format!("a change of {name} does not arrive"));
+                }
+            }
+            times.push(acknowledged.elapsed());
+        }
+        times.sort_unstable();
+        let at = |thousandths: usize| times[(times.len() - 1) * thousandths / 1000];
+        Ok(Updates { count: times.len(), half: at(500), most: at(990), all: at(1000) })
+    }
+}
+
+/// How long changes took.
+pub(crate) struct Updates {
+    count: usize,
+    half: Duration,
+    most: Duration,
+    all: Duration,
+}
+
+impl fmt::Display for Updates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Updates { count, half, most, all } = self;
+        write!(f, "a changed endpoint is in the answers {half:.2?} (p50), {most:.2?} (p99), {all:.2?} (most) after the API server has it; {count} changes")
+    }
+}
+
+/// Asks a server one question at a time.
+struct Asker {
+    socket: UdpSocket,
+}
+
+impl Asker {
+    fn new(port: u16) -> Result<Asker, Failed> {
+        let open = || {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            socket.connect(("127.0.0.1", port))?;
+            socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+            Ok(Asker { socket })
+        };
+        open().map_err(|error: std::io::Error| error.to_string())
+    }
+
+    fn ask(&self, name: &str) -> Option<Vec<u8>> {
+        let mut query = wire::MessageBuf::new();
+        let name = wire::Name::from_text(name).ok()?;
+        query.start(wire::Header::default(), Some((name.as_ref(), wire::Type::A, wire::Class::IN)));
+        self.socket.send(query.finish(None, std::iter::empty())).ok()?;
+        let mut buffer = vec![0; 4096];
+        let length = self.socket.recv(&mut buffer).ok()?;
+        buffer.truncate(length);
+        Some(buffer)
+    }
+
+    fn rcode(&self, name: &str) -> Option<u8> {
+        self.ask(name).and_then(|answer| answer.get(3).map(|flags| flags & 15))
+    }
+
+    /// The only address in the answer.
+    fn address(&self, name: &str) -> Option<[u8; 4]> {
+        let answer = self.ask(name)?;
+        let message = wire::Message::parse(&answer).ok()?;
+        let mut records = message.records();
+        let address = records.next()?.rdata().first_chunk().copied();
+        address.filter(|_| records.next().is_none())
+    }
+}
+
+/// kubeadm's Corefile, its upstream and API server replaced.
+pub(crate) fn kubeadm_corefile(pods_verified: bool) -> String {
+    let pods = if pods_verified { "verified" } else { "insecure" };
+    format!(
+        ".:{{PORT}} {{
+    errors
+    health 127.0.0.1:0 {{
+        lameduck 5s
+    }}
+    ready 127.0.0.1:0
+    kubernetes cluster.local in-addr.arpa ip6.arpa {{
+        endpoint {{API}}
+        pods {pods}
+        fallthrough in-addr.arpa ip6.arpa
+        ttl 30
+    }}
+    prometheus 127.0.0.1:0
+    forward . 127.0.0.1:{{UPSTREAM}} {{
+        max_concurrent 1000
+    }}
+    cache 30 {{
+        disable success cluster.local
+        disable denial cluster.local
+    }}
+    loop
+    reload
+    loadbalance
+}}
+"
+    )
+}
+
+fn namespace(number: usize) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("perf-{number}")}})
+}
+
+fn metadata(number: usize, name: String) -> Value {
+    json!({"namespace": format!("perf-{}", number % 50), "name": name, "labels": {"app": format!("app-{number}")}})
+}
+
+fn ports() -> Value {
+    json!([{"name": "http", "port": 80, "protocol": "TCP"}, {"name": "https", "port": 443, "protocol": "TCP"}])
+}
+
+fn service(number: usize) -> Value {
+    let ip = if number % 10 == 9 {
+        "None".to_owned()
+    } else {
+        format!("10.{}.{}.{}", 100 + number / 60_000, number / 250 % 250, number % 250 + 1)
+    };
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(number, format!("svc-{number}")),
+        "spec": {"type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip], "ports": ports()},
+    })
+}
+
+fn slice(number: usize) -> Value {
+    let mut metadata = metadata(number, format!("svc-{number}-abcde"));
+    metadata["labels"] = json!({"kubernetes.io/service-name": format!("svc-{number}")});
+    let endpoints: Vec<Value> = (0..10).map(|place| endpoint(address(20, number * 10 + place), number, place)).collect();
+    json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": metadata,
+        "addressType": "IPv4",
+        "ports": ports(),
+        "endpoints": endpoints,
+    })
+}
+
+fn endpoint([a, b, c, d]: [u8; 4], number: usize, place: usize) -> Value {
+    json!({
+        "addresses": [format!("{a}.{b}.{c}.{d}")],
+        "conditions": {"ready": true, "serving": true, "terminating": false},
+        "nodeName": format!("node-{}", number % 500),
+        "targetRef": {"kind": "Pod", "name": format!("app-{number}-7d9c5b6f4-{place:05}"), "uid": format!("0d7b2c1e-7d0e-4d54-9d5c-{number:06}{place:06}")},
+    })
+}
+
+/// The address of this number in 172.`first`.0.0 and the networks behind it.
+fn address(first: usize, number: usize) -> [u8; 4] {
+    let octet = |value: usize| u8::try_from(value).unwrap_or(u8::MAX);
+    [172, octet(first + number / 62_500), octet(number / 250 % 250), octet(number % 250 + 1)]
+}
+
+fn pod(number: usize) -> Value {
+    let [a, b, c, d] = address(40, number);
+    let ip = format!("{a}.{b}.{c}.{d}");
+    let mut metadata = metadata(number, format!("app-{number}-7d9c5b6f4-x"));
+    metadata["labels"]["pod-template-hash"] = json!("7d9c5b6f4");
+    let container = json!({"name": "c", "image": "registry/app:v1", "env": [{"name": "KEY", "value": "v".repeat(200)}]});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": format!("node-{}", number % 500), "containers": [container]},
+        "status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]},
+    })
+}

@@ -1,0 +1,209 @@
+//! A closed loop of load over UDP: so many queries are always on their way, and each answer brings the next one.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use clap::ArgMatches;
+use net::{BATCH, Batch};
+use serde_json::{Value, json};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::task::LocalSet;
+
+use super::processes::{LOAD_CPU, Pinned};
+use crate::Failed;
+
+/// Client sockets.
+const SOCKETS: usize = 16;
+/// Queries on their way for each of them.
+const WINDOW: usize = 32;
+/// An answer that takes longer is lost.
+const LOST: Duration = Duration::from_secs(1);
+/// Latencies kept of each socket.
+const SAMPLES_MAX: usize = 200_000;
+
+/// What came of a load.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub(crate) answers: u64,
+    pub(crate) lost: u64,
+    pub(crate) per_second: f64,
+    /// Microseconds: half, 99 and 99.9 of a hundred answers took no longer.
+    pub(crate) latencies: [f64; 3],
+    /// Answers by response code.
+    pub(crate) rcodes: Vec<u64>,
+    /// Microseconds of the server's CPU for each answer.
+    pub(crate) cpu_each: f64,
+}
+
+/// Loads a server for a time, from the other processor.
+pub(crate) fn run(server: &Pinned, queries: &[String], time: Duration) -> Result<Load, Failed> {
+    let path = std::env::temp_dir().join(format!("portolan-load-{}.txt", server.port));
+    std::fs::write(&path, queries.join("\n")).map_err(|error| error.to_string())?;
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let before = server.cpu();
+    let output = Command::new("taskset")
+        .args(["-c", LOAD_CPU])
+        .arg(own)
+        .args(["load", &server.port.to_string()])
+        .arg(&path)
+        .arg(time.as_millis().to_string())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let used = server.cpu() - before;
+    let _ = std::fs::remove_file(&path);
+    let read: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("the load: {error}"))?;
+    let number = |name: &str| read[name].as_u64().unwrap_or(0);
+    let latency = |at: usize| read["latencies"][at].as_f64().unwrap_or(0.0);
+    let answers = number("answers");
+    #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+    Ok(Load {
+        answers,
+        lost: number("lost"),
+        per_second: answers as f64 / time.as_secs_f64(),
+        latencies: [latency(0), latency(1), latency(2)],
+        rcodes: read["rcodes"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect(),
+        cpu_each: used.as_secs_f64() * 1e6 / answers.max(1) as f64,
+    })
+}
+
+/// The program that loads: `load PORT FILE MILLISECONDS`.
+pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
+    let word = |name: &str| options.get_one::<String>(name).cloned().unwrap_or_default();
+    let port: u16 = word("port").parse().map_err(|_| "not a port")?;
+    let time = Duration::from_millis(word("milliseconds").parse().map_err(|_| "not a time")?);
+    let text = std::fs::read_to_string(word("file")).map_err(|error| error.to_string())?;
+    let queries: Rc<Vec<Vec<u8>>> = Rc::new(text.lines().filter_map(packet).collect());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let end = Instant::now() + time;
+    let total = Rc::new(RefCell::new(Tally::default()));
+    LocalSet::new().block_on(&runtime, async {
+        let clients = (0..SOCKETS).map(|number| {
+            let client = Client { queries: Rc::clone(&queries), next: number * 7919, end, total: Rc::clone(&total) };
+            tokio::task::spawn_local(client.run(SocketAddr::from(([127, 0, 0, 1], port))))
+        });
+        for client in clients.collect::<Vec<_>>() {
+            let _ = client.await;
+        }
+    });
+    println!("{}", total.borrow_mut().report());
+    Ok(())
+}
+
+/// A query with EDNS, from a line `NAME TYPE`.
+fn packet(line: &str) -> Option<Vec<u8>> {
+    let (name, rtype) = line.split_once(' ')?;
+    let name = wire::Name::from_text(name).ok()?;
+    let flags = wire::Flags::default().with_recursion_desired(true);
+    let header = wire::Header { flags, ..wire::Header::default() };
+    let mut message = wire::MessageBuf::new();
+    message.start(header, Some((name.as_ref(), rtype.trim().parse().ok()?, wire::Class::IN)));
+    let opt = wire::Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
+    Some(message.finish(Some(opt), std::iter::empty()).to_vec())
+}
+
+#[derive(Default)]
+struct Tally {
+    answers: u64,
+    lost: u64,
+    rcodes: [u64; 16],
+    nanos: Vec<u64>,
+}
+
+impl Tally {
+    fn report(&mut self) -> Value {
+        self.nanos.sort_unstable();
+        #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+        let at = |thousandths: usize| {
+            let place = self.nanos.len().saturating_sub(1) * thousandths / 1000;
+            self.nanos.get(place).copied().unwrap_or(0) as f64 / 1000.0
+        };
+        json!({
+            "answers": self.answers,
+            "lost": self.lost,
+            "latencies": [at(500), at(990), at(999)],
+            "rcodes": self.rcodes,
+        })
+    }
+}
+
+struct Client {
+    queries: Rc<Vec<Vec<u8>>>,
+    next: usize,
+    end: Instant,
+    total: Rc<RefCell<Tally>>,
+}
+
+impl Client {
+    async fn run(mut self, server: SocketAddr) -> io::Result<()> {
+        let socket = UdpSocket::bind("127.0.0.1:0").await?;
+        let mut batch = Batch::new();
+        let mut sent = vec![None; 1 << 16];
+        let mut id = 0u16;
+        self.fill(&socket, server, &mut sent, &mut id).await?;
+        while Instant::now() < self.end {
+            if tokio::time::timeout(LOST, socket.readable()).await.is_err() {
+                self.total.borrow_mut().lost += sent.iter_mut().filter_map(Option::take).count() as u64;
+                self.fill(&socket, server, &mut sent, &mut id).await?;
+                continue;
+            }
+            let mut received = 0;
+            let _ = socket.try_io(Interest::READABLE, || {
+                received = batch.receive(socket.as_raw_fd())?;
+                if received < BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            let now = Instant::now();
+            for at in 0..received {
+                if self.count(batch.datagram(at), now, &mut sent) {
+                    let query = self.take_query(now, &mut sent, &mut id);
+                    batch.answer(at, &query);
+                }
+            }
+            batch.send(socket.as_raw_fd());
+        }
+        Ok(())
+    }
+
+    /// Sends as many queries as may be on their way.
+    async fn fill(
+        &mut self,
+        socket: &UdpSocket,
+        server: SocketAddr,
+        sent: &mut [Option<Instant>],
+        id: &mut u16,
+    ) -> io::Result<()> {
+        for _ in 0..WINDOW {
+            let query = self.take_query(Instant::now(), sent, id);
+            socket.send_to(&query, server).await?;
+        }
+        Ok(())
+    }
+
+    fn take_query(&mut self, now: Instant, sent: &mut [Option<Instant>], id: &mut u16) -> Vec<u8> {
+        let mut query = self.queries[self.next % self.queries.len()].clone();
+        self.next += 1;
+        *id = id.wrapping_add(1);
+        query[..2].copy_from_slice(&id.to_be_bytes());
+        sent[usize::from(*id)] = Some(now);
+        query
+    }
+
+    /// Counts an answer; one that is not awaited (any more) brings no next query.
+    fn count(&self, answer: &[u8], now: Instant, sent: &mut [Option<Instant>]) -> bool {
+        let Some([high, low, _, flags]) = answer.first_chunk() else { return false };
+        let Some(since) = sent[usize::from(u16::from_be_bytes([*high, *low]))].take() else { return false };
+        let mut total = self.total.borrow_mut();
+        total.answers += 1;
+        total.rcodes[usize::from(flags & 15)] += 1;
+        if total.nanos.len() < SAMPLES_MAX * SOCKETS {
+            total.nanos.push(u64::try_from(now.duration_since(since).as_nanos()).unwrap_or(u64::MAX));
+        }
+        true
+    }
+}

@@ -1,0 +1,176 @@
+//! How fast it is: the server under load, beside a bare echo in the same run.
+//!
+//! The server has one processor and the load the other. What counts is the server's CPU time per answered query as a
+//! ratio to the echo's: absolute figures are not stable between machines, and hardly between hours.
+
+mod cluster;
+mod load;
+mod processes;
+mod queries;
+mod report;
+mod responders;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::{Arg, ArgMatches, Command};
+
+use self::cluster::Cluster;
+use self::load::Load;
+use self::processes::{Pinned, build_server};
+use self::queries::{MIXES, Mix};
+use self::report::{Report, Row};
+use crate::Failed;
+
+/// Services in the cluster; each has ten endpoints.
+const SERVICES: &str = "10000";
+/// Seconds for each mix.
+const SECONDS: &str = "3";
+
+/// The command line of `bench` and of the programs that it starts.
+pub(crate) fn command() -> Command {
+    let number = |name: &'static str, default: &'static str, help: &'static str| {
+        Arg::new(name).long(name).default_value(default).value_parser(clap::value_parser!(usize)).help(help)
+    };
+    Command::new("bench")
+        .about("Measures the server under load, as a ratio to a bare echo")
+        .arg(number("services", SERVICES, "Services in the cluster, of ten endpoints each"))
+        .arg(number("pods", "0", "Pods; with any, the Corefile has `pods verified`"))
+        .arg(number("seconds", SECONDS, "Seconds for each mix of queries"))
+        .arg(Arg::new("mix").long("mix").help("Only this mix of queries"))
+        .arg(Arg::new("corefile").long("corefile").help("Another Corefile than kubeadm's; `{PORT}` and `{API}` are filled in"))
+        .arg(Arg::new("server").long("server").help("Another server's binary, to compare; it must take `-conf`"))
+        .arg(Arg::new("save").long("save").action(clap::ArgAction::SetTrue).help("Keeps the result in benches/results"))
+}
+
+/// Measures.
+pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
+    let number = |name: &str| options.get_one::<usize>(name).copied().unwrap_or(0);
+    let server = match options.get_one::<String>("server") {
+        Some(path) => PathBuf::from(path),
+        None => build_server()?,
+    };
+    let cluster = Cluster::start(number("services"), number("pods"));
+    let upstream = Pinned::start(processes::LOAD_CPU, &["respond", "upstream"])?;
+    let corefile = match options.get_one::<String>("corefile") {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?,
+        None => cluster::kubeadm_corefile(number("pods") > 0),
+    };
+    let bench = Bench {
+        server,
+        corefile,
+        cluster,
+        upstream,
+        seconds: Duration::from_secs(number("seconds") as u64),
+        only: options.get_one::<String>("mix").cloned(),
+    };
+    let report = bench.run()?;
+    println!("{report}");
+    if options.get_flag("save") {
+        println!("kept in {}", report.save()?.display());
+    }
+    Ok(())
+}
+
+struct Bench {
+    server: PathBuf,
+    corefile: String,
+    cluster: Cluster,
+    upstream: Pinned,
+    seconds: Duration,
+    only: Option<String>,
+}
+
+impl Bench {
+    fn run(&self) -> Result<Report, Failed> {
+        let mut report = Report::new(&self.cluster);
+        report.echo.push(self.echo()?);
+        let corefile = self.write_corefile(&self.corefile)?;
+        let started = Instant::now();
+        let server = Pinned::serve(&self.server, &corefile)?;
+        report.first_answer = Some(started.elapsed());
+        report.ready = Some(self.cluster.wait_until_known(server.port, started)?);
+        for mix in MIXES.iter().filter(|mix| self.wants(mix)) {
+            report.rows.push(self.measure(mix, &server)?);
+        }
+        report.memory = server.memory();
+        if self.wants_name("update") {
+            report.updates = Some(self.cluster.time_updates(server.port)?);
+        }
+        drop(server);
+        if self.wants_name("forward-miss") {
+            report.rows.push(self.forward_miss()?);
+        }
+        report.echo.push(self.echo()?);
+        Ok(report)
+    }
+
+    fn wants(&self, mix: &Mix) -> bool {
+        self.wants_name(mix.name)
+    }
+
+    fn wants_name(&self, name: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == name)
+    }
+
+    fn echo(&self) -> Result<Load, Failed> {
+        let echo = Pinned::start(processes::SERVER_CPU, &["respond", "echo"])?;
+        load::run(&echo, &(queries::MIX.make)(self.cluster.services), self.seconds)
+    }
+
+    fn measure(&self, mix: &Mix, server: &Pinned) -> Result<Row, Failed> {
+        let queries = (mix.make)(self.cluster.services);
+        // Caches are filled and tables touched before anything is counted.
+        load::run(server, &queries, Duration::from_millis(300))?;
+        let load = load::run(server, &queries, self.seconds)?;
+        Ok(Row { name: mix.name, what: mix.what, load })
+    }
+
+    /// Every question goes to an upstream: no cache, and names that are not asked twice.
+    fn forward_miss(&self) -> Result<Row, Failed> {
+        let corefile = self.write_corefile(".:{PORT} {\n    forward . 127.0.0.1:{UPSTREAM}\n}\n")?;
+        let server = Pinned::serve(&self.server, &corefile)?;
+        let load = load::run(&server, &queries::unique_names(), self.seconds)?;
+        Ok(Row { name: "forward-miss", what: "external names that no cache has", load })
+    }
+
+    fn write_corefile(&self, text: &str) -> Result<Corefile, Failed> {
+        let port = processes::free_port()?;
+        let text = text
+            .replace("{PORT}", &port.to_string())
+            .replace("{API}", self.cluster.api.url())
+            .replace("{UPSTREAM}", &self.upstream.port.to_string());
+        let path = std::env::temp_dir().join(format!("portolan-bench-{port}.corefile"));
+        std::fs::write(&path, text).map_err(|error| error.to_string())?;
+        Ok(Corefile { path, port })
+    }
+}
+
+/// A Corefile on disk, as long as it is used.
+struct Corefile {
+    path: PathBuf,
+    port: u16,
+}
+
+impl Corefile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Corefile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The programs that the measurement starts out of this one.
+pub(crate) fn respond(options: &ArgMatches) -> Result<(), Failed> {
+    let name = options.get_one::<String>("kind").map(String::as_str);
+    responders::run(name.unwrap_or_default())
+}
+
+/// The program that loads a server.
+pub(crate) fn load(options: &ArgMatches) -> Result<(), Failed> {
+    load::main(options)
+}

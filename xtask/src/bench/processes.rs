@@ -1,0 +1,115 @@
+//! Starting programs on one processor each, and reading what they have used.
+
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Corefile;
+use crate::{Failed, root};
+
+/// The processor of what is measured.
+pub(crate) const SERVER_CPU: &str = "0";
+/// The processor of what loads it.
+pub(crate) const LOAD_CPU: &str = "1";
+/// How long a server may take to answer for the first time.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A program that runs on one processor; it ends with this value.
+pub(crate) struct Pinned {
+    child: Child,
+    /// The port it serves.
+    pub(crate) port: u16,
+}
+
+impl Pinned {
+    /// Starts a part of this program that prints its port.
+    pub(crate) fn start(cpu: &str, arguments: &[&str]) -> Result<Pinned, Failed> {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut child = pinned(cpu, &own).args(arguments).stdout(Stdio::piped()).spawn().map_err(no_taskset)?;
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            let _ = BufReader::new(output).read_line(&mut line);
+        }
+        let port = line.trim().parse().map_err(|_| format!("`{}` gave no port", arguments.join(" ")))?;
+        Ok(Pinned { child, port })
+    }
+
+    /// Starts a server and waits until it answers at all.
+    pub(crate) fn serve(binary: &Path, corefile: &Corefile) -> Result<Pinned, Failed> {
+        let mut command = pinned(SERVER_CPU, binary);
+        command.arg("-conf").arg(corefile.path()).stdout(Stdio::null());
+        let child = command.spawn().map_err(no_taskset)?;
+        let server = Pinned { child, port: corefile.port };
+        server.wait_for_answer()?;
+        Ok(server)
+    }
+
+    fn wait_for_answer(&self) -> Result<(), Failed> {
+        let socket = UdpSocket::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+        socket.set_read_timeout(Some(Duration::from_millis(2))).map_err(|error| error.to_string())?;
+        let query = b"\0\x01\x01\0\0\x01\0\0\0\0\0\0\x07cluster\x05local\0\0\x06\0\x01";
+        let start = Instant::now();
+        while start.elapsed() < START_TIMEOUT {
+            let _ = socket.send_to(query, ("127.0.0.1", self.port));
+            if socket.recv(&mut [0; 512]).is_ok() {
+                return Ok(());
+            }
+        }
+        Err("the server does not answer".to_owned())
+    }
+
+    /// CPU time that it has used.
+    pub(crate) fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
+        // A tick is a hundredth of a second on every Linux that is not made to differ.
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// Octets that it holds in memory now, and at most so far.
+    pub(crate) fn memory(&self) -> (u64, u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+            line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0) * 1024
+        };
+        (field("VmRSS:"), field("VmHWM:"))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server, built for measuring.
+pub(crate) fn build_server() -> Result<PathBuf, Failed> {
+    let status = Command::new("cargo")
+        .args(["build", "--release", "--quiet", "--package", "portolan"])
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("cargo build: {error}"))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    if status.success() { Ok(target.join("release/portolan")) } else { Err("the server does not build".to_owned()) }
+}
+
+/// A port that is free on loopback just now, for UDP and TCP.
+pub(crate) fn free_port() -> Result<u16, Failed> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
+}
+
+fn pinned(cpu: &str, program: &Path) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", cpu]).arg(program);
+    command
+}
+
+fn no_taskset(error: std::io::Error) -> Failed {
+    format!("taskset (of util-linux) is needed to give each program its processor: {error}")
+}

@@ -1,0 +1,120 @@
+//! What was measured, for people and for later.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use super::cluster::{Cluster, Updates};
+use super::load::Load;
+use crate::{Failed, root};
+
+/// One mix.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) load: Load,
+}
+
+/// A whole run.
+pub(crate) struct Report {
+    services: usize,
+    pods: usize,
+    /// The bare echo, before and after.
+    pub(crate) echo: Vec<Load>,
+    pub(crate) rows: Vec<Row>,
+    /// From the start of the process to its first answer.
+    pub(crate) first_answer: Option<Duration>,
+    /// From the start of the process until the cluster was known.
+    pub(crate) ready: Option<Duration>,
+    /// Octets in memory, and at most.
+    pub(crate) memory: (u64, u64),
+    pub(crate) updates: Option<Updates>,
+}
+
+impl Report {
+    pub(crate) fn new(cluster: &Cluster) -> Report {
+        Report {
+            services: cluster.services,
+            pods: cluster.pods,
+            echo: Vec::new(),
+            rows: Vec::new(),
+            first_answer: None,
+            ready: None,
+            memory: (0, 0),
+            updates: None,
+        }
+    }
+
+    fn echo_cpu(&self) -> f64 {
+        let sum: f64 = self.echo.iter().map(|load| load.cpu_each).sum();
+        #[allow(clippy::cast_precision_loss, reason = "there are two")]
+        let count = self.echo.len().max(1) as f64;
+        sum / count
+    }
+
+    /// Keeps it by date and commit.
+    pub(crate) fn save(&self) -> Result<PathBuf, Failed> {
+        let (date, commit) = (output("date", &["+%Y-%m-%d"]), output("git", &["rev-parse", "--short", "HEAD"]));
+        let path = root().join("benches/results").join(format!("{date}-{commit}.md"));
+        let text = format!("# {date}, commit {commit}\n\n{self}");
+        std::fs::create_dir_all(root().join("benches/results"))
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| error.to_string())?;
+        Ok(path)
+    }
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).current_dir(root()).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (services, pods) = (self.services, self.pods);
+        writeln!(f, "{services} services of ten endpoints, {pods} pods; one core for the server, the other for the load.\n")?;
+        writeln!(f, "| queries | CPU µs each | ratio to the echo | answers/s | lost | p50, p99, p99.9 µs | answers by code |")?;
+        writeln!(f, "|---|---|---|---|---|---|---|")?;
+        for (at, load) in self.echo.iter().enumerate() {
+            let what = if at == 0 { "the bare echo, before" } else { "the bare echo, after" };
+            write_row(f, "echo", what, load, self.echo_cpu())?;
+        }
+        for row in &self.rows {
+            write_row(f, row.name, row.what, &row.load, self.echo_cpu())?;
+        }
+        writeln!(f)?;
+        if let (Some(first), Some(ready)) = (self.first_answer, self.ready) {
+            let (first, ready) = (first.as_secs_f64() * 1e3, ready.as_secs_f64() * 1e3);
+            writeln!(f, "- first answer {first:.0} ms after the start; the whole cluster known after {ready:.0} ms")?;
+        }
+        let mebi = |octets: u64| octets as f64 / f64::from(1 << 20);
+        if self.memory.0 > 0 {
+            writeln!(f, "- memory {:.1} MiB after the load, {:.1} MiB at most", mebi(self.memory.0), mebi(self.memory.1))?;
+        }
+        if let Some(updates) = &self.updates {
+            writeln!(f, "- {updates}")?;
+        }
+        Ok(())
+    }
+}
+
+fn write_row(f: &mut fmt::Formatter<'_>, name: &str, what: &str, load: &Load, echo: f64) -> fmt::Result {
+    let [p50, p99, p999] = load.latencies;
+    let codes: Vec<String> = load
+        .rcodes
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+        .map(|(code, count)| format!("{} {count}", wire::Rcode(u16::try_from(code).unwrap_or(0))))
+        .collect();
+    writeln!(
+        f,
+        "| {name}: {what} | {:.2} | {:.2} | {:.0} | {} | {p50:.0}, {p99:.0}, {p999:.0} | {} |",
+        load.cpu_each,
+        load.cpu_each / echo.max(f64::MIN_POSITIVE),
+        load.per_second,
+        load.lost,
+        codes.join(", ")
+    )
+}

@@ -1,0 +1,72 @@
+//! Servers with no DNS in them: the floor, and an upstream.
+
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::thread;
+
+use net::{BATCH, Batch};
+
+use crate::Failed;
+
+/// Octets of kernel buffer, as the server has them.
+const KERNEL_BUFFER: usize = 4 << 20;
+
+/// Runs one of them on a free port, which it prints, until it is killed.
+pub(crate) fn run(kind: &str) -> Result<(), Failed> {
+    let answer: fn(&[u8], &mut Vec<u8>) = match kind {
+        "echo" => echo,
+        "upstream" => upstream,
+        other => return Err(format!("there is no responder `{other}`")),
+    };
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let tuned = socket2::SockRef::from(&socket);
+    let _ = tuned.set_recv_buffer_size(KERNEL_BUFFER);
+    let _ = tuned.set_send_buffer_size(KERNEL_BUFFER);
+    println!("{}", socket.local_addr().map_err(|error| error.to_string())?.port());
+    let (mut batch, mut out) = (Batch::new(), Vec::new());
+    let mut first = [0; 1];
+    loop {
+        // Waits for a datagram and leaves it there: the batch itself never waits.
+        let _ = socket.peek(&mut first);
+        while let Ok(received @ 1..) = batch.receive(socket.as_raw_fd()) {
+            for at in 0..received {
+                out.clear();
+                answer(batch.datagram(at), &mut out);
+                batch.answer(at, &out);
+            }
+            batch.send(socket.as_raw_fd());
+            if received < BATCH {
+                break;
+            }
+        }
+        thread::yield_now();
+    }
+}
+
+/// The query with QR and AA set and sixteen octets more: the kernel's part of an answer.
+fn echo(query: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(query);
+    if let Some(flags) = out.get_mut(2) {
+        *flags |= 0x84;
+    }
+    out.extend_from_slice(&[0; 16]);
+}
+
+/// One A record of 300 seconds for whatever is asked.
+fn upstream(query: &[u8], out: &mut Vec<u8>) {
+    let Some(question_end) = wire::question_end(query) else { return };
+    out.extend_from_slice(&query[..question_end]);
+    out[2..4].copy_from_slice(&[0x81 | query[2] & 1, 0x80]);
+    out[6..12].copy_from_slice(&[0, 1, 0, 0, 0, 0]);
+    let address = [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, 192, 0, 2, 80];
+    // AAAA is asked for as often and is not there.
+    if query[question_end - 4..question_end - 2] == [0, 1] {
+        out.extend_from_slice(&address);
+    } else {
+        out[7] = 0;
+        out[9] = 1;
+        out.extend_from_slice(b"\xc0\x0c\x00\x06\x00\x01\x00\x00\x01\x2c\x00\x16\x00\x00");
+        out.extend_from_slice(&[0; 16]);
+        out.extend_from_slice(&300u32.to_be_bytes());
+    }
+}
