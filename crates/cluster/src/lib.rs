@@ -6,6 +6,9 @@
 //! threads share: services with their endpoints, the services of each address, namespaces, pods. It is read without
 //! locks while it is written, and an endpoint change costs its slice and its service, not the cluster.
 //!
+//! [`Selector`] is the language of label selectors, for those who check options and for those who select objects
+//! themselves.
+//!
 //! Nothing here knows the API server, JSON, zones, or DNS messages; the time is a parameter.
 
 mod addresses;
@@ -19,12 +22,14 @@ mod random_tests;
 mod records;
 #[cfg(test)]
 mod scenario;
+mod selector;
 mod service;
 mod slice;
 mod spec;
 mod world;
 
 pub use index::{Counts, Index};
+pub use selector::{Selector, SelectorError};
 pub use service::{Port, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};
 pub use spec::{Kind, Spec, Watch};

@@ -19,6 +19,13 @@ pub enum Event<'a> {
         /// Its name.
         name: &'a str,
     },
+    /// An object exists in a state that cannot be read: what is known of it stays.
+    Unreadable {
+        /// Its namespace; empty for a namespace.
+        namespace: &'a str,
+        /// Its name.
+        name: &'a str,
+    },
     /// The list is complete.
     Listed,
 }

@@ -63,6 +63,10 @@ impl<K: Kept> Reduce for Records<K> {
             Event::Applied(object) if object.kind() == K::KIND => self.apply(object, writer),
             Event::Applied(_) => Outcome::NOTHING,
             Event::Deleted { namespace, name } => self.delete(namespace, name, writer),
+            Event::Unreadable { namespace, name } => {
+                self.mark(writer.index.key(namespace.as_bytes(), name.as_bytes()));
+                Outcome::NOTHING
+            }
             Event::Listed => self.sweep(writer),
         }
     }

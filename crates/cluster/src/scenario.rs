@@ -8,6 +8,7 @@
 //! slice alpha/web-a@1 of=web v4=10.1.0.5#w0,10.1.0.6~pod-name,!10.1.0.7 ports=…        # hostname, ~ pod,
 //!                                                        ! not ready, ? ready unset
 //! pod alpha/p@1 ip=10.1.0.5 [terminating]
+//! ~svc alpha/web                                         exists, but cannot be read
 //! -svc alpha/web                                         deleted; any event may be followed by `=> added` and so on
 //! ? svc alpha/web = ClusterIp 10.96.0.11,fd00::b http:80/TCP [w0=10.1.0.5 http:8080/TCP]
 //! ? at 10.1.0.5 = alpha/web:w0         the endpoints at an address
@@ -67,9 +68,10 @@ impl Stage {
         let (watch, event) = match verb {
             "listing" => (self.watch(name, fields), Event::Listing),
             "listed" => (self.watch(name, fields), Event::Listed),
-            _ => match verb.strip_prefix('-') {
-                Some(kind) => (self.watch(kind, namespace), Event::Deleted { namespace, name }),
-                None => (self.watch(verb, namespace), Event::Applied(object(verb, meta, fields))),
+            _ => match verb.split_at(1) {
+                ("-", kind) => (self.watch(kind, namespace), Event::Deleted { namespace, name }),
+                ("~", kind) => (self.watch(kind, namespace), Event::Unreadable { namespace, name }),
+                _ => (self.watch(verb, namespace), Event::Applied(object(verb, meta, fields))),
             },
         };
         self.world.apply(watch, &event, self.now_seconds)

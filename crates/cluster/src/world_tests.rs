@@ -262,6 +262,24 @@ fn a_relist_sweeps_what_it_did_not_list() {
 }
 
 #[test]
+fn what_cannot_be_read_stays_as_it_was() {
+    play(
+        "listing svc
+         svc alpha/web@1 ips=10.96.0.1 ports=http:80/TCP
+         svc alpha/gone@1 ips=10.96.0.2
+         listed svc
+         ~svc alpha/web => nothing
+         ~svc alpha/never-read => nothing
+         listing svc
+         ~svc alpha/web => nothing
+         listed svc => listed { swept: 1 }
+         ? svc alpha/web = ClusterIp 10.96.0.1 http:80/TCP
+         ? svc alpha/gone = none
+         ? svc alpha/never-read = none",
+    );
+}
+
+#[test]
 fn a_relist_that_is_begun_twice_sweeps_once_and_rightly() {
     play(
         "listing svc

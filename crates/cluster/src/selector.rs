@@ -1,0 +1,263 @@
+//! Label selectors: which labels an object must have, in the language of the API
+//! (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors>).
+//!
+//! `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a`, `!a`, joined by commas. The API also knows `a>1` and
+//! `a<1`, for node affinity; lists and watches of the objects here do not take them.
+
+use core::fmt;
+
+/// Octets in the name of a label, without its prefix, and in its value.
+const TEXT_MAX: usize = 63;
+/// Octets in the prefix of a label's name.
+const PREFIX_MAX: usize = 253;
+
+/// What an object's labels must be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    Exists,
+    Absent,
+    In(Vec<String>),
+    NotIn(Vec<String>),
+}
+
+/// Why a text is no selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelectorError {
+    /// This is no name of a label.
+    Key(String),
+    /// This is no value of a label.
+    Value(String),
+    /// This stands where `=`, `==`, `!=`, `in`, `notin` or a comma must stand.
+    Operator(String),
+    /// `>` and `<` do not apply to these objects.
+    Order,
+    /// A list of values does not begin with `(` or has no `)`.
+    Parenthesis,
+}
+
+impl fmt::Display for SelectorError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectorError::Key(text) => write!(out, "'{text}' is not the name of a label"),
+            SelectorError::Value(text) => write!(out, "'{text}' is not the value of a label"),
+            SelectorError::Operator(text) => {
+                write!(out, "found '{text}', expected one of '=', '==', '!=', 'in', 'notin', ','")
+            }
+            SelectorError::Order => out.write_str("the operators '<' and '>' do not apply here"),
+            SelectorError::Parenthesis => out.write_str("the values of 'in' and 'notin' stand in parentheses"),
+        }
+    }
+}
+
+impl core::error::Error for SelectorError {}
+
+impl Selector {
+    /// Reads a selector; an empty text selects everything.
+    ///
+    /// # Errors
+    /// The first thing in it that is not as it must be.
+    pub fn parse(text: &str) -> Result<Selector, SelectorError> {
+        let mut tokens = Tokens { rest: text };
+        let mut requirements = Vec::new();
+        while !tokens.peek().is_empty() {
+            requirements.push(requirement(&mut tokens)?);
+            match tokens.next() {
+                "" => break,
+                "," if !tokens.peek().is_empty() => {}
+                "," => return Err(SelectorError::Key(String::new())),
+                other => return Err(SelectorError::Operator(other.to_owned())),
+            }
+        }
+        Ok(Selector { requirements })
+    }
+
+    /// Whether an object is selected whose label of a name has the value that `label` tells.
+    pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.requirements.iter().all(|Requirement { key, test }| match (test, label(key)) {
+            (Test::Exists, value) => value.is_some(),
+            (Test::Absent, value) => value.is_none(),
+            (Test::In(values), value) => value.is_some_and(|value| values.iter().any(|one| one == value)),
+            (Test::NotIn(values), value) => value.is_none_or(|value| values.iter().all(|one| one != value)),
+        })
+    }
+}
+
+fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, SelectorError> {
+    if tokens.peek() == "!" {
+        tokens.next();
+        return Ok(Requirement { key: key(tokens.next())?, test: Test::Absent });
+    }
+    let key = key(tokens.next())?;
+    let test = match tokens.peek() {
+        "" | "," => return Ok(Requirement { key, test: Test::Exists }),
+        _ => tokens.next(),
+    };
+    let test = match test {
+        "=" | "==" => Test::In(vec![one_value(tokens)?]),
+        "!=" => Test::NotIn(vec![one_value(tokens)?]),
+        "in" => Test::In(values(tokens)?),
+        "notin" => Test::NotIn(values(tokens)?),
+        "<" | ">" => return Err(SelectorError::Order),
+        other => return Err(SelectorError::Operator(other.to_owned())),
+    };
+    Ok(Requirement { key, test })
+}
+
+/// The value behind `=`; nothing there is the empty value.
+fn one_value(tokens: &mut Tokens<'_>) -> Result<String, SelectorError> {
+    if matches!(tokens.peek(), "" | ",") { Ok(String::new()) } else { value(tokens.next()) }
+}
+
+/// The values behind `in`: `(a, b)`.
+fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, SelectorError> {
+    if tokens.next() != "(" {
+        return Err(SelectorError::Parenthesis);
+    }
+    let mut values = Vec::new();
+    loop {
+        values.push(if matches!(tokens.peek(), "," | ")") { String::new() } else { value(tokens.next())? });
+        match tokens.next() {
+            "," => {}
+            ")" => return Ok(values),
+            _ => return Err(SelectorError::Parenthesis),
+        }
+    }
+}
+
+fn key(text: &str) -> Result<String, SelectorError> {
+    let (prefix, name) = text.rsplit_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
+    let prefix_is_good = prefix.is_none_or(|prefix| {
+        prefix.len() <= PREFIX_MAX && prefix.split('.').all(|label| is_word(label, |octet| octet == b'-'))
+    });
+    if !name.is_empty() && is_text(name) && prefix_is_good {
+        Ok(text.to_owned())
+    } else {
+        Err(SelectorError::Key(text.to_owned()))
+    }
+}
+
+fn value(text: &str) -> Result<String, SelectorError> {
+    if is_text(text) { Ok(text.to_owned()) } else { Err(SelectorError::Value(text.to_owned())) }
+}
+
+/// Whether a text can be a label's value or, if it is not empty, its name.
+fn is_text(text: &str) -> bool {
+    text.is_empty() || text.len() <= TEXT_MAX && is_word(text, |octet| matches!(octet, b'-' | b'_' | b'.'))
+}
+
+/// Whether a text is of letters, digits and these, and begins and ends with one of the former.
+fn is_word(text: &str, also: impl Fn(u8) -> bool) -> bool {
+    let octets = text.as_bytes();
+    let ends = [octets.first(), octets.last()];
+    ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+        && octets.iter().all(|octet| octet.is_ascii_alphanumeric() || also(*octet))
+}
+
+/// A selector cut into words and signs; an empty text is its end.
+struct Tokens<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Tokens<'a> {
+    fn peek(&self) -> &'a str {
+        let text = self.rest.trim_start();
+        let signs = text.bytes().take_while(|octet| matches!(octet, b'=' | b'!')).count();
+        match text.as_bytes().first() {
+            None => "",
+            Some(b'(' | b')' | b',' | b'<' | b'>') => &text[..1],
+            // `!` alone is a sign of its own; together with `=` it is one.
+            Some(b'=' | b'!') => &text[..signs.min(2)],
+            Some(_) => text.split(|sign: char| "=!(),<>".contains(sign) || sign.is_whitespace()).next().unwrap_or(""),
+        }
+    }
+
+    fn next(&mut self) -> &'a str {
+        let token = self.peek();
+        self.rest = self.rest.trim_start().strip_prefix(token).unwrap_or("");
+        token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_select() {
+        let labels = [("app", "web"), ("tier", ""), ("example.com/team", "a.b_c-d")];
+        let label = |key: &str| labels.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+        for (text, selects) in [
+            ("", true),
+            ("app", true),
+            ("nosuch", false),
+            ("!nosuch", true),
+            ("!app", false),
+            ("! app", false),
+            ("app=web", true),
+            ("app==web", true),
+            (" app  =  web ", true),
+            ("app=api", false),
+            ("tier=", true),
+            ("app=", false),
+            ("tier=,app=web", true),
+            ("app!=web", false),
+            ("app != api", true),
+            ("nosuch!=web", true),
+            ("app in (api, web)", true),
+            ("app in (api)", false),
+            ("app in(web)", true),
+            ("tier in ()", true),
+            ("tier in (x,)", true),
+            ("nosuch in (web)", false),
+            ("app notin (api, web)", false),
+            ("app notin (api)", true),
+            ("nosuch notin (api)", true),
+            ("example.com/team=a.b_c-d,app", true),
+            ("example.com/team=a.b_c-d,!app", false),
+        ] {
+            let selector = Selector::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(selector.matches(label), selects, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_selector_is_refused() {
+        let long = "x".repeat(TEXT_MAX + 1);
+        for (text, error) in [
+            ("app>1", SelectorError::Order),
+            ("app < 1", SelectorError::Order),
+            ("app web", SelectorError::Operator("web".into())),
+            ("app=web tier", SelectorError::Operator("tier".into())),
+            ("app===web", SelectorError::Value("=".into())),
+            ("app in web", SelectorError::Parenthesis),
+            ("app in (web", SelectorError::Parenthesis),
+            ("app in (web api)", SelectorError::Parenthesis),
+            ("app,", SelectorError::Key(String::new())),
+            (",app", SelectorError::Key(",".into())),
+            ("!", SelectorError::Key(String::new())),
+            ("=web", SelectorError::Key("=".into())),
+            ("-app=web", SelectorError::Key("-app".into())),
+            ("a/b/c", SelectorError::Key("a/b/c".into())),
+            ("/b", SelectorError::Key("/b".into())),
+            ("exa_mple/b", SelectorError::Key("exa_mple/b".into())),
+            ("app=we*b", SelectorError::Value("we*b".into())),
+            ("app=web-", SelectorError::Value("web-".into())),
+            ("é=ü", SelectorError::Key("é".into())),
+            (&long, SelectorError::Key(long.clone())),
+            (&format!("a={long}"), SelectorError::Value(long.clone())),
+        ] {
+            assert_eq!(Selector::parse(text), Err(error), "{text}");
+        }
+    }
+}

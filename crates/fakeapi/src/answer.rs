@@ -1,0 +1,210 @@
+//! Lists, watches, and their faults.
+
+use std::future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::channel::{Channel, Sender};
+use hyper::Response;
+use hyper::body::Bytes;
+use serde_json::json;
+
+use crate::query::{Query, Selection};
+use crate::store::{self, Key};
+use crate::{Fault, Shared};
+
+/// A body that comes piece by piece.
+pub(crate) type Body = Channel<Bytes, io::Error>;
+
+/// Octets that go out at once.
+const PIECE: usize = 16 * 1024;
+
+/// Answers a request.
+pub(crate) async fn answer(query: Query, fault: Option<Fault>, shared: &Arc<Shared>) -> Response<Body> {
+    match fault {
+        Some(Fault::Status(code, retry_after)) => return status(code, retry_after, "as ordered"),
+        Some(Fault::Stall) => future::pending().await,
+        _ => {}
+    }
+    let Some(kind) = shared.lock().store.kind_of(&query.resource, &query.group_version) else {
+        return status(404, None, "the server could not find the requested resource");
+    };
+    let selection = match query.selection() {
+        Ok(selection) => selection,
+        Err(problem) => return status(400, None, &problem),
+    };
+    let asked = Asked { query, kind, selection, fault, shared: Arc::clone(shared) };
+    if asked.query.is("watch") { asked.watch() } else { asked.list() }
+}
+
+/// An answer that says what is wrong.
+pub(crate) fn status(code: u16, retry_after: Option<u32>, message: &str) -> Response<Body> {
+    let mut response = Response::builder().status(code).header("content-type", "application/json");
+    if let Some(seconds) = retry_after {
+        response = response.header("retry-after", seconds);
+    }
+    let body = status_object(code, message).to_string();
+    let (mut sender, channel) = Channel::new(1);
+    tokio::spawn(async move { sender.send_data(body.into()).await });
+    response.body(channel).unwrap()
+}
+
+fn status_object(code: u16, message: &str) -> serde_json::Value {
+    let reason = match code {
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        410 => "Expired",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        _ => "InternalError",
+    };
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": message,
+    })
+}
+
+/// A request that can be answered.
+struct Asked {
+    query: Query,
+    kind: String,
+    selection: Selection,
+    fault: Option<Fault>,
+    shared: Arc<Shared>,
+}
+
+impl Asked {
+    fn list(self) -> Response<Body> {
+        let token = self.query.parameter("continue");
+        let version = self.query.parameter("resourceVersion");
+        if !token.is_empty() && !matches!(version, "" | "0") {
+            return status(400, None, "specifying resource version is not allowed when using continue");
+        }
+        let after = token.split_once('|').and_then(|(_, key)| key.split_once('/'));
+        let after: Option<Key> = after.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+        let store = &self.shared.lock().store;
+        let token_version = token.split_once('|').map(|(version, _)| number(version));
+        if token_version.is_some_and(|version| version < store.compacted) {
+            return status(410, None, "The provided continue parameter is too old");
+        }
+        let limit = self.query.parameter("limit").parse().unwrap_or_default();
+        let page = store.page(&self.kind, &self.selection, limit, after.as_ref());
+        let (sender, response) = begin();
+        tokio::spawn(Out { sender, fault: self.fault, sent: 0 }.send_all(page));
+        response
+    }
+
+    fn watch(self) -> Response<Body> {
+        let streaming = self.query.is("sendInitialEvents");
+        let bookmarks = self.query.is("allowWatchBookmarks");
+        if streaming && self.fault == Some(Fault::NoStreamingLists) {
+            return status(422, None, "sendInitialEvents is forbidden for watch");
+        }
+        let not_older_than = self.query.parameter("resourceVersionMatch") == "NotOlderThan";
+        if streaming != not_older_than || streaming && !bookmarks {
+            return status(422, None, "sendInitialEvents needs resourceVersionMatch=NotOlderThan and bookmarks");
+        }
+        let (sender, response) = begin();
+        let out = Out { sender, fault: self.fault, sent: 0 };
+        tokio::spawn(self.follow(out, streaming, bookmarks));
+        response
+    }
+
+    /// Says what was, and then what comes, until the client goes or its time is up.
+    async fn follow(self, mut out: Out, streaming: bool, bookmarks: bool) -> Option<()> {
+        let mut changed = self.shared.changed.subscribe();
+        let seconds = self.query.parameter("timeoutSeconds").parse().unwrap_or(3600);
+        let end = tokio::time::sleep(Duration::from_secs(seconds));
+        tokio::pin!(end);
+        let (first, mut position) = self.first(streaming);
+        out.send(first).await?;
+        while self.fault != Some(Fault::Short) {
+            let (lines, next) = self.due(bookmarks, position);
+            position = next;
+            out.send(lines).await?;
+            tokio::select! {
+                _ = changed.changed() => {}
+                () = &mut end => break,
+            }
+        }
+        Some(())
+    }
+
+    /// What a watch begins with, and from where in the log it goes on.
+    fn first(&self, streaming: bool) -> (Vec<u8>, usize) {
+        let store = &self.shared.lock().store;
+        let version = self.query.parameter("resourceVersion");
+        if streaming || matches!(version, "" | "0") {
+            let lines = store.initial_events(&self.kind, &self.selection, streaming);
+            return (lines, store.position(store.version));
+        }
+        if number(version) < store.compacted {
+            let gone = status_object(410, "too old resource version");
+            return (store::line("ERROR", &gone), store.position(u64::MAX));
+        }
+        (Vec::new(), store.position(number(version)))
+    }
+
+    fn due(&self, bookmarks: bool, position: usize) -> (Vec<u8>, usize) {
+        let state = self.shared.lock();
+        if state.is_silent(&self.query.resource) {
+            return (Vec::new(), position);
+        }
+        state.store.events(&self.kind, &self.selection, bookmarks, position)
+    }
+}
+
+fn begin() -> (Sender<Bytes, io::Error>, Response<Body>) {
+    let (sender, channel) = Channel::new(1);
+    (sender, Response::builder().header("content-type", "application/json").body(channel).unwrap())
+}
+
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or_default()
+}
+
+/// What goes out, as a fault lets it.
+struct Out {
+    sender: Sender<Bytes, io::Error>,
+    fault: Option<Fault>,
+    sent: usize,
+}
+
+impl Out {
+    async fn send_all(mut self, octets: Vec<u8>) {
+        self.send(octets).await;
+    }
+
+    /// Sends octets; `None` if that was the last that could be sent.
+    async fn send(&mut self, octets: Vec<u8>) -> Option<()> {
+        let (most, pause) = match self.fault {
+            Some(Fault::Slow(most, pause)) => (most, pause),
+            _ => (PIECE, Duration::ZERO),
+        };
+        for piece in octets.chunks(most) {
+            if let Some(Fault::Cut(after)) = self.fault
+                && self.sent + piece.len() > after
+            {
+                return self.cut(piece.get(..after - self.sent)?).await;
+            }
+            self.sent += piece.len();
+            self.sender.send_data(Bytes::copy_from_slice(piece)).await.ok()?;
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+        }
+        Some(())
+    }
+
+    async fn cut(&mut self, last: &[u8]) -> Option<()> {
+        self.sender.send_data(Bytes::copy_from_slice(last)).await.ok()?;
+        // Once the connection has taken the octets it writes them before anything else runs on this thread.
+        while self.sender.capacity() < self.sender.max_capacity() {
+            tokio::task::yield_now().await;
+        }
+        let (sender, _) = Channel::new(1);
+        std::mem::replace(&mut self.sender, sender).abort(io::Error::other("cut, as ordered"));
+        None
+    }
+}

@@ -1,0 +1,107 @@
+//! What a request asks for: resource, namespace, parameters, selectors.
+
+use std::collections::BTreeMap;
+
+use cluster::Selector;
+use hyper::Uri;
+use serde_json::Value;
+
+/// What a request asks for.
+pub(crate) struct Query {
+    pub(crate) group_version: String,
+    pub(crate) resource: String,
+    pub(crate) namespace: String,
+    pub(crate) parameters: BTreeMap<String, String>,
+}
+
+impl Query {
+    /// Reads a request; `None` if it does not ask for a list of objects.
+    pub(crate) fn parse(uri: &Uri) -> Option<Query> {
+        let path: Vec<String> = uri.path().trim_matches('/').split('/').map(decode).collect();
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let (group_version, rest) = match path[..] {
+            ["api", version, ref rest @ ..] => (version.to_owned(), rest),
+            ["apis", group, version, ref rest @ ..] => (format!("{group}/{version}"), rest),
+            _ => return None,
+        };
+        let (namespace, resource) = match rest {
+            [resource] => ("", *resource),
+            ["namespaces", namespace, resource] => (*namespace, *resource),
+            _ => return None,
+        };
+        let parameters = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let parameters = parameters.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let parameters = parameters.map(|(name, value)| (decode(name), decode(value))).collect();
+        Some(Query { group_version, resource: resource.to_owned(), namespace: namespace.to_owned(), parameters })
+    }
+
+    pub(crate) fn parameter(&self, name: &str) -> &str {
+        self.parameters.get(name).map_or("", String::as_str)
+    }
+
+    pub(crate) fn is(&self, name: &str) -> bool {
+        matches!(self.parameter(name), "1" | "true")
+    }
+
+    /// What it selects; an error says what is wrong with its selectors.
+    pub(crate) fn selection(&self) -> Result<Selection, String> {
+        let labels = Selector::parse(self.parameter("labelSelector")).map_err(|error| error.to_string())?;
+        let fields = self.parameter("fieldSelector").split(',').filter(|field| !field.is_empty());
+        let fields = fields.map(FieldTest::parse).collect::<Option<Vec<_>>>().ok_or("bad field selector")?;
+        Ok(Selection { namespace: self.namespace.clone(), labels, fields })
+    }
+}
+
+/// Which objects of a resource are asked for.
+pub(crate) struct Selection {
+    namespace: String,
+    labels: Selector,
+    fields: Vec<FieldTest>,
+}
+
+impl Selection {
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        let metadata = &object["metadata"];
+        (self.namespace.is_empty() || metadata["namespace"] == *self.namespace)
+            && self.labels.matches(|key| metadata["labels"][key].as_str())
+            && self.fields.iter().all(|field| field.matches(object))
+    }
+}
+
+struct FieldTest {
+    pointer: String,
+    value: String,
+    equal: bool,
+}
+
+impl FieldTest {
+    fn parse(text: &str) -> Option<FieldTest> {
+        let (path, value, equal) = match text.split_once("!=") {
+            Some((path, value)) => (path, value, false),
+            None => text.split_once('=').map(|(path, value)| (path, value.trim_start_matches('='), true))?,
+        };
+        Some(FieldTest { pointer: format!("/{}", path.replace('.', "/")), value: value.to_owned(), equal })
+    }
+
+    fn matches(&self, object: &Value) -> bool {
+        let found = object.pointer(&self.pointer).and_then(Value::as_str).unwrap_or_default();
+        (found == self.value) == self.equal
+    }
+}
+
+/// Undoes percent-encoding.
+fn decode(text: &str) -> String {
+    let mut octets = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(octet) = rest.next() {
+        octets.push(match octet {
+            b'%' => {
+                let digits: Vec<u8> = rest.by_ref().take(2).collect();
+                u8::from_str_radix(&String::from_utf8_lossy(&digits), 16).unwrap_or(b'?')
+            }
+            b'+' => b' ',
+            octet => octet,
+        });
+    }
+    String::from_utf8_lossy(&octets).into_owned()
+}

@@ -1,0 +1,188 @@
+//! The objects, and the log of what became of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::query::Selection;
+
+/// What the server knows without any object of it: plural name, kind, group and version.
+const BUILT_IN: [(&str, &str, &str); 5] = [
+    ("namespaces", "Namespace", "v1"),
+    ("services", "Service", "v1"),
+    ("pods", "Pod", "v1"),
+    ("endpoints", "Endpoints", "v1"),
+    ("endpointslices", "EndpointSlice", "discovery.k8s.io/v1"),
+];
+
+/// Namespace and name.
+pub(crate) type Key = (String, String);
+
+/// All objects.
+#[derive(Default)]
+pub(crate) struct Store {
+    /// The version of the latest change.
+    pub(crate) version: u64,
+    /// What continues from before this version is gone.
+    pub(crate) compacted: u64,
+    resources: BTreeMap<String, Resource>,
+    log: Vec<Entry>,
+}
+
+#[derive(Default)]
+struct Resource {
+    kind: String,
+    group_version: String,
+    objects: BTreeMap<Key, Value>,
+}
+
+struct Entry {
+    version: u64,
+    resource: String,
+    what: What,
+}
+
+enum What {
+    Change { before: Option<Value>, after: Option<Value> },
+    Bookmark,
+    Raw(String),
+}
+
+impl Store {
+    pub(crate) fn put(&mut self, mut object: Value) -> u64 {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kind = text(&object["kind"]);
+        let name = plural(&kind);
+        let key = (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
+        let resource = self.resources.entry(name.clone()).or_default();
+        (resource.kind, resource.group_version) = (kind, text(&object["apiVersion"]));
+        let before = resource.objects.insert(key, object.clone());
+        self.record(name, What::Change { before, after: Some(object) });
+        self.version
+    }
+
+    pub(crate) fn delete(&mut self, resource: &str, namespace: &str, name: &str) {
+        let objects = self.resources.get_mut(resource).map(|resource| &mut resource.objects);
+        let before = objects.and_then(|objects| objects.remove(&(namespace.to_owned(), name.to_owned())));
+        assert!(before.is_some(), "there is no {resource} {namespace}/{name}");
+        self.version += 1;
+        self.record(resource.to_owned(), What::Change { before, after: None });
+    }
+
+    pub(crate) fn compact(&mut self) {
+        self.version += 1;
+        self.compacted = self.version;
+    }
+
+    pub(crate) fn bookmark(&mut self) {
+        self.record(String::new(), What::Bookmark);
+    }
+
+    pub(crate) fn inject(&mut self, resource: &str, line: &str) {
+        self.record(resource.to_owned(), What::Raw(format!("{line}\n")));
+    }
+
+    fn record(&mut self, resource: String, what: What) {
+        self.log.push(Entry { version: self.version, resource, what });
+    }
+
+    /// The kind of a resource in this group and version, if there is such a thing.
+    pub(crate) fn kind_of(&self, resource: &str, group_version: &str) -> Option<String> {
+        let built_in = BUILT_IN.iter().find(|(name, ..)| *name == resource).map(|(_, kind, group)| (*kind, *group));
+        let kept = self.resources.get(resource).map(|kept| (kept.kind.as_str(), kept.group_version.as_str()));
+        built_in.or(kept).filter(|(_, group)| *group == group_version).map(|(kind, _)| kind.to_owned())
+    }
+
+    /// At most `limit` objects (0: all) from behind the key `after` on.
+    pub(crate) fn page(&self, kind: &str, selection: &Selection, limit: usize, after: Option<&Key>) -> Vec<u8> {
+        let selected = self.selected(kind, selection).filter(|(key, _)| after.is_none_or(|after| *key > after));
+        let selected: Vec<_> = selected.collect();
+        let limit = if limit == 0 { selected.len() } else { limit };
+        let page = &selected[..limit.min(selected.len())];
+        let mut metadata = json!({ "resourceVersion": self.version.to_string() });
+        if let Some(((namespace, name), _)) = page.last().filter(|_| page.len() < selected.len()) {
+            metadata["continue"] = format!("{}|{namespace}/{name}", self.version).into();
+            metadata["remainingItemCount"] = (selected.len() - page.len()).into();
+        }
+        let items: Vec<&Value> = page.iter().map(|(_, object)| *object).collect();
+        let api_version = self.resources.get(&plural(kind)).map_or("v1", |resource| &resource.group_version);
+        let list = json!({
+            "kind": format!("{kind}List"), "apiVersion": api_version, "metadata": metadata, "items": items,
+        });
+        serde_json::to_vec(&list).unwrap()
+    }
+
+    /// All objects as events, and the mark at their end if it is asked for.
+    pub(crate) fn initial_events(&self, kind: &str, selection: &Selection, with_mark: bool) -> Vec<u8> {
+        let mut lines = Vec::new();
+        for (_, object) in self.selected(kind, selection) {
+            lines.extend(line("ADDED", object));
+        }
+        if with_mark {
+            lines.extend(self.bookmark_line(kind, &json!({ "k8s.io/initial-events-end": "true" })));
+        }
+        lines
+    }
+
+    /// Where in the log a watch begins that knows everything up to a version.
+    pub(crate) fn position(&self, version: u64) -> usize {
+        self.log.iter().position(|entry| entry.version > version).unwrap_or(self.log.len())
+    }
+
+    /// What a watch has to say from a position on, and the position behind it.
+    pub(crate) fn events(&self, kind: &str, selection: &Selection, bookmarks: bool, from: usize) -> (Vec<u8>, usize) {
+        let mut lines = Vec::new();
+        let resource = plural(kind);
+        for entry in &self.log[from..] {
+            match &entry.what {
+                What::Bookmark if bookmarks => lines.extend(self.bookmark_line(kind, &json!({}))),
+                What::Raw(text) if entry.resource == resource => lines.extend(text.as_bytes()),
+                What::Change { before, after } if entry.resource == resource => {
+                    lines.extend(change(before.as_ref(), after.as_ref(), selection, entry.version));
+                }
+                _ => {}
+            }
+        }
+        (lines, self.log.len())
+    }
+
+    fn selected<'a>(&'a self, kind: &str, selection: &'a Selection) -> impl Iterator<Item = (&'a Key, &'a Value)> {
+        let objects = self.resources.get(&plural(kind)).into_iter().flat_map(|resource| &resource.objects);
+        objects.filter(|(_, object)| selection.matches(object))
+    }
+
+    fn bookmark_line(&self, kind: &str, annotations: &Value) -> Vec<u8> {
+        let version = self.version.to_string();
+        let metadata = json!({ "resourceVersion": version, "annotations": annotations });
+        line("BOOKMARK", &json!({ "kind": kind, "metadata": metadata }))
+    }
+}
+
+/// An event as those see it who select objects: one that does not match any more is deleted for them.
+fn change(before: Option<&Value>, after: Option<&Value>, selection: &Selection, version: u64) -> Vec<u8> {
+    let was = before.filter(|object| selection.matches(object));
+    let is = after.filter(|object| selection.matches(object));
+    match (was, is) {
+        (None, Some(object)) => line("ADDED", object),
+        (Some(_), Some(object)) => line("MODIFIED", object),
+        (Some(object), None) => {
+            let mut object = object.clone();
+            object["metadata"]["resourceVersion"] = version.to_string().into();
+            line("DELETED", &object)
+        }
+        (None, None) => Vec::new(),
+    }
+}
+
+pub(crate) fn line(event: &str, object: &Value) -> Vec<u8> {
+    let mut line = serde_json::to_vec(&json!({ "type": event, "object": object })).unwrap();
+    line.push(b'\n');
+    line
+}
+
+fn plural(kind: &str) -> String {
+    let name = kind.to_ascii_lowercase();
+    if name.ends_with('s') && name != "ingress" { name } else { format!("{name}s") }
+}

@@ -1,0 +1,134 @@
+//! The server as a client sees it that knows nothing but HTTP.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use super::*;
+
+/// A response that is read line by line.
+struct Response {
+    reader: BufReader<TcpStream>,
+    status: String,
+}
+
+impl Response {
+    fn to(api: &FakeApi, path: &str) -> Response {
+        let address = api.url().strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut status = String::new();
+        reader.read_line(&mut status).unwrap();
+        Response { reader, status: status.trim_end().to_owned() }
+    }
+
+    /// The next line of JSON; whatever else there is (headers, sizes of chunks) is passed over. `None` at the end.
+    fn json(&mut self) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if line.starts_with('{') {
+                return Some(serde_json::from_str(line.trim_end()).unwrap());
+            }
+        }
+    }
+}
+
+fn service(name: &str, labels: &Value) -> Value {
+    object("Service", "alpha", name, json!({ "metadata": { "labels": labels }, "spec": {} }))
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+}
+
+fn event(line: Option<Value>) -> String {
+    let line = line.expect("the response has ended");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{} {}", text(&line["type"]), text(&line["object"]["metadata"]["name"])).trim_end().to_owned()
+}
+
+const STREAM: &str = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+
+#[test]
+fn lists_come_in_pages_until_they_are_compacted_away() {
+    let api = FakeApi::start();
+    api.put_all(["a", "b", "c", "d"].map(|name| service(name, &json!({}))));
+    api.put(object("Service", "beta", "z", json!({})));
+    let first = Response::to(&api, "/api/v1/namespaces/alpha/services?limit=3&resourceVersion=0").json().unwrap();
+    assert_eq!(names(&first), ["a", "b", "c"]);
+    let token = first["metadata"]["continue"].as_str().unwrap().replace('|', "%7C").replace('/', "%2F");
+    let rest = format!("/api/v1/namespaces/alpha/services?limit=3&continue={token}");
+    assert_eq!(names(&Response::to(&api, &rest).json().unwrap()), ["d"]);
+    api.compact();
+    assert_eq!(Response::to(&api, &rest).status, "HTTP/1.1 410 Gone");
+    let all = Response::to(&api, "/api/v1/services").json().unwrap();
+    assert_eq!((names(&all), all["metadata"].get("continue")), (vec!["a", "b", "c", "d", "z"], None));
+    assert_eq!(Response::to(&api, "/apis/discovery.k8s.io/v1/services").status, "HTTP/1.1 404 Not Found");
+}
+
+#[test]
+fn watches_see_what_they_select() {
+    let api = FakeApi::start();
+    api.put_all([service("web", &json!({ "dns": "yes" })), service("other", &json!({ "dns": "no" }))]);
+    let mut watch = Response::to(&api, &format!("/api/v1/services?{STREAM}&labelSelector=dns%3Dyes"));
+    assert_eq!(event(watch.json()), "ADDED web");
+    let mark = watch.json().unwrap();
+    assert_eq!(mark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    api.put(service("web", &json!({ "dns": "no" })));
+    api.put(service("other", &json!({ "dns": "yes" })));
+    api.bookmark();
+    api.inject("services", "{\"type\":\"NONSENSE\"}");
+    api.delete("services", "alpha", "other");
+    let seen: Vec<_> = (0..5).map(|_| event(watch.json())).collect();
+    assert_eq!(seen, ["DELETED web", "ADDED other", "BOOKMARK", "NONSENSE", "DELETED other"]);
+    api.drop_connections();
+    assert_eq!(watch.json(), None);
+}
+
+#[test]
+fn fields_select_too() {
+    let api = FakeApi::start();
+    for (name, phase) in [("runs", "Running"), ("failed", "Failed")] {
+        api.put(object("Pod", "alpha", name, json!({ "status": { "phase": phase } })));
+    }
+    let list = |query: &str| Response::to(&api, &format!("/api/v1/pods?fieldSelector={query}")).json().unwrap();
+    assert_eq!(names(&list("status.phase!%3DFailed")), ["runs"]);
+    assert_eq!(names(&list("metadata.name%3Dfailed,metadata.namespace%3Dalpha")), ["failed"]);
+}
+
+#[test]
+fn a_watch_goes_on_from_a_version_if_that_is_known() {
+    let api = FakeApi::start();
+    let version = api.put(service("web", &json!({})));
+    api.put(service("late", &json!({})));
+    let path = format!("/api/v1/services?watch=1&resourceVersion={version}");
+    assert_eq!(event(Response::to(&api, &path).json()), "ADDED late");
+    api.compact();
+    assert_eq!(Response::to(&api, &path).json().unwrap()["object"]["code"], 410);
+}
+
+#[test]
+fn what_is_ordered_to_go_wrong_goes_wrong() {
+    let api = FakeApi::start();
+    api.put(service("web", &json!({})));
+    api.fault_times("services", Fault::Status(429, Some(7)), 1);
+    assert_eq!(Response::to(&api, "/api/v1/services").status, "HTTP/1.1 429 Too Many Requests");
+    assert_eq!(Response::to(&api, "/api/v1/services").status, "HTTP/1.1 200 OK");
+    api.fault("services", Fault::NoStreamingLists);
+    assert_eq!(Response::to(&api, &format!("/api/v1/services?{STREAM}")).status, "HTTP/1.1 422 Unprocessable Entity");
+    api.fault("services", Fault::Cut(20));
+    let mut cut = Response::to(&api, "/api/v1/services");
+    let mut text = String::new();
+    while cut.reader.read_line(&mut text).unwrap_or(0) > 0 {}
+    assert!(text.ends_with("14\r\n{\"apiVersion\":\"v1\",\"\r\n"), "{text:?}");
+    api.require_token("secret");
+    api.heal("services");
+    assert_eq!(Response::to(&api, "/api/v1/services").status, "HTTP/1.1 401 Unauthorized");
+    api.wait_seen("five requests", |seen| seen.len() == 5);
+}

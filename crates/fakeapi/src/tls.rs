@@ -1,0 +1,65 @@
+//! Certificates for the occasion.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+/// What a client needs, as PEM.
+#[derive(Clone, Debug)]
+pub struct Pems {
+    /// The authority that signed the server's certificate.
+    pub authority: String,
+    /// A certificate that the server trusts.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// An authority of its own, and what it signed.
+pub(crate) struct Authority {
+    pub(crate) pems: Pems,
+    pub(crate) acceptor: TlsAcceptor,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Authority {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "fake authority");
+        let certificate = params.self_signed(&key).unwrap();
+        let issuer = Issuer::new(params, key);
+        let (client, client_key) = signed("client", &issuer);
+        let pems = Pems { authority: certificate.pem(), certificate: client.pem(), key: client_key.serialize_pem() };
+        let acceptor = acceptor(certificate.der().clone(), &issuer);
+        Authority { pems, acceptor }
+    }
+}
+
+fn signed(name: &str, issuer: &Issuer<'_, KeyPair>) -> (rcgen::Certificate, KeyPair) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    (params.signed_by(&key, issuer).unwrap(), key)
+}
+
+/// Takes clients with and without a certificate; one that it did not sign is refused.
+fn acceptor(authority: CertificateDer<'static>, issuer: &Issuer<'_, KeyPair>) -> TlsAcceptor {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(authority).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let verifier = verifier.allow_unauthenticated().build().unwrap();
+    let (certificate, key) = signed("server", issuer);
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
