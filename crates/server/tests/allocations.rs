@@ -1,0 +1,218 @@
+//! What the server knows it answers without allocating: services, denials, cache hits, refusals.
+//!
+//! A counting allocator watches the thread while queries go through the whole engine, from the packet to the answer's last
+//! octet, with kubeadm's chain of plugins.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::object::{EndpointSlice, Event, Meta, Object, Port, Service};
+use cluster::{Index, Kind, Spec, World};
+use corefile::NoFiles;
+use engine::metrics::Registry;
+use engine::setup::{Capabilities, Carried, Files};
+use engine::{Clock, Generation, Moment, Path as QueryPath, Planning, Resolved, Surroundings, Turn, Walk, Worker};
+use plugins::{ClusterRequest, Clusters, Following, LocalAddresses};
+use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Section, Type};
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+#[allow(unsafe_code, reason = "an allocator is unsafe by its nature; this one only counts and passes on")]
+// SAFETY: all calls are passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    // SAFETY: as the caller promises to the system's allocator.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the same promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    // SAFETY: as the caller promises to the system's allocator.
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the same promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const COREFILE: &str = "cluster.local in-addr.arpa example.org {
+    errors
+    kubernetes cluster.local in-addr.arpa {
+        pods insecure
+        fallthrough in-addr.arpa
+        ttl 30
+    }
+    prometheus
+    forward . 192.0.2.53
+    cache 30
+    loop
+    loadbalance
+}
+";
+
+/// A cluster of one service with a cluster IP and one headless service.
+struct Fixed(Arc<Index>);
+
+impl Following for Fixed {
+    fn index(&self) -> &Arc<Index> {
+        &self.0
+    }
+}
+
+impl Clusters for Fixed {
+    fn follow(&self, _: &ClusterRequest) -> Result<Box<dyn Following>, String> {
+        Ok(Box::new(Fixed(Arc::clone(&self.0))))
+    }
+}
+
+fn small_cluster() -> Arc<Index> {
+    let (mut world, index) = World::new(&Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice], &[]));
+    let meta = |namespace, name| Meta { namespace, name, version: "1" };
+    let ports = || vec![Port { name: "http", protocol: "TCP", number: Some(80) }];
+    let service = |name, ip| Service { meta: meta("shop", name), cluster_ips: vec![ip], ports: ports(), ..Service::default() };
+    let endpoint = |address| cluster::object::Endpoint { address, ready: Some(true), ..Default::default() };
+    let slice = EndpointSlice {
+        meta: meta("shop", "db-1"),
+        service: "db",
+        address_type: cluster::object::AddressType::Ipv4,
+        endpoints: ["10.1.0.1", "10.1.0.2", "10.1.0.3"].map(endpoint).into(),
+        ports: ports(),
+    };
+    let objects = [
+        vec![Object::Namespace(meta("", "shop"))],
+        vec![Object::Service(service("web", "10.96.0.1")), Object::Service(service("db", "None"))],
+        vec![Object::EndpointSlice(slice)],
+    ];
+    for (watch, objects) in objects.into_iter().enumerate() {
+        let applied = objects.into_iter().map(Event::Applied);
+        for event in [Event::Listing].into_iter().chain(applied).chain([Event::Listed]) {
+            world.apply(watch, &event, 1);
+        }
+    }
+    index
+}
+
+struct NoDisk;
+
+impl Files for NoDisk {
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn is_file(&self, _: &Path) -> bool {
+        false
+    }
+}
+
+struct Stopped;
+
+impl Clock for Stopped {
+    fn now(&self) -> Moment {
+        Moment::from_nanos(5_000_000_000)
+    }
+
+    fn since_1970(&self) -> Duration {
+        Duration::from_secs(1_700_000_000)
+    }
+}
+
+struct Server {
+    generation: Generation,
+    worker: Worker,
+    walk: Box<Walk>,
+}
+
+impl Server {
+    fn new() -> Server {
+        let parsed = corefile::parse(Path::new("Corefile"), COREFILE.to_owned(), &NoFiles);
+        let mut problems = parsed.diagnostics;
+        let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None };
+        let plan = engine::plan(&parsed.corefile, &planning, &mut problems).expect("the Corefile is right");
+        let registry = Registry::new();
+        let mut process = Capabilities::default();
+        let clusters: Arc<dyn Clusters> = Arc::new(Fixed(small_cluster()));
+        process.provide(clusters);
+        process.provide(LocalAddresses(Arc::from([])));
+        let carried = Carried::default();
+        let surroundings = Surroundings { registry: &registry, files: &NoDisk, process: &process, carried };
+        let built = plan.build(surroundings).map_err(|problem| problem.message).expect("it can be built");
+        let mut worker = Worker::new(&registry, Box::new(Stopped), 7);
+        Server { generation: built.generation, walk: worker.take_walk(), worker }
+    }
+
+    /// Sends a query; gives the response code, or `None` if the query waits.
+    fn ask(&mut self, packet: &[u8]) -> Option<Rcode> {
+        self.walk.query.packet.clear();
+        self.walk.query.packet.extend_from_slice(packet);
+        self.walk.query.path = QueryPath::default();
+        self.walk.query.received = Stopped.now();
+        if self.generation.receive(0, &mut self.walk, &mut self.worker) == Turn::Waiting {
+            return None;
+        }
+        let Walk { query, response, .. } = &mut *self.walk;
+        response.finish(query);
+        Some(response.rcode())
+    }
+}
+
+fn query(name: &str, qtype: Type, qclass: Class) -> Vec<u8> {
+    let header = Header { id: 7, flags: Flags::default().with_recursion_desired(true), ..Header::default() };
+    let mut message = MessageBuf::new();
+    message.start(header, Some((Name::from_text(name).unwrap().as_ref(), qtype, qclass)));
+    let opt = Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
+    message.finish(Some(opt), std::iter::empty()).to_vec()
+}
+
+/// What an upstream says to `www.example.org. A`.
+fn reply() -> Vec<u8> {
+    let mut message = MessageBuf::new();
+    let name = Name::from_text("www.example.org.").unwrap();
+    let flags = Flags::default().with_response(true).with_recursion_available(true);
+    message.start(Header { flags, ..Header::default() }, Some((name.as_ref(), Type::A, Class::IN)));
+    message.push_a(Section::Answer, Owner::Question, 300, [192, 0, 2, 80].into());
+    message.push_a(Section::Answer, Owner::Question, 300, [192, 0, 2, 81].into());
+    let octets = message.finish(None, std::iter::empty()).to_vec();
+    assert!(Message::parse(&octets).is_ok());
+    octets
+}
+
+#[test]
+fn what_is_known_is_answered_without_allocating() {
+    let mut server = Server::new();
+    let external = query("www.example.org.", Type::A, Class::IN);
+    assert_eq!(server.ask(&external), None, "nothing is cached yet");
+    let turn = server.generation.resume(&mut server.walk, &Resolved::Reply(reply()), &mut server.worker);
+    assert_eq!(turn, Turn::Answered);
+
+    let cases = [
+        ("a service", query("web.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NOERROR),
+        ("its missing family", query("web.shop.svc.cluster.local.", Type::AAAA, Class::IN), Rcode::NOERROR),
+        ("a port", query("_http._tcp.web.shop.svc.cluster.local.", Type::SRV, Class::IN), Rcode::NOERROR),
+        ("a headless service", query("db.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NOERROR),
+        ("its ports", query("_http._tcp.db.shop.svc.cluster.local.", Type::SRV, Class::IN), Rcode::NOERROR),
+        ("an endpoint", query("10-1-0-2.db.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NOERROR),
+        ("a pod", query("10-1-0-2.shop.pod.cluster.local.", Type::A, Class::IN), Rcode::NOERROR),
+        ("an address", query("1.0.96.10.in-addr.arpa.", Type::PTR, Class::IN), Rcode::NOERROR),
+        ("a search path miss", query("www.example.org.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NXDOMAIN),
+        ("a cached answer", external, Rcode::NOERROR),
+        ("a zone of others", query("example.com.", Type::A, Class::IN), Rcode::REFUSED),
+        ("malformed", vec![0; 12], Rcode::FORMERR),
+    ];
+    for (what, packet, rcode) in &cases {
+        // Buffers grow to the largest answer once, and a thread's first read of a table prepares the next ones.
+        assert_eq!(server.ask(packet), Some(*rcode), "{what}");
+        let before = ALLOCATIONS.with(Cell::get);
+        assert_eq!(server.ask(packet), Some(*rcode), "{what}");
+        assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0, "{what} allocates");
+    }
+}
