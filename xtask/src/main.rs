@@ -51,7 +51,9 @@ fn command() -> Command {
         .subcommand(bench::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(
-            Command::new("load").hide(true).args(["port", "file", "milliseconds"].map(|name| Arg::new(name).required(true))),
+            Command::new("load")
+                .hide(true)
+                .args(["port", "file", "milliseconds"].map(|name| Arg::new(name).required(true))),
         )
         .subcommand(Command::new("tidy").about("What no compiler checks: lengths, headers, arrows between rooms"))
 }

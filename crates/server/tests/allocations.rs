@@ -2,6 +2,13 @@
 //!
 //! A counting allocator watches the thread while queries go through the whole engine, from the packet to the answer's last
 //! octet, with kubeadm's chain of plugins.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -79,7 +86,8 @@ fn small_cluster() -> Arc<Index> {
     let (mut world, index) = World::new(&Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice], &[]));
     let meta = |namespace, name| Meta { namespace, name, version: "1" };
     let ports = || vec![Port { name: "http", protocol: "TCP", number: Some(80) }];
-    let service = |name, ip| Service { meta: meta("shop", name), cluster_ips: vec![ip], ports: ports(), ..Service::default() };
+    let service =
+        |name, ip| Service { meta: meta("shop", name), cluster_ips: vec![ip], ports: ports(), ..Service::default() };
     let endpoint = |address| cluster::object::Endpoint { address, ready: Some(true), ..Default::default() };
     let slice = EndpointSlice {
         meta: meta("shop", "db-1"),

@@ -78,7 +78,10 @@ pub(crate) struct Updates {
 impl fmt::Display for Updates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Updates { count, half, most, all } = self;
-        write!(f, "a changed endpoint is in the answers {half:.2?} (p50), {most:.2?} (p99), {all:.2?} (most) after the API server has it; {count} changes")
+        write!(
+            f,
+            "a changed endpoint is in the answers {half:.2?} (p50), {most:.2?} (p99), {all:.2?} (most) after the API server has it; {count} changes"
+        )
     }
 }
 
@@ -184,7 +187,8 @@ fn service(number: usize) -> Value {
 fn slice(number: usize) -> Value {
     let mut metadata = metadata(number, format!("svc-{number}-abcde"));
     metadata["labels"] = json!({"kubernetes.io/service-name": format!("svc-{number}")});
-    let endpoints: Vec<Value> = (0..10).map(|place| endpoint(address(20, number * 10 + place), number, place)).collect();
+    let endpoints: Vec<Value> =
+        (0..10).map(|place| endpoint(address(20, number * 10 + place), number, place)).collect();
     json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -215,7 +219,8 @@ fn pod(number: usize) -> Value {
     let ip = format!("{a}.{b}.{c}.{d}");
     let mut metadata = metadata(number, format!("app-{number}-7d9c5b6f4-x"));
     metadata["labels"]["pod-template-hash"] = json!("7d9c5b6f4");
-    let container = json!({"name": "c", "image": "registry/app:v1", "env": [{"name": "KEY", "value": "v".repeat(200)}]});
+    let container =
+        json!({"name": "c", "image": "registry/app:v1", "env": [{"name": "KEY", "value": "v".repeat(200)}]});
     json!({
         "apiVersion": "v1",
         "kind": "Pod",

@@ -80,7 +80,8 @@ pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
     let time = Duration::from_millis(word("milliseconds").parse().map_err(|_| "not a time")?);
     let text = std::fs::read_to_string(word("file")).map_err(|error| error.to_string())?;
     let queries: Rc<Vec<Vec<u8>>> = Rc::new(text.lines().filter_map(packet).collect());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let end = Instant::now() + time;
     let total = Rc::new(RefCell::new(Tally::default()));
     LocalSet::new().block_on(&runtime, async {

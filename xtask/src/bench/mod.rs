@@ -38,7 +38,11 @@ pub(crate) fn command() -> Command {
         .arg(number("pods", "0", "Pods; with any, the Corefile has `pods verified`"))
         .arg(number("seconds", SECONDS, "Seconds for each mix of queries"))
         .arg(Arg::new("mix").long("mix").help("Only this mix of queries"))
-        .arg(Arg::new("corefile").long("corefile").help("Another Corefile than kubeadm's; `{PORT}` and `{API}` are filled in"))
+        .arg(
+            Arg::new("corefile")
+                .long("corefile")
+                .help("Another Corefile than kubeadm's; `{PORT}` and `{API}` are filled in"),
+        )
         .arg(Arg::new("server").long("server").help("Another server's binary, to compare; it must take `-conf`"))
         .arg(Arg::new("save").long("save").action(clap::ArgAction::SetTrue).help("Keeps the result in benches/results"))
 }

@@ -64,7 +64,8 @@ impl Pinned {
     pub(crate) fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let after_name = stat.rsplit(')').next().unwrap_or_default();
-        let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
+        let ticks: u64 =
+            after_name.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
         // A tick is a hundredth of a second on every Linux that is not made to differ.
         Duration::from_millis(ticks * 10)
     }

@@ -62,7 +62,8 @@ fn reverse(_: usize) -> Vec<String> {
     (1..250).map(|last| format!("{last}.1.100.10.in-addr.arpa. PTR")).collect()
 }
 
-const EXTERNAL: [&str; 5] = ["www.example.org.", "api.example.org.", "mail.example.org.", "example.org.", "cdn.example.org."];
+const EXTERNAL: [&str; 5] =
+    ["www.example.org.", "api.example.org.", "mail.example.org.", "example.org.", "cdn.example.org."];
 
 fn external(_: usize) -> Vec<String> {
     EXTERNAL.iter().flat_map(|name| ["A", "AAAA"].map(|rtype| format!("{name} {rtype}"))).collect()

@@ -73,8 +73,14 @@ fn output(program: &str, arguments: &[&str]) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (services, pods) = (self.services, self.pods);
-        writeln!(f, "{services} services of ten endpoints, {pods} pods; one core for the server, the other for the load.\n")?;
-        writeln!(f, "| queries | CPU µs each | ratio to the echo | answers/s | lost | p50, p99, p99.9 µs | answers by code |")?;
+        writeln!(
+            f,
+            "{services} services of ten endpoints, {pods} pods; one core for the server, the other for the load.\n"
+        )?;
+        writeln!(
+            f,
+            "| queries | CPU µs each | ratio to the echo | answers/s | lost | p50, p99, p99.9 µs | answers by code |"
+        )?;
         writeln!(f, "|---|---|---|---|---|---|---|")?;
         for (at, load) in self.echo.iter().enumerate() {
             let what = if at == 0 { "the bare echo, before" } else { "the bare echo, after" };
@@ -90,7 +96,12 @@ impl fmt::Display for Report {
         }
         let mebi = |octets: u64| octets as f64 / f64::from(1 << 20);
         if self.memory.0 > 0 {
-            writeln!(f, "- memory {:.1} MiB after the load, {:.1} MiB at most", mebi(self.memory.0), mebi(self.memory.1))?;
+            writeln!(
+                f,
+                "- memory {:.1} MiB after the load, {:.1} MiB at most",
+                mebi(self.memory.0),
+                mebi(self.memory.1)
+            )?;
         }
         if let Some(updates) = &self.updates {
             writeln!(f, "- {updates}")?;

@@ -69,7 +69,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
             duration: setup.registry.histogram(&DURATION, &[]),
             failures: setup.registry.counter(&FAILURES, &[]),
         };
-        setup.needs.jobs.push(Box::new(move |outside| Box::pin(check.run(outside))));
+        // A free port is known to nobody, and asked for only by tests.
+        if !check.address.ends_with(":0") {
+            setup.needs.jobs.push(Box::new(move |outside| Box::pin(check.run(outside))));
+        }
     }
     Ok(None)
 }

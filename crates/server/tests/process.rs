@@ -1,0 +1,226 @@
+//! The process as a whole: start, reload, end, and what is wrong on the way.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::{Client, Folder, Server, page, wait_until};
+use wire::{Rcode, Type};
+
+const HOSTS: &str = ".:0 {
+    hosts /nonexistent {
+        192.0.2.1 one.test
+        192.0.2.2 two.test
+    }
+    health localhost:0
+    ready localhost:0
+    prometheus localhost:0
+}
+";
+
+#[test]
+fn the_first_answer_comes_at_once() {
+    let folder = Folder::new("first");
+    let mut server = Server::start(&folder.write("Corefile", HOSTS));
+    let mut client = Client::new(server.address_of("dns://:0"));
+    let answer = client.ask("one.test.", Type::A).unwrap();
+    let taken = server.started.elapsed();
+    assert_eq!(answer.addresses(), ["192.0.2.1".parse::<std::net::IpAddr>().unwrap()]);
+    assert!(taken < Duration::from_millis(500), "{taken:?}: unoptimised and beside other tests, ten times the goal");
+    server.wait_for("Portolan-");
+}
+
+#[test]
+fn pages_are_served() {
+    let folder = Folder::new("pages");
+    let mut server = Server::start(&folder.write("Corefile", HOSTS));
+    let address = server.address_of("localhost:0");
+    assert_eq!(page(address, "/health"), Some((200, "OK".to_owned())));
+    assert_eq!(page(address, "/ready"), Some((200, "OK".to_owned())));
+    assert!(page(address, "/metrics").unwrap().1.contains("coredns_build_info{"));
+    assert_eq!(page(address, "/other").unwrap().0, 404);
+}
+
+/// Asks without a pause until told to stop; gives how many questions were answered, and fails on the first that is not.
+fn keep_asking(server: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::JoinHandle<u32> {
+    let stop = Arc::clone(stop);
+    let mut client = Client::new(server);
+    thread::spawn(move || {
+        let mut answered = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let answer = client.ask("one.test.", Type::A);
+            assert_eq!(answer.map(|answer| answer.rcode()), Some(Rcode::NOERROR), "after {answered} answers");
+            answered += 1;
+        }
+        answered
+    })
+}
+
+#[test]
+fn twenty_reloads_lose_no_query() {
+    let folder = Folder::new("reload");
+    let path = folder.write("Corefile", HOSTS);
+    let mut server = Server::start(&path);
+    let address = server.address_of("dns://:0");
+    let stop = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..2).map(|_| keep_asking(address, &stop)).collect();
+    for round in 0..20 {
+        let name = format!("192.0.2.{} two.test", 100 + round);
+        folder.write("Corefile", &HOSTS.replace("192.0.2.2 two.test", &name));
+        server.signal("USR1");
+        server.wait_for("Reloading complete");
+    }
+    let changed = Client::new(address).ask("two.test.", Type::A).unwrap();
+    assert_eq!(changed.addresses(), ["192.0.2.119".parse::<std::net::IpAddr>().unwrap()]);
+    stop.store(true, Ordering::Relaxed);
+    let answered: u32 = clients.into_iter().map(|client| client.join().unwrap()).sum();
+    assert!(answered > 100, "{answered} answers");
+}
+
+#[test]
+fn a_bad_corefile_changes_nothing() {
+    let folder = Folder::new("bad");
+    let path = folder.write("Corefile", HOSTS);
+    let mut server = Server::start(&path);
+    let mut client = Client::new(server.address_of("dns://:0"));
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let busy_page = HOSTS.replace("health localhost:0", &format!("health {}", busy.local_addr().unwrap()));
+    for (bad, part) in [
+        (HOSTS.replace("hosts /", "host /"), "unknown directive `host`"),
+        (HOSTS.replace("ready localhost:0", "ready localhost"), "`localhost` is not an address"),
+        (HOSTS.to_owned() + ".:0 {\n}\n", "already defined"),
+        ("import nowhere\n".to_owned(), "nowhere"),
+        (busy_page, "listen tcp"),
+    ] {
+        folder.write("Corefile", &bad);
+        server.signal("USR1");
+        let line = server.wait_for("Restart failed");
+        if !line.contains(part) {
+            server.wait_for(part);
+        }
+        assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+    }
+}
+
+#[test]
+fn the_order_to_end_loses_no_query() {
+    let folder = Folder::new("term");
+    let corefile = HOSTS.replace("health localhost:0", "health localhost:0 {\n lameduck 1s\n}");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let address = server.address_of("dns://:0");
+    let stop = Arc::new(AtomicBool::new(false));
+    let client = keep_asking(address, &stop);
+    server.signal("TERM");
+    server.wait_for("Going into lameduck mode for 1s");
+    // Clients have the time of the lame duck to look elsewhere.
+    let lame = Instant::now();
+    wait_until("most of the time", || lame.elapsed() > Duration::from_millis(800));
+    stop.store(true, Ordering::Relaxed);
+    assert!(client.join().unwrap() > 10);
+    assert_eq!(server.wait(), Some(0));
+    assert!(lame.elapsed() >= Duration::from_millis(900));
+}
+
+#[test]
+fn signals_as_in_coredns() {
+    let folder = Folder::new("signals");
+    let path = folder.write("Corefile", HOSTS);
+    let pid = folder.path().join("pid");
+    let mut server = Server::start_with(&[
+        "-conf".as_ref(),
+        path.as_os_str(),
+        "-pidfile".as_ref(),
+        pid.as_os_str(),
+        "-quiet".as_ref(),
+    ]);
+    let mut client = Client::new(server.address_of("dns://:0"));
+    wait_until("the file with the process id", || std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')));
+    server.signal("HUP");
+    assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+    server.signal("INT");
+    assert_eq!(server.wait(), Some(0));
+    assert!(!pid.exists());
+    assert!(server.lines().iter().all(|line| !line.contains("Portolan-")), "-quiet");
+}
+
+#[test]
+fn what_cannot_start_says_so() {
+    let folder = Folder::new("wrong");
+    for (text, part) in [
+        (".:0 {\n nonsense\n}\n", "unknown directive `nonsense`"),
+        (".:0 {\n forward . /nonexistent/resolv.conf\n}\n", "/nonexistent/resolv.conf"),
+        (".:0 {\n bind 192.0.2.77\n whoami\n}\n", "listen udp 192.0.2.77"),
+    ] {
+        let mut server = Server::start(&folder.write("Corefile", text));
+        assert_eq!(server.wait(), Some(1), "{text}");
+        server.wait_for(part);
+    }
+    let mut server = Server::start(&folder.path().join("no such file"));
+    assert_eq!(server.wait(), Some(1));
+    server.wait_for("no such file");
+}
+
+#[test]
+fn check_says_what_is_wrong() {
+    let folder = Folder::new("check");
+    let run = |text: &str| {
+        let path = folder.write("Corefile", text);
+        let started = Instant::now();
+        let output = Command::new(env!("CARGO_BIN_EXE_portolan")).arg("check").arg(path).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), started.elapsed())
+    };
+    let (code, text, _) = run(HOSTS);
+    assert_eq!((code, text.as_str()), (Some(0), ""));
+    let (code, text, taken) = run(".:53 {\n  cach 30\n  forward . 1.1.1.1 {\n    polcy random\n  }\n}\n.:53 {\n}\n");
+    assert_eq!(code, Some(1));
+    for part in [
+        "unknown directive `cach`",
+        "did you mean `cache`?",
+        "Corefile:2:3",
+        "unknown property `polcy`",
+        "already defined",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(taken < Duration::from_millis(500), "{taken:?}");
+}
+
+#[test]
+fn garbage_is_answered_by_the_standards_or_not_at_all() {
+    let folder = Folder::new("garbage");
+    let mut server = Server::start(&folder.write("Corefile", HOSTS));
+    let address = server.address_of("dns://:0");
+    let client = Client::new(address);
+    let header = |flags: u8, questions: u8| [0, 7, flags, 0, 0, questions, 0, 0, 0, 0, 0, 0];
+    let question = b"\x03one\x04test\0\0\x01\0\x01";
+    let cases: [(&str, Vec<u8>, Option<Rcode>); 9] = [
+        ("shorter than a header", vec![1; 11], None),
+        ("an answer", [&header(0x80, 1)[..], question].concat(), None),
+        ("no question", header(0, 0).to_vec(), Some(Rcode::FORMERR)),
+        ("two questions", [&header(0, 2)[..], question, question].concat(), Some(Rcode::FORMERR)),
+        ("a question that is not there", header(0, 1).to_vec(), Some(Rcode::FORMERR)),
+        ("a pointer to itself", [&header(0, 1)[..], b"\xc0\x0c\0\x01\0\x01"].concat(), Some(Rcode::FORMERR)),
+        ("UPDATE", [&header(5 << 3, 1)[..], question].concat(), Some(Rcode::NOTIMP)),
+        ("a label of 64 octets", [&header(0, 1)[..], &[64; 70]].concat(), Some(Rcode::FORMERR)),
+        ("four thousand octets", [&header(0, 1)[..], &[1; 4000]].concat(), Some(Rcode::FORMERR)),
+    ];
+    for (what, octets, rcode) in cases {
+        client.send_octets(&octets);
+        // The next question is answered in order, so what was to come has come by then.
+        let mut prober = Client::new(address);
+        let got = if rcode.is_some() { client.receive_any().map(|answer| answer.rcode()) } else { None };
+        assert_eq!(got, rcode, "{what}");
+        assert_eq!(prober.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR, "after {what}");
+    }
+}

@@ -1,0 +1,253 @@
+//! The binary as users run it: started on free ports, asked over real sockets, told by signals.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A folder of the test's own, gone at its end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Folder {
+        let unique =
+            format!("portolan-{name}-{}-{:?}", std::process::id(), Instant::now()).replace([' ', '{', '}', ':'], "");
+        let path = std::env::temp_dir().join(unique);
+        std::fs::create_dir_all(&path).expect("a folder for the test");
+        Folder(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        // As a ConfigMap is changed: the file is never half written.
+        let fresh = self.0.join(format!("{name}.fresh"));
+        std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &path)).expect("a file");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server that runs.
+pub(crate) struct Server {
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+    pub(crate) started: Instant,
+}
+
+impl Server {
+    /// Starts the binary with a Corefile.
+    pub(crate) fn start(corefile: &Path) -> Server {
+        Server::start_with(&["-conf".as_ref(), corefile.as_os_str()])
+    }
+
+    /// Starts the binary with these arguments.
+    pub(crate) fn start_with(arguments: &[&std::ffi::OsStr]) -> Server {
+        let started = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let (sender, lines) = channel();
+        for output in [
+            Box::new(child.stdout.take().expect("its output")) as Box<dyn Read + Send>,
+            Box::new(child.stderr.take().expect("its errors")),
+        ] {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+            });
+        }
+        Server { child, lines, seen: Vec::new(), started }
+    }
+
+    /// Waits for a line that contains `part`, and gives it.
+    pub(crate) fn wait_for(&mut self, part: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(at) = self.seen.iter().position(|line| line.contains(part)) {
+                return self.seen.remove(at);
+            }
+            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.seen.push(line),
+                Err(_) => panic!("no line contains `{part}`; there were {:#?}", self.seen),
+            }
+        }
+    }
+
+    /// The address that it listens on for this label, such as `dns://:0` or the address of a page.
+    pub(crate) fn address_of(&mut self, name: &str) -> SocketAddr {
+        let line = self.wait_for(&format!(" for {name}"));
+        let text = line.split("listening on ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address");
+        let address: SocketAddr = text.parse().expect("an address");
+        if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill -{name}");
+    }
+
+    /// Waits until it has ended; gives its exit code.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().expect("its status") {
+                return status.code();
+            }
+            std::thread::yield_now();
+        }
+        panic!("the server does not end");
+    }
+
+    /// All lines so far that nobody has waited for.
+    pub(crate) fn lines(&mut self) -> &[String] {
+        self.seen.extend(self.lines.try_iter());
+        &self.seen
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client over UDP.
+pub(crate) struct Client {
+    socket: UdpSocket,
+    next_id: u16,
+}
+
+impl Client {
+    pub(crate) fn new(server: SocketAddr) -> Client {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        socket.connect(server).expect("the server's address");
+        socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+        Client { socket, next_id: 0 }
+    }
+
+    /// Sends a question and gives the answer; `None` if none comes in half a second.
+    pub(crate) fn ask(&mut self, name: &str, qtype: wire::Type) -> Option<Answer> {
+        let id = self.send(name, qtype);
+        self.receive(id)
+    }
+
+    pub(crate) fn send(&mut self, name: &str, qtype: wire::Type) -> u16 {
+        self.next_id = self.next_id.wrapping_add(1);
+        self.socket.send(&query(self.next_id, name, qtype)).expect("a query leaves");
+        self.next_id
+    }
+
+    pub(crate) fn send_octets(&self, octets: &[u8]) {
+        self.socket.send(octets).expect("a datagram leaves");
+    }
+
+    fn receive(&self, id: u16) -> Option<Answer> {
+        loop {
+            let answer = self.receive_any()?;
+            if answer.header().id == id {
+                return Some(answer);
+            }
+        }
+    }
+
+    pub(crate) fn receive_any(&self) -> Option<Answer> {
+        let mut buffer = vec![0; 65_535];
+        let length = self.socket.recv(&mut buffer).ok()?;
+        buffer.truncate(length);
+        Some(Answer(buffer))
+    }
+}
+
+/// An answer.
+pub(crate) struct Answer(pub(crate) Vec<u8>);
+
+impl Answer {
+    pub(crate) fn header(&self) -> wire::Header {
+        wire::Header::read(&self.0).expect("a header")
+    }
+
+    pub(crate) fn rcode(&self) -> wire::Rcode {
+        self.header().flags.rcode()
+    }
+
+    /// The addresses in it, in order.
+    pub(crate) fn addresses(&self) -> Vec<std::net::IpAddr> {
+        let message = wire::Message::parse(&self.0).expect("a message");
+        message
+            .records()
+            .filter_map(|record| match record.rtype() {
+                wire::Type::A => record.rdata().first_chunk::<4>().map(|octets| (*octets).into()),
+                wire::Type::AAAA => record.rdata().first_chunk::<16>().map(|octets| (*octets).into()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The code of its Extended DNS Error.
+    pub(crate) fn ede(&self) -> Option<u16> {
+        let message = wire::Message::parse(&self.0).expect("a message");
+        let opt = message.records().find(|record| record.rtype() == wire::Type::OPT)?;
+        let mut rest = opt.rdata();
+        while let [code_high, code_low, high, low, data @ ..] = rest {
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            if [*code_high, *code_low] == [0, 15] {
+                return data.first_chunk::<2>().map(|code| u16::from_be_bytes(*code));
+            }
+            rest = &data[length..];
+        }
+        None
+    }
+}
+
+/// A query with EDNS.
+pub(crate) fn query(id: u16, name: &str, qtype: wire::Type) -> Vec<u8> {
+    let header = wire::Header { id, flags: wire::Flags::default().with_recursion_desired(true), ..Default::default() };
+    let mut message = wire::MessageBuf::new();
+    let name = wire::Name::from_text(name).expect("a name");
+    message.start(header, Some((name.as_ref(), qtype, wire::Class::IN)));
+    let opt = wire::Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
+    message.finish(Some(opt), std::iter::empty()).to_vec()
+}
+
+/// The body of a page.
+pub(crate) fn page(address: SocketAddr, path: &str) -> Option<(u16, String)> {
+    use std::io::Write;
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// Waits until `condition` holds.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "{what}: not in {PATIENCE:?}");
+        std::thread::yield_now();
+    }
+}
