@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use futures_channel::oneshot::{Receiver, Sender, channel};
 use hashbrown::HashMap;
 
-use crate::{Query, Resolved};
+use crate::{Query, Resolved, UDP_SIZE};
 
 /// All that the answer of an upstream may depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -18,6 +18,8 @@ pub(crate) struct Key {
     qtype: u16,
     qclass: u16,
     stream: bool,
+    /// What an upstream may send in one datagram: a cut answer for one client is no answer for another.
+    udp_size: u16,
     flags: u16,
     dnssec_ok: bool,
 }
@@ -27,13 +29,16 @@ const FLAGS_THAT_MATTER: u16 = 0x0130;
 
 impl Key {
     pub(crate) fn new(block: usize, step: usize, query: &Query) -> Key {
+        let stream = query.path.transport.is_stream();
         Key {
             block,
             step,
             name: query.key().octets().into(),
             qtype: query.qtype.0,
             qclass: query.qclass.0,
-            stream: query.path.transport.is_stream(),
+            stream,
+            // Less than we take ourselves is not asked for; who takes less gets its part of the whole.
+            udp_size: if stream { 0 } else { query.udp_size.max(UDP_SIZE) },
             flags: query.flags().0 & FLAGS_THAT_MATTER,
             dnssec_ok: query.dnssec_ok,
         }

@@ -1,6 +1,6 @@
 //! A walk that waits: one future from the moment it parks to its answer, and to the end of what goes on without a client.
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Context, Poll};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::inflight::{Key, Seat};
-use crate::walk::Patience;
+use crate::walk::{Parting, Patience};
 use crate::{Generation, LocalFuture, Moment, Outside, Resolved, Turn, Walk, Worker};
 
 /// What a parked walk needs to go on.
@@ -64,9 +64,9 @@ impl Drive {
                     let resolved = self.driver.resolve_once(&walk).await;
                     self.driver.generation.resume(&mut walk, &resolved, &mut self.driver.worker.borrow_mut())
                 }
-                Some((client, patience)) => {
+                Some(Parting { client, patience, abandoned }) => {
                     let below = core::mem::replace(&mut walk, client);
-                    self.run_until(&mut walk, below, patience).await
+                    self.run_until(&mut walk, below, patience, &abandoned).await
                 }
             };
             self.take_refreshes();
@@ -78,7 +78,13 @@ impl Drive {
 
     /// Lets the client's walk wait for what goes on below its step, but not for ever: then the step answers without it,
     /// and what is below goes on alone (RFC 8767 §5, the client response timer).
-    async fn run_until(self: &Rc<Self>, client: &mut Box<Walk>, below: Box<Walk>, patience: Patience) -> Turn {
+    async fn run_until(
+        self: &Rc<Self>,
+        client: &mut Box<Walk>,
+        below: Box<Walk>,
+        patience: Patience,
+        abandoned: &Cell<bool>,
+    ) -> Turn {
         let mut running = self.boxed(below);
         let finished = before(&*self.driver.outside, patience.until, running.as_mut()).await;
         let Driver { generation, worker, .. } = &self.driver;
@@ -89,6 +95,7 @@ impl Drive {
                 turn
             }
             None => {
+                abandoned.set(true);
                 self.clientless.borrow_mut().push(running);
                 generation.rejoin(client, patience.step, None, &mut worker.borrow_mut())
             }

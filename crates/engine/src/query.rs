@@ -1,7 +1,10 @@
 //! A query on its way through the chain.
 
 use core::any::Any;
+use core::cell::Cell;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use std::rc::Rc;
 
 use wire::{Class, Flags, Header, Name, NameRef, Opt, OptionCode, Request, Type};
 
@@ -97,6 +100,8 @@ pub struct Query {
     pub(crate) step: usize,
     /// The step that does not wait for ever.
     pub(crate) patience: Option<Patience>,
+    /// Whether the client has gone; `None` while it cannot go before its answer is there.
+    pub(crate) abandoned: Option<Rc<Cell<bool>>>,
     notes: Notes,
     kept: Vec<(usize, Box<dyn Any>)>,
 }
@@ -173,6 +178,7 @@ impl Query {
         self.zone_index = 0;
         self.step = 0;
         self.patience = None;
+        self.abandoned = None;
         self.renamed = false;
         self.kept.clear();
     }
@@ -282,6 +288,12 @@ impl Query {
     /// step has kept is not there for the client's part, a note is there for both.
     pub fn wait_until(&mut self, until: Moment) {
         self.patience = Some(Patience { step: self.step, until });
+    }
+
+    /// Whether somebody waits for the answer: not for that of a refresh, nor once a client's time was up.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        !self.abandoned.as_ref().is_some_and(|abandoned| abandoned.get())
     }
 
     /// Keeps a value for this step's later hooks; it costs an allocation.

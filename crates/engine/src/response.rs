@@ -191,6 +191,8 @@ impl Response {
         let opt = message.records().find(|record| record.rtype() == Type::OPT);
         let upper = opt.map_or(0, |opt| Opt::from_fields(opt.class().0, opt.raw_ttl()).extended_rcode);
         self.set_rcode(Rcode(u16::from(upper) << 4 | theirs.rcode().0));
+        // What is too long for this client is cut when it leaves: a cache above keeps the whole.
+        self.message.set_limit(usize::MAX);
         self.message.adopt(message)?;
         if theirs.truncated() {
             self.message.header.flags = self.message.header.flags.with_truncated(true);

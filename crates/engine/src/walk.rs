@@ -10,6 +10,9 @@
 //!
 //! A step that waited sees the reply before it goes up (`on_resolved`): there it may still pass, deny or ask.
 
+use core::cell::Cell;
+use std::rc::Rc;
+
 use wire::{EdeCode, Name, NameRef};
 
 use crate::generation::Generation;
@@ -76,13 +79,14 @@ impl Walk {
     pub(crate) fn begin_refresh(&mut self, query: &Query) {
         self.begin();
         self.query.copy_from(query);
+        self.query.abandoned = Some(Rc::new(Cell::new(true)));
         self.at = query.step;
         self.passed = 1 << query.step;
     }
 
     /// Takes the client away if a step of this walk, or of one that waits for it, has a limit to its patience: gives the
     /// client's walk, in which the steps above that step are left, and the limit. What stays here goes on without it.
-    pub(crate) fn part_with_client(&mut self, worker: &mut Worker) -> Option<(Box<Walk>, Patience)> {
+    pub(crate) fn part_with_client(&mut self, worker: &mut Worker) -> Option<Parting> {
         let waiting = self.outermost_with_patience()?;
         let patience = waiting.query.patience.take()?;
         let above = steps_above(patience.step);
@@ -97,7 +101,9 @@ impl Walk {
         client.parent = waiting.parent.take();
         client.passed = waiting.passed & above;
         waiting.passed &= !above;
-        Some((client, patience))
+        let abandoned = Rc::new(Cell::new(false));
+        waiting.query.abandoned = Some(Rc::clone(&abandoned));
+        Some(Parting { client, patience, abandoned })
     }
 
     /// Of the walks that wait for each other, the one nearest to the client in which a step has a limit to its patience.
@@ -107,6 +113,16 @@ impl Walk {
         let (level, _) = chain.enumerate().filter(has_patience).last()?;
         (0..level).try_fold(self, |walk, _| walk.parent.as_deref_mut())
     }
+}
+
+/// A client that waits for a walk apart from its own, for a while.
+pub(crate) struct Parting {
+    /// The client's walk.
+    pub(crate) client: Box<Walk>,
+    /// How long it waits.
+    pub(crate) patience: Patience,
+    /// Tells the other walk that it waits no more.
+    pub(crate) abandoned: Rc<Cell<bool>>,
 }
 
 /// A step that does not let its client wait for ever.

@@ -26,7 +26,7 @@ static RECORDS_MANIFEST: Manifest<RecordsConfig> =
     Manifest::new("records", "answers from a list of records", "", RecordsConfig::default, build_records)
         .repeated()
         .arguments("records [ZONES...]", |config, args| {
-            config.zones = args.zones();
+            config.zones = args.zones()?;
             Ok(())
         })
         .properties(&[Property {
@@ -34,7 +34,7 @@ static RECORDS_MANIFEST: Manifest<RecordsConfig> =
             default: "",
             doc: "Asks the next step for names without records.",
             set: |config, args| {
-                let named = args.zones();
+                let named = args.zones()?;
                 config.fallthrough = if named.is_empty() { vec![Name::root()] } else { named };
                 Ok(())
             },

@@ -19,6 +19,7 @@ pub struct Args<'a> {
     name: &'a Token,
     words: &'a [Token],
     usage: Usage,
+    warnings: Vec<Diagnostic>,
 }
 
 impl<'a> Args<'a> {
@@ -27,7 +28,7 @@ impl<'a> Args<'a> {
     /// # Errors
     /// If it does not.
     pub(crate) fn new(name: &'a Token, words: &'a [Token], usage: Usage) -> Result<Args<'a>, Problem> {
-        let args = Args { name, words, usage };
+        let args = Args { name, words, usage, warnings: Vec::new() };
         if usage.takes(words.len()) {
             return Ok(args);
         }
@@ -83,11 +84,15 @@ impl<'a> Args<'a> {
     /// If there is none or it is none such.
     pub fn number<T>(&mut self, range: impl RangeBounds<T>) -> Result<T, Problem>
     where
-        T: FromStr + PartialOrd + Display,
+        T: TryFrom<i128> + PartialOrd + Display,
     {
         let word = self.word()?;
-        let number = word.text.parse().map_err(|_| self.bad(word, "a whole number"))?;
-        if range.contains(&number) { Ok(number) } else { Err(self.out_of_range(word, &range)) }
+        let number: i128 = word.text.parse().map_err(|_| self.bad(word, "a whole number"))?;
+        let fitting = T::try_from(number).ok();
+        if fitting.is_none() && number > 0 {
+            return Err(self.bad(word, "so small as it must be here"));
+        }
+        fitting.filter(|number| range.contains(number)).ok_or_else(|| self.out_of_range(word, &range))
     }
 
     fn out_of_range<T: Display>(&self, word: &Token, range: &impl RangeBounds<T>) -> Problem {
@@ -157,9 +162,34 @@ impl<'a> Args<'a> {
         word.text.parse().map_err(|_| self.bad(word, wanted))
     }
 
-    /// Takes the words that are left as zones; what is no name is passed over, as CoreDNS does.
-    pub fn zones(&mut self) -> Vec<Name> {
-        self.take_rest().iter().flat_map(|word| zone_names(&word.text)).collect()
+    /// Takes the words that are left as zones. What is no name is passed over with a warning, since CoreDNS takes it.
+    ///
+    /// # Errors
+    /// If there are words but no zone among them: none given usually stands for all.
+    pub fn zones(&mut self) -> Result<Vec<Name>, Problem> {
+        let words = self.take_rest();
+        let mut zones = Vec::new();
+        for word in words {
+            let named = zone_names(&word.text);
+            if named.is_empty() {
+                self.warn(word, format!("`{}` is not a zone: no name lies in it", word.text));
+            }
+            zones.extend(named);
+        }
+        match words {
+            [first, ..] if zones.is_empty() => Err(self.bad(first, "a zone")),
+            _ => Ok(zones),
+        }
+    }
+
+    /// Says that a word can be taken, but hardly means what its author meant.
+    pub fn warn(&mut self, word: &Token, message: impl Into<String>) {
+        self.warnings.push(Diagnostic::warning("options/value", word.span, message).with_usage(self.usage.0));
+    }
+
+    /// The warnings so far.
+    pub(crate) fn into_warnings(self) -> Vec<Diagnostic> {
+        self.warnings
     }
 
     /// A problem with a word: what was wanted in its place.

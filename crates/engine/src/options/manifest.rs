@@ -62,6 +62,12 @@ impl<C: 'static> Manifest<C> {
         Manifest { repeat: Repeat::Many, ..self }
     }
 
+    /// It may stand again, as in CoreDNS, but only its first line counts; a warning says so.
+    #[must_use]
+    pub const fn repeated_in_vain(self) -> Self {
+        Manifest { repeat: Repeat::InVain, ..self }
+    }
+
     /// The words on its own line, as they are written (its name included), and what takes them.
     #[must_use]
     pub const fn arguments(self, usage: &'static str, set: Set<C>) -> Self {
@@ -107,6 +113,8 @@ pub type Build<C> = fn(Vec<C>, &mut Setup<'_>) -> Result<Option<Part>, SetupErro
 enum Repeat {
     /// Once.
     Once,
+    /// Any number of times, but only the first line counts.
+    InVain,
     /// Any number of times; each line has its own configuration, in order.
     Many,
 }
@@ -228,11 +236,9 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         problems: &mut Vec<Diagnostic>,
     ) -> Option<Box<dyn Meant>> {
         let before = problems.len();
-        if let (Repeat::Once, Some(second)) = (self.repeat, lines.get(1)) {
-            let message = format!("`{}` can only be used once in a server block", self.name);
-            problems.push(Diagnostic::error("options/repeated", second.name.span, message));
-        }
-        let configs: Vec<C> = lines.iter().map(|line| self.read_line(line, block, problems)).collect();
+        problems.extend(lines.get(1).and_then(|second| self.refuse_repeated(second)));
+        let counting = if self.repeat == Repeat::InVain { lines.len().min(1) } else { lines.len() };
+        let configs: Vec<C> = lines[..counting].iter().map(|line| self.read_line(line, block, problems)).collect();
         let found_right = problems[before..].iter().all(|problem| !problem.is_error());
         found_right
             .then(|| Box::new(ReadLines { configs, settings: self.settings, build: self.build }) as Box<dyn Meant>)
@@ -240,32 +246,43 @@ impl<C: Send + 'static> Directive for Manifest<C> {
 }
 
 impl<C: 'static> Manifest<C> {
+    /// What is wrong with a second line.
+    fn refuse_repeated(&self, second: &corefile::Directive) -> Option<Diagnostic> {
+        let (name, span) = (self.name, second.name.span);
+        match self.repeat {
+            Repeat::Many => None,
+            Repeat::Once => {
+                let message = format!("`{name}` can only be used once in a server block");
+                Some(Diagnostic::error("options/repeated", span, message))
+            }
+            Repeat::InVain => {
+                let message =
+                    format!("`{name}` stands more than once in this server block: only its first line counts");
+                Some(Diagnostic::warning("options/repeated", span, message))
+            }
+        }
+    }
+
     fn read_line(&self, written: &corefile::Directive, block: &BlockInfo, problems: &mut Vec<Diagnostic>) -> C {
         let before = problems.len();
         let mut config = (self.start)();
-        let mut note = |outcome: Result<(), Problem>| problems.extend(outcome.err().map(|problem| *problem));
-        note(
-            Args::new(&written.name, &written.args, self.usage)
-                .and_then(|mut args| (self.arguments)(&mut config, &mut args)),
-        );
+        take(problems, &mut config, Args::new(&written.name, &written.args, self.usage), self.arguments);
         for line in written.lines() {
-            note(self.read_property(&mut config, line));
+            self.read_property(&mut config, line, problems);
         }
-        if problems.len() == before {
+        if problems[before..].iter().all(|problem| !problem.is_error()) {
             let writing = Writing { config: &config, written, block };
             problems.extend((self.check)(&writing).err().map(|problem| *problem));
         }
         config
     }
 
-    fn read_property(&self, config: &mut C, line: &Line) -> Result<(), Problem> {
-        let Some((name, words)) = line.words.split_first() else { return Ok(()) };
-        if let Some(property) = self.properties.iter().find(|property| property.usage.name() == name.text) {
-            return Args::new(name, words, property.usage).and_then(|mut args| (property.set)(config, &mut args));
-        }
-        match self.other_lines {
-            Some(set) => set(config, &mut Args::new(name, words, Usage("LINE [WORDS...]"))?),
-            None => Err(self.unknown_property(name)),
+    fn read_property(&self, config: &mut C, line: &Line, problems: &mut Vec<Diagnostic>) {
+        let Some((name, words)) = line.words.split_first() else { return };
+        match (self.properties.iter().find(|property| property.usage.name() == name.text), self.other_lines) {
+            (Some(property), _) => take(problems, config, Args::new(name, words, property.usage), property.set),
+            (None, Some(set)) => take(problems, config, Args::new(name, words, Usage("LINE [WORDS...]")), set),
+            (None, None) => problems.push(*self.unknown_property(name)),
         }
     }
 
@@ -278,6 +295,15 @@ impl<C: 'static> Manifest<C> {
             None if self.properties.is_empty() => problem.with_help(format!("`{}` has no properties", self.name)),
             None => problem.with_help(format!("its properties are: {}", names.collect::<Vec<_>>().join(", "))),
         })
+    }
+}
+
+/// Takes the words of a line into a configuration, and notes what is wrong with them.
+fn take<C>(problems: &mut Vec<Diagnostic>, config: &mut C, args: Result<Args<'_>, Problem>, set: Set<C>) {
+    let taken = args.and_then(|mut args| set(config, &mut args).map(|()| args.into_warnings()));
+    match taken {
+        Ok(warnings) => problems.extend(warnings),
+        Err(problem) => problems.push(*problem),
     }
 }
 

@@ -10,7 +10,7 @@ pub static MANIFEST: Manifest<Config> =
     Manifest::new("autopath", "walks the client's search path", "", Config::default, build).arguments(
         "autopath ZONES...",
         |config, args| {
-            config.search = args.zones();
+            config.search = args.zones()?;
             config.search.push(Name::root());
             Ok(())
         },

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, zone_names};
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, duration};
 use engine::setup::BlockInfo;
 use wire::Name;
 
@@ -122,6 +122,9 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "off",
         doc: "An answer past its end goes before a denial that is newer.",
         set: |config, args| {
+            if config.prefer_positive {
+                return Err(args.problem("`serve_stale_policy` can only be used once"));
+            }
             config.prefer_positive = args.choice(&[("prefer_positive", true)])?;
             Ok(())
         },
@@ -147,14 +150,7 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "Answers or denials for names in ZONES (all names without any) are not kept.",
         set: |config, args| {
             let denial = args.choice(&[("success", false), ("denial", true)])?;
-            let mut zones = Vec::new();
-            while let Some(word) = args.next_word() {
-                let named = zone_names(&word.text);
-                if named.is_empty() {
-                    return Err(args.bad(word, "a zone"));
-                }
-                zones.extend(named);
-            }
+            let zones = args.zones()?;
             let class = if denial { &mut config.denial } else { &mut config.success };
             class.disabled = if zones.is_empty() { vec![Name::root()] } else { zones };
             Ok(())
@@ -172,11 +168,17 @@ static PROPERTIES: &[Property<Config>] = &[
 ];
 
 fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
-    if args.rest().first().is_some_and(|word| word.text.parse::<i64>().is_ok()) {
-        let ttl = args.number(1..)?;
-        (config.success.ttl_max, config.denial.ttl_max) = (ttl, ttl);
+    match args.rest().first() {
+        Some(word) if word.text.parse::<i64>().is_ok() => {
+            let ttl = args.number(1..)?;
+            (config.success.ttl_max, config.denial.ttl_max) = (ttl, ttl);
+        }
+        Some(word) if duration(&word.text).is_ok() => {
+            args.warn(word, format!("`{}` is taken for a zone: a TTL is written as a number of seconds", word.text));
+        }
+        _ => {}
     }
-    config.zones = args.zones();
+    config.zones = args.zones()?;
     Ok(())
 }
 

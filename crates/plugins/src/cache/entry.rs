@@ -1,7 +1,7 @@
 //! One answer that is kept.
 
 use core::hash::Hash;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use engine::{Moment, Query, Response};
@@ -9,6 +9,9 @@ use rcu::Seed;
 use wire::{Flags, Mark, Rcode};
 
 use super::config::Prefetch;
+
+/// A refresh takes no longer, whatever becomes of it: more than any upstream is given.
+const REFRESH_MAX: Duration = Duration::from_secs(10);
 
 /// What an entry is found by: the question, and the bits that change its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,9 +52,9 @@ pub(super) struct Entry {
     /// Hits with no gap that was too long, and when the last one was.
     hits: AtomicU32,
     hit_last: AtomicU64,
-    /// Somebody asks for it anew.
-    refreshing: AtomicBool,
-    /// After a refresh that failed: not again before this.
+    /// Somebody asks for it anew, and may be taken to do so until this.
+    refreshing_until: AtomicU64,
+    /// It was asked for in vain: not again before this.
     refresh_after: AtomicU64,
 }
 
@@ -73,7 +76,7 @@ impl Entry {
             ttl,
             hits: AtomicU32::new(0),
             hit_last: AtomicU64::new(now.nanos()),
-            refreshing: AtomicBool::new(false),
+            refreshing_until: AtomicU64::new(0),
             refresh_after: AtomicU64::new(0),
         }
     }
@@ -142,19 +145,24 @@ impl Entry {
     }
 
     /// Whether a refresh may begin: none is on its way, and none failed a moment ago.
+    ///
+    /// One that never came to an end holds the next one up for a while only.
     pub(super) fn begin_refresh(&self, now: Moment) -> bool {
-        now.nanos() >= self.refresh_after.load(Ordering::Relaxed) && !self.refreshing.swap(true, Ordering::Relaxed)
+        let until = self.refreshing_until.load(Ordering::Relaxed);
+        let free = now.nanos() >= until && !self.is_held_back(now);
+        let next = (now + REFRESH_MAX).nanos();
+        free && self.refreshing_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether a refresh failed a moment ago.
+    /// Whether it was asked for in vain a moment ago.
     pub(super) fn is_held_back(&self, now: Moment) -> bool {
         now.nanos() < self.refresh_after.load(Ordering::Relaxed)
     }
 
-    /// A refresh failed: the next one not before `recheck` has passed.
-    pub(super) fn refresh_failed(&self, now: Moment, recheck: Duration) {
-        self.refresh_after.store((now + recheck).nanos(), Ordering::Relaxed);
-        self.refreshing.store(false, Ordering::Relaxed);
+    /// A refresh has brought nothing better: the next one not before `at`.
+    pub(super) fn end_refresh(&self, at: Moment) {
+        self.refresh_after.store(at.nanos(), Ordering::Relaxed);
+        self.refreshing_until.store(0, Ordering::Relaxed);
     }
 
     /// Takes over the hits of the entry that this one replaces.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use engine::metrics::Counter;
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker, Zones};
-use wire::{EdeCode, Rcode, Section, Type};
+use wire::{EdeCode, Mark, Rcode, Section, Type};
 
 pub(crate) use config::MANIFEST;
 
@@ -33,11 +33,15 @@ const REFRESH: u64 = 4;
 const PASSED: u64 = 8;
 /// The time to live of messages that have none of their own.
 const TTL_OF_NOTHING: u32 = 5;
+/// Aliases that are followed from a name to its answer; longer chains are not kept.
+const ALIASES_MAX: usize = 16;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let zones_label = config.zones_label(setup.block);
-    let key = format!("cache {:?} {zones_label} {config:?}", setup.block.zones);
+    // Blocks of the same zones on other addresses may ask others: what is kept is theirs alone.
+    let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone)).collect();
+    let key = format!("cache {on:?} {zones_label} {config:?}");
     let stores =
         setup.carried.take_over(key, || [Store::new(config.success.capacity), Store::new(config.denial.capacity)]);
     let sites: Vec<_> = setup
@@ -94,14 +98,13 @@ impl Plugin for Cache {
             response.set_local();
             return Verdict::Done;
         }
-        self.count(query, worker, |metrics| metrics.misses);
         Verdict::Pass
     }
 
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let note = query.note();
         if note & PASSED != 0 || response.is_local() {
-            self.cap_ttls(response);
+            self.cap_ttls(query, response);
             return Verdict::Pass;
         }
         let now = worker.now();
@@ -109,8 +112,10 @@ impl Plugin for Cache {
             self.refresh_failed(query, now);
         } else if note & HAS_STALE != 0 && self.is_outdone_by_stale(query, response, now) {
             self.refresh_failed(query, now);
-            self.replace_by_stale(query, response, worker);
-            restrict_ad(query, response);
+            if query.is_awaited() {
+                self.replace_by_stale(query, response, worker);
+                restrict_ad(query, response);
+            }
             return Verdict::Done;
         } else {
             self.keep(query, response, worker, now);
@@ -134,6 +139,14 @@ enum Found {
     },
 }
 
+/// What becomes of an answer.
+struct Fate {
+    /// Where it is kept: among the answers, or among the denials.
+    class: Option<bool>,
+    /// The time to live of all its records, in seconds.
+    ttl: u32,
+}
+
 /// Which entries are looked for, one after the other: denials or answers, alive or past their time.
 type Order = [(bool, bool); 4];
 const ALIVE_FIRST: Order = [(false, true), (true, true), (false, false), (true, false)];
@@ -141,32 +154,46 @@ const ANSWERS_FIRST: Order = [(false, true), (false, false), (true, true), (true
 
 impl Cache {
     /// Answers out of the cache, if that is the thing to do; notes what is there otherwise.
+    ///
+    /// What is there counts as a hit even where it is verified first, as in CoreDNS.
     fn answer(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> bool {
         let now = query.received;
-        let Some((denial, found)) = self.find(query, response, now) else { return false };
+        let Some((denial, found)) = self.find(query, response, now) else {
+            self.count(query, worker, |metrics| metrics.misses);
+            return false;
+        };
+        self.count(query, worker, |metrics| metrics.hits(denial));
         match (found, self.config.stale) {
             (Found::Fresh { prefetch }, _) => {
                 if prefetch {
-                    self.count(query, worker, |metrics| metrics.prefetches);
-                    refresh(query, worker);
+                    self.refresh(query, worker);
                 }
+                true
             }
             (Found::Stale { held_back: false }, Some(Stale { verify: Some(timeout), .. })) => {
                 query.set_note(query.note() | HAS_STALE);
                 if !timeout.is_zero() {
                     query.wait_until(now + timeout);
                 }
-                return false;
+                false
             }
             (Found::Stale { held_back }, _) => {
-                self.serve_stale(denial, query, response, worker);
-                if !held_back && self.begin_refresh(denial, query, now) {
-                    refresh(query, worker);
+                let served = self.serve_stale(denial, query, response, worker);
+                if served && !held_back && self.begin_refresh(denial, query, now) {
+                    self.refresh(query, worker);
                 }
+                served
             }
         }
-        self.count(query, worker, |metrics| metrics.hits(denial));
-        true
+    }
+
+    /// Asks below for an entry anew.
+    fn refresh(&self, query: &mut Query, worker: &mut Worker) {
+        self.count(query, worker, |metrics| metrics.prefetches);
+        let note = query.note();
+        query.set_note(note | REFRESH);
+        worker.refresh(query);
+        query.set_note(note);
     }
 
     /// The best entry for a question; one that is alive is put into the response.
@@ -206,7 +233,7 @@ impl Cache {
     fn refresh_failed(&self, query: &Query, now: Moment) {
         let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
         for store in &*self.stores {
-            store.read(&Key::of(query), |entry| entry.refresh_failed(now, recheck));
+            store.read(&Key::of(query), |entry| entry.end_refresh(now + recheck));
         }
     }
 
@@ -245,13 +272,15 @@ impl Cache {
         self.config.stale.map_or(Duration::ZERO, |stale| stale.keep)
     }
 
-    /// Keeps an answer if it may be kept, and gives all its records the time to live that it is kept for.
+    /// Keeps an answer if it may be kept, and gives all its records one time to live, as CoreDNS does: the lowest among
+    /// them, within the bounds.
     fn keep(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Moment) {
         if response.failure().is_some_and(|failure| failure.ede == EdeCode::INVALID_DATA) {
             self.count(query, worker, |metrics| metrics.drops);
         }
-        let Some((denial, ttl)) = self.time_to_keep(query, response) else { return };
-        response.message.set_ttls(ttl);
+        let Some(fate) = self.fate(query, response) else { return };
+        response.message.set_ttls(fate.ttl);
+        let Fate { ttl, class: Some(denial) } = fate else { return };
         let place = usize::from(denial);
         if response.message.is_truncated() || self.not_kept[place].contain(query.key()) || ttl == 0 {
             return;
@@ -261,40 +290,50 @@ impl Cache {
         if let Some(metrics) = self.metrics(query) {
             worker.counters.add(metrics.evictions(denial), evicted as u64);
         }
+        self.outdate(denial, response.rcode(), query, now + Duration::from_secs(ttl.into()));
+    }
+
+    /// What a name has become outdates what it was; a failure outdates nothing. Where old answers are preferred to
+    /// denials, an answer past its time stays, but is not asked for again while the denial holds.
+    fn outdate(&self, denial: bool, rcode: Rcode, query: &Query, holds_until: Moment) {
         let key = Key::of(query);
-        // What a name has become outdates what it was; a failure outdates nothing.
         if !denial {
             self.stores[1].remove(&key);
-        } else if response.rcode() != Rcode::SERVFAIL && !self.config.prefer_positive {
+        } else if self.config.prefer_positive {
+            self.stores[0].read(&key, |entry| entry.end_refresh(holds_until));
+        } else if rcode != Rcode::SERVFAIL {
             self.stores[0].remove(&key);
         }
     }
 
-    /// In which class an answer is kept, and for how many seconds; `None` if it is not.
-    fn time_to_keep(&self, query: &Query, response: &Response) -> Option<(bool, u32)> {
-        let own = response.message.ttl_min();
-        let (denial, ttl) = match Kind::of(query, response) {
-            Kind::NoError if response.message.is_empty() => (false, TTL_OF_NOTHING),
-            Kind::NoError if leads_to_answer(query, response) => (false, own?),
+    /// What becomes of an answer; `None` if it is none of the cache's.
+    fn fate(&self, query: &Query, response: &Response) -> Option<Fate> {
+        let own = response.message.ttl_min().unwrap_or(TTL_OF_NOTHING);
+        let empty = response.message.section(Section::Answer).next().is_none();
+        let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA);
+        let negative = soa.map_or(own, |soa| own.min(minimum_of(response, soa)));
+        let (class, ttl) = match Kind::of(query, response) {
+            Kind::NoError if empty || leads_to_answer(query, response) => (Some(false), own),
             // An alias without what it leads to is a denial, if it says for how long.
-            Kind::NoError if has_soa(response) => (true, own?),
-            Kind::Delegation => (false, TTL_OF_NOTHING),
-            Kind::NoData => (true, negative_ttl(response)?),
-            Kind::NameError if has_soa(response) => (true, negative_ttl(response)?),
+            Kind::NoError | Kind::NameError => (soa.map(|_| true), negative),
+            Kind::NoData => (Some(true), negative),
+            Kind::Delegation => (Some(false), TTL_OF_NOTHING),
             Kind::ServerError => {
                 let seconds = u32::try_from(self.config.servfail.as_secs()).unwrap_or(u32::MAX);
-                return (seconds > 0).then_some((true, seconds));
+                return Some(Fate { class: (seconds > 0).then_some(true), ttl: seconds });
             }
-            Kind::NoError | Kind::NameError | Kind::OtherError | Kind::Meta => return None,
+            Kind::OtherError => (None, TTL_OF_NOTHING),
+            Kind::Meta => return None,
         };
-        let Class { ttl_max, ttl_min, .. } = if denial { &self.config.denial } else { &self.config.success };
-        Some((denial, ttl.max(*ttl_min).min(*ttl_max)))
+        let Class { ttl_max, ttl_min, .. } =
+            if class == Some(true) { &self.config.denial } else { &self.config.success };
+        Some(Fate { class, ttl: ttl.max(*ttl_min).min(*ttl_max) })
     }
 
     /// No record lives longer than the cache would keep it.
-    fn cap_ttls(&self, response: &mut Response) {
-        let cap =
-            if response.rcode() == Rcode::NOERROR { self.config.success.ttl_max } else { self.config.denial.ttl_max };
+    fn cap_ttls(&self, query: &Query, response: &mut Response) {
+        let denies = matches!(Kind::of(query, response), Kind::NoData | Kind::NameError);
+        let cap = if denies { self.config.denial.ttl_max } else { self.config.success.ttl_max };
         for at in 0..response.message.marks().len() {
             let mark = response.message.marks()[at];
             if response.message.ttl(mark) > cap {
@@ -314,14 +353,6 @@ impl Cache {
     }
 }
 
-/// Asks below for an entry anew.
-fn refresh(query: &mut Query, worker: &mut Worker) {
-    let note = query.note();
-    query.set_note(note | REFRESH);
-    worker.refresh(query);
-    query.set_note(note);
-}
-
 fn is_good(response: &Response) -> bool {
     response.failure().is_none() && matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
 }
@@ -333,35 +364,30 @@ fn restrict_ad(query: &Query, response: &mut Response) {
     }
 }
 
-fn has_soa(response: &Response) -> bool {
-    response.message.section(Section::Authority).any(|mark| mark.rtype == Type::SOA)
-}
-
-/// How long a denial may be kept: its lowest time to live, or the minimum field of its SOA if that is lower
-/// (RFC 2308 §5).
-fn negative_ttl(response: &Response) -> Option<u32> {
-    let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA)?;
+/// The minimum field of a SOA record: how long a denial with it may be kept at most (RFC 2308 §5).
+fn minimum_of(response: &Response, soa: Mark) -> u32 {
     let rdata = response.message.octets_at(soa.rdata_range());
-    let minimum = rdata.last_chunk::<4>().map(|octets| u32::from_be_bytes(*octets))?;
-    response.message.ttl_min().map(|ttl| ttl.min(minimum))
+    rdata.last_chunk::<4>().map_or(0, |octets| u32::from_be_bytes(*octets))
 }
 
 /// Whether the answer has a record of the type asked, at the name asked or where its aliases lead.
 fn leads_to_answer(query: &Query, response: &Response) -> bool {
     let message = &response.message;
     let mut name = query.name().to_name();
-    for mark in message.section(Section::Answer) {
-        if !message.owner(mark).is_ok_and(|owner| owner == name) {
-            continue;
-        }
-        if mark.rtype == query.qtype || query.qtype == Type::ANY {
-            return true;
-        }
-        if mark.rtype == Type::CNAME
-            && let Ok(target) = message.name_in(mark, 0)
+    for _ in 0..ALIASES_MAX {
+        let mut target = None;
+        for mark in
+            message.section(Section::Answer).filter(|mark| message.owner(*mark).is_ok_and(|owner| owner == name))
         {
-            name = target;
+            if mark.rtype == query.qtype || query.qtype == Type::ANY {
+                return true;
+            }
+            if mark.rtype == Type::CNAME {
+                target = message.name_in(mark, 0).ok();
+            }
         }
+        let Some(next) = target else { return false };
+        name = next;
     }
     false
 }

@@ -38,6 +38,9 @@ impl Rule {
         let (level, show_first) = match words {
             [] => (LEVELS[0].1, false),
             [first] if first.text == "show_first" => (LEVELS[0].1, true),
+            [first, second, ..] if first.text == "show_first" => {
+                return Err(args.bad(second, "expected here: `show_first` stands last"));
+            }
             [first] => (level(&first.text).ok_or_else(|| args.bad(first, WANTED))?, false),
             [first, second, ..] => {
                 let level = level(&first.text).ok_or_else(|| args.bad(first, WANTED))?;

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, zone_names};
-use upstream::Target;
+use upstream::{Protocol, Target};
 use wire::{Name, Rcode};
 
 use super::metrics;
@@ -87,7 +87,10 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let word = args.word()?;
     let zones = zone_names(&word.text);
-    config.from = zones.into_iter().next().ok_or_else(|| args.bad(word, "a zone"))?;
+    config.from = zones.first().cloned().ok_or_else(|| args.bad(word, "a zone"))?;
+    if zones.len() > 1 {
+        args.warn(word, format!("`{}` is {} zones: only {} is passed on", word.text, zones.len(), config.from));
+    }
     let words = args.take_rest();
     if let Some(word) = words.get(TARGETS_MAX) {
         let message = format!("more than {TARGETS_MAX} TOs configured: {}", words.len());
@@ -96,6 +99,11 @@ fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem>
     for word in words {
         let target = Target::read(&word.text)
             .map_err(|error| args.problem_at(word.span, "options/value", format!("`{}`: {error}", word.text)))?;
+        let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = &target;
+        if *protocol != Protocol::Dns {
+            let message = format!("`{}`: this build does not speak TLS or HTTPS to upstreams yet", word.text);
+            return Err(args.problem_at(word.span, "options/value", message));
+        }
         if !config.targets.contains(&target) {
             config.targets.push(target);
         }
@@ -108,13 +116,6 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     if !config.max_age.is_zero() && config.max_age < config.expire {
         return Err(writing.problem_with("max_age", "max_age is shorter than expire"));
     }
-    let encrypted = |target: &&Target| {
-        let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = target;
-        *protocol != upstream::Protocol::Dns
-    };
-    if config.targets.iter().any(|target| encrypted(&target)) {
-        return Err(writing.problem("this build does not speak TLS or HTTPS to upstreams yet"));
-    }
     Ok(())
 }
 
@@ -124,13 +125,7 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "",
         doc: "Names that are not passed on, with all below them.",
         set: |config, args| {
-            for word in args.take_rest() {
-                let zones = zone_names(&word.text);
-                if zones.is_empty() {
-                    return Err(args.bad(word, "a zone"));
-                }
-                config.except.extend(zones);
-            }
+            config.except.extend(args.zones()?);
             Ok(())
         },
     },
@@ -327,7 +322,7 @@ fn read_health_check(config: &mut Config, args: &mut Args<'_>) -> Result<(), Pro
         match word.text.as_str() {
             "no_rec" => config.probe_recursion = false,
             "domain" => {
-                let name = args.word()?;
+                let name = args.next_word().ok_or_else(|| args.bad(word, "followed by a name"))?;
                 config.probe_name = Name::from_text(&name.text).map_err(|_| args.bad(name, "a domain name"))?;
             }
             _ => return Err(args.bad(word, "`no_rec` or `domain`")),

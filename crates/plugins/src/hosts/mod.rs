@@ -12,7 +12,7 @@ use engine::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{Name, Owner, Rcode, Section, Type, address_of};
 
-use table::Table;
+use table::{Table, address};
 
 /// What a `hosts` line says.
 pub struct Config {
@@ -56,7 +56,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 )
 .arguments("hosts [FILE [ZONES...]]", |config, args| {
     config.file = args.next_word().map(|word| word.text.clone());
-    config.zones = args.zones();
+    config.zones = args.zones()?;
     Ok(())
 })
 .properties(&[
@@ -92,7 +92,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         default: "off",
         doc: "Names that are not there go on to the next plugin: all of them, or those in ZONES.",
         set: |config, args| {
-            let zones = args.zones();
+            let zones = args.zones()?;
             config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
             Ok(())
         },
@@ -116,6 +116,13 @@ fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     if !config.fallthrough.is_empty() {
         let message = format!("unknown property `{}`: records stand before `fallthrough`", args.name().text);
         return Err(args.problem(message));
+    }
+    if args.rest().is_empty() || address(&args.name().text).is_none() {
+        let message = format!(
+            "`{}` begins no record, which is an address and its names: the line means nothing",
+            args.name().text
+        );
+        args.warn(args.name(), message);
     }
     let names = args.take_rest().iter();
     config.lines.push(core::iter::once(args.name()).chain(names).map(|word| word.text.clone()).collect());

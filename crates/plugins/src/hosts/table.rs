@@ -29,9 +29,7 @@ impl Table {
 
     /// Adds the names of an address; what is no address, or no name, means nothing.
     pub(super) fn add<'a>(&mut self, address: &str, names: impl Iterator<Item = &'a str>, reverse: bool) {
-        // An interface may be named behind an IPv6 address.
-        let Ok(address) = address.split('%').next().unwrap_or_default().parse::<IpAddr>() else { return };
-        let address = address.to_canonical();
+        let Some(address) = self::address(address) else { return };
         for name in names.filter_map(|name| Name::from_text(name).ok()) {
             let name = name.into_lowercase();
             let addresses = self.by_name.entry(name.octets().into()).or_default();
@@ -64,6 +62,11 @@ impl Table {
     pub(super) fn len(&self) -> usize {
         self.by_name.len() + self.by_address.len()
     }
+}
+
+/// The address that a word is; an interface may be named behind one of IPv6.
+pub(super) fn address(word: &str) -> Option<IpAddr> {
+    word.split('%').next()?.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
 #[cfg(test)]

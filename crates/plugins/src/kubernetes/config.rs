@@ -62,7 +62,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     super::build,
 )
 .arguments("kubernetes [ZONES...]", |config, args| {
-    config.zones = args.zones();
+    config.zones = args.zones()?;
     Ok(())
 })
 .properties(PROPERTIES)
@@ -194,7 +194,7 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "off",
         doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
         set: |config, args| {
-            let zones = args.zones();
+            let zones = args.zones()?;
             config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
             Ok(())
         },

@@ -23,6 +23,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Config::default,
     build,
 )
+.repeated_in_vain()
 .arguments("loadbalance [POLICY [WEIGHTFILE]]", read_policy)
 .properties(&[
     Property {
@@ -73,10 +74,14 @@ fn read_policy(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> 
 }
 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    if writing.config.weight_file.is_none() && writing.config.reload.is_some() {
+    let weighted = writing.config.weight_file.is_some();
+    if !weighted && writing.config.reload.is_some() {
         return Err(
             writing.problem_with("reload", "unknown property for round_robin: only `weighted` has a file to reload")
         );
+    }
+    if weighted && !writing.config.preferred.is_empty() {
+        return Err(writing.problem_with("prefer", "unknown property for weighted: only weights decide there"));
     }
     Ok(())
 }
@@ -92,8 +97,13 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<Weights>, SetupError> {
     let weights = Arc::new(Weights::default());
-    let octets = setup.files.read(&path).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?;
-    weights.read(&octets).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?;
+    match setup.files.read(&path) {
+        Ok(octets) => {
+            weights.read(&octets).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?;
+        }
+        // It may come later: all addresses weigh the same until then.
+        Err(error) => setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display()))),
+    }
     let told = Arc::clone(&weights);
     // A file that cannot be read or used leaves the weights as they were.
     let changed = Box::new(move |octets: std::io::Result<Vec<u8>>| {

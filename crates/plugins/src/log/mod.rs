@@ -48,7 +48,13 @@ fn read(rule: &mut Rule, args: &mut Args<'_>) -> Result<(), Problem> {
         [names @ .., last] if !names.is_empty() && last.text.contains('{') => (names, Some(last)),
         names => (names, None),
     };
-    rule.names = names.iter().flat_map(|word| zone_names(&word.text)).collect();
+    for name in names {
+        let zones = zone_names(&name.text);
+        if zones.is_empty() || name.text.contains('{') || name.text == "stdout" {
+            args.warn(name, format!("`{}` is taken for a name: a format stands behind a name such as `.`", name.text));
+        }
+        rule.names.extend(zones);
+    }
     if names.is_empty() {
         rule.names.push(Name::root());
     }

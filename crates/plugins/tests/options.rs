@@ -1,0 +1,105 @@
+//! Holds the manifests to `options.txt`: what each plugin takes, what it refuses, and where it says so.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+use std::path::Path;
+
+use corefile::Diagnostic;
+use engine::metrics::Registry;
+use engine::setup::{Capabilities, Carried};
+use engine::{Built, Planning, Surroundings, plan};
+use testkit::World;
+
+/// What stands before the row in its Corefile.
+const BEFORE: &str = ". {\n";
+
+#[test]
+fn each_row_is_taken_or_refused_where_it_says() {
+    let rows = include_str!("options.txt").lines().enumerate();
+    let rows: Vec<_> = rows.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
+    let wrong: Vec<String> = rows
+        .iter()
+        .filter_map(|(at, line)| {
+            Some(format!("options.txt:{}: {line}\n    {}", at + 1, Row::read(line).check().err()?))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+/// A row of the table.
+struct Row<'a> {
+    kind: &'a str,
+    corefile: String,
+    /// Where something must be said.
+    marked: Option<Range<usize>>,
+    /// What must be said, or the addresses.
+    says: &'a str,
+}
+
+impl<'a> Row<'a> {
+    fn read(line: &'a str) -> Row<'a> {
+        let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (text, says) = rest.split_once(" => ").unwrap_or((rest, ""));
+        let text = format!("{BEFORE}{}\n}}\n", text.trim().replace('⏎', "\n"));
+        let (before, marked) = text.split_once('«').unwrap_or((&text, ""));
+        let (marked, after) = marked.split_once('»').unwrap_or(("", marked));
+        let range = (!marked.is_empty()).then(|| before.len()..before.len() + marked.len());
+        Row { kind, corefile: [before, marked, after].concat(), marked: range, says }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let (built, problems) = build(&self.corefile);
+        let listed = || problems.iter().map(|problem| format!("{}: {}", self.word(problem), problem.message)).collect();
+        let errors: Vec<_> = problems.iter().filter(|problem| problem.is_error()).collect();
+        match (self.kind, built, problems.as_slice(), errors.as_slice()) {
+            ("accept", Some(built), [], _) => self.check_listeners(&built),
+            ("warn", Some(_), [problem], _) if self.is_marked(problem) => Ok(()),
+            ("reject", None, _, [problem]) if self.is_marked(problem) => Ok(()),
+            ("accept" | "warn" | "reject", built, ..) => {
+                let listed: Vec<String> = listed();
+                Err(format!("{} {}", if built.is_some() { "taken" } else { "refused" }, listed.join("; ")))
+            }
+            (kind, ..) => Err(format!("`{kind}` is none of accept, warn, reject")),
+        }
+    }
+
+    fn check_listeners(&self, built: &Built) -> Result<(), String> {
+        let labels: Vec<_> = built.listeners.iter().map(engine::PlannedListener::label).collect();
+        let labels = labels.join(" ");
+        if self.says.is_empty() || self.says == labels { Ok(()) } else { Err(format!("listens on {labels}")) }
+    }
+
+    fn is_marked(&self, problem: &Diagnostic) -> bool {
+        let place = problem.span.start as usize..problem.span.end as usize;
+        self.marked.as_ref() == Some(&place) && !self.says.is_empty() && problem.message.contains(self.says)
+    }
+
+    fn word(&self, problem: &Diagnostic) -> &str {
+        self.corefile.get(problem.span.start as usize..problem.span.end as usize).unwrap_or("?")
+    }
+}
+
+/// Takes a Corefile as far as a server does before it opens sockets.
+fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
+    let world = World::default();
+    world.write("weights", "a.test\n192.0.2.1 3\n");
+    world.write("broken", "192.0.2.1 3\n");
+    world.write("comments", "# nobody\n");
+    world.write("/etc/resolv.conf", "nameserver 192.0.2.53\n");
+    let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &world);
+    let mut problems = parsed.diagnostics;
+    let interface = |name: &str| (name == "lo").then(|| vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+    let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &interface };
+    let planned = plan(&parsed.corefile, &planning, &mut problems);
+    let (registry, process) = (Registry::new(), Capabilities::default());
+    let surroundings =
+        Surroundings { registry: &registry, files: &world, process: &process, carried: Carried::default() };
+    match planned.map(|planned| planned.build(surroundings)) {
+        Some(Ok(built)) => (Some(built), problems),
+        Some(Err(problem)) => {
+            problems.push(*problem);
+            (None, problems)
+        }
+        None => (None, problems),
+    }
+}
