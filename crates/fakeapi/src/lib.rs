@@ -21,7 +21,7 @@ mod serve;
 mod store;
 mod tls;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub enum Fault {
     Stall,
     /// Streaming lists are refused, as by a server that has them switched off.
     NoStreamingLists,
-    /// Watches, also those that are open, say nothing. Once healed they say what they held back.
+    /// Watches, also those that are open, say nothing. Once healed they say what they held back. Not for a script.
     Silence,
     /// Bodies come in pieces of so many octets, with this pause between them.
     Slow(usize, Duration),
@@ -67,6 +67,8 @@ pub struct Seen {
     pub authorization: String,
     /// Whether the client showed a certificate.
     pub certificate: bool,
+    /// When it came.
+    pub at: Instant,
 }
 
 impl Seen {
@@ -101,8 +103,8 @@ pub struct FakeApi {
 /// What tests and connections share.
 struct Shared {
     state: Mutex<State>,
-    /// Told of each request.
-    asked: Condvar,
+    /// Told of each request, and of each connection that ends.
+    told: Condvar,
     /// Ticks with each change, for the watches.
     changed: watch::Sender<u64>,
     /// Ticks when all connections are to break.
@@ -112,10 +114,19 @@ struct Shared {
 #[derive(Default)]
 struct State {
     store: Store,
-    faults: BTreeMap<String, (Fault, Option<u32>)>,
+    faults: BTreeMap<String, Faults>,
     seen: Vec<Seen>,
     token: Option<String>,
     down: bool,
+    /// The connections that are open, by number.
+    connections: BTreeSet<u64>,
+    accepted: u64,
+}
+
+/// With which requests for a resource something goes wrong.
+enum Faults {
+    Always(Fault),
+    Next(VecDeque<Option<Fault>>),
 }
 
 impl FakeApi {
@@ -134,7 +145,7 @@ impl FakeApi {
     fn start_with(authority: Option<tls::Authority>) -> FakeApi {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
-            asked: Condvar::new(),
+            told: Condvar::new(),
             changed: watch::Sender::new(0),
             broken: watch::Sender::new(0),
         });
@@ -193,12 +204,13 @@ impl FakeApi {
 
     /// Lets something go wrong with a resource from now on.
     pub fn fault(&self, resource: &str, fault: Fault) {
-        self.change(|state| state.faults.insert(resource.to_owned(), (fault, None)));
+        self.change(|state| state.faults.insert(resource.to_owned(), Faults::Always(fault)));
     }
 
-    /// Lets something go wrong with the next so many requests for a resource.
-    pub fn fault_times(&self, resource: &str, fault: Fault, times: u32) {
-        self.change(|state| state.faults.insert(resource.to_owned(), (fault, Some(times))));
+    /// Lets something go wrong, or not, with the next requests for a resource, in this order; with those that come after
+    /// them nothing goes wrong.
+    pub fn script(&self, resource: &str, faults: impl IntoIterator<Item = Option<Fault>>) {
+        self.change(|state| state.faults.insert(resource.to_owned(), Faults::Next(faults.into_iter().collect())));
     }
 
     /// Nothing goes wrong with a resource any more.
@@ -206,9 +218,11 @@ impl FakeApi {
         self.change(|state| state.faults.remove(resource));
     }
 
-    /// Breaks all connections.
+    /// Breaks all connections; none of them says anything after this.
     pub fn drop_connections(&self) {
+        let broken = self.shared.lock().connections.clone();
         self.shared.broken.send_modify(|tick| *tick += 1);
+        self.wait("the end of connections", |state| state.connections.is_disjoint(&broken));
     }
 
     /// Breaks all connections, and new ones at once, until [`up`](FakeApi::up).
@@ -235,12 +249,16 @@ impl FakeApi {
 
     /// Waits until the requests are as they must become; panics if that takes too long.
     pub fn wait_seen(&self, what: &str, condition: impl Fn(&[Seen]) -> bool) {
+        self.wait(what, |state| condition(&state.seen));
+    }
+
+    fn wait(&self, what: &str, condition: impl Fn(&State) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         let mut state = self.shared.lock();
-        while !condition(&state.seen) {
+        while !condition(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "not seen: {what}; seen: {:#?}", state.seen);
-            state = self.shared.asked.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            assert!(!left.is_zero(), "waited in vain for {what}; seen: {:#?}", state.seen);
+            state = self.shared.told.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -267,21 +285,16 @@ impl Shared {
 }
 
 impl State {
-    /// What goes wrong with a request for a resource; counts it.
-    fn fault_of(&mut self, resource: &str) -> Option<Fault> {
-        let (fault, left) = self.faults.get_mut(resource)?;
-        let fault = *fault;
-        if let Some(left) = left {
-            *left -= 1;
-            if *left == 0 {
-                self.faults.remove(resource);
-            }
+    /// What goes wrong with the next request for a resource.
+    fn next_fault(&mut self, resource: &str) -> Option<Fault> {
+        match self.faults.get_mut(resource)? {
+            Faults::Always(fault) => Some(*fault),
+            Faults::Next(faults) => faults.pop_front().flatten(),
         }
-        Some(fault)
     }
 
     fn is_silent(&self, resource: &str) -> bool {
-        self.faults.get(resource).is_some_and(|(fault, _)| *fault == Fault::Silence)
+        matches!(self.faults.get(resource), Some(Faults::Always(Fault::Silence)))
     }
 }
 

@@ -11,7 +11,7 @@ use hyper::{Request, Response, header};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::answer::{self, Body};
@@ -38,18 +38,45 @@ pub(crate) fn run(
 async fn accept(listener: &tokio::net::TcpListener, acceptor: Option<&TlsAcceptor>, shared: &Arc<Shared>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        if shared.lock().down {
-            continue;
-        }
+        let Some(open) = Open::new(shared) else { continue };
         stream.set_nodelay(true).unwrap();
-        let (acceptor, shared) = (acceptor.cloned(), Arc::clone(shared));
+        let acceptor = acceptor.cloned();
         tokio::spawn(async move {
-            let mut broken = shared.broken.subscribe();
+            let mut broken = open.broken.clone();
             tokio::select! {
-                () = connection(stream, acceptor, &shared) => {}
+                biased;
                 _ = broken.changed() => {}
+                () = connection(stream, acceptor, &open.shared) => {}
             }
         });
+    }
+}
+
+/// A connection that is open, and counted as such.
+struct Open {
+    shared: Arc<Shared>,
+    broken: watch::Receiver<u64>,
+    number: u64,
+}
+
+impl Open {
+    /// `None` if the server is down.
+    fn new(shared: &Arc<Shared>) -> Option<Open> {
+        let mut state = shared.lock();
+        if state.down {
+            return None;
+        }
+        state.accepted += 1;
+        let number = state.accepted;
+        state.connections.insert(number);
+        Some(Open { shared: Arc::clone(shared), broken: shared.broken.subscribe(), number })
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.shared.lock().connections.remove(&self.number);
+        self.shared.told.notify_all();
     }
 }
 
@@ -84,13 +111,14 @@ async fn request_answer(request: &Request<Incoming>, certificate: bool, shared: 
         query: query.parameters.clone(),
         authorization: authorization.to_owned(),
         certificate,
+        at: std::time::Instant::now(),
     };
     let (fault, token) = {
         let mut state = shared.lock();
         state.seen.push(seen);
-        (state.fault_of(&query.resource), state.token.clone())
+        (state.next_fault(&query.resource), state.token.clone())
     };
-    shared.asked.notify_all();
+    shared.told.notify_all();
     if token.is_some_and(|token| authorization != format!("Bearer {token}")) {
         return answer::status(401, None, "Unauthorized");
     }

@@ -117,7 +117,7 @@ fn a_watch_goes_on_from_a_version_if_that_is_known() {
 fn what_is_ordered_to_go_wrong_goes_wrong() {
     let api = FakeApi::start();
     api.put(service("web", &json!({})));
-    api.fault_times("services", Fault::Status(429, Some(7)), 1);
+    api.script("services", [Some(Fault::Status(429, Some(7)))]);
     assert_eq!(Response::to(&api, "/api/v1/services").status, "HTTP/1.1 429 Too Many Requests");
     assert_eq!(Response::to(&api, "/api/v1/services").status, "HTTP/1.1 200 OK");
     api.fault("services", Fault::NoStreamingLists);

@@ -1,0 +1,136 @@
+//! Requests to an API server: one client for all watches of a subscription, made anew when it seems to be at fault.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, Limited};
+use kube::Client;
+use kube::client::Body;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use crate::credentials;
+use crate::decode::Encoding;
+use crate::failure::{Failure, connection_problem};
+use crate::meter::Meter;
+use crate::{Source, Timing};
+
+/// Octets that are read of an answer that says what is wrong.
+const PROBLEM_MAX: usize = 64 * 1024;
+/// How long such an answer may take.
+const PROBLEM_TIME: Duration = Duration::from_secs(5);
+
+/// An API server.
+pub(crate) struct Api {
+    source: Source,
+    timing: Rc<Timing>,
+    meter: Rc<Meter>,
+    host: String,
+    /// Held while a client is made: making one may take long, and one is enough.
+    making: Mutex<()>,
+    client: RefCell<Option<(Client, Instant)>>,
+    distrusted: Cell<bool>,
+}
+
+/// An answer whose body is still to be read.
+pub(crate) struct Answer {
+    pub(crate) body: Body,
+    pub(crate) encoding: Encoding,
+}
+
+impl Api {
+    pub(crate) fn new(source: Source, host: String, timing: Rc<Timing>, meter: Rc<Meter>) -> Api {
+        let (making, client, distrusted) = (Mutex::new(()), RefCell::default(), Cell::new(false));
+        Api { source, timing, meter, host, making, client, distrusted }
+    }
+
+    /// Asks for a path with its query.
+    ///
+    /// # Errors
+    /// Whatever kept the server from beginning the answer.
+    pub(crate) async fn get(&self, url: &str) -> Result<Answer, Failure> {
+        let client = self.client().await?;
+        let request = Request::get(url)
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, concat!("portolan/", env!("CARGO_PKG_VERSION")))
+            .body(Body::empty())
+            .map_err(|error| Failure::Unexpected(error.to_string()))?;
+        let start = Instant::now();
+        let answer = timeout(self.timing.answer, client.send(request)).await;
+        let status = answer.as_ref().ok().and_then(|answer| Some(answer.as_ref().ok()?.status().as_u16()));
+        self.meter.request(&self.host, status, start.elapsed());
+        let answer = answer.map_err(|_| Failure::Silent(self.timing.answer))?;
+        read(answer.map_err(|error| Failure::Connection(connection_problem(&error)))?).await
+    }
+
+    /// Says that the client seems to be at fault: the next request gets another, if this one is not new.
+    pub(crate) fn distrust(&self) {
+        self.distrusted.set(true);
+    }
+
+    async fn client(&self) -> Result<Client, Failure> {
+        let _one_at_a_time = self.making.lock().await;
+        if let Some(client) = self.trusted() {
+            return Ok(client);
+        }
+        let made = self.make().await;
+        self.distrusted.set(false);
+        // A client that fails is better than none: what is wrong with it may be wrong with the server.
+        let before = self.client.borrow_mut().take().map(|(client, _)| client);
+        let client = match (made, before) {
+            (Ok(client), _) | (Err(_), Some(client)) => client,
+            (Err(problem), None) => return Err(Failure::Credentials(problem)),
+        };
+        *self.client.borrow_mut() = Some((client.clone(), Instant::now()));
+        Ok(client)
+    }
+
+    fn trusted(&self) -> Option<Client> {
+        let client = self.client.borrow();
+        let (client, made) = client.as_ref()?;
+        (!self.distrusted.get() || made.elapsed() < self.timing.client_min).then(|| client.clone())
+    }
+
+    /// Reads files and may run a credential plugin, so not on this thread.
+    async fn make(&self) -> Result<Client, String> {
+        let (source, timing) = (self.source.clone(), (*self.timing).clone());
+        let making = tokio::task::spawn_blocking(move || {
+            let config = credentials::config(&source).map_err(|problem| problem.to_string())?;
+            credentials::client(&config, &timing)
+        });
+        making.await.map_err(|error| error.to_string())?
+    }
+}
+
+async fn read(answer: Response<Body>) -> Result<Answer, Failure> {
+    let (head, body) = answer.into_parts();
+    if !head.status.is_success() {
+        return Err(problem(head.status.as_u16(), &head.headers, body).await);
+    }
+    let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let unknown = || Failure::Unexpected(format!("it is of type '{content_type}'"));
+    Ok(Answer { body, encoding: Encoding::of(content_type).ok_or_else(unknown)? })
+}
+
+/// What an answer with another status than 200 says.
+async fn problem(code: u16, headers: &HeaderMap, body: Body) -> Failure {
+    #[derive(Deserialize)]
+    struct Status {
+        message: String,
+    }
+    if code == 410 {
+        return Failure::Gone;
+    }
+    let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let body = timeout(PROBLEM_TIME, Limited::new(body, PROBLEM_MAX).collect()).await;
+    let octets = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let message = match serde_json::from_slice::<Status>(&octets) {
+        Ok(status) => status.message,
+        Err(_) => String::from_utf8_lossy(&octets).lines().next().unwrap_or_default().chars().take(200).collect(),
+    };
+    Failure::Status { code, message, retry_after: seconds.map(Duration::from_secs) }
+}

@@ -1,0 +1,161 @@
+//! From a source to a configured HTTP client: URL, certificates, tokens, credential plugins. The crate kube knows how
+//! kubeconfigs and service accounts are read, and which token a request carries; the connections are made here.
+
+use std::path::{Path, PathBuf};
+
+use http::Uri;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, Client, ConfigExt};
+use kube::config::{Config, Kubeconfig};
+use tower::{BoxError, ServiceBuilder};
+
+use crate::failure::causes;
+use crate::{SetupProblem, Source, Timing, Tls};
+
+/// Where a Pod finds its service account.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Octets that are read ahead of a connection, and so the longest piece of a response that is decoded in one turn.
+const READ_MAX: usize = 64 * 1024;
+/// Idle seconds after which a connection is probed, and between probes: one whose other end is gone without a word is
+/// found in half a minute.
+const KEEPALIVE: [u64; 2] = [15, 5];
+/// Probes without an answer after which a connection is given up.
+const KEEPALIVE_RETRIES: u32 = 3;
+
+/// Reads what a source says about its API server. Reads files, but runs nothing and connects to nothing.
+///
+/// # Errors
+/// What is missing or cannot be read. Manifests have no API server.
+pub(crate) fn config(source: &Source) -> Result<Config, SetupProblem> {
+    let config = match source {
+        Source::InCluster => in_cluster(|name| std::env::var(name).ok(), Path::new(SERVICE_ACCOUNT)),
+        Source::Kubeconfig { file, context } => kubeconfig(file, context.as_deref()),
+        Source::Endpoint { url, tls } => endpoint(url, tls.as_ref()),
+        Source::Manifests(_) => Err(SetupProblem::NotInCluster("manifests have no API server".to_owned())),
+    }?;
+    check(&config)?;
+    Ok(config)
+}
+
+/// The configuration of a Pod, by its environment and the folder of its service account.
+fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Result<Config, SetupProblem> {
+    let named = |name: &str| {
+        let missing = || SetupProblem::NotInCluster(format!("the environment has no {name}"));
+        variable(name).filter(|value| !value.is_empty()).ok_or_else(missing)
+    };
+    let (host, port) = (named("KUBERNETES_SERVICE_HOST")?, named("KUBERNETES_SERVICE_PORT")?);
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let mut config = Config::new(url(&format!("https://{host}:{port}"))?);
+    let (token, authority) = (account.join("token"), account.join("ca.crt"));
+    for file in [&token, &authority] {
+        let unreadable = |error: std::io::Error| SetupProblem::NotInCluster(format!("{}: {error}", file.display()));
+        std::fs::metadata(file).map_err(unreadable)?;
+    }
+    config.auth_info.token_file = Some(token.to_string_lossy().into_owned());
+    trust(&mut config, authority);
+    Ok(config)
+}
+
+fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupProblem> {
+    let problem = |reason: String| SetupProblem::Kubeconfig { file: file.to_owned(), reason };
+    let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| problem(causes(&error)))?;
+    if let Some(context) = context {
+        kubeconfig.current_context = Some(context.to_owned());
+    }
+    let clusters = kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref());
+    if clusters.filter_map(|cluster| cluster.proxy_url.as_deref()).any(|proxy| !proxy.is_empty()) {
+        return Err(problem("proxy-url is not supported".to_owned()));
+    }
+    let mut config = Config::try_from(kubeconfig).map_err(|error| problem(causes(&error)))?;
+    // A proxy of the environment is for the web, not for a cluster.
+    config.proxy_url = None;
+    Ok(config)
+}
+
+fn endpoint(text: &str, tls: Option<&Tls>) -> Result<Config, SetupProblem> {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("{scheme}://{text}") };
+    let mut config = Config::new(url(&with_scheme)?);
+    if let Some(tls) = tls {
+        config.auth_info.client_certificate = Some(tls.certificate.to_string_lossy().into_owned());
+        config.auth_info.client_key = Some(tls.key.to_string_lossy().into_owned());
+        trust(&mut config, tls.authority.clone());
+    }
+    Ok(config)
+}
+
+/// Trusts an authority whose file is read again when it changes, and no other.
+fn trust(config: &mut Config, authority: PathBuf) {
+    config.root_cert = Some(Vec::new());
+    config.root_cert_file = Some(authority);
+}
+
+fn url(text: &str) -> Result<Uri, SetupProblem> {
+    let problem = |reason: String| SetupProblem::Url { url: text.to_owned(), reason };
+    let url: Uri = text.parse().map_err(|error: http::uri::InvalidUri| problem(error.to_string()))?;
+    match (url.scheme_str(), url.host()) {
+        (Some("http" | "https"), Some(_)) => Ok(url),
+        (Some("http" | "https"), None) => Err(problem("it names no host".to_owned())),
+        (scheme, _) => Err(problem(format!("'{}' is neither http nor https", scheme.unwrap_or_default()))),
+    }
+}
+
+/// Finds out early what is wrong with certificates and keys, unless a program must be run to have them.
+fn check(config: &Config) -> Result<(), SetupProblem> {
+    let auth = &config.auth_info;
+    if is_https(config) && auth.exec.is_none() && auth.auth_provider.is_none() {
+        use_our_cryptography();
+        config.rustls_client_config().map_err(|error| SetupProblem::Credentials(causes(&error)))?;
+    }
+    Ok(())
+}
+
+fn is_https(config: &Config) -> bool {
+    config.cluster_url.scheme_str() == Some("https")
+}
+
+/// Host and port of the API server, as metrics name it.
+pub(crate) fn host(config: &Config) -> String {
+    let url = &config.cluster_url;
+    let port = url.port_u16().unwrap_or(if is_https(config) { 443 } else { 80 });
+    format!("{}:{port}", url.host().unwrap_or_default())
+}
+
+/// Makes a client. This may run a credential plugin and so block; it must run where tasks can be started.
+///
+/// # Errors
+/// What is wrong, in one line.
+pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, String> {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(timing.connect));
+    let [idle, interval] = KEEPALIVE.map(core::time::Duration::from_secs);
+    connector.set_keepalive(Some(idle));
+    connector.set_keepalive_interval(Some(interval));
+    connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    let mut http = HttpClient::builder(TokioExecutor::new());
+    http.pool_timer(TokioTimer::new()).pool_max_idle_per_host(1).http1_max_buf_size(READ_MAX);
+    let layers = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(|error| causes(&error))?)
+        .layer(config.extra_headers_layer().map_err(|error| causes(&error))?)
+        .map_err(BoxError::from);
+    if !is_https(config) {
+        return Ok(Client::new(layers.service(http.build::<_, Body>(connector)), ""));
+    }
+    use_our_cryptography();
+    let connector = config.rustls_https_connector_with_connector(connector).map_err(|error| causes(&error))?;
+    Ok(Client::new(layers.service(http.build::<_, Body>(connector)), ""))
+}
+
+/// Several crates of the process use TLS; all of them are to do so by aws-lc.
+fn use_our_cryptography() {
+    // An error says that there is one already, which will do.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}
+
+#[cfg(test)]
+mod tests;

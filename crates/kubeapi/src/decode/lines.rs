@@ -1,0 +1,99 @@
+//! Cuts a stream of octets into lines without ever holding more than one of them.
+
+use memchr::memchr;
+
+/// A line, without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// All of it.
+    Whole(&'a [u8]),
+    /// It is longer than it may be, and was dropped.
+    TooLong,
+}
+
+/// The line that is not complete yet.
+#[derive(Default)]
+pub(crate) struct Lines {
+    partial: Vec<u8>,
+    skipping: bool,
+}
+
+/// A buffer for a partial line is given back if it has grown beyond this.
+const KEPT_MAX: usize = 64 * 1024;
+
+impl Lines {
+    /// Takes more of the stream and hands out the lines that are complete by it, none longer than `most`. A line that
+    /// came in one piece is not copied.
+    pub(crate) fn feed(&mut self, mut octets: &[u8], most: usize, mut each: impl FnMut(Line<'_>)) {
+        while let Some(end) = memchr(b'\n', octets) {
+            let (line, rest) = (&octets[..end], &octets[end + 1..]);
+            octets = rest;
+            if std::mem::take(&mut self.skipping) || self.partial.len() + line.len() > most {
+                each(Line::TooLong);
+            } else if self.partial.is_empty() {
+                each(Line::Whole(line));
+            } else {
+                self.partial.extend_from_slice(line);
+                each(Line::Whole(&self.partial));
+            }
+            self.partial.clear();
+        }
+        self.keep(octets, most);
+    }
+
+    /// Whether the stream ended within a line.
+    pub(crate) fn is_within_a_line(&self) -> bool {
+        self.skipping || !self.partial.is_empty()
+    }
+
+    fn keep(&mut self, octets: &[u8], most: usize) {
+        if self.skipping {
+            return;
+        }
+        self.skipping = self.partial.len() + octets.len() > most;
+        if self.skipping {
+            self.partial = Vec::new();
+            return;
+        }
+        if octets.is_empty() && self.partial.is_empty() && self.partial.capacity() > KEPT_MAX {
+            self.partial = Vec::new();
+        }
+        self.partial.extend_from_slice(octets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(pieces: &[&str], most: usize) -> (Vec<String>, bool) {
+        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        for piece in pieces {
+            lines.feed(piece.as_bytes(), most, |line| {
+                found.push(match line {
+                    Line::Whole(text) => String::from_utf8(text.to_vec()).unwrap(),
+                    Line::TooLong => "<too long>".to_owned(),
+                });
+            });
+        }
+        (found, lines.is_within_a_line())
+    }
+
+    #[test]
+    fn lines_are_whole_however_they_come() {
+        for (pieces, expected, within) in [
+            (&["one\ntwo\n"][..], &["one", "two"][..], false),
+            (&["one\ntw", "o", "\n"], &["one", "two"], false),
+            (&["one", "\n", "\n"], &["one", ""], false),
+            (&["one"], &[], true),
+            (&["a\n12345678", "9\nb\n"], &["a", "<too long>", "b"], false),
+            (&["a\n123456789\nb\n"], &["a", "<too long>", "b"], false),
+            (&["123456789", "0123456789", "01", "\nb\nc"], &["<too long>", "b"], true),
+            (&["1234", "5678\n"], &["12345678"], false),
+            (&["123456789"], &[], true),
+        ] {
+            let (found, is_within) = lines(pieces, 8);
+            assert_eq!((found.iter().map(String::as_str).collect::<Vec<_>>(), is_within), (expected.to_vec(), within));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! All manifests together as the cluster that they describe: what an API server and its controllers would add is added.
+//!
+//! Namespaces that objects are in exist; an object without one is in `default`; Services have cluster IPs; Services that
+//! select Pods have endpoints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use cluster::object::{self, Event, Meta, Object};
+use cluster::{Kind, Selector};
+
+use super::allocate::Allocator;
+use super::model::{AddressType, EndpointSlice, Endpoints, Manifest, Metadata, Namespace, Pod, Service, SliceEndpoint};
+use super::{SERVICE_NAME, endpoints};
+use crate::watch::Sink;
+use crate::{Request, SetupProblem};
+
+/// The label that every namespace has.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
+type Key = (String, String);
+
+/// Which objects are asked for.
+pub(crate) struct Selection {
+    namespaces: Vec<String>,
+    labels: Selector,
+    namespace_labels: Selector,
+}
+
+impl Selection {
+    pub(crate) fn new(request: &Request) -> Result<Selection, SetupProblem> {
+        let selector =
+            |text: &str| Selector::parse(text).map_err(|error| SetupProblem::Selector { text: text.to_owned(), error });
+        Ok(Selection {
+            namespaces: request.namespaces.clone(),
+            labels: selector(&request.labels)?,
+            namespace_labels: selector(&request.namespace_labels)?,
+        })
+    }
+
+    fn selects(&self, metadata: &Metadata) -> bool {
+        self.sees(&metadata.namespace) && self.labels.matches(|name| metadata.label(name))
+    }
+
+    fn sees(&self, namespace: &str) -> bool {
+        self.namespaces.is_empty() || self.namespaces.iter().any(|seen| seen == namespace)
+    }
+}
+
+/// The cluster that manifests describe. Of two objects of one name the later one counts.
+#[derive(Default)]
+pub(crate) struct Cluster {
+    namespaces: BTreeMap<String, Namespace>,
+    services: BTreeMap<Key, Service>,
+    slices: BTreeMap<Key, EndpointSlice>,
+    endpoints: BTreeMap<Key, Endpoints>,
+    pods: BTreeMap<Key, Pod>,
+}
+
+impl Cluster {
+    pub(crate) fn new<'a>(manifests: impl Iterator<Item = &'a Manifest>) -> Cluster {
+        let mut cluster = Cluster::default();
+        for manifest in manifests {
+            cluster.add(manifest.clone());
+        }
+        cluster.allocate();
+        cluster.derive_slices();
+        cluster
+    }
+
+    /// Tells each sink all objects of its kind that are asked for, as a list.
+    pub(crate) fn tell(&self, sinks: &[Sink], selection: &Selection) {
+        for sink in sinks {
+            sink.apply(&Event::Listing);
+            match sink.kind {
+                Kind::Namespace => self.tell_namespaces(sink, selection),
+                Kind::Service => each(&self.services, selection, |service| apply(sink, service_object(service))),
+                Kind::EndpointSlice => each(&self.slices, selection, |slice| apply(sink, slice_object(slice))),
+                Kind::Pod => each(&self.pods, selection, |pod| tell_pod(sink, pod)),
+            }
+            sink.apply(&Event::Listed);
+        }
+    }
+
+    fn add(&mut self, manifest: Manifest) {
+        match manifest {
+            Manifest::Namespace(mut namespace) => {
+                let name = namespace.metadata.name.clone();
+                namespace.metadata.labels.insert(NAMESPACE_NAME.to_owned(), name.clone());
+                self.namespaces.insert(name, namespace);
+            }
+            Manifest::Service(mut service) => {
+                self.place(&mut service.metadata);
+                self.services.insert(service.metadata.key(), service);
+            }
+            Manifest::EndpointSlice(mut slice) => {
+                self.place(&mut slice.metadata);
+                self.slices.insert(slice.metadata.key(), slice);
+            }
+            Manifest::Endpoints(mut endpoints) => {
+                self.place(&mut endpoints.metadata);
+                self.endpoints.insert(endpoints.metadata.key(), endpoints);
+            }
+            Manifest::Pod(mut pod) => {
+                self.place(&mut pod.metadata);
+                self.pods.insert(pod.metadata.key(), pod);
+            }
+        }
+    }
+
+    /// Puts an object into its namespace, which so exists.
+    fn place(&mut self, metadata: &mut Metadata) {
+        if metadata.namespace.is_empty() {
+            "default".clone_into(&mut metadata.namespace);
+        }
+        if !self.namespaces.contains_key(&metadata.namespace) {
+            let name = metadata.namespace.clone();
+            let namespace = Namespace { metadata: Metadata { name, ..Metadata::default() } };
+            self.add(Manifest::Namespace(namespace));
+        }
+    }
+
+    /// Gives addresses to the Services that have none.
+    fn allocate(&mut self) {
+        let mut allocator = Allocator::default();
+        for service in self.services.values() {
+            let spec = &service.spec;
+            let written = spec.cluster_ips.iter().chain([&spec.cluster_ip]).filter_map(|text| text.parse().ok());
+            written.for_each(|address| allocator.take(address));
+        }
+        for ((namespace, name), service) in &mut self.services {
+            let spec = &mut service.spec;
+            if spec.cluster_ips.is_empty() && !spec.cluster_ip.is_empty() {
+                spec.cluster_ips.push(spec.cluster_ip.clone());
+            }
+            let has_one = spec.cluster_ips.iter().any(|address| !address.is_empty());
+            if has_one || spec.service_type == "ExternalName" {
+                continue;
+            }
+            let Some((v4, v6)) = allocator.give(namespace, name) else { continue };
+            let families = families(&spec.ip_families, &spec.ip_family_policy);
+            let address = |is_ipv6: &bool| if *is_ipv6 { IpAddr::from(v6) } else { IpAddr::from(v4) };
+            spec.cluster_ips = families.iter().map(address).map(|address| address.to_string()).collect();
+        }
+    }
+
+    /// Makes slices for the Services that have none.
+    fn derive_slices(&mut self) {
+        let of_service = |slice: &EndpointSlice| {
+            let metadata = &slice.metadata;
+            metadata.label(SERVICE_NAME).map(|service| (metadata.namespace.clone(), service.to_owned()))
+        };
+        let written: BTreeSet<Key> = self.slices.values().filter_map(of_service).collect();
+        let given = self.endpoints.iter().filter(|(key, _)| !written.contains(*key));
+        let given = given.flat_map(|(key, given)| {
+            // What a Service and its slices share are the labels, so that a selector selects both or none.
+            let labels = self.services.get(key).map_or(&given.metadata.labels, |service| &service.metadata.labels);
+            let metadata = Metadata { labels: labels.clone(), ..given.metadata.clone() };
+            endpoints::of_endpoints(&Endpoints { metadata, ..given.clone() })
+        });
+        let bare = self.services.iter().filter(|(key, service)| {
+            service.spec.service_type != "ExternalName" && !written.contains(*key) && !self.endpoints.contains_key(*key)
+        });
+        let selected = bare.flat_map(|(_, service)| endpoints::of_pods(service, self.pods.values()));
+        let derived: Vec<EndpointSlice> = given.chain(selected).collect();
+        self.slices.extend(derived.into_iter().map(|slice| (slice.metadata.key(), slice)));
+    }
+
+    fn tell_namespaces(&self, sink: &Sink, selection: &Selection) {
+        for (name, Namespace { metadata }) in &self.namespaces {
+            if selection.sees(name) && selection.namespace_labels.matches(|label| metadata.label(label)) {
+                apply(sink, Object::Namespace(Meta { namespace: "", name, version: "" }));
+            }
+        }
+    }
+}
+
+/// The families of the addresses that a Service is to have, IPv6 as `true`.
+fn families(written: &[String], policy: &str) -> Vec<bool> {
+    let mut families: Vec<bool> = written.iter().map(|family| family == "IPv6").collect();
+    if families.is_empty() {
+        families.push(false);
+    }
+    if families.len() == 1 && matches!(policy, "PreferDualStack" | "RequireDualStack") {
+        families.push(!families[0]);
+    }
+    families
+}
+
+/// What has metadata.
+trait HasMetadata {
+    fn metadata(&self) -> &Metadata;
+}
+
+macro_rules! has_metadata {
+    ($($kind:ident)*) => {
+        $(impl HasMetadata for $kind {
+            fn metadata(&self) -> &Metadata {
+                &self.metadata
+            }
+        })*
+    };
+}
+
+has_metadata!(Service EndpointSlice Pod);
+
+fn each<T: HasMetadata>(objects: &BTreeMap<Key, T>, selection: &Selection, tell: impl Fn(&T)) {
+    objects.values().filter(|object| selection.selects(object.metadata())).for_each(tell);
+}
+
+fn apply(sink: &Sink, object: Object<'_>) {
+    sink.apply(&Event::Applied(object));
+}
+
+/// There are no versions on disk, so every object is looked at again whenever a file changes.
+fn meta(metadata: &Metadata) -> Meta<'_> {
+    Meta { namespace: &metadata.namespace, name: &metadata.name, version: "" }
+}
+
+fn service_object(service: &Service) -> Object<'_> {
+    let spec = &service.spec;
+    Object::Service(object::Service {
+        meta: meta(&service.metadata),
+        service_type: &spec.service_type,
+        cluster_ips: spec.cluster_ips.iter().map(String::as_str).collect(),
+        external_name: &spec.external_name,
+        ports: spec
+            .ports
+            .iter()
+            .map(|port| object::Port { name: &port.name, protocol: &port.protocol.0, number: port.port })
+            .collect(),
+    })
+}
+
+fn slice_object(slice: &EndpointSlice) -> Object<'_> {
+    Object::EndpointSlice(object::EndpointSlice {
+        meta: meta(&slice.metadata),
+        service: slice.metadata.label(SERVICE_NAME).unwrap_or_default(),
+        address_type: match slice.address_type {
+            AddressType::Ipv4 => object::AddressType::Ipv4,
+            AddressType::Ipv6 => object::AddressType::Ipv6,
+            AddressType::Fqdn => object::AddressType::Fqdn,
+        },
+        endpoints: slice.endpoints.iter().flat_map(slice_endpoints).collect(),
+        ports: slice
+            .ports
+            .iter()
+            .map(|port| object::Port { name: &port.name, protocol: &port.protocol.0, number: port.port })
+            .collect(),
+    })
+}
+
+fn slice_endpoints(endpoint: &SliceEndpoint) -> impl Iterator<Item = object::Endpoint<'_>> {
+    endpoint.addresses.iter().map(|address| object::Endpoint {
+        address,
+        ready: endpoint.conditions.ready,
+        hostname: &endpoint.hostname,
+        target: &endpoint.target_ref.name,
+    })
+}
+
+/// Pods that have ended are not asked for.
+fn tell_pod(sink: &Sink, pod: &Pod) {
+    if matches!(pod.status.phase.as_str(), "Succeeded" | "Failed" | "Unknown") {
+        return;
+    }
+    let first = pod.status.pod_ips.first().map_or("", |first| &first.ip);
+    apply(
+        sink,
+        Object::Pod(object::Pod {
+            meta: meta(&pod.metadata),
+            address: if pod.status.pod_ip.is_empty() { first } else { &pod.status.pod_ip },
+            terminating: pod.metadata.deletion_timestamp.is_some(),
+        }),
+    );
+}

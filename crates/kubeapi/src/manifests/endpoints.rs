@@ -1,0 +1,134 @@
+//! Endpoints of Services that nobody wrote slices for: from Endpoints objects, or from the Pods that a Service selects, as
+//! the controllers of a cluster would make them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::model::{
+    AddressType, EndpointPort, EndpointSlice, Endpoints, Metadata, Pod, Service, ServicePort, SliceConditions,
+    SliceEndpoint, Subset, SubsetAddress, TargetPort, TargetRef,
+};
+
+/// The slices of an Endpoints object, one for each subset and family.
+pub(crate) fn of_endpoints(endpoints: &Endpoints) -> Vec<EndpointSlice> {
+    let metadata = &endpoints.metadata;
+    let slices = endpoints.subsets.iter().flat_map(|subset| {
+        [AddressType::Ipv4, AddressType::Ipv6].into_iter().filter_map(|family| of_subset(subset, family))
+    });
+    slices.enumerate().map(|(at, slice)| named(slice, metadata, at)).collect()
+}
+
+/// The slices of a Service that selects Pods: Pods of one family and with the same ports share one.
+pub(crate) fn of_pods<'a>(service: &Service, pods: impl Iterator<Item = &'a Pod>) -> Vec<EndpointSlice> {
+    let mut slices: BTreeMap<(bool, Vec<EndpointPort>), Vec<SliceEndpoint>> = BTreeMap::new();
+    for pod in pods.filter(|pod| is_selected(service, pod)) {
+        let ports: Vec<EndpointPort> = service.spec.ports.iter().filter_map(|port| port_of(port, pod)).collect();
+        for address in addresses(pod).filter(|address| has_family(service, *address)) {
+            let key = (address.is_ipv6(), ports.clone());
+            slices.entry(key).or_default().push(endpoint(service, pod, address));
+        }
+    }
+    let slices = slices.into_iter().map(|((is_ipv6, ports), endpoints)| EndpointSlice {
+        address_type: if is_ipv6 { AddressType::Ipv6 } else { AddressType::Ipv4 },
+        endpoints,
+        ports,
+        metadata: Metadata::default(),
+    });
+    slices.enumerate().map(|(at, slice)| named(slice, &service.metadata, at)).collect()
+}
+
+/// A slice in the namespace of its Service and with its labels. Its name only tells it from others.
+fn named(slice: EndpointSlice, service: &Metadata, at: usize) -> EndpointSlice {
+    let mut labels = service.labels.clone();
+    labels.insert(super::SERVICE_NAME.to_owned(), service.name.clone());
+    let name = format!("{}/{at}", service.name);
+    EndpointSlice {
+        metadata: Metadata { name, namespace: service.namespace.clone(), labels, ..Metadata::default() },
+        ..slice
+    }
+}
+
+fn of_subset(subset: &Subset, family: AddressType) -> Option<EndpointSlice> {
+    let of_family = |addresses: &[SubsetAddress], ready: bool| -> Vec<SliceEndpoint> {
+        let addresses = addresses.iter().filter(|address| address.ip.contains(':') == (family == AddressType::Ipv6));
+        addresses.map(|address| subset_endpoint(address, ready)).collect()
+    };
+    let mut endpoints = of_family(&subset.addresses, true);
+    endpoints.extend(of_family(&subset.not_ready_addresses, false));
+    let ports = subset.ports.clone();
+    (!endpoints.is_empty()).then(|| EndpointSlice {
+        address_type: family,
+        endpoints,
+        ports,
+        ..EndpointSlice::default()
+    })
+}
+
+fn subset_endpoint(address: &SubsetAddress, ready: bool) -> SliceEndpoint {
+    SliceEndpoint {
+        addresses: vec![address.ip.clone()],
+        conditions: SliceConditions { ready: Some(ready) },
+        hostname: address.hostname.clone(),
+        target_ref: address.target_ref.clone(),
+    }
+}
+
+fn is_selected(service: &Service, pod: &Pod) -> bool {
+    let selects = |(label, value): (&String, &String)| pod.metadata.labels.get(label) == Some(value);
+    !service.spec.selector.is_empty()
+        && pod.metadata.namespace == service.metadata.namespace
+        && service.spec.selector.iter().all(selects)
+        && !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
+        && (pod.metadata.deletion_timestamp.is_none() || service.spec.publish_not_ready_addresses)
+}
+
+fn addresses(pod: &Pod) -> impl Iterator<Item = IpAddr> {
+    let listed = pod.status.pod_ips.iter().map(|pod_ip| pod_ip.ip.as_str());
+    let single = std::iter::once(pod.status.pod_ip.as_str()).filter(|_| pod.status.pod_ips.is_empty());
+    listed.chain(single).filter_map(|text| text.parse().ok())
+}
+
+/// Whether a Service is of the family of an address; one that says nothing about families is of both.
+fn has_family(service: &Service, address: IpAddr) -> bool {
+    let spec = &service.spec;
+    let is_said = |said: &mut dyn Iterator<Item = bool>| {
+        let said: Vec<bool> = said.collect();
+        said.is_empty() || said.contains(&address.is_ipv6())
+    };
+    let given = spec.cluster_ips.iter().chain([&spec.cluster_ip]).filter_map(|text| text.parse::<IpAddr>().ok());
+    if spec.ip_families.is_empty() {
+        is_said(&mut given.map(|address| address.is_ipv6()))
+    } else {
+        is_said(&mut spec.ip_families.iter().map(|family| family == "IPv6"))
+    }
+}
+
+/// The port of a Pod that a port of a Service leads to; none if the Pod has no port of that name.
+fn port_of(port: &ServicePort, pod: &Pod) -> Option<EndpointPort> {
+    let number = match &port.target_port {
+        None | Some(TargetPort::Number(0)) => port.port?,
+        Some(TargetPort::Number(number)) => *number,
+        Some(TargetPort::Name(name)) => {
+            let mut ports = pod.spec.containers.iter().flat_map(|container| &container.ports);
+            ports.find(|own| own.name == *name && own.protocol == port.protocol)?.container_port?
+        }
+    };
+    Some(EndpointPort { name: port.name.clone(), protocol: port.protocol.clone(), port: Some(number) })
+}
+
+fn endpoint(service: &Service, pod: &Pod, address: IpAddr) -> SliceEndpoint {
+    // A Pod has a name below the Service only if it says that it belongs there.
+    let is_named = pod.spec.subdomain == service.metadata.name;
+    SliceEndpoint {
+        addresses: vec![address.to_string()],
+        conditions: SliceConditions { ready: Some(is_ready(pod) || service.spec.publish_not_ready_addresses) },
+        hostname: if is_named { pod.spec.hostname.clone() } else { String::new() },
+        target_ref: TargetRef { name: pod.metadata.name.clone() },
+    }
+}
+
+/// A Pod that says nothing about being ready is: who writes one down by hand means it to be there.
+fn is_ready(pod: &Pod) -> bool {
+    let mut conditions = pod.status.conditions.iter();
+    conditions.find(|condition| condition.condition == "Ready").is_none_or(|condition| condition.status == "True")
+}

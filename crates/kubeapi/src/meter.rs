@@ -1,0 +1,147 @@
+//! What the edge counts: under CoreDNS's names where it has them, so that dashboards keep working.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::metrics::{Buckets, Counters, Kind, Metric, Registry};
+
+use crate::decode::Unreadable;
+
+/// From a millisecond on, doubling twenty times.
+static PROGRAMMING_TIME: Buckets = Buckets {
+    bounds: &{
+        let mut bounds = [1_000_000; 20];
+        let mut at = 1;
+        while at < bounds.len() {
+            bounds[at] = bounds[at - 1] * 2;
+            at += 1;
+        }
+        bounds
+    },
+    per_unit: 1e9,
+};
+
+/// What Prometheus clients take if nobody says otherwise.
+static REQUEST_TIME: Buckets = Buckets {
+    bounds: &[
+        5_000_000,
+        10_000_000,
+        25_000_000,
+        50_000_000,
+        100_000_000,
+        250_000_000,
+        500_000_000,
+        1_000_000_000,
+        2_500_000_000,
+        5_000_000_000,
+        10_000_000_000,
+    ],
+    per_unit: 1e9,
+};
+
+static PROGRAMMING: Metric = Metric {
+    name: "coredns_kubernetes_dns_programming_duration_seconds",
+    help: "Time from a change of endpoints to the answers that show it, by kind of Service; first lists do not count.",
+    kind: Kind::Histogram(&PROGRAMMING_TIME),
+    labels: &["service_kind"],
+};
+static REQUESTS: Metric = Metric {
+    name: "coredns_kubernetes_rest_client_requests_total",
+    help: "Requests to the API server by status code, method and host.",
+    kind: Kind::Counter,
+    labels: &["code", "method", "host"],
+};
+static REQUEST_DURATION: Metric = Metric {
+    name: "coredns_kubernetes_rest_client_request_duration_seconds",
+    help: "Time until the API server began to answer, by verb and host.",
+    kind: Kind::Histogram(&REQUEST_TIME),
+    labels: &["verb", "host"],
+};
+static LISTS: Metric = Metric {
+    name: "portolan_kubernetes_lists_total",
+    help: "Complete lists by resource and the way they came: a stream, or pages.",
+    kind: Kind::Counter,
+    labels: &["resource", "way"],
+};
+static WATCH_FAILURES: Metric = Metric {
+    name: "portolan_kubernetes_watch_failures_total",
+    help: "Lists and watches that came to nothing, by resource and reason; what is known is served on meanwhile.",
+    kind: Kind::Counter,
+    labels: &["resource", "reason"],
+};
+static OBJECT_ERRORS: Metric = Metric {
+    name: "portolan_kubernetes_object_errors_total",
+    help: "Objects that could not be read, by kind and reason; what was known of them is served on.",
+    kind: Kind::Counter,
+    labels: &["kind", "reason"],
+};
+static MANIFEST_ERRORS: Metric = Metric {
+    name: "portolan_kubernetes_manifest_errors_total",
+    help: "Manifest files that could not be read, by reason; what they said before is served on.",
+    kind: Kind::Counter,
+    labels: &["reason"],
+};
+
+/// What is counted here, for the documentation.
+pub static METRICS: [&Metric; 7] =
+    [&PROGRAMMING, &REQUESTS, &REQUEST_DURATION, &LISTS, &WATCH_FAILURES, &OBJECT_ERRORS, &MANIFEST_ERRORS];
+
+/// The counters of the thread that the edge runs on.
+pub(crate) struct Meter {
+    registry: Arc<Registry>,
+    counters: Counters,
+    logged: Cell<u32>,
+}
+
+/// Lines that the log gets about objects that cannot be read, in the life of the process: enough to see what is wrong.
+const LOGGED_MAX: u32 = 1000;
+
+impl Meter {
+    pub(crate) fn new(registry: &Arc<Registry>) -> Meter {
+        Meter { registry: Arc::clone(registry), counters: registry.counters(), logged: Cell::new(0) }
+    }
+
+    /// A request was answered with this status, or not at all, after this time.
+    pub(crate) fn request(&self, host: &str, status: Option<u16>, time: Duration) {
+        let code = status.map_or("<error>".to_owned(), |status| status.to_string());
+        self.count(&REQUESTS, &[&code, "GET", host]);
+        self.observe(&REQUEST_DURATION, &["GET", host], time);
+    }
+
+    pub(crate) fn list(&self, resource: &str, way: &str) {
+        self.count(&LISTS, &[resource, way]);
+    }
+
+    pub(crate) fn failure(&self, resource: &str, reason: &str) {
+        self.count(&WATCH_FAILURES, &[resource, reason]);
+    }
+
+    pub(crate) fn object_error(&self, kind: &str, reason: Unreadable) {
+        self.count(&OBJECT_ERRORS, &[kind, reason.label()]);
+    }
+
+    pub(crate) fn manifest_error(&self, reason: &str) {
+        self.count(&MANIFEST_ERRORS, &[reason]);
+    }
+
+    pub(crate) fn programmed(&self, service_kind: &str, time: Duration) {
+        self.observe(&PROGRAMMING, &[service_kind], time);
+    }
+
+    /// Whether one line more about a single object may go to the log.
+    pub(crate) fn may_log(&self) -> bool {
+        self.logged.set(self.logged.get().saturating_add(1));
+        self.logged.get() <= LOGGED_MAX
+    }
+
+    fn count(&self, metric: &'static Metric, values: &[&str]) {
+        self.counters.count(self.registry.counter(metric, values));
+    }
+
+    fn observe(&self, metric: &'static Metric, values: &[&str], time: Duration) {
+        if let Some(histogram) = self.registry.histogram(metric, values) {
+            self.counters.observe(histogram, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What is asked of the edge: where objects come from, and which of them. Equal requests can share one subscription.
+
+use std::path::PathBuf;
+
+use cluster::{Kind, Spec, Watch};
+
+/// Where objects come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The API server of the cluster that this process runs in, by its environment and its service account. The token
+    /// and the authority are read again when they rotate.
+    InCluster,
+    /// The API server of a kubeconfig file.
+    Kubeconfig {
+        /// The file.
+        file: PathBuf,
+        /// The context to use in place of the file's current one.
+        context: Option<String>,
+    },
+    /// The API server at a URL.
+    Endpoint {
+        /// The URL; without a scheme it is `https` if there is `tls` and `http` otherwise.
+        url: String,
+        /// How to be trusted, and whom to trust.
+        tls: Option<Tls>,
+    },
+    /// Manifests on disk: files, and folders with all that is below them. No API server is asked.
+    Manifests(Vec<PathBuf>),
+}
+
+/// Files with a client certificate, its key, and the authority of the server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tls {
+    /// The client certificate, PEM.
+    pub certificate: PathBuf,
+    /// Its key, PEM.
+    pub key: PathBuf,
+    /// The certificates of the authority, PEM; read again when they change.
+    pub authority: PathBuf,
+}
+
+/// Which objects a subscription is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// Where they come from.
+    pub source: Source,
+    /// The namespaces to look into; none means all. Each of them has watches of its own, so that a Role in it suffices;
+    /// one that the API server does not let us see is taken to exist.
+    pub namespaces: Vec<String>,
+    /// The label selector of Services, EndpointSlices and Pods; empty selects all.
+    pub labels: String,
+    /// The label selector of Namespaces; empty selects all.
+    pub namespace_labels: String,
+    /// Whether EndpointSlices are watched.
+    pub endpoints: bool,
+    /// Whether Pods are watched.
+    pub pods: bool,
+    /// Whether an endpoint without hostname is called by the name of its pod.
+    pub endpoint_pod_names: bool,
+}
+
+impl Request {
+    /// All Namespaces, Services and EndpointSlices of a source.
+    #[must_use]
+    pub fn new(source: Source) -> Request {
+        Request {
+            source,
+            namespaces: Vec::new(),
+            labels: String::new(),
+            namespace_labels: String::new(),
+            endpoints: true,
+            pods: false,
+            endpoint_pod_names: false,
+        }
+    }
+
+    /// The same request as everyone would write it who means it: the order of namespaces does not matter, nor does it
+    /// to name one twice.
+    #[must_use]
+    pub(crate) fn canonical(&self) -> Request {
+        let mut request = self.clone();
+        request.namespaces.retain(|namespace| !namespace.is_empty());
+        request.namespaces.sort_unstable();
+        request.namespaces.dedup();
+        request
+    }
+
+    /// The kinds of objects, in the order in which an answer needs them.
+    fn kinds(&self) -> impl Iterator<Item = Kind> {
+        let optional = [(Kind::EndpointSlice, self.endpoints), (Kind::Pod, self.pods)];
+        [Kind::Namespace, Kind::Service]
+            .into_iter()
+            .chain(optional.into_iter().filter(|(_, wanted)| *wanted).map(|(kind, _)| kind))
+    }
+
+    /// The watches of an API server: a kind everywhere or, if namespaces are given, in each of them. The watch of
+    /// Namespaces "in" one is the watch of that one.
+    pub(crate) fn watches(&self) -> Spec {
+        let everywhere = [None];
+        let namespaces: Vec<Option<Box<str>>> = if self.namespaces.is_empty() {
+            everywhere.into()
+        } else {
+            self.namespaces.iter().map(|namespace| Some(namespace.as_str().into())).collect()
+        };
+        let watches = self
+            .kinds()
+            .flat_map(|kind| namespaces.iter().map(move |namespace| Watch { kind, namespace: namespace.clone() }));
+        Spec { watches: watches.collect(), endpoint_pod_names: self.endpoint_pod_names }
+    }
+
+    /// The watches of manifests: each kind everywhere, since the whole of a change is applied at once.
+    pub(crate) fn watches_of_manifests(&self) -> Spec {
+        let watches = self.kinds().map(|kind| Watch { kind, namespace: None });
+        Spec { watches: watches.collect(), endpoint_pod_names: self.endpoint_pod_names }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watches(request: &Request) -> Vec<String> {
+        let name = |watch: &Watch| format!("{:?} {}", watch.kind, watch.namespace.as_deref().unwrap_or("*"));
+        request.canonical().watches().watches.iter().map(name).collect()
+    }
+
+    #[test]
+    fn requests_say_what_is_watched() {
+        let mut request = Request::new(Source::InCluster);
+        assert_eq!(watches(&request), ["Namespace *", "Service *", "EndpointSlice *"]);
+        request.endpoints = false;
+        request.pods = true;
+        request.namespaces = ["b", "a", "", "b"].map(str::to_owned).into();
+        assert_eq!(watches(&request), ["Namespace a", "Namespace b", "Service a", "Service b", "Pod a", "Pod b"]);
+        assert_eq!(request.watches_of_manifests().watches.len(), 3);
+    }
+
+    #[test]
+    fn requests_that_mean_the_same_are_equal() {
+        let request = |namespaces: &[&str]| Request {
+            namespaces: namespaces.iter().map(|&namespace| namespace.to_owned()).collect(),
+            ..Request::new(Source::InCluster)
+        };
+        assert_eq!(request(&["b", "a", "b"]).canonical(), request(&["a", "b"]).canonical());
+        assert_ne!(request(&["a"]).canonical(), request(&[]).canonical());
+    }
+}

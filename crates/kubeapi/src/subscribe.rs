@@ -1,0 +1,119 @@
+//! Starts what a request asks for, keeps it while somebody holds it, and shares it among equal requests.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use cluster::{Index, Spec, World};
+use engine::metrics::Registry;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::api::Api;
+use crate::meter::Meter;
+use crate::target::Target;
+use crate::watch::{Shared, Sink, Watcher};
+use crate::{Request, SetupProblem, Source, Timing, credentials, manifests};
+
+/// A part of a cluster that is kept up to date. Once the last holder drops it, its tasks end.
+pub struct Subscription {
+    /// What answers are made from.
+    pub index: Arc<Index>,
+    /// What was asked for.
+    pub request: Request,
+    /// Closed by being dropped.
+    _held: oneshot::Sender<()>,
+}
+
+/// Makes subscriptions on one thread.
+///
+/// Equal requests get the same subscription while anybody holds it: two stanzas that ask for the same share it, and a
+/// reload whose request is the same keeps it, if it asks before the old configuration is dropped.
+pub struct Subscriber {
+    meter: Rc<Meter>,
+    timing: Rc<Timing>,
+    given: RefCell<Vec<Weak<Subscription>>>,
+}
+
+impl Subscriber {
+    /// Counts in this registry.
+    #[must_use]
+    pub fn new(registry: &Arc<Registry>) -> Subscriber {
+        Subscriber::with_timing(registry, Timing::default())
+    }
+
+    /// With other times than the usual ones.
+    #[must_use]
+    pub fn with_timing(registry: &Arc<Registry>, timing: Timing) -> Subscriber {
+        let meter = Rc::new(Meter::new(registry));
+        Subscriber { meter, timing: Rc::new(timing), given: RefCell::default() }
+    }
+
+    /// Starts what a request asks for, and returns at once: the index fills as the source answers.
+    ///
+    /// # Errors
+    /// What can never become right by itself. A server that cannot be reached is no error: it is asked again and again.
+    ///
+    /// # Panics
+    /// Outside a [`LocalSet`](tokio::task::LocalSet).
+    pub fn subscribe(&self, request: &Request) -> Result<Arc<Subscription>, SetupProblem> {
+        let request = request.canonical();
+        self.given.borrow_mut().retain(|given| given.strong_count() > 0);
+        let same = |given: &Weak<Subscription>| given.upgrade().filter(|given| given.request == request);
+        if let Some(given) = self.given.borrow().iter().find_map(same) {
+            return Ok(given);
+        }
+        let started = match &request.source {
+            Source::Manifests(paths) => self.start_manifests(paths, &request)?,
+            _ => self.start_watches(&request)?,
+        };
+        let (held, dropped) = oneshot::channel();
+        tokio::task::spawn_local(until_dropped(started.tasks, dropped));
+        let subscription = Arc::new(Subscription { index: started.index, request, _held: held });
+        self.given.borrow_mut().push(Arc::downgrade(&subscription));
+        Ok(subscription)
+    }
+
+    fn start_watches(&self, request: &Request) -> Result<Started, SetupProblem> {
+        let host = credentials::host(&credentials::config(&request.source)?);
+        let spec = request.watches();
+        let (shared, index) = self.world(&spec);
+        let (timing, meter) = (Rc::clone(&self.timing), Rc::clone(&self.meter));
+        let api = Rc::new(Api::new(request.source.clone(), host, timing, meter));
+        let mut tasks = JoinSet::new();
+        for (position, watch) in spec.watches.iter().enumerate() {
+            let sink = Sink::new(&shared, position, watch.kind);
+            let watcher = Watcher::new(&api, Target::new(watch, request), sink, &self.timing);
+            tasks.spawn_local(watcher.run());
+        }
+        Ok(Started { index, tasks })
+    }
+
+    fn start_manifests(&self, paths: &[std::path::PathBuf], request: &Request) -> Result<Started, SetupProblem> {
+        let folder = manifests::Manifests::new(paths, request)?;
+        let spec = request.watches_of_manifests();
+        let (shared, index) = self.world(&spec);
+        let sinks: Vec<_> = (0..).zip(&spec.watches).map(|(at, watch)| Sink::new(&shared, at, watch.kind)).collect();
+        let mut tasks = JoinSet::new();
+        tasks.spawn_local(manifests::run(folder, sinks, Rc::clone(&self.meter), self.timing.poll));
+        Ok(Started { index, tasks })
+    }
+
+    fn world(&self, spec: &Spec) -> (Rc<Shared>, Arc<Index>) {
+        let (world, index) = World::new(spec);
+        let shared = Shared { world: RefCell::new(world), index: Arc::clone(&index), meter: Rc::clone(&self.meter) };
+        (Rc::new(shared), index)
+    }
+}
+
+struct Started {
+    index: Arc<Index>,
+    tasks: JoinSet<()>,
+}
+
+/// Holds the tasks until the subscription is dropped.
+async fn until_dropped(mut tasks: JoinSet<()>, dropped: oneshot::Receiver<()>) {
+    // An error says that the other end is gone, which is what is waited for.
+    let _ = dropped.await;
+    tasks.abort_all();
+}

@@ -1,0 +1,352 @@
+//! One watch: a list of all objects of a kind, and then every change of them, for as long as somebody wants to know.
+//!
+//! ```text
+//!            ┌──────────── refused, silent, cut short ───────────┐
+//!            │  ┌───────────────────────────────────────────┐    │
+//!            │  │                                           ▼    ▼
+//!  start ─► Stream ── the mark at its end ──► Follow ◄── the last page ── Page ◄─┐
+//!            ▲                                │ ▲ │                       ▲ └─────┘ a page
+//!            │                                │ └─┘ an event, a bookmark, │
+//!            │                                │     the server's time is up
+//!            └───────────── 410 Gone ─────────┴──────────────────────────-┘
+//! ```
+//!
+//! Every failure is followed by a pause and then by another attempt in the state that was reached: a broken connection
+//! costs no new list. What is known is served on in all states; a new list marks what it finds and sweeps the rest, so
+//! that there are never two copies. A task runs until it is dropped.
+
+mod health;
+mod sink;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use cluster::object::{Event, Meta, Object};
+use cluster::{Change, Kind};
+use health::Health;
+use http_body_util::BodyExt;
+use hyper::body::Bytes;
+use kube::client::Body;
+use rand::RngExt;
+use rand::rngs::StdRng;
+pub(crate) use sink::{Shared, Sink};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::info;
+
+use crate::api::{Answer, Api};
+use crate::decode::{EventDecoder, ListDecoder, Piece};
+use crate::failure::{Failure, connection_problem};
+use crate::target::Target;
+use crate::timing::Backoff;
+use crate::{LOG, Timing};
+
+/// Objects of a page. The server may send more.
+const PAGE: &str = "500";
+
+/// What is known of the objects, and so what is to be asked next.
+#[derive(Debug)]
+enum State {
+    /// Nothing for certain: all of them are asked for as a stream of events that goes on as a watch.
+    Stream,
+    /// Nothing for certain, and streams are not to be had: all of them are asked for page by page.
+    Page {
+        /// Where the next page begins; empty for the first one.
+        token: String,
+    },
+    /// Everything until this version.
+    Follow { version: String },
+}
+
+impl State {
+    fn first_page() -> State {
+        State::Page { token: String::new() }
+    }
+}
+
+/// One watch.
+pub(crate) struct Watcher {
+    api: Rc<Api>,
+    target: Target,
+    sink: Sink,
+    timing: Rc<Timing>,
+    random: StdRng,
+    backoff: Backoff,
+    health: Health,
+    /// Whether the server said that it has no streaming lists.
+    streams_refused: bool,
+    /// Whether this is the first list: the server may answer it from its cache. A later one must not be older than what
+    /// is known already.
+    first: bool,
+}
+
+impl Watcher {
+    pub(crate) fn new(api: &Rc<Api>, target: Target, sink: Sink, timing: &Rc<Timing>) -> Watcher {
+        Watcher {
+            api: Rc::clone(api),
+            target,
+            sink,
+            timing: Rc::clone(timing),
+            random: rand::make_rng(),
+            backoff: Backoff::new(timing),
+            health: Health::Well,
+            streams_refused: false,
+            first: true,
+        }
+    }
+
+    /// Lists and watches until it is dropped.
+    pub(crate) async fn run(mut self) {
+        let mut state = State::Stream;
+        loop {
+            let outcome = match &state {
+                State::Stream => self.stream(&mut state).await,
+                State::Page { .. } => self.page(&mut state).await,
+                State::Follow { .. } => self.follow(&mut state).await,
+            };
+            match outcome {
+                Ok(()) => {}
+                Err(failure) => self.recover(&mut state, &failure).await,
+            }
+        }
+    }
+
+    /// Asks for everything and for all changes from then on.
+    async fn stream(&mut self, state: &mut State) -> Result<(), Failure> {
+        let seconds = self.watch_seconds();
+        let url = self.target.url(&[
+            ("watch", "1"),
+            ("sendInitialEvents", "true"),
+            ("resourceVersionMatch", "NotOlderThan"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", &seconds),
+        ]);
+        let answer = match self.api.get(&url).await {
+            Err(failure) if failure.refuses_the_question() => {
+                info!(target: LOG, "Listing {} by pages: {failure}", self.target.describe());
+                self.streams_refused = true;
+                *state = State::first_page();
+                return Ok(());
+            }
+            answer => answer?,
+        };
+        self.sink.apply(&Event::Listing);
+        self.events(answer, state).await?;
+        if matches!(state, State::Follow { .. }) { Ok(()) } else { Err(Failure::Short) }
+    }
+
+    /// Asks for the next page.
+    async fn page(&mut self, state: &mut State) -> Result<(), Failure> {
+        let State::Page { token } = state else { return Ok(()) };
+        let is_first_page = token.is_empty();
+        let version = if is_first_page && self.first { "0" } else { "" };
+        let url = self.target.url(&[("limit", PAGE), ("resourceVersion", version), ("continue", token)]);
+        let answer = self.api.get(&url).await?;
+        if is_first_page {
+            self.sink.apply(&Event::Listing);
+        }
+        *state = self.items(answer).await?;
+        if matches!(state, State::Follow { .. }) {
+            self.listed("pages");
+        }
+        Ok(())
+    }
+
+    /// Asks for all changes from a version on.
+    async fn follow(&mut self, state: &mut State) -> Result<(), Failure> {
+        let State::Follow { version } = &*state else { return Ok(()) };
+        let seconds = self.watch_seconds();
+        let url = self.target.url(&[
+            ("watch", "1"),
+            ("resourceVersion", version),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", &seconds),
+        ]);
+        let begin = Instant::now();
+        let answer = self.api.get(&url).await?;
+        let pieces = self.events(answer, state).await?;
+        let is_short = pieces == 0 && begin.elapsed() < self.timing.watch_min;
+        if is_short { Err(Failure::Short) } else { Ok(()) }
+    }
+
+    /// Takes the events of a watch until the server ends it; gives how many pieces came.
+    async fn events(&mut self, answer: Answer, state: &mut State) -> Result<u64, Failure> {
+        let mut body = answer.body;
+        let mut decoder = EventDecoder::new(answer.encoding, self.target.kind);
+        let mut pieces = 0;
+        loop {
+            let listing = matches!(state, State::Stream);
+            let silence = if listing { self.timing.list_silence } else { self.timing.watch_silence };
+            let Some(octets) = next(&mut body, silence).await? else { break };
+            let mut refused = None;
+            decoder.feed(&octets, &mut |piece| {
+                pieces += 1;
+                refused = self.piece(piece, state).err().or(refused.take());
+            });
+            if let Some(refused) = refused {
+                return Err(refused);
+            }
+            if pieces > 0 && self.health.is_failing() && !matches!(state, State::Stream) {
+                self.health.well(&self.target.describe(), Instant::now());
+            }
+        }
+        if decoder.is_within_an_event() { Err(Failure::Cut) } else { Ok(pieces) }
+    }
+
+    /// Takes one event of a watch.
+    fn piece(&mut self, piece: Piece<'_>, state: &mut State) -> Result<(), Failure> {
+        match piece {
+            Piece::Applied { object, trigger } => self.applied(object, trigger, state),
+            Piece::Deleted { namespace, name, version } => {
+                self.sink.apply(&Event::Deleted { namespace, name });
+                advance(state, version);
+            }
+            Piece::Unreadable { namespace, name, version, reason, problem } => {
+                self.sink.unreadable(namespace, name, reason, &problem);
+                advance(state, version);
+            }
+            Piece::Bookmark { version, ends_list } => {
+                if ends_list && matches!(state, State::Stream) {
+                    *state = State::Follow { version: version.to_owned() };
+                    self.listed("stream");
+                }
+                advance(state, version);
+            }
+            Piece::Refused { code: 410, .. } => return Err(Failure::Gone),
+            Piece::Refused { code, message } => {
+                return Err(Failure::Status { code, message: message.to_owned(), retry_after: None });
+            }
+            Piece::List { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn applied(&self, object: Object<'_>, trigger: &str, state: &mut State) {
+        let version = object.meta().version;
+        let event = Event::Applied(object);
+        let change = self.sink.apply(&event);
+        let Event::Applied(object) = event else { return };
+        let is_live = matches!(state, State::Follow { .. });
+        if is_live && !trigger.is_empty() && matches!(change, Change::Added | Change::Updated) {
+            self.sink.observe(&object, trigger);
+        }
+        advance(state, version);
+    }
+
+    /// Takes the items of a page; gives the state after it.
+    async fn items(&mut self, answer: Answer) -> Result<State, Failure> {
+        let mut body = answer.body;
+        let mut decoder = ListDecoder::new(answer.encoding, self.target.kind);
+        let mut after = None;
+        while let Some(octets) = next(&mut body, self.timing.list_silence).await? {
+            decoder.feed(&octets, &mut |piece| match piece {
+                Piece::Applied { object, .. } => drop(self.sink.apply(&Event::Applied(object))),
+                Piece::Unreadable { namespace, name, reason, problem, .. } => {
+                    self.sink.unreadable(namespace, name, reason, &problem);
+                }
+                Piece::List { version, token: "" } => {
+                    after = Some(State::Follow { version: version.to_owned() });
+                }
+                Piece::List { token, .. } => after = Some(State::Page { token: token.to_owned() }),
+                Piece::Deleted { .. } | Piece::Bookmark { .. } | Piece::Refused { .. } => {}
+            });
+        }
+        if !decoder.is_complete() {
+            return Err(Failure::Cut);
+        }
+        after.ok_or_else(|| Failure::Unexpected("the list has no metadata".to_owned()))
+    }
+
+    /// All objects are known.
+    fn listed(&mut self, way: &str) {
+        self.first = false;
+        self.sink.meter().list(self.target.resource, way);
+        self.sink.apply(&Event::Listed);
+        self.health.well(&self.target.describe(), Instant::now());
+    }
+
+    /// After a failure: decides what to ask next, and waits.
+    async fn recover(&mut self, state: &mut State, failure: &Failure) {
+        self.sink.meter().failure(self.target.resource, failure.label());
+        if failure.wants_new_client() {
+            self.api.distrust();
+        }
+        let is_assumed = self.assume_if_forbidden(state, failure);
+        if !is_assumed {
+            self.health.failed(&self.target.describe(), failure, Instant::now());
+        }
+        self.choose(state, failure);
+        let jitter = self.random.random::<f64>();
+        let pause = self.backoff.pause(&self.timing, Instant::now(), jitter, failure.retry_after());
+        sleep(if is_assumed { self.timing.forbidden } else { pause }).await;
+    }
+
+    /// What to ask after a failure, if not the same again.
+    fn choose(&mut self, state: &mut State, failure: &Failure) {
+        match state {
+            // What happened since then is lost, so all is asked for.
+            State::Follow { .. } | State::Page { .. } if matches!(failure, Failure::Gone) => *state = self.start(),
+            State::Stream if failure.is_an_answer() => *state = State::first_page(),
+            // It may be the way of asking that fails, so the other one gets its turn.
+            State::Page { token } if token.is_empty() && failure.is_an_answer() => *state = self.start(),
+            _ => {}
+        }
+    }
+
+    /// How everything is asked for.
+    fn start(&self) -> State {
+        if self.streams_refused { State::first_page() } else { State::Stream }
+    }
+
+    /// A namespace that was named to us and that we may not see is taken to exist: a Role in it, which lets us see its
+    /// Services, cannot let us see the Namespace.
+    fn assume_if_forbidden(&mut self, state: &State, failure: &Failure) -> bool {
+        let (Kind::Namespace, Some(name)) = (self.target.kind, &self.target.namespace) else { return false };
+        if !matches!(failure, Failure::Status { code: 403, .. }) {
+            return false;
+        }
+        if self.first {
+            info!(target: LOG, "Namespace {name} is taken to exist: we may not see whether it does");
+        }
+        if !matches!(state, State::Follow { .. }) {
+            self.sink.apply(&Event::Listing);
+            let name: &str = name;
+            self.sink.apply(&Event::Applied(Object::Namespace(Meta { namespace: "", name, version: "" })));
+            self.sink.apply(&Event::Listed);
+            self.first = false;
+        }
+        true
+    }
+
+    /// How long to ask the server to keep a watch, random so that they do not all end at once.
+    fn watch_seconds(&mut self) -> String {
+        let seconds = self.timing.watch.as_secs_f64() * (1.0 + self.random.random::<f64>());
+        format!("{seconds:.0}")
+    }
+}
+
+/// The next octets of a body; `None` at its end.
+async fn next(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
+    loop {
+        let frame = timeout(silence, body.frame()).await.map_err(|_| Failure::Silent(silence))?;
+        match frame {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(Failure::Connection(connection_problem(&error))),
+            Some(Ok(frame)) => {
+                if let Ok(octets) = frame.into_data() {
+                    return Ok(Some(octets));
+                }
+            }
+        }
+    }
+}
+
+/// Notes the version until which everything is known.
+fn advance(state: &mut State, version: &str) {
+    if let State::Follow { version: known } = state
+        && !version.is_empty()
+        && known != version
+    {
+        known.clear();
+        known.push_str(version);
+    }
+}

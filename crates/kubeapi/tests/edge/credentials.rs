@@ -1,0 +1,203 @@
+//! Whom the edge trusts, and how it is trusted.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use engine::metrics::Registry;
+use fakeapi::FakeApi;
+use kubeapi::{Request, SetupProblem, Source, Subscriber, Tls};
+
+use crate::support::{Edge, WEB, fill, folder, on_a_local_set, service, shop};
+
+/// A kubeconfig whose current context knows the server, and lets `user` say who we are.
+fn kubeconfig(folder: &Path, api: &FakeApi, user: &str) -> Source {
+    let authority = api.pems().map(|pems| {
+        fs::write(folder.join("ca.pem"), &pems.authority).unwrap();
+        "certificate-authority: ca.pem"
+    });
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: good\n\
+         clusters:\n- name: c\n  cluster:\n    server: {}\n    {}\n\
+         contexts:\n- name: good\n  context: {{ cluster: c, user: u }}\n- name: bad\n  context: {{ cluster: nosuch, user: u }}\n\
+         users:\n- name: u\n  user:\n    {user}\n",
+        api.url(),
+        authority.unwrap_or_default(),
+    );
+    let file = folder.join("config");
+    fs::write(&file, text).unwrap();
+    Source::Kubeconfig { file, context: None }
+}
+
+fn tls_shop() -> FakeApi {
+    let api = FakeApi::start_tls();
+    fill(&api);
+    api
+}
+
+fn tls_files(folder: &Path, api: &FakeApi) -> Tls {
+    let pems = api.pems().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    Tls {
+        certificate: write("client.pem", &pems.certificate),
+        key: write("client.key", &pems.key),
+        authority: write("ca.pem", &pems.authority),
+    }
+}
+
+fn program(folder: &Path, script: &str) -> PathBuf {
+    let path = folder.join("plugin");
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn an_endpoint_with_certificates() {
+    let folder = folder("endpoint_tls");
+    let api = tls_shop();
+    let tls = Some(tls_files(&folder, &api));
+    let edge = Edge::start(&Request::new(Source::Endpoint { url: api.url().to_owned(), tls }));
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/web"), WEB);
+    assert!(api.seen().iter().all(|seen| seen.certificate && seen.authorization.is_empty()));
+}
+
+#[test]
+fn a_server_of_another_authority_is_not_trusted_until_it_is() {
+    let folder = folder("endpoint_distrust");
+    let (api, other) = (tls_shop(), FakeApi::start_tls());
+    let tls = tls_files(&folder, &other);
+    let request = Request::new(Source::Endpoint { url: api.url().to_owned(), tls: Some(tls.clone()) });
+    let edge = Edge::start(&request);
+    edge.wait_log("[WARNING] plugin/kubernetes: Failed to watch services: no connection to the API server: ");
+    assert!(!edge.index.is_synced() && api.seen().is_empty());
+    // Certificates that are renewed on disk are used.
+    tls_files(&folder, &api);
+    edge.wait_synced();
+    assert!(tls.authority.exists());
+}
+
+#[test]
+fn a_kubeconfig_with_a_token_file_that_rotates() {
+    let folder = folder("token_file");
+    let api = tls_shop();
+    api.require_token("old");
+    fs::write(folder.join("token"), "old").unwrap();
+    let source = kubeconfig(&folder, &api, &format!("tokenFile: {}", folder.join("token").display()));
+    let edge = Edge::start(&Request::new(source));
+    edge.wait_synced();
+    api.require_token("new");
+    api.drop_connections();
+    edge.wait_log("[ERROR] plugin/kubernetes: Failed to watch services: the API server says 401: Unauthorized");
+    fs::write(folder.join("token"), "new").unwrap();
+    api.put(service("shop", "late", "10.96.0.60"));
+    edge.wait_service("shop/late", "10.96.0.60 http:80/TCP");
+}
+
+#[test]
+fn a_kubeconfig_with_client_certificates() {
+    let folder = folder("client_certificates");
+    let api = tls_shop();
+    tls_files(&folder, &api);
+    let source = kubeconfig(&folder, &api, "client-certificate: client.pem\n    client-key: client.key");
+    let edge = Edge::start(&Request::new(source));
+    edge.wait_synced();
+    assert!(api.seen().iter().all(|seen| seen.certificate));
+}
+
+#[test]
+fn a_kubeconfig_with_a_program_that_knows_the_token() {
+    let folder = folder("exec_plugin");
+    let api = shop();
+    api.require_token("from-the-program");
+    let script = r#"echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"from-the-program"}}'"#;
+    let plugin = program(&folder, script);
+    let exec = format!(
+        "exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: {}\n      interactiveMode: Never",
+        plugin.display()
+    );
+    let edge = Edge::start(&Request::new(kubeconfig(&folder, &api, &exec)));
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/web"), WEB);
+}
+
+#[test]
+fn a_program_that_fails_is_told_of_and_run_again() {
+    let folder = folder("exec_fails");
+    let api = shop();
+    let plugin = program(&folder, "exit 1");
+    let exec = format!(
+        "exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: {}\n      interactiveMode: Never",
+        plugin.display()
+    );
+    let edge = Edge::start(&Request::new(kubeconfig(&folder, &api, &exec)));
+    edge.wait_log("[ERROR] plugin/kubernetes: Failed to watch services: no client for the API server: ");
+    program(&folder, r#"echo '{"kind":"ExecCredential","status":{"token":"x"}}'"#);
+    edge.wait_synced();
+}
+
+#[test]
+fn what_can_never_become_right_is_said_at_once() {
+    let folder = folder("setup_problems");
+    let api = shop();
+    let tls = |folder: &Path| {
+        let path = |name: &str| folder.join(name);
+        Some(Tls { certificate: path("none.pem"), key: path("none.key"), authority: path("none.pem") })
+    };
+    let good = kubeconfig(&folder, &api, "token: x");
+    let file = folder.join("config");
+    fs::write(folder.join("broken"), "clusters: {").unwrap();
+    fs::write(
+        folder.join("proxied"),
+        fs::read_to_string(&file).unwrap().replace("server:", "proxy-url: http://p\n    server:"),
+    )
+    .unwrap();
+    let endpoint = |url: &str| Source::Endpoint { url: url.to_owned(), tls: None };
+    let kubeconfig = |name: &str| Source::Kubeconfig { file: folder.join(name), context: None };
+    let problem = |source: Source| {
+        let mut problem = String::new();
+        on_a_local_set(async {
+            let subscriber = Subscriber::new(&Registry::new());
+            problem =
+                subscriber.subscribe(&Request::new(source)).err().map_or(String::new(), |error| error.to_string());
+        });
+        problem
+    };
+    assert_eq!(problem(good.clone()), "");
+    let Source::Kubeconfig { file, .. } = good else { panic!() };
+    for (source, begin, contains) in [
+        (endpoint("ftp://a"), "endpoint 'ftp://a': ", "neither http nor https"),
+        (endpoint(""), "endpoint 'http://': ", ""),
+        (endpoint("http://a b"), "endpoint 'http://a b': ", ""),
+        (
+            Source::Endpoint { url: "https://127.0.0.1:1".to_owned(), tls: tls(&folder) },
+            "credentials for the API server: ",
+            "none.",
+        ),
+        (kubeconfig("nosuch"), "kubeconfig ", "nosuch: failed to read"),
+        (kubeconfig("broken"), "kubeconfig ", "broken: "),
+        (kubeconfig("proxied"), "kubeconfig ", "proxied: proxy-url is not supported"),
+        (Source::Kubeconfig { file: file.clone(), context: Some("bad".to_owned()) }, "kubeconfig ", "nosuch"),
+        (Source::Kubeconfig { file, context: Some("nosuch".to_owned()) }, "kubeconfig ", "nosuch"),
+        (Source::Manifests(vec![folder.join("nosuch")]), "manifests ", "nosuch: No such file"),
+    ] {
+        let problem = problem(source);
+        assert!(problem.starts_with(begin) && problem.contains(contains), "{begin}…{contains}: {problem}");
+    }
+}
+
+#[test]
+fn a_selector_that_cannot_be_read_is_said_at_once() {
+    on_a_local_set(async {
+        let folder = folder("bad_selector");
+        let source = Source::Manifests(vec![folder.to_path_buf()]);
+        let request = Request { labels: "a b".to_owned(), ..Request::new(source) };
+        let problem = Subscriber::new(&Registry::new()).subscribe(&request).err().unwrap();
+        assert!(matches!(problem, SetupProblem::Selector { .. }), "{problem}");
+    });
+}

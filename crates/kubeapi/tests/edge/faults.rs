@@ -1,0 +1,285 @@
+//! What goes wrong: the rest is served on, the log says it once, the counters count it, and it becomes right again.
+
+use std::time::Duration;
+
+use fakeapi::Fault;
+use kubeapi::Timing;
+use serde_json::json;
+
+use crate::support::{Edge, WEB, quick, request, service, shop, slice};
+
+fn failures(resource: &str, reason: &str) -> String {
+    format!("portolan_kubernetes_watch_failures_total{{resource=\"{resource}\",reason=\"{reason}\"}}")
+}
+
+const STREAMED: &str = "portolan_kubernetes_lists_total{resource=\"services\",way=\"stream\"}";
+
+#[test]
+fn a_version_that_is_gone_costs_a_new_list_and_nothing_else() {
+    let api = shop();
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    api.put(service("shop", "going", "10.96.0.40"));
+    edge.wait_service("shop/going", "10.96.0.40 http:80/TCP");
+    api.down();
+    api.delete("services", "shop", "going");
+    api.put(service("shop", "coming", "10.96.0.41"));
+    api.compact();
+    edge.wait_metric(&failures("services", "connection"), 1.0);
+    assert_eq!((edge.service("shop/web"), edge.service("shop/going").as_str() != "none"), (WEB.to_owned(), true));
+    api.up();
+    edge.wait_service("shop/coming", "10.96.0.41 http:80/TCP");
+    edge.wait_service("shop/going", "none");
+    assert_eq!(edge.service("shop/web"), WEB);
+    assert_eq!(edge.metric(&failures("services", "gone")), 1.0);
+    assert_eq!(edge.metric(STREAMED), 2.0);
+    assert_eq!(edge.logged("[INFO] plugin/kubernetes: Listing services anew"), 1);
+}
+
+#[test]
+fn gone_may_also_be_a_status() {
+    let api = shop();
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    api.script("services", [Some(Fault::Status(410, None))]);
+    api.drop_connections();
+    edge.wait_metric(STREAMED, 2.0);
+    assert_eq!(edge.metric(&failures("services", "gone")), 1.0);
+}
+
+#[test]
+fn a_page_that_is_gone_begins_the_list_again() {
+    let api = shop();
+    api.put_all((0..600).map(|number| service("shop", &format!("s-{number:03}"), "10.97.0.1")));
+    api.script("services", [Some(Fault::NoStreamingLists), None, Some(Fault::Status(410, None))]);
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    assert_eq!(edge.index.counts().services, 601);
+    let lists = api.seen().into_iter().filter(|seen| seen.resource == "services" && !seen.is_watch());
+    let begins: Vec<bool> = lists.map(|seen| seen.parameter("continue").is_empty()).collect();
+    assert_eq!(begins, [true, false, true, false]);
+}
+
+#[test]
+fn a_broken_connection_costs_no_new_list() {
+    let api = shop();
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    for round in 0..3 {
+        api.drop_connections();
+        api.put(service("shop", "web", &format!("10.96.1.{round}")));
+        let expected = format!("10.96.1.{round} http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
+        edge.wait_service("shop/web", &expected);
+        if round == 0 {
+            assert_eq!(edge.logged("["), 0, "once is not worth a line: {:?}", edge.lines());
+        }
+    }
+    assert_eq!(edge.metric(STREAMED), 1.0);
+    assert!(edge.metric(&failures("services", "connection")) >= 1.0);
+}
+
+#[test]
+fn an_answer_that_breaks_in_the_middle_is_asked_for_again() {
+    for cut in [0, 1, 40, 300] {
+        let api = shop();
+        let stream = [Some(Fault::Cut(cut)), Some(Fault::Cut(cut)), None];
+        let page = [Some(Fault::NoStreamingLists), Some(Fault::Cut(cut)), None];
+        api.script("services", stream);
+        api.script("endpointslices", page);
+        let edge = Edge::start(&request(&api));
+        edge.wait_synced();
+        assert_eq!(edge.service("shop/web"), WEB, "cut after {cut}");
+        assert!(edge.metric(&failures("endpointslices", "connection")) >= 1.0);
+    }
+}
+
+#[test]
+fn slow_octets_are_waited_for() {
+    let api = shop();
+    for resource in ["namespaces", "services", "endpointslices"] {
+        api.fault(resource, Fault::Slow(7, Duration::from_millis(1)));
+    }
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/web"), WEB);
+    assert!(!edge.metrics().contains("watch_failures"));
+}
+
+#[test]
+fn a_silent_watch_is_left_for_another() {
+    let api = shop();
+    let edge = Edge::start_with(&request(&api), Timing { watch_silence: Duration::from_millis(200), ..quick() });
+    edge.wait_synced();
+    api.fault("services", Fault::Silence);
+    api.put(service("shop", "web", "10.96.0.12"));
+    edge.wait_metric(&failures("services", "silent"), 2.0);
+    assert_eq!(edge.service("shop/web"), WEB, "what is known is served on");
+    api.heal("services");
+    edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
+    assert_eq!(edge.metric(STREAMED), 1.0);
+}
+
+#[test]
+fn a_stalled_server_is_asked_again() {
+    let api = shop();
+    api.script("services", [Some(Fault::Stall), Some(Fault::Stall), None]);
+    let edge = Edge::start_with(&request(&api), Timing { answer: Duration::from_millis(100), ..quick() });
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/web"), WEB);
+    assert!(edge.metric(&failures("services", "silent")) >= 2.0);
+    let host = api.url().strip_prefix("http://").unwrap();
+    let errors = "coredns_kubernetes_rest_client_requests_total{code=\"<error>\",method=\"GET\",";
+    assert!(edge.metric(&format!("{errors}host=\"{host}\"}}")) >= 2.0);
+}
+
+#[test]
+fn a_streaming_list_without_an_end_gives_way_to_pages() {
+    let api = shop();
+    // Such a server sends what exists, and then nothing that says so.
+    api.script("services", [Some(Fault::Short), None]);
+    let edge = Edge::start_with(&request(&api), Timing { list_silence: Duration::from_millis(100), ..quick() });
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/web"), WEB);
+}
+
+#[test]
+fn a_server_that_wants_to_be_left_alone_is() {
+    let api = shop();
+    api.script("services", [Some(Fault::Status(429, Some(1)))]);
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    let seen: Vec<_> = api.seen().into_iter().filter(|seen| seen.resource == "services").collect();
+    let pause = seen[1].at - seen[0].at;
+    assert!(pause >= Duration::from_secs(1), "{pause:?}");
+    assert_eq!(edge.metric(&failures("services", "too_many_requests")), 1.0);
+}
+
+#[test]
+fn a_refusal_is_told_once_and_its_end_too() {
+    for (status, reason, level) in [
+        (401, "unauthorized", "ERROR"),
+        (403, "forbidden", "ERROR"),
+        (404, "not_found", "ERROR"),
+        (500, "server_error", "WARNING"),
+    ] {
+        let api = shop();
+        let edge = Edge::start(&request(&api));
+        edge.wait_synced();
+        api.fault("services", Fault::Status(status, None));
+        api.put(slice("shop", "web", &["10.1.0.7"]));
+        api.drop_connections();
+        edge.wait_metric(&failures("services", reason), 5.0);
+        edge.wait_service("shop/web", "10.96.0.11 http:80/TCP [10.1.0.7 http:8080/TCP]");
+        let line =
+            format!("[{level}] plugin/kubernetes: Failed to watch services: the API server says {status}: as ordered");
+        assert_eq!(edge.logged(&line), 1);
+        api.heal("services");
+        api.put(service("shop", "web", "10.96.0.12"));
+        edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.7 http:8080/TCP]");
+        edge.wait_log("[INFO] plugin/kubernetes: Watching services again after ");
+    }
+}
+
+#[test]
+fn a_server_that_is_down_at_the_start_is_waited_for() {
+    let api = shop();
+    api.down();
+    let edge = Edge::start(&request(&api));
+    edge.wait_metric(&failures("namespaces", "connection"), 4.0);
+    assert!(!edge.index.is_synced());
+    let line = "[WARNING] plugin/kubernetes: Failed to watch namespaces: no connection to the API server: ";
+    assert_eq!(edge.logged(line), 1, "{:?}", edge.lines());
+    api.up();
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/web"), WEB);
+}
+
+#[test]
+fn one_refused_resource_keeps_the_others() {
+    let api = shop();
+    api.fault("endpointslices", Fault::Status(403, None));
+    let edge = Edge::start(&request(&api));
+    edge.wait_service("shop/web", "10.96.0.11 http:80/TCP");
+    edge.wait_metric(&failures("endpointslices", "forbidden"), 2.0);
+    assert!(!edge.index.is_synced());
+    api.heal("endpointslices");
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/web"), WEB);
+}
+
+#[test]
+fn a_watch_that_ends_at_once_is_not_asked_for_without_a_pause() {
+    let api = shop();
+    let pause_min = Duration::from_millis(50);
+    let edge = Edge::start_with(
+        &request(&api),
+        Timing { pause_min, pause_max: pause_min, watch_min: Duration::from_secs(10), ..quick() },
+    );
+    edge.wait_synced();
+    api.fault("services", Fault::Short);
+    api.drop_connections();
+    edge.wait_metric(&failures("services", "short"), 3.0);
+    let seen: Vec<_> = api.seen().into_iter().filter(|seen| seen.resource == "services").collect();
+    let pauses: Vec<_> = seen.windows(2).skip(1).map(|pair| pair[1].at - pair[0].at).collect();
+    assert!(pauses.iter().all(|pause| *pause >= pause_min), "{pauses:?}");
+}
+
+#[test]
+fn an_object_that_cannot_be_read_stays_as_it_was() {
+    let api = shop();
+    let malformed = |name: &str| {
+        let mut service = service("shop", name, "10.96.0.50");
+        service["spec"]["ports"] = json!([{ "port": "eighty" }]);
+        service
+    };
+    api.put(malformed("never"));
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    assert_eq!((edge.service("shop/web").as_str(), edge.service("shop/never").as_str()), (WEB, "none"));
+    api.put(malformed("web"));
+    let errors = "portolan_kubernetes_object_errors_total{kind=\"Service\",reason=\"shape\"}";
+    edge.wait_metric(errors, 2.0);
+    assert_eq!(edge.service("shop/web"), WEB);
+    // A new list does not sweep it either.
+    api.script("services", [Some(Fault::Status(410, None))]);
+    api.drop_connections();
+    edge.wait_metric(STREAMED, 2.0);
+    assert_eq!(edge.service("shop/web"), WEB);
+    assert_eq!(edge.metric(errors), 4.0);
+    edge.wait_log(
+        "[WARNING] plugin/kubernetes: Service 'shop/web' cannot be read, what was known of it stays: invalid type",
+    );
+    api.put(service("shop", "web", "10.96.0.51"));
+    edge.wait_service("shop/web", "10.96.0.51 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
+    api.delete("services", "shop", "never");
+}
+
+#[test]
+fn nonsense_in_a_watch_is_passed_over() {
+    let api = shop();
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    let lines = ["<html>", "{", "[]", "{\"type\":\"ADDED\"}", "{\"type\":\"DANCED\",\"object\":{}}", "\u{0}\u{0}"];
+    for line in lines {
+        api.inject("services", line);
+    }
+    api.put(service("shop", "web", "10.96.0.12"));
+    edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
+    let errors = |reason: &str| {
+        edge.metric(&format!("portolan_kubernetes_object_errors_total{{kind=\"Service\",reason=\"{reason}\"}}"))
+    };
+    assert_eq!(errors("syntax") + errors("shape") + errors("event"), 6.0, "{}", edge.metrics());
+    assert!(!edge.metrics().contains("watch_failures"));
+}
+
+#[test]
+fn an_error_event_ends_the_watch() {
+    let api = shop();
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    api.inject("services", r#"{"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd is ill"}}"#);
+    edge.wait_log("[WARNING] plugin/kubernetes: Failed to watch services: the API server says 500: etcd is ill");
+    api.put(service("shop", "web", "10.96.0.12"));
+    edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
+    assert_eq!(edge.metric(STREAMED), 1.0);
+}

@@ -1,0 +1,15 @@
+//! The edge against a server that does what it is told, and against files: every state, and every fault.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests of the edge: they write files, wait, and fail where something is not as it must be"
+)]
+
+mod credentials;
+mod faults;
+mod log;
+mod manifests;
+mod support;
+mod watch;

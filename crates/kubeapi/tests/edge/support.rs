@@ -1,0 +1,250 @@
+//! A running edge on a thread of its own, and what tests ask of it.
+
+use std::fs;
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster::{Address, Index, Service, ServiceKind};
+use engine::metrics::Registry;
+use fakeapi::{FakeApi, object};
+use kubeapi::{Request, Source, Subscriber, Subscription, Timing};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::log::Log;
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A subscription that is kept on a thread of its own.
+pub struct Edge {
+    pub index: Arc<Index>,
+    registry: Arc<Registry>,
+    log: Log,
+    held: Mutex<Option<Arc<Subscription>>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Edge {
+    pub fn start(request: &Request) -> Edge {
+        Edge::start_with(request, quick())
+    }
+
+    pub fn start_with(request: &Request, timing: Timing) -> Edge {
+        let (registry, log) = (Registry::new(), Log::new(false));
+        let (given, subscribed) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (for_thread, request, thread_log) = (Arc::clone(&registry), request.clone(), log.clone());
+        let thread = thread::spawn(move || {
+            let _logged = tracing::subscriber::set_default(thread_log);
+            on_a_local_set(async move {
+                let subscriber = Subscriber::with_timing(&for_thread, timing);
+                given.send(subscriber.subscribe(&request).unwrap()).unwrap();
+                let _ = stopped.await;
+            });
+        });
+        let subscription = subscribed.recv().unwrap();
+        let (index, held) = (Arc::clone(&subscription.index), Mutex::new(Some(subscription)));
+        Edge { index, registry, log, held, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Gives the subscription up; its thread goes on.
+    pub fn unsubscribe(&self) {
+        self.held.lock().unwrap().take();
+    }
+
+    /// Waits until it must be so; panics if that takes too long.
+    pub fn wait(&self, what: &str, condition: impl Fn(&Index) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !condition(&self.index) {
+            assert!(Instant::now() < deadline, "{what} does not happen\n{:#?}\n{}", self.log.lines(), self.metrics());
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub fn wait_synced(&self) {
+        self.wait("the first sync", Index::is_synced);
+    }
+
+    /// Waits until a Service is as described, see [`describe`]; `none` if there is none.
+    pub fn wait_service(&self, path: &str, expected: &str) {
+        self.wait(&format!("{path} = {expected} (is {})", self.service(path)), |_| self.service(path) == expected);
+    }
+
+    pub fn service(&self, path: &str) -> String {
+        let (namespace, name) = path.split_once('/').unwrap();
+        self.index.service(namespace.as_bytes(), name.as_bytes(), describe).unwrap_or_else(|| "none".to_owned())
+    }
+
+    pub fn has_namespace(&self, name: &str) -> bool {
+        self.index.namespace_exists(name.as_bytes())
+    }
+
+    /// Waits until a series has at least this value.
+    pub fn wait_metric(&self, series: &str, least: f64) {
+        self.wait(series, |_| self.metric(series) >= least);
+    }
+
+    /// What a series shows; 0 if it is not shown.
+    pub fn metric(&self, series: &str) -> f64 {
+        let text = self.metrics();
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    pub fn metrics(&self) -> String {
+        self.registry.render()
+    }
+
+    /// Waits for a line that begins so.
+    pub fn wait_log(&self, begin: &str) {
+        self.wait(&format!("a line '{begin}…'"), |_| self.logged(begin) > 0);
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        self.log.lines()
+    }
+
+    /// How many lines begin so.
+    pub fn logged(&self, begin: &str) -> usize {
+        self.log.lines().iter().filter(|line| line.starts_with(begin)).count()
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let outcome = thread.join();
+            assert!(thread::panicking() || outcome.is_ok(), "the edge panicked");
+        }
+    }
+}
+
+/// An empty folder for a test, which goes with it.
+pub struct Folder(PathBuf);
+
+pub fn folder(test: &str) -> Folder {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    Folder(folder)
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs where the edge can run.
+pub fn on_a_local_set(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(tokio::task::LocalSet::new().run_until(future));
+}
+
+/// Times that tests need not wait for; those that a busy machine may exceed are long.
+pub fn quick() -> Timing {
+    Timing {
+        pause_min: Duration::from_millis(5),
+        pause_max: Duration::from_millis(40),
+        client_min: Duration::ZERO,
+        watch_min: Duration::from_millis(20),
+        forbidden: Duration::from_millis(50),
+        poll: Duration::from_millis(10),
+        ..Timing::default()
+    }
+}
+
+pub fn request(api: &FakeApi) -> Request {
+    Request::new(Source::Endpoint { url: api.url().to_owned(), tls: None })
+}
+
+/// A server with the namespace `shop` and the Service `shop/web` with two endpoints.
+pub fn shop() -> FakeApi {
+    let api = FakeApi::start();
+    fill(&api);
+    api
+}
+
+pub fn fill(api: &FakeApi) {
+    api.put(namespace("shop"));
+    api.put(service("shop", "web", "10.96.0.11"));
+    api.put(slice("shop", "web", &["10.1.0.5", "10.1.0.6"]));
+}
+
+/// What [`shop`] has, as [`describe`] says it.
+pub const WEB: &str = "10.96.0.11 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]";
+
+pub fn namespace(name: &str) -> Value {
+    object("Namespace", "", name, json!({}))
+}
+
+pub fn service(namespace: &str, name: &str, ip: &str) -> Value {
+    let ports = json!([{ "name": "http", "port": 80, "protocol": "TCP" }]);
+    object(
+        "Service",
+        namespace,
+        name,
+        json!({ "spec": { "type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip], "ports": ports } }),
+    )
+}
+
+pub fn slice(namespace: &str, service: &str, addresses: &[&str]) -> Value {
+    let endpoints: Vec<Value> = addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
+    let ports = json!([{ "name": "http", "port": 8080, "protocol": "TCP" }]);
+    object(
+        "EndpointSlice",
+        namespace,
+        &format!("{service}-1"),
+        json!({
+            "metadata": { "labels": { "kubernetes.io/service-name": service } },
+            "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
+        }),
+    )
+}
+
+/// A Service in few words: `10.96.0.11 http:80/TCP [w0=10.1.0.5 http:8080/TCP]`, slices in no order.
+pub fn describe(service: &Service) -> String {
+    let kind = match &service.kind {
+        ServiceKind::ClusterIp(ips) => ips.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(","),
+        ServiceKind::ExternalName(name) => format!("-> {name}"),
+        kind => format!("{kind:?}"),
+    };
+    let mut slices: Vec<String> = service.slices.iter().map(|slice| describe_slice(slice)).collect();
+    slices.sort_unstable();
+    format!("{kind} {}{}", ports(&service.ports), slices.concat())
+}
+
+fn describe_slice(slice: &cluster::Slice) -> String {
+    let endpoints = slice.endpoints().map(|endpoint| {
+        let address = match endpoint.address() {
+            Address::Ip(ip) => ip.to_string(),
+            Address::Name(name) => name.to_owned(),
+        };
+        let label = String::from_utf8(endpoint.label(&mut [0; 63]).to_vec()).unwrap();
+        let is_of_address = label == address.replace(['.', ':'], "-");
+        if is_of_address { format!("{address} ") } else { format!("{label}={address} ") }
+    });
+    format!(" [{}{}]", endpoints.collect::<String>(), ports(&slice.ports))
+}
+
+fn ports(ports: &[cluster::Port]) -> String {
+    let port = |port: &cluster::Port| {
+        let number = port.number.map_or("-".to_owned(), |number| number.to_string());
+        format!("{}:{number}/{}", port.name, port.protocol)
+    };
+    ports.iter().map(port).collect::<Vec<_>>().join(",")
+}
