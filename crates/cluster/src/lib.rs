@@ -20,6 +20,7 @@ pub mod object;
 #[cfg(test)]
 mod random_tests;
 mod records;
+mod request;
 #[cfg(test)]
 mod scenario;
 mod selector;
@@ -29,6 +30,7 @@ mod spec;
 mod world;
 
 pub use index::{Counts, Index};
+pub use request::{Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{Port, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};

@@ -2,9 +2,7 @@
 
 use std::fmt::Write;
 
-use cluster::{Kind, Watch};
-
-use crate::Request;
+use cluster::{Kind, Request, Watch};
 
 /// The Pods that can be asked for: those that run, or will.
 const LIVE_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown";
@@ -93,7 +91,7 @@ fn encode(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use cluster::Source;
 
     #[test]
     fn each_watch_has_its_place_and_its_selectors() {

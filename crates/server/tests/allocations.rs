@@ -14,6 +14,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use corefile::NoFiles;
 use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried, Files};
 use engine::{Clock, Generation, Moment, Path as QueryPath, Planning, Resolved, Surroundings, Turn, Walk, Worker};
-use plugins::{ClusterRequest, Clusters, Following, LocalAddresses};
+use plugins::{Clusters, Following, LocalAddresses};
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Section, Type};
 
 thread_local! {
@@ -77,8 +78,8 @@ impl Following for Fixed {
 }
 
 impl Clusters for Fixed {
-    fn follow(&self, _: &ClusterRequest) -> Result<Box<dyn Following>, String> {
-        Ok(Box::new(Fixed(Arc::clone(&self.0))))
+    fn follow(&self, _: &cluster::Request) -> Result<Arc<dyn Following>, String> {
+        Ok(Arc::new(Fixed(Arc::clone(&self.0))))
     }
 }
 
@@ -148,7 +149,7 @@ impl Server {
         let plan = engine::plan(&parsed.corefile, &planning, &mut problems).expect("the Corefile is right");
         let registry = Registry::new();
         let mut process = Capabilities::default();
-        let clusters: Arc<dyn Clusters> = Arc::new(Fixed(small_cluster()));
+        let clusters: Rc<dyn Clusters> = Rc::new(Fixed(small_cluster()));
         process.provide(clusters);
         process.provide(LocalAddresses(Arc::from([])));
         let carried = Carried::default();

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster::object::{self, Event, Meta, Object};
-use cluster::{Kind, Selector};
+use cluster::{Kind, Request, Selector};
 
 use super::allocate::Allocator;
 use super::model::{AddressType, EndpointSlice, Endpoints, Manifest, Metadata, Namespace, Pod, Service, SliceEndpoint};
 use super::{SERVICE_NAME, endpoints};
+use crate::SetupProblem;
 use crate::watch::Sink;
-use crate::{Request, SetupProblem};
 
 /// The label that every namespace has.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";

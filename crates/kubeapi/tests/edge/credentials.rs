@@ -1,12 +1,13 @@
 //! Whom the edge trusts, and how it is trusted.
 
+use cluster::{Request, Source, Tls};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use engine::metrics::Registry;
 use fakeapi::FakeApi;
-use kubeapi::{Request, SetupProblem, Source, Subscriber, Tls};
+use kubeapi::{SetupProblem, Subscriber};
 
 use crate::support::{Edge, WEB, fill, folder, on_a_local_set, service, shop};
 

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Address, Index, Service, ServiceKind};
+use cluster::{Address, Index, Request, Service, ServiceKind, Source};
 use engine::metrics::Registry;
 use fakeapi::{FakeApi, object};
-use kubeapi::{Request, Source, Subscriber, Subscription, Timing};
+use kubeapi::{Subscriber, Subscription, Timing};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

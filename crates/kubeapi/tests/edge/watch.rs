@@ -1,11 +1,12 @@
 //! Lists and watches as they are meant to go.
 
+use cluster::Request;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::metrics::Registry;
 use fakeapi::{Fault, object};
-use kubeapi::{Request, Subscriber, Timing};
+use kubeapi::{Subscriber, Timing};
 use serde_json::json;
 
 use crate::support::{Edge, WEB, namespace, on_a_local_set, quick, request, service, shop, slice};

@@ -13,6 +13,7 @@ mod selector;
 mod zone;
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::Index;
@@ -21,7 +22,7 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 pub(crate) use config::MANIFEST;
-pub use request::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
+pub use request::{Clusters, Following, LocalAddresses};
 
 use answer::{Asked, Outcome};
 use config::{Config, Pods};
@@ -35,10 +36,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         setup.needs.warnings.push((MANIFEST.name, text));
     }
     let request = config.request(|name| setup.path(name));
-    let clusters: Arc<dyn Clusters> =
+    let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("no cluster can be followed in this process"))?;
-    let follow = || clusters.follow(&request);
-    let following = setup.carried.try_take_over(format!("cluster {request:?}"), follow).map_err(SetupError::new)?;
+    let following = clusters.follow(&request).map_err(SetupError::new)?;
     let index = Arc::clone(following.index());
     let told = Arc::clone(&index);
     setup.needs.readiness.add(MANIFEST.name, move || told.is_synced());
@@ -79,7 +79,7 @@ struct Kubernetes {
     index: Arc<Index>,
     /// Keeps the cluster followed.
     #[allow(dead_code, reason = "held for as long as the plugin is")]
-    following: Arc<Box<dyn Following>>,
+    following: Arc<dyn Following>,
     /// The zone in which PTR records point.
     primary: Name,
     /// Which zones are of reverse names, by their index.

@@ -1,8 +1,9 @@
-//! What is asked of the edge: where objects come from, and which of them. Equal requests can share one subscription.
+//! What is asked of those who bring a cluster's objects: from where, and which of them. Equal requests can share what is
+//! brought.
 
 use std::path::PathBuf;
 
-use cluster::{Kind, Spec, Watch};
+use crate::{Kind, Spec, Watch};
 
 /// Where objects come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ pub struct Tls {
     pub authority: PathBuf,
 }
 
-/// Which objects a subscription is about.
+/// Which objects of a cluster are wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
     /// Where they come from.
@@ -77,7 +78,7 @@ impl Request {
     /// The same request as everyone would write it who means it: the order of namespaces does not matter, nor does it
     /// to name one twice.
     #[must_use]
-    pub(crate) fn canonical(&self) -> Request {
+    pub fn canonical(&self) -> Request {
         let mut request = self.clone();
         request.namespaces.retain(|namespace| !namespace.is_empty());
         request.namespaces.sort_unstable();
@@ -95,7 +96,8 @@ impl Request {
 
     /// The watches of an API server: a kind everywhere or, if namespaces are given, in each of them. The watch of
     /// Namespaces "in" one is the watch of that one.
-    pub(crate) fn watches(&self) -> Spec {
+    #[must_use]
+    pub fn watches(&self) -> Spec {
         let everywhere = [None];
         let namespaces: Vec<Option<Box<str>>> = if self.namespaces.is_empty() {
             everywhere.into()
@@ -109,7 +111,8 @@ impl Request {
     }
 
     /// The watches of manifests: each kind everywhere, since the whole of a change is applied at once.
-    pub(crate) fn watches_of_manifests(&self) -> Spec {
+    #[must_use]
+    pub fn watches_of_manifests(&self) -> Spec {
         let watches = self.kinds().map(|kind| Watch { kind, namespace: None });
         Spec { watches: watches.collect(), endpoint_pod_names: self.endpoint_pod_names }
     }
