@@ -84,9 +84,11 @@ impl Kubernetes {
     }
 
     /// Ends an alias that led out of the zone: its CNAME records and what the lookup gave. That the lookup found no
-    /// such name or was refused leaves the alias as it is; that it failed is a failure (RFC 6604 §3).
+    /// such name or was refused, or that nobody here knows that part of the tree, leaves the alias as it is (RFC 1034
+    /// §4.3.2, step 3a); that it failed is a failure (RFC 6604 §3).
     pub(super) fn end_alias(query: &Query, sub: &Response, response: &mut Response) -> Verdict {
-        if sub.rcode() == Rcode::SERVFAIL {
+        let nobody_to_ask = sub.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
+        if sub.rcode() == Rcode::SERVFAIL && !nobody_to_ask {
             let cause = sub
                 .failure()
                 .map_or("the target of an alias cannot be resolved".into(), |failure| failure.cause.clone());
