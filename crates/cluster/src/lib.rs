@@ -21,8 +21,8 @@ pub mod object;
 mod random_tests;
 mod records;
 mod request;
-#[cfg(test)]
-mod scenario;
+#[cfg(any(test, feature = "scenario"))]
+pub mod scenario;
 mod selector;
 mod service;
 mod slice;

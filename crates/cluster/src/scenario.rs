@@ -1,4 +1,5 @@
-//! Small scenario texts for tests: events, one a line, and what the index answers then.
+//! Small scenario texts for tests, here and in rooms that use this one (feature `scenario`): events, one a line, and what
+//! the index answers then. What cannot be read panics: a test ends so.
 //!
 //! ```text
 //! at 7                                                   the time is 7 from here on
@@ -16,6 +17,7 @@
 //! ? called alpha/web w0 = 10.1.0.5     ? pod alpha 10.1.0.5 = true     ? ns alpha = true
 //! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, refused
 //! ```
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,25 +28,30 @@ use crate::{Address, Change, Endpoint, Index, Kind, Port, Service, ServiceKind, 
 pub(crate) const ALL: [Kind; 4] = [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod];
 
 /// A world and the time in it.
-pub(crate) struct Stage {
+pub struct Stage {
     spec: Spec,
     world: World,
-    pub(crate) index: Arc<Index>,
+    /// What answers are made from.
+    pub index: Arc<Index>,
     now_seconds: u32,
 }
 
 /// Plays a scenario in a world that watches everything everywhere.
+#[cfg(test)]
 pub(crate) fn play(text: &str) {
     Stage::new(Spec::new(&ALL, &[])).play(text);
 }
 
 impl Stage {
-    pub(crate) fn new(spec: Spec) -> Stage {
+    /// A world in which nothing is known yet.
+    #[must_use]
+    pub fn new(spec: Spec) -> Stage {
         let (world, index) = World::new(&spec);
         Stage { spec, world, index, now_seconds: 1 }
     }
 
-    pub(crate) fn play(&mut self, text: &str) {
+    /// Plays lines: events, times, and questions, whose answers must be right.
+    pub fn play(&mut self, text: &str) {
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if let Some(check) = line.strip_prefix("? ") {
                 let (question, expected) = check.split_once(" =").unwrap();
@@ -54,31 +61,34 @@ impl Stage {
             } else {
                 let (event, expected) = line.split_once(" => ").unwrap_or((line, ""));
                 let change = self.apply(event);
-                assert!(expected.is_empty() || format!("{change:?}").to_lowercase() == expected, "{line}: {change:?}");
+                let shown = change.map(|change| format!("{change:?}").to_lowercase());
+                assert!(expected.is_empty() || shown.as_deref() == Some(expected), "{line}: {change:?}");
             }
         }
     }
 
-    pub(crate) fn apply(&mut self, line: &str) -> Change {
+    /// Applies an event; nothing happens if no watch is of its kind and sees its namespace.
+    pub(crate) fn apply(&mut self, line: &str) -> Option<Change> {
         let (verb, rest) = line.split_once(' ').unwrap();
         let (target, fields) = rest.split_once(' ').unwrap_or((rest, ""));
         let (name, version) = target.split_once('@').unwrap_or((target, ""));
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let meta = Meta { namespace, name, version };
-        let (watch, event) = match verb {
-            "listing" => (self.watch(name, fields), Event::Listing),
-            "listed" => (self.watch(name, fields), Event::Listed),
+        let (kind, place, event) = match verb {
+            "listing" => (name, fields, Event::Listing),
+            "listed" => (name, fields, Event::Listed),
             _ => match verb.split_at(1) {
-                ("-", kind) => (self.watch(kind, namespace), Event::Deleted { namespace, name }),
-                ("~", kind) => (self.watch(kind, namespace), Event::Unreadable { namespace, name }),
-                _ => (self.watch(verb, namespace), Event::Applied(object(verb, meta, fields))),
+                ("-", kind) => (kind, namespace, Event::Deleted { namespace, name }),
+                ("~", kind) => (kind, namespace, Event::Unreadable { namespace, name }),
+                _ => (verb, namespace, Event::Applied(object(verb, meta, fields))),
             },
         };
-        self.world.apply(watch, &event, self.now_seconds)
+        let watch = self.watch(kind, if verb.ends_with("ns") { name } else { place })?;
+        Some(self.world.apply(watch, &event, self.now_seconds))
     }
 
     /// The position of the watch of this kind that sees this namespace.
-    fn watch(&self, kind: &str, namespace: &str) -> usize {
+    fn watch(&self, kind: &str, namespace: &str) -> Option<usize> {
         let kind = match kind {
             "ns" => Kind::Namespace,
             "svc" => Kind::Service,
@@ -87,7 +97,14 @@ impl Stage {
             _ => panic!("{kind}"),
         };
         let sees = |watched: &Option<Box<str>>| watched.as_deref().is_none_or(|watched| watched == namespace);
-        self.spec.watches.iter().position(|watch| watch.kind == kind && sees(&watch.namespace)).unwrap()
+        self.spec.watches.iter().position(|watch| watch.kind == kind && sees(&watch.namespace))
+    }
+
+    /// Says that all lists are complete.
+    pub fn list_all(&mut self) {
+        for watch in 0..self.spec.watches.len() {
+            self.world.apply(watch, &Event::Listed, self.now_seconds);
+        }
     }
 
     pub(crate) fn ask(&self, question: &str) -> String {
