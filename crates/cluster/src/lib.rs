@@ -30,7 +30,7 @@ mod spec;
 mod world;
 
 pub use index::{Counts, Index};
-pub use request::{Request, Source, Tls};
+pub use request::{Clusters, Following, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{Port, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};

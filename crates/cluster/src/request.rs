@@ -2,8 +2,9 @@
 //! brought.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::{Kind, Spec, Watch};
+use crate::{Index, Kind, Spec, Watch};
 
 /// Where objects come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -116,6 +117,24 @@ impl Request {
         let watches = self.kinds().map(|kind| Watch { kind, namespace: None });
         Spec { watches: watches.collect(), endpoint_pod_names: self.endpoint_pod_names }
     }
+}
+
+/// Follows clusters: what a process offers to those who answer from them.
+pub trait Clusters {
+    /// Begins to follow a cluster; comes back at once.
+    ///
+    /// Equal requests share what is followed for as long as anybody holds it: two stanzas that ask for the same, and a
+    /// reload that asks for it again.
+    ///
+    /// # Errors
+    /// In words, if it cannot even begin: a kubeconfig file that cannot be read, no cluster around.
+    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String>;
+}
+
+/// A cluster that is being followed; when the last holder lets go, that ends.
+pub trait Following: Send + Sync {
+    /// The cluster as answers see it.
+    fn index(&self) -> &Arc<Index>;
 }
 
 #[cfg(test)]

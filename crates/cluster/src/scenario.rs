@@ -19,12 +19,17 @@
 //! ```
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
 
+use std::cell::RefCell;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::object::{self, AddressType, Event, Meta, Object};
-use crate::{Address, Change, Endpoint, Index, Kind, Port, Service, ServiceKind, Spec, World};
+use crate::{
+    Address, Change, Clusters, Endpoint, Following, Index, Kind, Port, Request, Service, ServiceKind, Spec, World,
+};
 
+#[cfg(test)]
 pub(crate) const ALL: [Kind; 4] = [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod];
 
 /// A world and the time in it.
@@ -34,6 +39,73 @@ pub struct Stage {
     /// What answers are made from.
     pub index: Arc<Index>,
     now_seconds: u32,
+}
+
+/// A cluster that is what its script says so far; all who follow it see what their request lets them see.
+#[derive(Clone, Default)]
+pub struct Script(Rc<RefCell<Played>>);
+
+#[derive(Default)]
+struct Played {
+    lines: Vec<String>,
+    unlisted: bool,
+    refusal: Option<String>,
+    followed: Vec<(Request, Stage)>,
+}
+
+impl Script {
+    /// Plays a line, for those who follow it already and those to come.
+    pub fn play(&self, line: &str) {
+        let played = &mut *self.0.borrow_mut();
+        played.followed.iter_mut().for_each(|(_, stage)| stage.play(line));
+        played.lines.push(line.to_owned());
+    }
+
+    /// What is said so far is not all, until [`Script::list`].
+    pub fn unlist(&self) {
+        self.0.borrow_mut().unlisted = true;
+    }
+
+    /// What is said so far is all.
+    pub fn list(&self) {
+        let played = &mut *self.0.borrow_mut();
+        played.unlisted = false;
+        played.followed.iter_mut().for_each(|(_, stage)| stage.list_all());
+    }
+
+    /// Nobody else can follow it from here on.
+    pub fn refuse(&self, reason: &str) {
+        self.0.borrow_mut().refusal = Some(reason.to_owned());
+    }
+}
+
+impl Clusters for Script {
+    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
+        let played = &mut *self.0.borrow_mut();
+        if let Some(reason) = &played.refusal {
+            return Err(reason.clone());
+        }
+        let request = request.canonical();
+        if let Some((_, stage)) = played.followed.iter().find(|(known, _)| *known == request) {
+            return Ok(Arc::new(Followed(Arc::clone(&stage.index))));
+        }
+        let mut stage = Stage::new(request.watches());
+        played.lines.iter().for_each(|line| stage.play(line));
+        if !played.unlisted {
+            stage.list_all();
+        }
+        let index = Arc::clone(&stage.index);
+        played.followed.push((request, stage));
+        Ok(Arc::new(Followed(index)))
+    }
+}
+
+struct Followed(Arc<Index>);
+
+impl Following for Followed {
+    fn index(&self) -> &Arc<Index> {
+        &self.0
+    }
 }
 
 /// Plays a scenario in a world that watches everything everywhere.

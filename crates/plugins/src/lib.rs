@@ -21,7 +21,7 @@ mod reload;
 mod whoami;
 
 pub use forward::HostLookup;
-pub use kubernetes::{Clusters, Following, LocalAddresses};
+pub use kubernetes::LocalAddresses;
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{go_duration, listen_address, no_arguments};

@@ -1,8 +1,8 @@
 //! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
 //!
-//! A cluster is made of events by the statement `cluster` (`cluster_words`). Below all plugins two directives of the testkit stand in for those that answer: `records` and `outward`.
+//! A cluster is made of events by the statement `cluster` (`words`). Below all plugins two directives of the testkit stand in for those that answer: `records` and `outward`.
 
-mod cluster_words;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn scenarios() {
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
         &slots,
-        &[|| Box::new(Shares), || Box::<cluster_words::Cluster>::default()],
+        &[|| Box::new(Shares), || Box::<words::Cluster>::default()],
     );
 }
 

@@ -3,10 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{Index, Request};
+use cluster::{Clusters, Following, Index, Request};
 use engine::metrics::Registry;
 use kubeapi::{Subscriber, Subscription};
-use plugins::{Clusters, Following};
 
 /// Follows clusters on the thread that calls this, which must run in a `LocalSet`.
 pub(crate) fn clusters(registry: &Arc<Registry>) -> Rc<dyn Clusters> {

@@ -7,7 +7,6 @@ mod alias;
 mod answer;
 mod config;
 mod name;
-mod request;
 mod reverse;
 mod selector;
 mod zone;
@@ -16,13 +15,12 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::Index;
+use cluster::{Clusters, Following, Index};
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 pub(crate) use config::MANIFEST;
-pub use request::{Clusters, Following, LocalAddresses};
 
 use answer::{Asked, Outcome};
 use config::{Config, Pods};
@@ -67,6 +65,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
 }
+
+/// The addresses of this machine, without loopback: what the process offers to find out which services it serves.
+#[derive(Clone)]
+pub struct LocalAddresses(pub Arc<[IpAddr]>);
 
 /// Whether a zone is of reverse names.
 fn is_reverse(zone: NameRef<'_>) -> bool {
