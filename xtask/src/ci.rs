@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use crate::{Failed, root};
+use crate::{Failed, fuzzing, root};
+
+/// Seconds for each fuzz target: a short look at what has changed.
+const FUZZ_SECONDS: u32 = 15;
 
 /// A check: its name, the program and its arguments.
 struct Check(&'static str, &'static str, &'static [&'static str]);
@@ -29,6 +32,7 @@ pub(crate) fn run() -> Result<(), Failed> {
             return Err(format!("{name}: FAILED"));
         }
     }
+    fuzzing::look(None, FUZZ_SECONDS, false)?;
     check_advisories()
 }
 
