@@ -59,6 +59,10 @@ pub struct Request {
     pub pods: bool,
     /// Whether an endpoint without hostname is called by the name of its pod.
     pub endpoint_pod_names: bool,
+    /// Whether the topology zones of endpoints matter.
+    pub endpoint_zones: bool,
+    /// Whether ServiceImports and their EndpointSlices are watched.
+    pub multicluster: bool,
 }
 
 impl Request {
@@ -73,6 +77,8 @@ impl Request {
             endpoints: true,
             pods: false,
             endpoint_pod_names: false,
+            endpoint_zones: false,
+            multicluster: false,
         }
     }
 
@@ -89,7 +95,12 @@ impl Request {
 
     /// The kinds of objects, in the order in which an answer needs them.
     fn kinds(&self) -> impl Iterator<Item = Kind> {
-        let optional = [(Kind::EndpointSlice, self.endpoints), (Kind::Pod, self.pods)];
+        let optional = [
+            (Kind::EndpointSlice, self.endpoints),
+            (Kind::Pod, self.pods),
+            (Kind::ServiceImport, self.multicluster),
+            (Kind::ImportedSlice, self.multicluster),
+        ];
         [Kind::Namespace, Kind::Service]
             .into_iter()
             .chain(optional.into_iter().filter(|(_, wanted)| *wanted).map(|(kind, _)| kind))
@@ -108,14 +119,18 @@ impl Request {
         let watches = self
             .kinds()
             .flat_map(|kind| namespaces.iter().map(move |namespace| Watch { kind, namespace: namespace.clone() }));
-        Spec { watches: watches.collect(), endpoint_pod_names: self.endpoint_pod_names }
+        self.spec(watches.collect())
     }
 
     /// The watches of manifests: each kind everywhere, since the whole of a change is applied at once.
     #[must_use]
     pub fn watches_of_manifests(&self) -> Spec {
         let watches = self.kinds().map(|kind| Watch { kind, namespace: None });
-        Spec { watches: watches.collect(), endpoint_pod_names: self.endpoint_pod_names }
+        self.spec(watches.collect())
+    }
+
+    fn spec(&self, watches: Vec<Watch>) -> Spec {
+        Spec { watches, endpoint_pod_names: self.endpoint_pod_names, endpoint_zones: self.endpoint_zones }
     }
 }
 

@@ -5,9 +5,11 @@
 //! at 7                                                   the time is 7 from here on
 //! listing svc [NAMESPACE]     listed svc [NAMESPACE]     of the watch of that kind (in that namespace)
 //! ns alpha[@VERSION]
-//! svc alpha/web@1 ips=10.96.0.11,fd00::b ports=http:80/TCP,:53/UDP    or ips=None, external=www.example.com, no ports
+//! svc alpha/web@1 ips=10.96.0.11,fd00::b ports=http:80/TCP,:53/UDP    or ips=None, external=www.example.com, no ports;
+//!                                                        outside=203.0.113.5,lb.example.com
 //! slice alpha/web-a@1 of=web v4=10.1.0.5#w0,10.1.0.6~pod-name,!10.1.0.7 ports=…        # hostname, ~ pod,
-//!                                                        ! not ready, ? ready unset
+//!                                                        ! not ready, ? ready unset, %zone at its end
+//! import alpha/web@1 ips=10.112.0.1 ports=http:80/TCP     or headless; imported alpha/web-a of=web cluster=east v4=…
 //! pod alpha/p@1 ip=10.1.0.5 [terminating]
 //! ~svc alpha/web                                         exists, but cannot be read
 //! -svc alpha/web                                         deleted; any event may be followed by `=> added` and so on
@@ -30,7 +32,8 @@ use crate::{
 };
 
 #[cfg(test)]
-pub(crate) const ALL: [Kind; 4] = [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod];
+pub(crate) const ALL: [Kind; 6] =
+    [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
 
 /// A world and the time in it.
 pub struct Stage {
@@ -166,6 +169,8 @@ impl Stage {
             "svc" => Kind::Service,
             "slice" => Kind::EndpointSlice,
             "pod" => Kind::Pod,
+            "import" => Kind::ServiceImport,
+            "imported" => Kind::ImportedSlice,
             _ => panic!("{kind}"),
         };
         let sees = |watched: &Option<Box<str>>| watched.as_deref().is_none_or(|watched| watched == namespace);
@@ -226,13 +231,21 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Object<
             cluster_ips: list("ips").collect(),
             external_name: field("external").unwrap_or_default(),
             ports: list("ports").map(port).collect(),
+            external: list("outside").collect(),
         }),
-        "slice" => {
+        "import" => Object::ServiceImport(object::ServiceImport {
+            meta,
+            import_type: if fields.ends_with("headless") { "Headless" } else { "ClusterSetIP" },
+            ips: list("ips").collect(),
+            ports: list("ports").map(port).collect(),
+        }),
+        "slice" | "imported" => {
             let types = [("v4", AddressType::Ipv4), ("v6", AddressType::Ipv6), ("names", AddressType::Fqdn)];
             let (key, address_type) = types.into_iter().find(|(key, _)| field(key).is_some()).unwrap_or(types[0]);
             Object::EndpointSlice(object::EndpointSlice {
                 meta,
                 service: field("of").unwrap_or_default(),
+                source_cluster: field("cluster").unwrap_or_default(),
                 address_type,
                 endpoints: list(key).map(endpoint).collect(),
                 ports: list("ports").map(port).collect(),
@@ -260,9 +273,10 @@ fn endpoint(text: &str) -> object::Endpoint<'_> {
         _ => Some(true),
     };
     let text = text.trim_start_matches(['!', '?']);
+    let (text, zone) = text.split_once('%').unwrap_or((text, ""));
     let (text, target) = text.split_once('~').unwrap_or((text, ""));
     let (address, hostname) = text.split_once('#').unwrap_or((text, ""));
-    object::Endpoint { address, ready, hostname, target }
+    object::Endpoint { address, ready, hostname, target, zone }
 }
 
 fn describe(service: &Service) -> String {

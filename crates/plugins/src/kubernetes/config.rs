@@ -34,6 +34,8 @@ pub struct Config {
     pub(super) endpoint_pod_names: bool,
     pub(super) ttl: u32,
     pub(super) no_endpoints: bool,
+    pub(super) multicluster: Vec<Name>,
+    pub(super) zonal: bool,
     pub(super) ignore_empty: bool,
     pub(super) fallthrough: Vec<Name>,
 }
@@ -58,6 +60,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         endpoint_pod_names: false,
         ttl: TTL_DEFAULT,
         no_endpoints: false,
+        multicluster: Vec::new(),
+        zonal: false,
         ignore_empty: false,
         fallthrough: Vec::new(),
     },
@@ -223,20 +227,24 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("multicluster [ZONES...]"),
         default: "off",
-        doc: "Services of other clusters; not in this build yet.",
-        set: |_, args| if args.rest().is_empty() { Ok(()) } else { Err(not_here(args)) },
+        doc: "Zones, or names above them, that show the services which clusters have in common (ServiceImports) in place \
+            of this cluster's.",
+        set: |config, args| {
+            config.multicluster = args.zones()?;
+            Ok(())
+        },
     },
     Property {
         usage: Usage("zonal"),
         default: "off",
-        doc: "Endpoints by topology zone; not in this build yet.",
-        set: |_, args| Err(not_here(args)),
+        doc: "`TOPOLOGY-ZONE.pin._zone.SERVICE.NAMESPACE.svc.ZONE` is the endpoints of a headless service in that \
+            topology zone; `prefer` is all of them if there are none.",
+        set: |config, _| {
+            config.zonal = true;
+            Ok(())
+        },
     },
 ];
-
-fn not_here(args: &Args<'_>) -> Problem {
-    args.problem(format!("this build does not have `{}` of CoreDNS yet", args.name().text))
-}
 
 fn texts(args: &mut Args<'_>) -> Vec<String> {
     args.take_rest().iter().map(|word| word.text.clone()).collect()
@@ -264,6 +272,10 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let zones = if config.zones.is_empty() { &writing.block.zones } else { &config.zones };
     if zones.iter().all(|zone| super::is_reverse(zone.as_ref())) {
         return Err(writing.problem("non-reverse zone name must be used"));
+    }
+    if let Some(foreign) = config.multicluster.iter().find(|common| !zones.contains(common)) {
+        let problem = format!("is not authoritative for the multicluster zone {foreign}");
+        return Err(writing.problem_with("multicluster", &problem));
     }
     Ok(())
 }
@@ -293,6 +305,8 @@ impl Config {
             endpoints: !self.no_endpoints,
             pods: self.pods == Pods::Verified,
             endpoint_pod_names: self.endpoint_pod_names,
+            endpoint_zones: self.zonal,
+            multicluster: !self.multicluster.is_empty(),
         }
     }
 }
