@@ -136,8 +136,9 @@ impl Outward {
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
         let packet = packet_of(query);
         let until = outside.now() + TIMEOUT;
-        let over =
-            |over| outside.exchange(Exchange { to: self.to, over, query: &packet, until, connections: CONNECTIONS });
+        let exchange =
+            |over| Exchange { to: self.to, over, query: &packet, until, connections: CONNECTIONS, again_after: None };
+        let over = |over| outside.exchange(exchange(over));
         let mut outcome = over(query.path.transport).await;
         let cut = |reply: &[u8]| wire::Header::read(reply).is_some_and(|header| header.flags.truncated());
         if outcome.as_ref().is_ok_and(|exchanged| cut(&exchanged.reply)) {
@@ -155,7 +156,7 @@ impl Outward {
             ExchangeError::Timeout { local: Some(local) } => format!("read udp {local}->{to}: i/o timeout"),
             ExchangeError::Timeout { local: None } => format!("dial tcp {to}: i/o timeout"),
             ExchangeError::Network { during, error } => format!("{during} {to}: {error}"),
-            ExchangeError::Closed | ExchangeError::Mismatch | ExchangeError::Exhausted => format!("{to}: {error:?}"),
+            ExchangeError::Closed | ExchangeError::Unreadable | ExchangeError::Exhausted => format!("{to}: {error:?}"),
         };
         Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, cause)
     }

@@ -1,29 +1,39 @@
 //! Upstreams over TCP: connections are kept, and each carries several queries at a time (RFC 7766 §6.2.1).
+//!
+//! A connection lives as long as the task that reads it, which leaves when nobody has used it for long enough. One that
+//! has shown that it cannot be relied on takes no new queries: it was closed, a message was not written to its end, or a
+//! query on it got no answer in time (its other end may be gone without a word).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
 
-use engine::{Connections, ExchangeError, Exchanged};
+use engine::{Connections, Exchange, ExchangeError, Exchanged};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::udp::network;
 use super::{Leave, Waiting};
+use crate::clock::MonotonicClock;
 
 /// Queries on one connection at a time.
 const PIPELINE_MAX: usize = 64;
+/// How often at most a connection is looked at that nobody may be using any more.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// An upstream, and the address from which it is asked.
 type Key = (SocketAddr, Option<IpAddr>);
 
 /// Upstreams over TCP, for one worker.
 #[derive(Default)]
 pub(crate) struct StreamClient {
-    open: RefCell<HashMap<Key, Vec<Rc<Connection>>>>,
+    open: Rc<RefCell<HashMap<Key, Vec<Rc<Connection>>>>>,
 }
 
 struct Connection {
@@ -32,28 +42,28 @@ struct Connection {
     in_flight: Cell<usize>,
     opened: Instant,
     used: Cell<Instant>,
-    closed: Cell<bool>,
+    /// It takes no new queries.
+    retired: Cell<bool>,
 }
 
 impl StreamClient {
     /// Asks an upstream once; a kept connection that turns out to be closed is replaced silently.
     pub(crate) async fn exchange(
         &self,
-        to: SocketAddr,
-        connections: Connections,
-        query: &[u8],
-        until: Instant,
+        exchange: Exchange<'_>,
         mut random: impl FnMut() -> u16,
     ) -> Result<Exchanged, ExchangeError> {
+        let Exchange { to, query, connections, .. } = exchange;
+        let until = MonotonicClock::instant(exchange.until);
         let key = (to, connections.source);
         while let Some(kept) = self.kept(key, connections) {
             match kept.exchange(query, until, &mut random).await {
                 Ok(reply) => return Ok(Exchanged { reply, reused: true }),
                 Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
-                Err(_) => kept.closed.set(true),
+                Err(_) => kept.retired.set(true),
             }
         }
-        let fresh = self.dial(key, until).await?;
+        let fresh = self.dial(key, connections, until).await?;
         let reply = fresh.exchange(query, until, &mut random).await?;
         Ok(Exchanged { reply, reused: false })
     }
@@ -74,7 +84,7 @@ impl StreamClient {
         list.iter().find(|connection| connection.in_flight.get() < PIPELINE_MAX).cloned()
     }
 
-    async fn dial(&self, key: Key, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
+    async fn dial(&self, key: Key, connections: Connections, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
         let stream = timeout_at(until, connect(key)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
         let stream = stream.map_err(|error| network("dial", &error))?;
         let (reader, writer) = stream.into_split();
@@ -85,11 +95,25 @@ impl StreamClient {
             in_flight: Cell::new(0),
             opened: now,
             used: Cell::new(now),
-            closed: Cell::new(false),
+            retired: Cell::new(false),
         });
-        tokio::task::spawn_local(receive(Rc::downgrade(&connection), reader));
+        let (open, kept) = (Rc::clone(&self.open), Rc::downgrade(&connection));
+        tokio::task::spawn_local(async move {
+            receive(&kept, reader, connections).await;
+            forget(&mut open.borrow_mut(), key, &kept);
+        });
         self.open.borrow_mut().entry(key).or_default().push(Rc::clone(&connection));
         Ok(connection)
+    }
+}
+
+/// Takes a connection out, and with the last one its upstream.
+fn forget(open: &mut HashMap<Key, Vec<Rc<Connection>>>, key: Key, gone: &Weak<Connection>) {
+    if let Some(list) = open.get_mut(&key) {
+        list.retain(|connection| !std::ptr::eq(Rc::as_ptr(connection), gone.as_ptr()));
+        if list.is_empty() {
+            open.remove(&key);
+        }
     }
 }
 
@@ -108,7 +132,7 @@ impl Connection {
         let busy = self.in_flight.get() > 0;
         let idle = now.duration_since(self.used.get()) < connections.idle_max;
         let young = connections.age_max.is_zero() || now.duration_since(self.opened) < connections.age_max;
-        !self.closed.get() && (busy || (idle && young))
+        !self.retired.get() && (busy || (idle && young))
     }
 
     async fn exchange(
@@ -118,17 +142,16 @@ impl Connection {
         random: &mut impl FnMut() -> u16,
     ) -> Result<Vec<u8>, ExchangeError> {
         let (id, answer) = self.waiting.enter(query, random).ok_or(ExchangeError::Exhausted)?;
-        let leave = Leave { waiting: &self.waiting, id };
-        self.in_flight.set(self.in_flight.get() + 1);
+        let _leave = Leave { waiting: &self.waiting, id };
+        let _busy = Busy::new(self);
         let outcome = timeout_at(until, async {
             self.send(query, id).await?;
             answer.await.unwrap_or(Err(ExchangeError::Closed))
         });
-        let outcome = outcome.await;
-        self.in_flight.set(self.in_flight.get() - 1);
-        self.used.set(Instant::now());
-        drop(leave);
-        outcome.unwrap_or(Err(ExchangeError::Timeout { local: None }))
+        outcome.await.unwrap_or_else(|_| {
+            self.retired.set(true);
+            Err(ExchangeError::Timeout { local: None })
+        })
     }
 
     async fn send(&self, query: &[u8], id: u16) -> Result<(), ExchangeError> {
@@ -137,30 +160,73 @@ impl Connection {
         octets.extend_from_slice(&length.to_be_bytes());
         octets.extend_from_slice(&id.to_be_bytes());
         octets.extend_from_slice(query.get(2..).unwrap_or_default());
-        self.writer.lock().await.write_all(&octets).await.map_err(|error| network("write", &error))
+        let mut writer = self.writer.lock().await;
+        let whole = Whole { connection: self, written: Cell::new(false) };
+        writer.write_all(&octets).await.map_err(|error| network("write", &error))?;
+        whole.written.set(true);
+        Ok(())
     }
 }
 
-/// Reads a connection until it ends or nobody has it any more.
-async fn receive(connection: std::rc::Weak<Connection>, mut reader: OwnedReadHalf) {
-    let mut message = Vec::new();
+/// Counts a query on its way, also if nobody waits for its end.
+struct Busy<'a>(&'a Connection);
+
+impl<'a> Busy<'a> {
+    fn new(connection: &'a Connection) -> Busy<'a> {
+        connection.in_flight.set(connection.in_flight.get() + 1);
+        Busy(connection)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.set(self.0.in_flight.get() - 1);
+        self.0.used.set(Instant::now());
+    }
+}
+
+/// A message that is being written. If it is left half-way, what follows it would be taken for its rest: the connection
+/// is of no use any more, also for those who wait for answers on it.
+struct Whole<'a> {
+    connection: &'a Connection,
+    written: Cell<bool>,
+}
+
+impl Drop for Whole<'_> {
+    fn drop(&mut self) {
+        if !self.written.get() {
+            self.connection.retired.set(true);
+            self.connection.waiting.fail_all(&ExchangeError::Closed);
+        }
+    }
+}
+
+/// Reads a connection until it ends, was not used for long enough, or nobody has it any more.
+async fn receive(connection: &Weak<Connection>, mut reader: OwnedReadHalf, connections: Connections) {
     loop {
-        let read = read_message(&mut reader, &mut message).await;
+        let mut reading = pin!(read_message(&mut reader));
+        let read = loop {
+            match timeout(connections.idle_max.max(LOOK_EVERY), reading.as_mut()).await {
+                Ok(read) => break read,
+                Err(_) if connection.upgrade().is_some_and(|kept| kept.may_stay(Instant::now(), connections)) => {}
+                Err(_) => return,
+            }
+        };
         let Some(connection) = connection.upgrade() else { return };
         match read {
-            Ok(()) => connection.waiting.deliver(&message),
+            Ok(message) => connection.waiting.deliver(&message),
             Err(_) => {
-                connection.closed.set(true);
-                connection.waiting.fail_all(&ExchangeError::Closed);
-                return;
+                connection.retired.set(true);
+                return connection.waiting.fail_all(&ExchangeError::Closed);
             }
         }
     }
 }
 
 /// Reads a length and the message behind it.
-async fn read_message(reader: &mut OwnedReadHalf, message: &mut Vec<u8>) -> std::io::Result<()> {
+async fn read_message(reader: &mut OwnedReadHalf) -> std::io::Result<Vec<u8>> {
     let length = reader.read_u16().await?;
-    message.resize(usize::from(length), 0);
-    reader.read_exact(message).await.map(drop)
+    let mut message = vec![0; usize::from(length)];
+    reader.read_exact(&mut message).await?;
+    Ok(message)
 }
