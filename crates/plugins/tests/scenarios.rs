@@ -2,8 +2,13 @@
 //!
 //! Below all plugins two directives of the testkit stand in for those that answer: `records` and `outward`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use engine::setup::Capabilities;
+use plugins::FileTimes;
 use testkit::{Arrival, Extension, Parsed, Problem, Question, Stage, Statement};
 use wire::{Name, Section};
 
@@ -11,7 +16,43 @@ use wire::{Name, Section};
 fn scenarios() {
     let mut slots = plugins::DIRECTIVES.to_vec();
     slots.extend([testkit::toys::RECORDS, testkit::toys::OUTWARD]);
-    testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &slots, &[|| Box::new(Shares)]);
+    testkit::run_directory(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
+        &slots,
+        &[|| Box::new(Shares), || Box::<Times>::default()],
+    );
+}
+
+/// `modified PATH SECONDS`: the file was changed then, counted from the start of 1970.
+#[derive(Default)]
+struct Times {
+    by_path: Arc<TimesByPath>,
+}
+
+#[derive(Default)]
+struct TimesByPath(Mutex<HashMap<PathBuf, Duration>>);
+
+impl Extension for Times {
+    fn words(&self) -> &'static [&'static str] {
+        &["modified"]
+    }
+
+    fn provide(&self, process: &mut Capabilities) {
+        process.provide(Arc::clone(&self.by_path) as Arc<dyn FileTimes>);
+    }
+
+    fn play(&mut self, statement: &Statement, _: &mut Stage) -> Result<(), Problem> {
+        let mut words = statement.take_words(1, usize::MAX);
+        let path: PathBuf = words.parse("a path")?;
+        self.by_path.0.lock().unwrap().insert(path, Duration::from_secs_f64(words.parse("a number of seconds")?));
+        Ok(())
+    }
+}
+
+impl FileTimes for TimesByPath {
+    fn modified(&self, path: &Path) -> Option<Duration> {
+        self.0.lock().unwrap().get(path).copied()
+    }
 }
 
 /// `first NAME TYPE of N`: asks N times and counts which record comes first; each line below is the data of a record,

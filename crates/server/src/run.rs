@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::setup::Capabilities;
-use plugins::HostLookup;
+use plugins::{FileTimes, HostLookup};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::cli::{ServeOptions, version_text};
 use crate::configuration::Origin;
+use crate::files::Disk;
 use crate::instance::{Instance, Refused};
 use crate::lookup::Lookup;
 
@@ -63,6 +64,8 @@ fn capabilities() -> Capabilities {
     capabilities.provide(crate::local::addresses());
     let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
     capabilities.provide(lookup);
+    let times: Arc<dyn FileTimes> = Arc::new(Disk);
+    capabilities.provide(times);
     capabilities
 }
 
