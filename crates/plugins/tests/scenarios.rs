@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::setup::Capabilities;
@@ -44,14 +44,18 @@ impl Extension for Times {
     fn play(&mut self, statement: &Statement, _: &mut Stage) -> Result<(), Problem> {
         let mut words = statement.take_words(1, usize::MAX);
         let path: PathBuf = words.parse("a path")?;
-        self.by_path.0.lock().unwrap().insert(path, Duration::from_secs_f64(words.parse("a number of seconds")?));
+        self.by_path
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(path, Duration::from_secs_f64(words.parse("a number of seconds")?));
         Ok(())
     }
 }
 
 impl FileTimes for TimesByPath {
     fn modified(&self, path: &Path) -> Option<Duration> {
-        self.0.lock().unwrap().get(path).copied()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied()
     }
 }
 
