@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use engine::setup::Capabilities;
 use plugins::FileTimes;
-use testkit::{Arrival, Extension, Parsed, Problem, Question, Stage, Statement};
+use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
 use wire::{Name, Section};
 
 #[test]
@@ -19,8 +19,31 @@ fn scenarios() {
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
         &slots,
-        &[|| Box::new(Shares), || Box::<Times>::default()],
+        &[|| Box::new(Shares), || Box::new(Replay), || Box::<Times>::default()],
     );
+}
+
+/// `replay ADDRESS`: what that upstream was asked since somebody looked is asked here, as if it were sent back.
+struct Replay;
+
+impl Extension for Replay {
+    fn words(&self) -> &'static [&'static str] {
+        &["replay"]
+    }
+
+    fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
+        let asked =
+            stage.server.outside.upstreams.take_asked(statement.take_words(1, 2).parse("an address with a port")?);
+        if asked.is_empty() {
+            return Err(statement.problem("it was asked nothing"));
+        }
+        for Asked { query, .. } in asked {
+            let Some((name, qtype, qclass)) = query.question else { continue };
+            let question = Question { qclass, header: query.header, opt: query.opt, ..Question::new(name, qtype) };
+            stage.server.ask(&question.packet(), Arrival::default());
+        }
+        Ok(())
+    }
 }
 
 /// `modified PATH SECONDS`: the file was changed then, counted from the start of 1970.

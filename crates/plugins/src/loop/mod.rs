@@ -106,8 +106,9 @@ impl Watch {
 
     /// Sends a probe; gives its text and whether it was answered, or `None` if the zone leaves no room for one.
     async fn probe(&self, outside: &dyn Outside) -> Option<(String, bool)> {
-        let text = format!("{}.{}.{}", outside.random() >> 2, outside.random() >> 2, self.zone);
-        let name = Name::from_text(&text).ok()?;
+        let mut name = Name::from_text(&format!("{}.{}.", outside.random() >> 2, outside.random() >> 2)).ok()?;
+        name.append(self.zone.as_ref()).ok()?;
+        let text = name.to_string();
         let mut message = MessageBuf::new();
         // With RD, or a resolver on the way around does not pass it on.
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };

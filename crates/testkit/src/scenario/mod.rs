@@ -10,7 +10,7 @@
 //! | `file PATH` + text, `no file PATH` | writes or removes a file |
 //! | `variable NAME VALUE` | sets an environment variable, for Corefiles to come |
 //! | `upstream ADDRESS` + table | sets the table of an upstream, see below |
-//! | `upstream ADDRESS asked N` [+ queries] | so many queries came since the last look; each line is one, as `udp NAME TYPE rd edns 1232 do`, words may be left out at its end |
+//! | `upstream ADDRESS asked N` [+ queries] | so many queries came since the last look; each line is one, as `udp NAME TYPE rd edns 1232 do`, words may be left out at its end, `*` is any word |
 //! | `after DURATION` | lets time pass |
 //! | `ask NAME TYPE [WORDS]` + answer | asks and waits, ten seconds at most; words: `tcp`, `do`, `cd`, `ad`, `nord`, `noedns`, `bufsize N`, `version N`, `option CODE HEX`, `class CLASS`, `opcode OPCODE`, `from ADDRESS`, `port N` |
 //! | `ask … as LABEL`, `answer LABEL` + answer | asks, and looks at the answer later; `pending LABEL`: there is none yet |
