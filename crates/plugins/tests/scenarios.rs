@@ -19,8 +19,29 @@ fn scenarios() {
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
         &slots,
-        &[|| Box::new(Shares), || Box::new(Replay), || Box::<Times>::default()],
+        &[|| Box::new(Shares), || Box::new(Replay), || Box::new(Fill), || Box::<Times>::default()],
     );
+}
+
+/// `fill ZONE TYPE N`: asks for N names below a zone and waits for each answer.
+struct Fill;
+
+impl Extension for Fill {
+    fn words(&self) -> &'static [&'static str] {
+        &["fill"]
+    }
+
+    fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
+        let mut words = statement.take_words(1, usize::MAX);
+        let (zone, qtype): (String, _) = (words.parse("a zone")?, words.parse("a type")?);
+        for number in 0..words.parse("a number of names")? {
+            let number: u32 = number;
+            let name = Name::from_text(&format!("n{number}.{zone}")).map_err(|_| statement.problem("not a zone"))?;
+            let ticket = stage.server.ask(&Question::new(name, qtype).packet(), Arrival::default());
+            stage.server.wait_for(&ticket, Duration::from_secs(10));
+        }
+        Ok(())
+    }
 }
 
 /// `replay ADDRESS`: what that upstream was asked since somebody looked is asked here, as if it were sent back.

@@ -15,7 +15,7 @@
 //! | `ask NAME TYPE [WORDS]` + answer | asks and waits, ten seconds at most; words: `tcp`, `do`, `cd`, `ad`, `nord`, `noedns`, `bufsize N`, `version N`, `option CODE HEX`, `class CLASS`, `opcode OPCODE`, `from ADDRESS`, `port N` |
 //! | `ask … as LABEL`, `answer LABEL` + answer | asks, and looks at the answer later; `pending LABEL`: there is none yet |
 //! | `raw [WORDS] HEX` + answer | sends these octets |
-//! | `metric SERIES VALUE` | a series has this value; labels in any order; what is not shown is 0 |
+//! | `metric SERIES VALUE` | a series has this value, or one in `LEAST..MOST`; labels in any order; what is not shown is 0 |
 //! | `log TEXT`, `no log [TEXT]` | takes out a log line that contains TEXT; none is left |
 //! | `page ADDRESS PATH STATUS [BODY]` [+ lines], `no page ADDRESS PATH` | a page that the server serves |
 //! | `site ADDRESS PATH STATUS\|refused [delay DURATION]` | what answers when the server fetches a page, in place of itself |
