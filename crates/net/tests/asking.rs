@@ -117,9 +117,34 @@ fn what_does_not_answer_the_question_is_passed_over() {
 fn nobody_there_is_said_at_once() {
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for over in [Transport::Udp, Transport::Tcp] {
-        let outcome = beside(gone, move |asker| async move { asker.ask(over, LONG, AGAIN).await }).join().unwrap();
-        assert!(matches!(outcome, Err(ExchangeError::Network { .. })), "{over:?}: {outcome:?}");
+        let outcome = beside(gone, move |asker| async move { asker.ask(over, LONG, None).await }).join().unwrap();
+        let during = if over == Transport::Udp { "read" } else { "dial" };
+        assert_eq!(outcome.unwrap_err(), ExchangeError::Network { during, error: "connection refused".to_owned() });
     }
+}
+
+#[test]
+fn what_became_of_an_earlier_datagram_fails_no_later_one() {
+    let upstream = Upstream::new();
+    let address = upstream.address();
+    drop(upstream);
+    let (refused, refusals) = std::sync::mpsc::channel();
+    let (go, gone_on) = std::sync::mpsc::channel();
+    let asking = beside(address, move |asker| async move {
+        // All sockets have been used, so that each later query leaves by one that may hold an old error.
+        for _ in 0..64 {
+            let _ = asker.ask(Transport::Udp, Duration::ZERO, None).await;
+        }
+        refused.send(()).unwrap();
+        gone_on.recv().unwrap();
+        asker.ask(Transport::Udp, LONG, None).await
+    });
+    refusals.recv().unwrap();
+    let upstream = Upstream(UdpSocket::bind(address).unwrap());
+    upstream.0.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    go.send(()).unwrap();
+    upstream.answer(&upstream.query());
+    assert!(asking.join().unwrap().is_ok());
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Exchange, ExchangeError, Exchanged};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
 
@@ -126,7 +127,14 @@ impl Socket {
 
     /// Past tokio, which would first have to hear from the kernel that a fresh socket can be written to.
     fn send(&self, query: &[u8]) -> Result<(), ExchangeError> {
-        socket2::SockRef::from(&self.socket).send(query).map(drop).map_err(|error| network("write", &error))
+        let socket = socket2::SockRef::from(&self.socket);
+        match socket.send(query) {
+            // That is what became of an earlier datagram, and says nothing about this one, which has not left.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => socket.send(query),
+            outcome => outcome,
+        }
+        .map(drop)
+        .map_err(|error| network("write", &error))
     }
 
     /// Reads the socket, for all that wait, until one's own answer is there.
@@ -135,13 +143,28 @@ impl Socket {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
         }
         loop {
-            tokio::select! {
+            let ready = tokio::select! {
                 biased;
                 answer = &mut answer => return answer.unwrap_or(Err(ExchangeError::Closed)),
-                ready = self.socket.readable() => ready.map_err(|error| network("read", &error))?,
+                // An error alone makes a socket of datagrams ready for nothing but that.
+                ready = self.socket.ready(Interest::READABLE | Interest::ERROR) => ready,
+            };
+            if ready.map_err(|error| network("read", &error))?.is_error() {
+                self.take_error();
             }
             BUFFER.with_borrow_mut(|buffer| self.read(buffer));
         }
+    }
+
+    /// Hears what the system has to say: an upstream's host that says "port unreachable", so that no answer will come.
+    fn take_error(&self) {
+        let _ = self.socket.try_io(Interest::ERROR, || {
+            if let Ok(Some(error)) = self.socket.take_error() {
+                self.waiting.fail_all(&network("read", &error));
+            }
+            // So that the runtime waits for the next one.
+            Err::<(), _>(io::ErrorKind::WouldBlock.into())
+        });
     }
 
     /// Reads what is there.
@@ -150,13 +173,16 @@ impl Socket {
             match self.socket.try_recv(buffer) {
                 Ok(length) => self.waiting.deliver(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // An upstream's host that says "port unreachable": no answer will come.
+                // As above, where the error came in between.
                 Err(error) => return self.waiting.fail_all(&network("read", &error)),
             }
         }
     }
 }
 
+/// What the system says, in the words by which logs are searched: `connection refused`.
 pub(super) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
-    ExchangeError::Network { during, error: error.to_string() }
+    let text = error.to_string();
+    let text = text.split(" (os error ").next().unwrap_or_default();
+    ExchangeError::Network { during, error: text.to_ascii_lowercase() }
 }
