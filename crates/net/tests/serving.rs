@@ -89,15 +89,15 @@ fn one_stream_gets_its_answers_out_of_order() {
     let server = Running::start(&lines, StreamLimits::default());
     let mut stream = server.connect();
     stream.send(&question(1, "a.slow.test.", Type::A).packet());
-    let mut connection = accept(&upstream);
-    let first = connection.receive_octets().unwrap();
+    let mut one = accept(&upstream);
+    let first = one.receive_octets().unwrap();
     stream.send(&question(2, "b.slow.test.", Type::A).packet());
     stream.send(&question(3, "www.test.", Type::A).packet());
     assert_eq!(stream.receive().unwrap().header.id, 3);
-    // The second is on the same connection, and is answered first.
-    let second = connection.receive_octets().unwrap();
-    for (query, id) in [(second, 2), (first, 1)] {
-        connection.send(&support::answer_to(&query));
+    let mut other = accept(&upstream);
+    let second = other.receive_octets().unwrap();
+    for (upstream, query, id) in [(&mut other, second, 2), (&mut one, first, 1)] {
+        upstream.send(&support::answer_to(&query));
         assert_eq!(stream.receive().unwrap().header.id, id);
     }
 }

@@ -1,4 +1,5 @@
-//! Upstreams over TCP: connections are kept, and each carries several queries at a time (RFC 7766 §6.2.1).
+//! Upstreams over TCP: connections are kept, and where there are many
+//! queries each carries several at a time (RFC 7766 §6.2.1).
 //!
 //! A connection lives as long as the task that reads it, which leaves when nobody has used it for long enough. One that
 //! has shown that it cannot be relied on takes no new queries: it was closed, a message was not written to its end, or a
@@ -15,7 +16,7 @@ use engine::{Connections, Exchange, ExchangeError, Exchanged};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::udp::network;
@@ -24,6 +25,9 @@ use crate::clock::MonotonicClock;
 
 /// Queries on one connection at a time.
 const PIPELINE_MAX: usize = 64;
+/// Connections to one upstream that are opened before queries share one: many servers, CoreDNS among them, answer what
+/// comes over one connection one after the other, so that a slow answer holds the others up.
+const CONNECTIONS_FEW: usize = 8;
 /// How often at most a connection is looked at that nobody may be using any more.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -33,7 +37,25 @@ type Key = (SocketAddr, Option<IpAddr>);
 /// Upstreams over TCP, for one worker.
 #[derive(Default)]
 pub(crate) struct StreamClient {
-    open: Rc<RefCell<HashMap<Key, Vec<Rc<Connection>>>>>,
+    upstreams: Rc<RefCell<HashMap<Key, Pool>>>,
+}
+
+/// The connections to one upstream.
+#[derive(Default)]
+struct Pool {
+    open: Vec<Rc<Connection>>,
+    dialing: usize,
+    /// A connection is there, or will not be.
+    dialed: Rc<Notify>,
+}
+
+/// How a query goes.
+enum Way {
+    Over(Rc<Connection>),
+    /// Over a new connection.
+    Dial,
+    /// Others are opening connections: not before one of them is there.
+    Wait(Rc<Notify>),
 }
 
 struct Connection {
@@ -56,35 +78,45 @@ impl StreamClient {
         let Exchange { to, query, connections, .. } = exchange;
         let until = MonotonicClock::instant(exchange.until);
         let key = (to, connections.source);
-        while let Some(kept) = self.kept(key, connections) {
-            match kept.exchange(query, until, &mut random).await {
-                Ok(reply) => return Ok(Exchanged { reply, reused: true }),
-                Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
-                Err(_) => kept.retired.set(true),
+        loop {
+            match self.way(key, connections) {
+                Way::Over(kept) => match kept.exchange(query, until, &mut random).await {
+                    Ok(reply) => return Ok(Exchanged { reply, reused: true }),
+                    Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
+                    Err(_) => kept.retired.set(true),
+                },
+                Way::Dial => {
+                    let fresh = self.dial(key, connections, until).await?;
+                    let reply = fresh.exchange(query, until, &mut random).await?;
+                    return Ok(Exchanged { reply, reused: false });
+                }
+                Way::Wait(dialed) => {
+                    let waited = timeout_at(until, dialed.notified()).await;
+                    waited.map_err(|_| ExchangeError::Timeout { local: None })?;
+                }
             }
         }
-        let fresh = self.dial(key, connections, until).await?;
-        let reply = fresh.exchange(query, until, &mut random).await?;
-        Ok(Exchanged { reply, reused: false })
     }
 
-    /// The oldest connection that may be used.
-    fn kept(&self, key: Key, connections: Connections) -> Option<Rc<Connection>> {
-        let now = Instant::now();
-        let mut open = self.open.borrow_mut();
-        let list = open.get_mut(&key)?;
-        list.retain(|connection| connection.may_stay(now, connections));
-        if connections.kept_max > 0 {
-            let idle = |connection: &Rc<Connection>| connection.in_flight.get() == 0;
-            while list.iter().filter(|connection| idle(connection)).count() > connections.kept_max {
-                let Some(at) = list.iter().position(idle) else { break };
-                list.remove(at);
-            }
+    /// The way for the next query: over the oldest connection that is idle, then over a new one as long as there are few,
+    /// then over the one with the least on its way.
+    fn way(&self, key: Key, connections: Connections) -> Way {
+        let mut upstreams = self.upstreams.borrow_mut();
+        let pool = upstreams.entry(key).or_default();
+        pool.tidy(connections);
+        let least = pool.open.iter().min_by_key(|connection| connection.in_flight.get());
+        let few = pool.open.len() + pool.dialing < CONNECTIONS_FEW;
+        match least {
+            Some(idle) if idle.in_flight.get() == 0 => Way::Over(Rc::clone(idle)),
+            _ if few => Way::Dial,
+            Some(busy) if busy.in_flight.get() < PIPELINE_MAX => Way::Over(Rc::clone(busy)),
+            Some(_) => Way::Dial,
+            None => Way::Wait(Rc::clone(&pool.dialed)),
         }
-        list.iter().find(|connection| connection.in_flight.get() < PIPELINE_MAX).cloned()
     }
 
     async fn dial(&self, key: Key, connections: Connections, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
+        let dialing = Dialing::new(&self.upstreams, key);
         let stream = timeout_at(until, connect(key)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
         let stream = stream.map_err(|error| network("dial", &error))?;
         let (reader, writer) = stream.into_split();
@@ -97,22 +129,64 @@ impl StreamClient {
             used: Cell::new(now),
             retired: Cell::new(false),
         });
-        let (open, kept) = (Rc::clone(&self.open), Rc::downgrade(&connection));
+        let (upstreams, kept) = (Rc::clone(&self.upstreams), Rc::downgrade(&connection));
         tokio::task::spawn_local(async move {
             receive(&kept, reader, connections).await;
-            forget(&mut open.borrow_mut(), key, &kept);
+            forget(&mut upstreams.borrow_mut(), key, &kept);
         });
-        self.open.borrow_mut().entry(key).or_default().push(Rc::clone(&connection));
+        self.upstreams.borrow_mut().entry(key).or_default().open.push(Rc::clone(&connection));
+        drop(dialing);
         Ok(connection)
     }
 }
 
+impl Pool {
+    /// Lets connections go that may not be used any more, and idle ones that are too many.
+    fn tidy(&mut self, connections: Connections) {
+        let now = Instant::now();
+        self.open.retain(|connection| connection.may_stay(now, connections));
+        let idle = |connection: &Rc<Connection>| connection.in_flight.get() == 0;
+        while connections.kept_max > 0
+            && self.open.iter().filter(|connection| idle(connection)).count() > connections.kept_max
+        {
+            let Some(at) = self.open.iter().position(idle) else { break };
+            self.open.remove(at);
+        }
+    }
+}
+
+/// A connection that is being opened, counted whatever becomes of it.
+struct Dialing {
+    upstreams: Rc<RefCell<HashMap<Key, Pool>>>,
+    key: Key,
+}
+
+impl Dialing {
+    fn new(upstreams: &Rc<RefCell<HashMap<Key, Pool>>>, key: Key) -> Dialing {
+        upstreams.borrow_mut().entry(key).or_default().dialing += 1;
+        Dialing { upstreams: Rc::clone(upstreams), key }
+    }
+}
+
+impl Drop for Dialing {
+    fn drop(&mut self) {
+        let mut upstreams = self.upstreams.borrow_mut();
+        if let Some(pool) = upstreams.get_mut(&self.key) {
+            pool.dialing -= 1;
+            pool.dialed.notify_waiters();
+            if pool.open.is_empty() && pool.dialing == 0 {
+                upstreams.remove(&self.key);
+            }
+        }
+    }
+}
+
 /// Takes a connection out, and with the last one its upstream.
-fn forget(open: &mut HashMap<Key, Vec<Rc<Connection>>>, key: Key, gone: &Weak<Connection>) {
-    if let Some(list) = open.get_mut(&key) {
-        list.retain(|connection| !std::ptr::eq(Rc::as_ptr(connection), gone.as_ptr()));
-        if list.is_empty() {
-            open.remove(&key);
+fn forget(upstreams: &mut HashMap<Key, Pool>, key: Key, gone: &Weak<Connection>) {
+    if let Some(pool) = upstreams.get_mut(&key) {
+        pool.open.retain(|connection| !std::ptr::eq(Rc::as_ptr(connection), gone.as_ptr()));
+        if pool.open.is_empty() && pool.dialing == 0 {
+            upstreams.remove(&key);
         }
     }
 }
