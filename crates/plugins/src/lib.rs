@@ -21,6 +21,7 @@ mod reload;
 mod whoami;
 
 pub use forward::HostLookup;
+pub use hosts::FileTimes;
 pub use kubernetes::LocalAddresses;
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use engine::metrics::Registry;
 use engine::setup::Capabilities;
-use plugins::HostLookup;
+use plugins::{FileTimes, HostLookup};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::cli::{ServeOptions, version_text};
 use crate::clusters::clusters;
 use crate::configuration::Origin;
+use crate::files::Disk;
 use crate::instance::{Instance, Refused};
 use crate::lookup::Lookup;
 
@@ -67,6 +68,8 @@ fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
     capabilities.provide(lookup);
     capabilities.provide(clusters(registry));
+    let times: Arc<dyn FileTimes> = Arc::new(Disk);
+    capabilities.provide(times);
     capabilities
 }
 
