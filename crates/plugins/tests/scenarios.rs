@@ -1,6 +1,9 @@
 //! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
 //!
-//! Below all plugins two directives of the testkit stand in for those that answer: `records` and `outward`.
+//! A cluster is made of events by the statement `cluster` (`words`). Below all plugins two directives of the testkit stand
+//! in for those that answer: `records` and `outward`.
+
+mod words;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,7 +22,13 @@ fn scenarios() {
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
         &slots,
-        &[|| Box::new(Shares), || Box::new(Replay), || Box::new(Fill), || Box::<Times>::default()],
+        &[
+            || Box::new(Shares),
+            || Box::new(Replay),
+            || Box::new(Fill),
+            || Box::<Times>::default(),
+            || Box::<words::Cluster>::default(),
+        ],
     );
 }
 
