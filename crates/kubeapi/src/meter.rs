@@ -72,6 +72,12 @@ static MANIFEST_ERRORS: Metric = Metric {
     labels: &["reason"],
 };
 
+static RENEWALS: Metric = Metric {
+    name: "portolan_kubernetes_watch_renewals_total",
+    help: "Watches that said nothing for so long that they were asked for anew, by resource.",
+    kind: Kind::Counter,
+    labels: &["resource"],
+};
 static SNAPSHOT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_snapshot_errors_total",
     help: "Snapshots that could not be written.",
@@ -80,12 +86,13 @@ static SNAPSHOT_ERRORS: Metric = Metric {
 };
 
 /// What is counted here, for the documentation.
-pub static METRICS: [&Metric; 8] = [
+pub static METRICS: [&Metric; 9] = [
     &PROGRAMMING,
     &REQUESTS,
     &REQUEST_DURATION,
     &LISTS,
     &WATCH_FAILURES,
+    &RENEWALS,
     &OBJECT_ERRORS,
     &MANIFEST_ERRORS,
     &SNAPSHOT_ERRORS,
@@ -119,6 +126,10 @@ impl Meter {
 
     pub(crate) fn failure(&self, resource: &str, reason: &str) {
         self.count(&WATCH_FAILURES, &[resource, reason]);
+    }
+
+    pub(crate) fn renewal(&self, resource: &str) {
+        self.count(&RENEWALS, &[resource]);
     }
 
     pub(crate) fn object_error(&self, kind: &str, reason: Unreadable) {

@@ -14,8 +14,8 @@ pub struct Timing {
     pub answer: Duration,
     /// How long a list may pause.
     pub list_silence: Duration,
-    /// How long a watch may say nothing. The server sends a bookmark every minute; a connection whose other end is gone
-    /// is found earlier, by keep-alive.
+    /// How long a watch may say nothing until it is asked for anew, from the version that is known: so what a blind one
+    /// did not bring comes within a minute. Asking costs the server next to nothing.
     pub watch_silence: Duration,
     /// The shortest time that a watch asks the server to keep it; the longest is twice that.
     pub watch: Duration,
@@ -44,7 +44,7 @@ impl Default for Timing {
             connect: seconds(10),
             answer: seconds(30),
             list_silence: seconds(15),
-            watch_silence: seconds(75),
+            watch_silence: seconds(50),
             watch: seconds(300),
             watch_min: seconds(1),
             pause_min: Duration::from_millis(800),

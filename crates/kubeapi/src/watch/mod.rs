@@ -163,7 +163,14 @@ impl Watcher {
         ]);
         let begin = Instant::now();
         let answer = self.api.get(&url).await?;
-        let pieces = self.events(answer, state).await?;
+        let pieces = match self.events(answer, state).await {
+            // Nothing may have happened, or nothing of it came: asking again from the version that is known tells.
+            Err(Failure::Silent(_)) => {
+                self.sink.meter().renewal(self.target.resource);
+                return Ok(());
+            }
+            pieces => pieces?,
+        };
         let is_short = pieces == 0 && begin.elapsed() < self.timing.watch_min;
         if is_short { Err(Failure::Short) } else { Ok(()) }
     }

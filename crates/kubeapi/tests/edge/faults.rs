@@ -106,17 +106,18 @@ fn slow_octets_are_waited_for() {
 }
 
 #[test]
-fn a_silent_watch_is_left_for_another() {
+fn a_silent_watch_is_asked_for_anew_and_what_it_did_not_bring_comes() {
     let api = FakeApi::with_shop();
     let edge = Edge::start_with(&request(&api), Timing { watch_silence: Duration::from_millis(200), ..quick() });
     edge.wait_synced();
     api.fault("services", Fault::Silence);
     api.put(service("shop", "web", "10.96.0.12"));
-    edge.wait_metric(&failures("services", "silent"), 2.0);
+    edge.wait_metric("portolan_kubernetes_watch_renewals_total{resource=\"services\"}", 2.0);
     assert_eq!(edge.service("shop/web"), WEB, "what is known is served on");
     api.heal("services");
     edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
     assert_eq!(edge.metric(STREAMED), 1.0);
+    assert_eq!(edge.logged("[WARNING]"), 0, "a quiet cluster is no fault");
 }
 
 #[test]
