@@ -65,7 +65,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__check)
-            opts="-h --help"
+            opts="-h --rbac --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -33,6 +33,7 @@ complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the
 complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l rbac -d 'Print the ClusterRole or the Roles that it needs of the API server'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

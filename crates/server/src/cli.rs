@@ -14,6 +14,8 @@ pub enum Command {
     Check {
         /// The file, if one was named.
         file: Option<PathBuf>,
+        /// Print the rights that it needs of the API server.
+        rbac: bool,
     },
     /// Print the version.
     Version,
@@ -74,9 +76,15 @@ pub fn command() -> clap::Command {
         .arg(flag("plugins", "Print the directives of this build and end"))
         .arg(flag("version", "Print the version and end"))
         .subcommand(
-            clap::Command::new("check").about("Says what is wrong with a Corefile, without starting anything").arg(
-                Arg::new("file").value_name("FILE").value_parser(path()).help("The Corefile; `Corefile` by default"),
-            ),
+            clap::Command::new("check")
+                .about("Says what is wrong with a Corefile, without starting anything")
+                .arg(
+                    Arg::new("file")
+                        .value_name("FILE")
+                        .value_parser(path())
+                        .help("The Corefile; `Corefile` by default"),
+                )
+                .arg(flag("rbac", "Print the ClusterRole or the Roles that it needs of the API server")),
         )
 }
 
@@ -95,7 +103,7 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
 
 fn from_matches(matches: &ArgMatches) -> Command {
     if let Some(check) = matches.subcommand_matches("check") {
-        return Command::Check { file: check.get_one("file").cloned() };
+        return Command::Check { file: check.get_one("file").cloned(), rbac: check.get_flag("rbac") };
     }
     if matches.get_flag("version") {
         return Command::Version;
@@ -153,7 +161,7 @@ mod tests {
         }
         assert!(matches!(read_text("portolan -version"), Ok(Command::Version)));
         assert!(matches!(read_text("portolan -plugins"), Ok(Command::Plugins)));
-        assert!(matches!(read_text("portolan check x"), Ok(Command::Check { file: Some(_) })));
+        assert!(matches!(read_text("portolan check x"), Ok(Command::Check { file: Some(_), rbac: false })));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod jobs;
 mod local;
 mod log;
 mod lookup;
+mod rbac;
 mod run;
 
 pub use check::check;

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     };
     match command {
         Command::Serve(options) => portolan::run(&options),
-        Command::Check { file } => portolan::check(file.as_deref()),
+        Command::Check { file, rbac } => portolan::check(file.as_deref(), rbac),
         Command::Version => {
             println!("{}", cli::version_text());
             ExitCode::SUCCESS

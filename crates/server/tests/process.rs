@@ -224,3 +224,32 @@ fn garbage_is_answered_by_the_standards_or_not_at_all() {
         assert_eq!(prober.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR, "after {what}");
     }
 }
+
+#[test]
+fn check_says_which_rights_a_corefile_needs() {
+    let folder = Folder::new("rbac");
+    let rights = |stanza: &str| {
+        let corefile =
+            folder.write("Corefile", &format!("cluster.local {{\n    kubernetes {{\n        {stanza}\n    }}\n}}\n"));
+        let output = Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .args(["check".as_ref(), "--rbac".as_ref(), corefile.as_os_str()])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let everywhere = rights("pods verified");
+    assert!(
+        everywhere.contains("kind: ClusterRole\n") && everywhere.contains("resources: [namespaces, services, pods]\n")
+    );
+    assert!(everywhere.contains("[\"discovery.k8s.io\"]\n    resources: [endpointslices]\n    verbs: [list, watch]\n"));
+    assert!(!rights("noendpoints").contains("endpointslices") && !rights("ttl 5").contains("pods"));
+    let here_and_there = rights("namespaces shop bank");
+    assert!(!here_and_there.contains("ClusterRole") && !here_and_there.contains("namespaces]"));
+    for namespace in ["shop", "bank"] {
+        assert!(
+            here_and_there.contains(&format!("kind: Role\nmetadata:\n  name: portolan\n  namespace: {namespace}\n"))
+        );
+    }
+    assert_eq!(rights(&format!("manifests {}", folder.path().display())), "");
+}
