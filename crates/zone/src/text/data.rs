@@ -321,16 +321,6 @@ pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Where names stand in well-formed data of this type.
-pub fn name_offsets(rtype: Type, data: &[u8]) -> impl Iterator<Item = usize> + '_ {
-    let mut at = 0;
-    fields(rtype).unwrap_or_default().iter().filter_map(move |field| {
-        let start = at;
-        at += field.len(data.get(at..)?)?;
-        (*field == Field::Name).then_some(start)
-    })
-}
-
 /// The data of a message's record, its names in full.
 ///
 /// # Errors

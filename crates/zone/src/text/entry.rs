@@ -10,14 +10,15 @@ use super::lex::{Lexer, Token, Word};
 pub(crate) enum Entry<'a> {
     /// A record; its owner and data stand in the [`Entries`].
     Record { ttl: u32, class: Class, rtype: Type },
-    /// `$INCLUDE FILE [ORIGIN]` and whatever is no directive of [`Entries`] itself: the word that names it, and the rest
-    /// of the line is not read yet.
+    /// What is no directive of [`Entries`] itself, such as `$INCLUDE`: the word that names it. The rest of its line has
+    /// not been read yet.
     Directive(Word<'a>),
 }
 
 /// Reads entries; what holds from one to the next is kept here.
 pub(crate) struct Entries<'a> {
     line: Line<'a>,
+    began: Place,
     owner: Option<Name>,
     rdata: Vec<u8>,
     /// The time to live of records without one: that of `$TTL`, else that of the record before.
@@ -61,6 +62,12 @@ impl<'a> Line<'a> {
         self.end.error(Fault::Missing(what))
     }
 
+    /// The rest of the line as it stands there, without a comment.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        self.ended = true;
+        self.lexer.rest_of_line()
+    }
+
     /// Nothing may follow.
     pub(crate) fn end(&mut self) -> Result<(), Error> {
         self.maybe()?.map_or(Ok(()), |word| Err(word.unexpected("the end of the line")))
@@ -87,7 +94,12 @@ impl<'a> Entries<'a> {
         let lexer = Lexer::new(text);
         let end = lexer.place();
         let line = Line { lexer, origin: origin.to_name(), ended: true, end };
-        Entries { line, owner: None, rdata: Vec::new(), default_ttl: None, ttl_directive: false }
+        Entries { line, began: end, owner: None, rdata: Vec::new(), default_ttl: None, ttl_directive: false }
+    }
+
+    /// Line and column at which the last entry began.
+    pub(crate) const fn began(&self) -> (u32, u32) {
+        (self.began.line, self.began.column)
     }
 
     /// The owner of the last record.
@@ -105,9 +117,27 @@ impl<'a> Entries<'a> {
         self.line.missing(what)
     }
 
+    /// The words of a directive that [`Entries::next`] has given.
+    pub(crate) const fn line(&mut self) -> &mut Line<'a> {
+        &mut self.line
+    }
+
+    /// What relative names end in.
+    pub(crate) fn origin(&self) -> NameRef<'_> {
+        self.line.origin.as_ref()
+    }
+
+    /// Takes over what holds from another text on: the owner, and the time to live.
+    pub(crate) fn inherit(&mut self, other: &Entries<'_>) {
+        self.owner.clone_from(&other.owner);
+        self.default_ttl = other.default_ttl;
+        self.ttl_directive = other.ttl_directive;
+    }
+
     /// The next entry that is not blank; `None` at the end of the text.
     pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, Error> {
         while let Some(first) = self.line.first()? {
+            self.began = first.place;
             if first.raw.first() != Some(&b'$') || first.quoted {
                 return self.record(first).map(Some);
             }

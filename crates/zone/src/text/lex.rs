@@ -158,6 +158,14 @@ impl<'a> Lexer<'a> {
         if self.open > 0 { Err(self.opened.error(Fault::OpenParenthesis)) } else { Ok(Token::End) }
     }
 
+    /// The rest of the line, without a comment; the line end comes next.
+    pub(crate) fn rest_of_line(&mut self) -> &'a [u8] {
+        let rest = &self.octets[self.at..];
+        let end = rest.iter().position(|octet| matches!(octet, b'\n' | b';')).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
     fn begin_line(&mut self) {
         self.line = self.line.saturating_add(1);
         self.line_at = self.at;

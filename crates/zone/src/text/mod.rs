@@ -14,10 +14,12 @@ mod special;
 
 use wire::{Class, Name, NameRef, Type};
 
-pub use data::{expand, is_well_formed, name_offsets};
+pub use data::{expand, is_well_formed};
 pub use error::{Error, Fault};
 
-use entry::{Entries, Entry};
+pub(crate) use data::name_at_start;
+pub(crate) use entry::{Entries, Entry, Line};
+pub(crate) use lex::Word;
 
 /// A record that stands for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
