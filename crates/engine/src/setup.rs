@@ -150,6 +150,30 @@ pub trait Files {
 
     /// Whether there is a file of this name.
     fn is_file(&self, path: &Path) -> bool;
+
+    /// What changes when the contents of a file do.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn stamp(&self, path: &Path) -> io::Result<Stamp>;
+
+    /// The files below a directory, at any depth, sorted; at most [`LISTED_MAX`].
+    ///
+    /// # Errors
+    /// As the system says, if the directory itself cannot be read.
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+}
+
+/// Files that one directory is taken to have: as many zones as a server may have.
+pub const LISTED_MAX: usize = 100_000;
+
+/// What changes when the contents of a file do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// When it was written, in nanoseconds of whatever clock.
+    pub modified: u128,
+    /// Its octets.
+    pub len: u64,
 }
 
 /// Things offered and required by their type: most of them traits, as `Arc<dyn Trait>`.
@@ -223,6 +247,8 @@ pub struct Needs {
     pub pages: Vec<Page>,
     /// Files to watch.
     pub watches: Vec<FileWatch>,
+    /// Files to look at, whichever they are.
+    pub inspections: Vec<Inspection>,
     /// Jobs to run beside the queries, as long as the generation serves.
     pub jobs: Vec<Job>,
     /// How long to go on serving after the order to end.
@@ -276,6 +302,18 @@ pub struct FileWatch {
 
 /// Takes over the contents of a file, or says what is wrong with them.
 pub type FileChanged = Box<dyn FnMut(io::Result<Vec<u8>>) -> Result<(), String> + Send>;
+
+/// Files that are looked at again and again, where one [`FileWatch`] cannot say which or when.
+pub struct Inspection {
+    /// How often.
+    pub every: Duration,
+    /// Looks; what it has to say are lines for the log, their level before them. It may take its time: it is not called
+    /// where queries are answered.
+    pub look: Look,
+}
+
+/// Looks at files.
+pub type Look = Box<dyn FnMut(&dyn Files, &mut Vec<String>) + Send>;
 
 /// A job beside the queries; it is dropped when the generation ends.
 pub type Job = Box<dyn FnOnce(Rc<dyn Outside>) -> LocalFuture<'static, ()> + Send>;

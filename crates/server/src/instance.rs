@@ -117,14 +117,14 @@ impl Instance {
     }
 
     /// Begins with what the generation that serves now needs beside the queries.
-    fn take_up(&mut self, needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> std::io::Result<()> {
+    fn take_up(&mut self, mut needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> std::io::Result<()> {
         self.lameduck = needs.lameduck;
         self.reload_every = needs.reload;
-        self.readiness = needs.readiness;
-        for (directive, warning) in needs.warnings {
+        self.readiness = Arc::clone(&needs.readiness);
+        for (directive, warning) in core::mem::take(&mut needs.warnings) {
             tracing::warn!(target: "plugin", "plugin/{directive}: {warning}");
         }
-        self.jobs = Jobs::start(needs.jobs, needs.watches, &self.outside);
+        self.jobs = Jobs::start(&mut needs, &self.outside);
         self.admin.serve(prepared, needs.pages)
     }
 

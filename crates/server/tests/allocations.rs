@@ -13,7 +13,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use cluster::object::{EndpointSlice, Event, Meta, Object, Port, Service};
 use cluster::{Index, Kind, Spec, World};
 use corefile::NoFiles;
 use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, Files};
+use engine::setup::{Capabilities, Carried, Files, Stamp};
 use engine::{Clock, Generation, Moment, Path as QueryPath, Planning, Resolved, Surroundings, Turn, Walk, Worker};
 use plugins::{ClusterRequest, Clusters, Following, LocalAddresses};
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Section, Type};
@@ -119,6 +119,14 @@ impl Files for NoDisk {
 
     fn is_file(&self, _: &Path) -> bool {
         false
+    }
+
+    fn stamp(&self, _: &Path) -> io::Result<Stamp> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
+        Err(io::ErrorKind::NotFound.into())
     }
 }
 

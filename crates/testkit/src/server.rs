@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use corefile::{Style, render};
 use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, FileWatch, Files, Job, Needs, Readiness};
+use engine::setup::{Capabilities, Carried, FileWatch, Files, Inspection, Job, Needs, Readiness};
 use engine::{
     Built, Clock, Driver, Generation, Moment, Outside, Path, PlannedListener, Planning, Slot, Surroundings, Transport,
     Turn, Walk, Worker, plan,
@@ -151,7 +151,9 @@ impl Server {
         self.outside.set_pages(core::mem::take(&mut needs.pages));
         let jobs = core::mem::take(&mut needs.jobs).into_iter().map(|job| self.start_job(job));
         let watches = core::mem::take(&mut needs.watches).into_iter().map(|watch| self.start_watch(watch));
-        let tasks = jobs.chain(watches).collect();
+        let inspections = core::mem::take(&mut needs.inspections).into_iter();
+        let inspections = inspections.map(|inspection| self.start_inspection(inspection));
+        let tasks = jobs.chain(watches).chain(inspections).collect();
         self.running = Some(Running { generation: Arc::new(generation), listeners, needs, carried, tasks });
         self.settle();
     }
@@ -168,6 +170,11 @@ impl Server {
     fn start_watch(&self, watch: FileWatch) -> Task {
         let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
         self.executor.spawn(Box::pin(follow(watch, outside, world)))
+    }
+
+    fn start_inspection(&self, inspection: Inspection) -> Task {
+        let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
+        self.executor.spawn(Box::pin(inspect(inspection, outside, world)))
     }
 
     /// The time.
@@ -297,5 +304,15 @@ async fn follow(mut watch: FileWatch, outside: Rc<VirtualOutside>, world: Rc<Wor
                 outside.log(&format!("[WARNING] plugin/{directive}: {path}: {problem}"));
             }
         }
+    }
+}
+
+/// Lets a directive look at its files again and again.
+async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world: Rc<World>) {
+    while !inspection.every.is_zero() {
+        outside.sleep_until(outside.now() + inspection.every).await;
+        let mut lines = Vec::new();
+        (inspection.look)(&*world, &mut lines);
+        lines.iter().for_each(|line| outside.log(line));
     }
 }
