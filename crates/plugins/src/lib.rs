@@ -3,11 +3,14 @@
 //! The order of a chain is behaviour that users rely on: it is CoreDNS's, whatever the order in the Corefile. The list
 //! below is the only registry; adding a plugin is a folder and one line.
 
+mod authority;
+mod auto;
 mod bind;
 mod cache;
 mod classify;
 mod common;
 mod errors;
+mod file;
 mod forward;
 mod health;
 mod hosts;
@@ -76,8 +79,8 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("clouddns"),
     Later("k8s_external"),
     Here(&kubernetes::MANIFEST),
-    Later("file"),
-    Later("auto"),
+    Here(&file::MANIFEST),
+    Here(&auto::MANIFEST),
     Later("secondary"),
     Later("etcd"),
     Here(&r#loop::MANIFEST),

@@ -85,6 +85,8 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     world.write("weights", "a.test\n192.0.2.1 3\n");
     world.write("broken", "192.0.2.1 3\n");
     world.write("comments", "# nobody\n");
+    world.write("zone", "@ 60 SOA a b 1 2 3 4 5\n");
+    world.write("broken-zone", "@ 60 SOA a b 1 2 3 4 5\n@ A 192.0.2\n");
     world.write("/etc/resolv.conf", "nameserver 192.0.2.53\n");
     let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &world);
     let mut problems = parsed.diagnostics;
