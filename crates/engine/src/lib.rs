@@ -33,7 +33,7 @@ pub use park::{Driver, drive};
 pub use plan::{Plan, PlannedListener, Planning, Slot, plan};
 pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, LocalFuture, Outside, Plugin};
 pub use query::{Path, Query, STEPS_MAX, Transport};
-pub use response::{Response, Seal, UDP_SIZE};
+pub use response::{Continuation, Response, Seal, UDP_SIZE};
 pub use router::Router;
 pub use verdict::{Ask, Failure, Resolved, Verdict, Whom};
 pub use walk::{Turn, Walk};

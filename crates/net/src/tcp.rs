@@ -1,6 +1,7 @@
 //! Serving streams (RFC 7766): queries come one after the other or all at once, answers go as they are ready.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -24,6 +25,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Octets read at once: some dozen pipelined queries.
 const READ_AHEAD: usize = 4096;
+/// Octets of one answer's messages that are made before they are written: one of the largest.
+const WRITE_AHEAD: usize = 65_536;
 /// Octets of the length before each message.
 const LENGTH_LEN: usize = 2;
 /// How long to wait before accepting again when the system has no more descriptors.
@@ -60,6 +63,8 @@ struct Connection {
     path: Path,
     /// Answers that have not been written yet, each with its length before it.
     outgoing: RefCell<Vec<u8>>,
+    /// Answers of which more messages are to follow, the first of them at present.
+    unfinished: RefCell<VecDeque<Box<Walk>>>,
     /// Answers that are being waited for.
     awaited: Cell<usize>,
     /// An answer that was waited for is there.
@@ -73,6 +78,7 @@ impl Connection {
             endpoint: Rc::clone(endpoint),
             path: Path { peer, local, transport: Transport::Tcp },
             outgoing: RefCell::new(Vec::new()),
+            unfinished: RefCell::default(),
             awaited: Cell::new(0),
             arrived: Notify::new(),
         }
@@ -88,6 +94,9 @@ impl Connection {
         let mut open = true;
         loop {
             self.write_outgoing(&mut stream).await?;
+            if self.continue_unfinished() {
+                continue;
+            }
             if !open && self.awaited.get() == 0 {
                 return Ok(());
             }
@@ -153,13 +162,38 @@ impl Connection {
     fn deliver(&self, walk: &mut Walk, turn: Turn) {
         if turn == Turn::Answered {
             let Walk { query, response, .. } = walk;
-            let answer = response.finish(query);
-            let length = u16::try_from(answer.len()).unwrap_or(0);
-            let mut outgoing = self.outgoing.borrow_mut();
-            outgoing.extend_from_slice(&length.to_be_bytes());
-            outgoing.extend_from_slice(&answer[..usize::from(length)]);
+            frame(response.finish(query), &mut self.outgoing.borrow_mut());
+            if response.has_more() {
+                let mut kept = self.shared.worker.borrow_mut().take_walk();
+                core::mem::swap(&mut *kept, walk);
+                self.unfinished.borrow_mut().push_back(kept);
+            }
         }
     }
+
+    /// Takes as many messages of answers that are not finished as are written at once; says whether there were any. No
+    /// other query is read meanwhile: the client takes them at its own pace.
+    fn continue_unfinished(&self) -> bool {
+        let mut outgoing = self.outgoing.borrow_mut();
+        let mut unfinished = self.unfinished.borrow_mut();
+        while outgoing.len() < WRITE_AHEAD {
+            let Some(walk) = unfinished.front_mut() else { break };
+            let Walk { query, response, .. } = &mut **walk;
+            if let Some(message) = response.finish_next(query) {
+                frame(message, &mut outgoing);
+            } else if let Some(walk) = unfinished.pop_front() {
+                self.shared.worker.borrow_mut().give_walk(walk);
+            }
+        }
+        !outgoing.is_empty()
+    }
+}
+
+/// Appends a message with its length before it.
+fn frame(message: &[u8], outgoing: &mut Vec<u8>) {
+    let length = u16::try_from(message.len()).unwrap_or(0);
+    outgoing.extend_from_slice(&length.to_be_bytes());
+    outgoing.extend_from_slice(&message[..usize::from(length)]);
 }
 
 /// The message at `at` of a stream, and where the next one begins; `None` if it is not there as a whole.

@@ -22,6 +22,8 @@ use crate::{VirtualOutside, VirtualTime, World};
 const DNS_PORT: u16 = 53;
 /// Random numbers are the same in each run.
 const SEED: u64 = 1;
+/// Messages of one answer that are looked at.
+const MESSAGES_MAX: usize = 1000;
 /// The client, unless a scenario says otherwise: a pod.
 pub const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 0, 9)), 40_000);
 /// The address that is asked: a cluster's DNS service.
@@ -82,6 +84,8 @@ pub struct Ticket {
 pub struct Outcome {
     /// The answer; `None` if there will be none.
     pub answer: Option<Vec<u8>>,
+    /// The messages that follow it, over a stream.
+    pub more: Vec<Vec<u8>>,
     /// Time between question and answer.
     pub took: Duration,
 }
@@ -96,7 +100,12 @@ impl Ticket {
     fn settle(&self, walk: &mut Walk, turn: Turn, now: Moment) {
         let Walk { query, response, .. } = walk;
         let answer = (turn == Turn::Answered).then(|| response.finish(query).to_vec());
-        *self.outcome.borrow_mut() = Some(Outcome { answer, took: now.since(self.asked) });
+        let mut more = Vec::new();
+        while query.path.transport.is_stream() && more.len() < MESSAGES_MAX {
+            let Some(message) = response.finish_next(query) else { break };
+            more.push(message.to_vec());
+        }
+        *self.outcome.borrow_mut() = Some(Outcome { answer, more, took: now.since(self.asked) });
     }
 }
 
