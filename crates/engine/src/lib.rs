@@ -19,6 +19,7 @@ mod query;
 mod response;
 mod router;
 pub mod setup;
+mod transfer;
 mod verdict;
 mod walk;
 mod worker;
@@ -35,6 +36,7 @@ pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, LocalFuture, O
 pub use query::{Path, Query, STEPS_MAX, Transport};
 pub use response::{Continuation, Response, Seal, UDP_SIZE};
 pub use router::Router;
+pub use transfer::{ZoneSnapshot, ZoneSource, ZoneSources};
 pub use verdict::{Ask, Failure, Resolved, Verdict, Whom};
 pub use walk::{Turn, Walk};
 pub use worker::{Clock, Worker};

@@ -21,6 +21,7 @@ mod r#loop;
 mod prometheus;
 mod ready;
 mod reload;
+mod transfer;
 mod whoami;
 
 pub use forward::HostLookup;
@@ -72,7 +73,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("tls"),
     Later("minimal"),
     Later("template"),
-    Later("transfer"),
+    Here(&transfer::MANIFEST),
     Here(&hosts::MANIFEST),
     Later("route53"),
     Later("azure"),

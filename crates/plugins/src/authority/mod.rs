@@ -1,6 +1,7 @@
 //! Serving zones: what *file*, *auto* and *secondary* have in common, wherever their zones come from.
 
 mod held;
+mod snapshot;
 mod source;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::Question;
 
 pub(crate) use held::Held;
+pub(crate) use snapshot::offer;
 pub(crate) use source::FileZone;
 
 /// The zones that a directive serves at the moment.

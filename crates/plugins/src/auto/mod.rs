@@ -11,7 +11,7 @@ use engine::{Hooks, Zones};
 use regex::{Captures, Regex};
 use wire::Name;
 
-use crate::authority::{Authority, Directory, FileZone, directory};
+use crate::authority::{Authority, Directory, FileZone, directory, offer};
 
 /// What an `auto` line says.
 pub struct Config {
@@ -113,7 +113,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         setup.needs.warnings.extend(warnings.map(|warning| (MANIFEST.name, warning.to_owned())));
         setup.needs.inspections.push(Inspection { every, look: Box::new(look) });
     }
-    let plugin = Authority { directive: MANIFEST.name, zones: Arc::clone(&zones) };
+    offer(&zones, setup);
+    let plugin = Authority { directive: MANIFEST.name, zones };
     Ok(Some(Part { zones: Some(within), ..Part::new(plugin, Hooks::DOWN) }))
 }
 

@@ -11,7 +11,7 @@ use engine::{Hooks, Zones};
 use wire::Name;
 use zone::Trouble;
 
-use crate::authority::{Authority, FileZone, directory};
+use crate::authority::{Authority, FileZone, directory, offer};
 use crate::common::go_duration;
 
 /// What a `file` line says.
@@ -92,7 +92,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         }
     }
     let zones: Zones = all.iter().map(|held| held.origin.clone()).collect();
-    let plugin = Authority { directive: MANIFEST.name, zones: Arc::new(ArcSwap::from_pointee(directory(all))) };
+    let held = Arc::new(ArcSwap::from_pointee(directory(all)));
+    offer(&held, setup);
+    let plugin = Authority { directive: MANIFEST.name, zones: held };
     let fallthrough = fallthrough.into_iter().collect();
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
 }
