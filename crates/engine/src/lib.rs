@@ -32,7 +32,7 @@ pub use keys::{Key, Scheme};
 pub use moment::Moment;
 pub use park::{Driver, drive};
 pub use plan::{Plan, PlannedListener, Planning, Slot, plan};
-pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, LocalFuture, Outside, Plugin};
+pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, LocalFuture, Outside, Plugin, Take};
 pub use query::{Path, Query, STEPS_MAX, Transport};
 pub use response::{Continuation, Response, Seal, UDP_SIZE};
 pub use router::Router;

@@ -74,7 +74,15 @@ pub trait Outside {
     /// The id is chosen anew and put back; over UDP the source port is unpredictable, and datagrams that do not answer
     /// the question are passed over until `exchange.until`.
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>>;
+
+    /// As [`Outside::exchange`], over a stream of its own and for an answer of several messages: each is given to `take`,
+    /// until that wants no more.
+    fn exchange_all<'a>(&'a self, exchange: Exchange<'a>, take: Take<'a>)
+    -> LocalFuture<'a, Result<(), ExchangeError>>;
 }
+
+/// Takes a message; says whether more is to come.
+pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
 
 /// One attempt to get an answer from one upstream.
 #[derive(Clone, Copy, Debug)]

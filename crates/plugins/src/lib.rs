@@ -21,6 +21,7 @@ mod r#loop;
 mod prometheus;
 mod ready;
 mod reload;
+mod secondary;
 mod transfer;
 mod whoami;
 
@@ -82,7 +83,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&kubernetes::MANIFEST),
     Here(&file::MANIFEST),
     Here(&auto::MANIFEST),
-    Later("secondary"),
+    Here(&secondary::MANIFEST),
     Later("etcd"),
     Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),

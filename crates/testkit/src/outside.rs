@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use engine::metrics::{Counters, Registry};
 use engine::setup::{Page, PageContent};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Transport};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Take, Transport};
 
 use crate::upstream::Came;
 use crate::{Upstreams, VirtualTime};
@@ -150,6 +150,18 @@ impl Outside for VirtualOutside {
                 Came::Closed => Err(ExchangeError::Closed),
                 Came::Nothing => Err(timeout),
             }
+        })
+    }
+
+    /// What is made up is one message, however long.
+    fn exchange_all<'a>(
+        &'a self,
+        exchange: Exchange<'a>,
+        take: Take<'a>,
+    ) -> LocalFuture<'a, Result<(), ExchangeError>> {
+        Box::pin(async move {
+            let exchanged = self.exchange(Exchange { over: Transport::Tcp, ..exchange }).await?;
+            if take(&exchanged.reply) { Err(ExchangeError::Closed) } else { Ok(()) }
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use engine::{Connections, ExchangeError, Exchanged};
+use engine::{Connections, ExchangeError, Exchanged, Take};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpSocket, TcpStream};
@@ -132,13 +132,46 @@ impl Connection {
     }
 
     async fn send(&self, query: &[u8], id: u16) -> Result<(), ExchangeError> {
-        let length = u16::try_from(query.len()).map_err(|_| ExchangeError::Exhausted)?;
-        let mut octets = Vec::with_capacity(query.len() + 2);
-        octets.extend_from_slice(&length.to_be_bytes());
-        octets.extend_from_slice(&id.to_be_bytes());
-        octets.extend_from_slice(query.get(2..).unwrap_or_default());
+        let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
         self.writer.lock().await.write_all(&octets).await.map_err(|error| network("write", &error))
     }
+}
+
+/// Asks over a connection of its own and gives each message of the answer to `take`, until that wants no more.
+pub(crate) async fn exchange_all(
+    key: Key,
+    query: &[u8],
+    id: u16,
+    until: Instant,
+    take: Take<'_>,
+) -> Result<(), ExchangeError> {
+    let conversation = async {
+        let stream = connect(key).await.map_err(|error| network("dial", &error))?;
+        let (mut reader, mut writer) = stream.into_split();
+        let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
+        writer.write_all(&octets).await.map_err(|error| network("write", &error))?;
+        let mut message = Vec::new();
+        loop {
+            read_message(&mut reader, &mut message).await.map_err(|_| ExchangeError::Closed)?;
+            if message.first_chunk() != Some(&id.to_be_bytes()) {
+                return Err(ExchangeError::Mismatch);
+            }
+            if !take(&message) {
+                return Ok(());
+            }
+        }
+    };
+    timeout_at(until, conversation).await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
+}
+
+/// A query with its length before it and another id.
+fn framed(query: &[u8], id: u16) -> Option<Vec<u8>> {
+    let length = u16::try_from(query.len()).ok()?;
+    let mut octets = Vec::with_capacity(query.len() + 2);
+    octets.extend_from_slice(&length.to_be_bytes());
+    octets.extend_from_slice(&id.to_be_bytes());
+    octets.extend_from_slice(query.get(2..)?);
+    Some(octets)
 }
 
 /// Reads a connection until it ends or nobody has it any more.

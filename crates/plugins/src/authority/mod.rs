@@ -40,7 +40,7 @@ impl Plugin for Authority {
         let zones = self.zones.load();
         let Some(held) = find(&zones, query.key(), query.qtype) else { return Verdict::Pass };
         if query.flags().opcode() == Opcode::NOTIFY {
-            return self.drop_notify(query, worker);
+            return self.notified(held, query, response, worker);
         }
         if query.qtype.is_transfer() {
             return Verdict::Fail(Failure::refused(EdeCode::PROHIBITED, "transfers are not allowed"));
@@ -66,12 +66,18 @@ impl Plugin for Authority {
 }
 
 impl Authority {
-    /// A message that a zone has changed is for secondaries; who sends it to others is told nothing.
-    fn drop_notify(&self, query: &Query, worker: &mut Worker) -> Verdict {
-        let (peer, name) = (query.path.peer.ip(), query.name());
-        let line = format!("[INFO] plugin/{}: Dropping notify from {peer} for {name}", self.directive);
+    /// Word that a zone has changed (RFC 1996): of use where it comes from others, and only from those.
+    fn notified(&self, held: &Held, query: &Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let (peer, name) = (query.path.peer.ip().to_canonical(), query.name());
+        let taken = query.key() == held.origin.as_ref() && held.notify(peer);
+        let line = if taken {
+            format!("[INFO] plugin/{}: Notify from {peer} for {name}: checking transfer", self.directive)
+        } else {
+            format!("[INFO] plugin/{}: Dropping notify from {peer} for {name}", self.directive)
+        };
         worker.log(|log| log.extend_from_slice(line.as_bytes()));
-        Verdict::Drop
+        response.set_authoritative(true);
+        if taken { Verdict::Done } else { Verdict::Drop }
     }
 }
 

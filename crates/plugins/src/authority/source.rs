@@ -50,7 +50,7 @@ impl FileZone {
         };
         let Loaded { zone, .. } = zone::load(self.held.origin.as_ref(), &self.path, &mut read)?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
-        if self.held.serial() == Some(serial) && !by_time {
+        if self.held.soa().is_some_and(|soa| soa.serial == serial) && !by_time {
             return Ok(Change::None);
         }
         self.held.set(zone);

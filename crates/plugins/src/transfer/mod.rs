@@ -170,7 +170,7 @@ fn send(
             return Verdict::Done;
         }
     }
-    let (zone, peer) = (query.name(), query.path.peer.ip());
+    let (zone, peer) = (query.name(), query.path.peer.ip().to_canonical());
     let line = format!(
         "[INFO] plugin/transfer: Outgoing transfer of {} records of zone {zone} to {peer} for {serial} SOA serial",
         outgoing.len()
