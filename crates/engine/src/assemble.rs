@@ -61,7 +61,12 @@ impl Plan {
             blocks.push(Block { chain: block.build(setup)? });
             sites.extend(info.sites.iter().map(|site| (index, site.clone())));
         }
-        let (listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
+        let (mut listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
+        for (label, tls) in needs.tls.drain(..) {
+            if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == label) {
+                listener.tls = Some(tls);
+            }
+        }
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
         let generation = Generation { listeners, sites, blocks, metrics, ..Generation::default() };
         Ok(Built { generation, listeners: self.listeners, needs, carried })

@@ -1,11 +1,13 @@
 //! One generation of the configuration, as it runs: listeners, sites, blocks. A reload builds the next one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use wire::{Class, EdeCode, Rcode};
 
 use crate::gate::{Admission, admit};
 use crate::metrics::ServerMetrics;
+use crate::tls::TlsServer;
 use crate::{Chain, Failure, LocalFuture, Outside, Resolved, Router, Turn, Walk, Worker};
 
 /// An address that is listened on, with the zones served there.
@@ -17,6 +19,8 @@ pub struct Listener {
     pub router: Router,
     /// Whether classes other than IN reach the chains: a block here has `chaos` or `forward`.
     pub any_class: bool,
+    /// What its clients are greeted with, if its streams are TLS.
+    pub tls: Option<Arc<dyn TlsServer>>,
 }
 
 /// A zone served on an address.

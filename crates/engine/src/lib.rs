@@ -19,6 +19,7 @@ mod query;
 mod response;
 mod router;
 pub mod setup;
+pub mod tls;
 mod transfer;
 mod verdict;
 mod walk;

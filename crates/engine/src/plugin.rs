@@ -6,6 +6,7 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use crate::metrics::Counters;
+use crate::tls::TlsClient;
 use crate::{Moment, Query, Resolved, Response, Transport, Verdict, Worker};
 
 /// A future on the worker that received the query.
@@ -91,6 +92,8 @@ pub struct Exchange<'a> {
     pub to: SocketAddr,
     /// How to speak to it.
     pub over: Transport,
+    /// Within TLS, if it is a stream.
+    pub tls: Option<&'a TlsClient>,
     /// The query; its id does not matter.
     pub query: &'a [u8],
     /// When to give up.

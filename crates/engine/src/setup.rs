@@ -15,6 +15,7 @@ use corefile::Span;
 use wire::Name;
 
 use crate::metrics::Registry;
+use crate::tls::TlsServer;
 use crate::{Hooks, LocalFuture, Outside, Plugin, Zones};
 
 /// What a directive becomes in the chain.
@@ -249,6 +250,8 @@ pub struct Needs {
     pub watches: Vec<FileWatch>,
     /// Files to look at, whichever they are.
     pub inspections: Vec<Inspection>,
+    /// TLS of listeners, by their labels.
+    pub tls: Vec<(String, Arc<dyn TlsServer>)>,
     /// Jobs to run beside the queries, as long as the generation serves.
     pub jobs: Vec<Job>,
     /// How long to go on serving after the order to end.

@@ -16,6 +16,7 @@ mod limits;
 mod listen;
 mod outside;
 mod tcp;
+mod tls;
 mod udp;
 mod worker;
 
@@ -24,4 +25,5 @@ pub use datagrams::Batch;
 pub use limits::{BATCH, LIMIT_METRICS, Limits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
+pub use tls::Rustls;
 pub use worker::{Live, Workers};

@@ -9,7 +9,7 @@ use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
 
-use crate::client::{StreamClient, UdpClient, exchange_all, fetch};
+use crate::client::{StreamClient, UdpClient, Way, exchange_all, fetch};
 use crate::clock::MonotonicClock;
 
 /// The outside world for the tasks of one thread.
@@ -65,12 +65,12 @@ impl Outside for TokioOutside {
     }
 
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
-        let Exchange { to, over, query, until, connections } = exchange;
+        let Exchange { to, over, tls, query, until, connections } = exchange;
         let until = MonotonicClock::instant(until);
         let random = || self.random.borrow_mut().random();
         match over {
             Transport::Udp => Box::pin(self.udp.exchange(to, connections.source, query, until, random)),
-            Transport::Tcp => Box::pin(self.streams.exchange(to, connections, query, until, random)),
+            Transport::Tcp => Box::pin(self.streams.exchange((to, tls), connections, query, until, random)),
         }
     }
 
@@ -79,8 +79,8 @@ impl Outside for TokioOutside {
         exchange: Exchange<'a>,
         take: Take<'a>,
     ) -> LocalFuture<'a, Result<(), ExchangeError>> {
-        let Exchange { to, query, until, connections, .. } = exchange;
+        let Exchange { to, tls, query, until, connections, .. } = exchange;
         let id = self.random.borrow_mut().random();
-        Box::pin(exchange_all((to, connections.source), query, id, MonotonicClock::instant(until), take))
+        Box::pin(exchange_all(Way::new((to, tls), connections), query, id, MonotonicClock::instant(until), take))
     }
 }

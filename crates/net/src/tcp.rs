@@ -8,17 +8,20 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Clock, Path, Transport, Turn, Walk};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::MonotonicClock;
 use crate::limits::{PIPELINE_MAX, STREAMS_MAX};
+use crate::tls;
 use crate::worker::{Endpoint, Shared};
 
 /// How long a query may take to arrive once its first octet has.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a client may take to greet.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a connection may be silent.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take to accept an answer.
@@ -50,7 +53,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
         let shared = Rc::clone(&shared);
         tokio::task::spawn_local(async move {
             // A client that went away is no error of ours.
-            let _ = connection.run(stream).await;
+            let _ = connection.serve(stream).await;
             shared.streams.set(shared.streams.get() - 1);
         });
     }
@@ -84,10 +87,22 @@ impl Connection {
         }
     }
 
+    /// Greets the client, if there is TLS, and serves it.
+    async fn serve(self: Rc<Self>, stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let (generation, listener) = self.endpoint.listener(&self.shared);
+        let tls = generation.listeners.get(listener).and_then(|listener| listener.tls.clone());
+        drop(generation);
+        let Some(tls) = tls else { return self.run(stream).await };
+        let acceptor = tls::acceptor(&*tls).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+        let mut stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await??;
+        Rc::clone(&self).run(&mut stream).await?;
+        timeout(WRITE_TIMEOUT, stream.shutdown()).await?
+    }
+
     /// Reads queries and writes answers until the client has no more queries, is too slow, or the worker ends; answers
     /// that are on their way then are still written.
-    async fn run(self: Rc<Self>, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_nodelay(true)?;
+    async fn run(self: Rc<Self>, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
         let mut draining = self.shared.draining.subscribe();
         let mut buffer = Vec::with_capacity(READ_AHEAD);
         let mut deadline = Instant::now() + READ_TIMEOUT;
@@ -121,9 +136,16 @@ impl Connection {
         }
     }
 
-    async fn write_outgoing(&self, stream: &mut TcpStream) -> io::Result<()> {
+    async fn write_outgoing(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         let octets = self.outgoing.take();
-        if octets.is_empty() { Ok(()) } else { timeout(WRITE_TIMEOUT, stream.write_all(&octets)).await? }
+        if octets.is_empty() {
+            return Ok(());
+        }
+        timeout(WRITE_TIMEOUT, async {
+            stream.write_all(&octets).await?;
+            stream.flush().await
+        })
+        .await?
     }
 
     /// Answers the whole queries in `octets`; gives how many octets they were.

@@ -27,7 +27,7 @@ pub type Live = Arc<ArcSwap<Generation>>;
 /// What a worker is told.
 enum Order {
     /// Serve these sockets, under this label.
-    Serve(String, UdpSocket, TcpListener),
+    Serve(String, Option<UdpSocket>, TcpListener),
     /// Close the sockets of this label.
     Close(String),
     /// Accept nothing new, answer what is on its way, and end.
@@ -141,7 +141,7 @@ impl Shared {
     }
 
     async fn run(self: Rc<Self>, mut orders: UnboundedReceiver<Order>) {
-        let mut served: Vec<(String, [AbortHandle; 2])> = Vec::new();
+        let mut served: Vec<(String, Vec<AbortHandle>)> = Vec::new();
         while let Some(order) = orders.recv().await {
             match order {
                 Order::Serve(label, udp, tcp) => {
@@ -161,20 +161,19 @@ impl Shared {
         self.drain(&served).await;
     }
 
-    fn serve(self: &Rc<Self>, label: &str, udp: UdpSocket, tcp: TcpListener) -> [AbortHandle; 2] {
+    fn serve(self: &Rc<Self>, label: &str, udp: Option<UdpSocket>, tcp: TcpListener) -> Vec<AbortHandle> {
         let live = self.live.load_full();
         let index = live.listeners.iter().position(|listener| listener.label == label).unwrap_or(0);
         let endpoint = Rc::new(Endpoint { label: label.to_owned(), seen: RefCell::new((live, index)) });
-        let datagrams = udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp);
+        let datagrams = udp.map(|udp| udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp));
+        let datagrams = datagrams.map(|serve| tokio::task::spawn_local(async { drop(serve.await) }).abort_handle());
         let streams = tcp::serve(Rc::clone(self), endpoint, tcp);
-        [
-            tokio::task::spawn_local(async { drop(datagrams.await) }).abort_handle(),
-            tokio::task::spawn_local(async { drop(streams.await) }).abort_handle(),
-        ]
+        let streams = tokio::task::spawn_local(async { drop(streams.await) }).abort_handle();
+        datagrams.into_iter().chain([streams]).collect()
     }
 
     /// Lets queries that wait come to their end, bounded by their own deadlines, then closes everything.
-    async fn drain(&self, served: &[(String, [AbortHandle; 2])]) {
+    async fn drain(&self, served: &[(String, Vec<AbortHandle>)]) {
         // Datagrams that the kernel has taken already are still ours: one more turn for the readers to see them.
         for _ in 0..DRAIN_TURNS {
             tokio::time::sleep(DRAIN_TURN).await;

@@ -22,6 +22,7 @@ mod prometheus;
 mod ready;
 mod reload;
 mod secondary;
+mod tls;
 mod transfer;
 mod whoami;
 
@@ -71,7 +72,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&cache::MANIFEST),
     Later("header"),
     Later("dnssec"),
-    Later("tls"),
+    Here(&tls::MANIFEST),
     Later("minimal"),
     Later("template"),
     Here(&transfer::MANIFEST),

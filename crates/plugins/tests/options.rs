@@ -3,10 +3,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use corefile::Diagnostic;
 use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried};
+use engine::tls::TlsMaker;
 use engine::{Built, Planning, Surroundings, plan};
 use testkit::World;
 
@@ -84,6 +86,7 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let world = World::default();
     world.write("weights", "a.test\n192.0.2.1 3\n");
     world.write("broken", "192.0.2.1 3\n");
+    world.write("pem", "-----BEGIN CERTIFICATE-----\n");
     world.write("comments", "# nobody\n");
     world.write("zone", "@ 60 SOA a b 1 2 3 4 5\n");
     world.write("broken-zone", "@ 60 SOA a b 1 2 3 4 5\n@ A 192.0.2\n");
@@ -93,7 +96,9 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let interface = |name: &str| (name == "lo").then(|| vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
     let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &interface };
     let planned = plan(&parsed.corefile, &planning, &mut problems);
-    let (registry, process) = (Registry::new(), Capabilities::default());
+    let (registry, mut process) = (Registry::new(), Capabilities::default());
+    let tls: Arc<dyn TlsMaker> = Arc::new(testkit::PretendedTls);
+    process.provide(tls);
     let surroundings =
         Surroundings { registry: &registry, files: &world, process: &process, carried: Carried::default() };
     match planned.map(|planned| planned.build(surroundings)) {

@@ -200,7 +200,12 @@ fn open_all<'a>(
     listeners: impl Iterator<Item = &'a PlannedListener>,
     workers: usize,
 ) -> Result<Vec<net::Opened>, Refused> {
-    let addresses = listeners.map(|listener| Address { label: listener.label(), ip: listener.ip, port: listener.port });
+    let addresses = listeners.map(|listener| Address {
+        label: listener.label(),
+        ip: listener.ip,
+        port: listener.port,
+        streams_only: listener.scheme != engine::Scheme::Dns,
+    });
     addresses
         .map(|address| {
             let opened = net::open(&address, workers).map_err(|error| Refused(error.to_string()))?;

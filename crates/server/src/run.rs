@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::setup::Capabilities;
+use engine::tls::TlsMaker;
 use plugins::HostLookup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
@@ -63,6 +64,8 @@ fn capabilities() -> Capabilities {
     capabilities.provide(crate::local::addresses());
     let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
     capabilities.provide(lookup);
+    let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
+    capabilities.provide(tls);
     capabilities
 }
 

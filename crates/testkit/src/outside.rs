@@ -135,7 +135,7 @@ impl Outside for VirtualOutside {
     }
 
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
-        let Exchange { to, over, query, until, connections } = exchange;
+        let Exchange { to, over, query, until, connections, .. } = exchange;
         let outcome = self.upstreams.ask((to, over), query, connections, self.now());
         let timeout = ExchangeError::Timeout { local: (over == Transport::Udp).then_some(LOCAL) };
         let during = if over.is_stream() { "dial" } else { "read" };

@@ -119,7 +119,7 @@ impl Server {
         Server {
             outside,
             world: Rc::default(),
-            process: Capabilities::default(),
+            process: with_tls(),
             registry,
             slots: slots.to_vec(),
             time,
@@ -297,6 +297,14 @@ impl Server {
         self.settle();
         self.running = None;
     }
+}
+
+/// What a process offers at the least.
+fn with_tls() -> Capabilities {
+    let mut process = Capabilities::default();
+    let tls: Arc<dyn engine::tls::TlsMaker> = Arc::new(crate::PretendedTls);
+    process.provide(tls);
+    process
 }
 
 /// Looks at a file again and again and tells of its changes.

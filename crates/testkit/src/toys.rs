@@ -136,8 +136,9 @@ impl Outward {
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
         let packet = packet_of(query);
         let until = outside.now() + TIMEOUT;
-        let over =
-            |over| outside.exchange(Exchange { to: self.to, over, query: &packet, until, connections: CONNECTIONS });
+        let over = |over| {
+            outside.exchange(Exchange { to: self.to, over, tls: None, query: &packet, until, connections: CONNECTIONS })
+        };
         let mut outcome = over(query.path.transport).await;
         let cut = |reply: &[u8]| wire::Header::read(reply).is_some_and(|header| header.flags.truncated());
         if outcome.as_ref().is_ok_and(|exchanged| cut(&exchanged.reply)) {

@@ -4,21 +4,52 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 
+use engine::tls::TlsClient;
 use engine::{Connections, ExchangeError, Exchanged, Take};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpSocket;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::udp::network;
 use super::{Leave, Waiting};
+use crate::tls::Client;
 
 /// Queries on one connection at a time.
 const PIPELINE_MAX: usize = 64;
 
-type Key = (SocketAddr, Option<IpAddr>);
+/// What connections to one upstream have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    to: SocketAddr,
+    source: Option<IpAddr>,
+    /// Where the TLS of it is kept, if it has any: it stays there as long as a connection uses it.
+    tls: usize,
+}
+
+/// How an upstream is reached.
+#[derive(Clone)]
+pub(crate) struct Way {
+    to: SocketAddr,
+    source: Option<IpAddr>,
+    tls: Option<TlsClient>,
+}
+
+impl Way {
+    pub(crate) fn new((to, tls): (SocketAddr, Option<&TlsClient>), connections: Connections) -> Way {
+        Way { to, source: connections.source, tls: tls.cloned() }
+    }
+
+    fn key(&self) -> Key {
+        let tls = self.tls.as_ref().map_or(0, |tls| Arc::as_ptr(&tls.0).cast::<()>().addr());
+        Key { to: self.to, source: self.source, tls }
+    }
+}
+
+type Reader = Box<dyn AsyncRead + Unpin>;
+type Writer = Box<dyn AsyncWrite + Unpin>;
 
 /// Upstreams over TCP, for one worker.
 #[derive(Default)]
@@ -27,7 +58,9 @@ pub(crate) struct StreamClient {
 }
 
 struct Connection {
-    writer: Mutex<OwnedWriteHalf>,
+    writer: Mutex<Writer>,
+    /// Keeps the TLS of the connection, and with it its place in memory.
+    _way: Way,
     waiting: Waiting,
     in_flight: Cell<usize>,
     opened: Instant,
@@ -39,13 +72,14 @@ impl StreamClient {
     /// Asks an upstream once; a kept connection that turns out to be closed is replaced silently.
     pub(crate) async fn exchange(
         &self,
-        to: SocketAddr,
+        to: (SocketAddr, Option<&TlsClient>),
         connections: Connections,
         query: &[u8],
         until: Instant,
         mut random: impl FnMut() -> u16,
     ) -> Result<Exchanged, ExchangeError> {
-        let key = (to, connections.source);
+        let way = Way::new(to, connections);
+        let key = way.key();
         while let Some(kept) = self.kept(key, connections) {
             match kept.exchange(query, until, &mut random).await {
                 Ok(reply) => return Ok(Exchanged { reply, reused: true }),
@@ -53,7 +87,7 @@ impl StreamClient {
                 Err(_) => kept.closed.set(true),
             }
         }
-        let fresh = self.dial(key, until).await?;
+        let fresh = self.dial(way, until).await?;
         let reply = fresh.exchange(query, until, &mut random).await?;
         Ok(Exchanged { reply, reused: false })
     }
@@ -74,13 +108,14 @@ impl StreamClient {
         list.iter().find(|connection| connection.in_flight.get() < PIPELINE_MAX).cloned()
     }
 
-    async fn dial(&self, key: Key, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
-        let stream = timeout_at(until, connect(key)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
-        let stream = stream.map_err(|error| network("dial", &error))?;
-        let (reader, writer) = stream.into_split();
+    async fn dial(&self, way: Way, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
+        let connected = timeout_at(until, connect(&way)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
+        let (reader, writer) = connected.map_err(|error| network("dial", &error))?;
+        let key = way.key();
         let now = Instant::now();
         let connection = Rc::new(Connection {
             writer: Mutex::new(writer),
+            _way: way,
             waiting: Waiting::default(),
             in_flight: Cell::new(0),
             opened: now,
@@ -93,14 +128,20 @@ impl StreamClient {
     }
 }
 
-async fn connect((to, source): Key) -> std::io::Result<TcpStream> {
-    let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    if let Some(source) = source {
+async fn connect(way: &Way) -> std::io::Result<(Reader, Writer)> {
+    let socket = if way.to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(source) = way.source {
         socket.bind(SocketAddr::new(source, 0))?;
     }
-    let stream = socket.connect(to).await?;
+    let stream = socket.connect(way.to).await?;
     stream.set_nodelay(true)?;
-    Ok(stream)
+    let Some(tls) = &way.tls else {
+        let (reader, writer) = stream.into_split();
+        return Ok((Box::new(reader), Box::new(writer)));
+    };
+    let stream = Client::of(tls)?.connect(stream, way.to.ip()).await?;
+    let (reader, writer) = tokio::io::split(stream);
+    Ok((Box::new(reader), Box::new(writer)))
 }
 
 impl Connection {
@@ -133,23 +174,23 @@ impl Connection {
 
     async fn send(&self, query: &[u8], id: u16) -> Result<(), ExchangeError> {
         let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
-        self.writer.lock().await.write_all(&octets).await.map_err(|error| network("write", &error))
+        let mut writer = self.writer.lock().await;
+        write(&mut writer, &octets).await
     }
 }
 
 /// Asks over a connection of its own and gives each message of the answer to `take`, until that wants no more.
 pub(crate) async fn exchange_all(
-    key: Key,
+    way: Way,
     query: &[u8],
     id: u16,
     until: Instant,
     take: Take<'_>,
 ) -> Result<(), ExchangeError> {
     let conversation = async {
-        let stream = connect(key).await.map_err(|error| network("dial", &error))?;
-        let (mut reader, mut writer) = stream.into_split();
+        let (mut reader, mut writer) = connect(&way).await.map_err(|error| network("dial", &error))?;
         let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
-        writer.write_all(&octets).await.map_err(|error| network("write", &error))?;
+        write(&mut writer, &octets).await?;
         let mut message = Vec::new();
         loop {
             read_message(&mut reader, &mut message).await.map_err(|_| ExchangeError::Closed)?;
@@ -164,6 +205,14 @@ pub(crate) async fn exchange_all(
     timeout_at(until, conversation).await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
 }
 
+async fn write(writer: &mut Writer, octets: &[u8]) -> Result<(), ExchangeError> {
+    let written = async {
+        writer.write_all(octets).await?;
+        writer.flush().await
+    };
+    written.await.map_err(|error| network("write", &error))
+}
+
 /// A query with its length before it and another id.
 fn framed(query: &[u8], id: u16) -> Option<Vec<u8>> {
     let length = u16::try_from(query.len()).ok()?;
@@ -175,7 +224,7 @@ fn framed(query: &[u8], id: u16) -> Option<Vec<u8>> {
 }
 
 /// Reads a connection until it ends or nobody has it any more.
-async fn receive(connection: std::rc::Weak<Connection>, mut reader: OwnedReadHalf) {
+async fn receive(connection: std::rc::Weak<Connection>, mut reader: Reader) {
     let mut message = Vec::new();
     loop {
         let read = read_message(&mut reader, &mut message).await;
@@ -192,7 +241,7 @@ async fn receive(connection: std::rc::Weak<Connection>, mut reader: OwnedReadHal
 }
 
 /// Reads a length and the message behind it.
-async fn read_message(reader: &mut OwnedReadHalf, message: &mut Vec<u8>) -> std::io::Result<()> {
+async fn read_message(reader: &mut Reader, message: &mut Vec<u8>) -> std::io::Result<()> {
     let length = reader.read_u16().await?;
     message.resize(usize::from(length), 0);
     reader.read_exact(message).await.map(drop)

@@ -68,7 +68,7 @@ impl Stanza {
                     if self.limits.max_fails > 0 {
                         upstream.health.suspect();
                     }
-                    failure = failed(upstream, self.transport(query), &error);
+                    failure = failed(upstream, self.transport(query, upstream), &error);
                 }
             }
         }
@@ -83,7 +83,7 @@ impl Stanza {
         until: Moment,
         outside: &dyn Outside,
     ) -> Result<Vec<u8>, ExchangeError> {
-        let over = self.transport(query);
+        let over = self.transport(query, upstream);
         let reply = self.exchange_over(over, upstream, octets, until, outside).await?;
         let cut = Reply::read(&reply).is_some_and(|reply| reply.is_truncated());
         if cut && self.prefer_udp && over == Transport::Udp {
@@ -101,9 +101,9 @@ impl Stanza {
         outside: &dyn Outside,
     ) -> Result<Vec<u8>, ExchangeError> {
         let sent = outside.now();
-        let connections = self.connections;
-        let Exchanged { reply, reused } =
-            outside.exchange(Exchange { to: upstream.address, over, query, until, connections }).await?;
+        let (connections, tls) = (self.connections, upstream.tls.as_ref());
+        let exchange = Exchange { to: upstream.address, over, tls, query, until, connections };
+        let Exchanged { reply, reused } = outside.exchange(exchange).await?;
         let counters = outside.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
@@ -114,8 +114,9 @@ impl Stanza {
         Ok(reply)
     }
 
-    fn transport(&self, query: &Query) -> Transport {
+    fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
         match query.path.transport {
+            _ if upstream.tls.is_some() => Transport::Tcp,
             _ if self.force_tcp => Transport::Tcp,
             _ if self.prefer_udp => Transport::Udp,
             transport => transport,
@@ -134,10 +135,11 @@ impl Stanza {
     }
 
     async fn probe(&self, upstream: &Upstream, outside: &dyn Outside) {
-        let over = if self.force_tcp { Transport::Tcp } else { Transport::Udp };
+        let streams = self.force_tcp || upstream.tls.is_some();
+        let over = if streams { Transport::Tcp } else { Transport::Udp };
         let until = outside.now() + PROBE_TIMEOUT;
-        let connections = self.connections;
-        let exchange = Exchange { to: upstream.address, over, query: &self.probe, until, connections };
+        let (connections, tls) = (self.connections, upstream.tls.as_ref());
+        let exchange = Exchange { to: upstream.address, over, tls, query: &self.probe, until, connections };
         match outside.exchange(exchange).await {
             Ok(_) => upstream.health.probe_answered(),
             Err(_) => {

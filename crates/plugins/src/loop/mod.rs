@@ -115,7 +115,7 @@ impl Watch {
         *self.state.probe.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
         let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
         let until = outside.now() + PATIENCE;
-        let exchange = Exchange { to: self.own, over: Transport::Udp, query: &query, until, connections };
+        let exchange = Exchange { to: self.own, over: Transport::Udp, tls: None, query: &query, until, connections };
         let answered = outside.exchange(exchange).await.is_ok();
         Some((text, answered))
     }
