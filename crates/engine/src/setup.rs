@@ -180,12 +180,12 @@ pub struct Stamp {
 /// Things offered and required by their type: most of them traits, as `Arc<dyn Trait>`.
 #[derive(Default)]
 pub struct Capabilities {
-    by_type: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+    by_type: HashMap<TypeId, Box<dyn Any>>,
 }
 
 impl Capabilities {
     /// Offers a thing; one of the same type is replaced.
-    pub fn provide<T: Any + Send + Sync>(&mut self, thing: T) {
+    pub fn provide<T: Any>(&mut self, thing: T) {
         self.by_type.insert(TypeId::of::<T>(), Box::new(thing));
     }
 
@@ -214,30 +214,12 @@ impl Carried {
         Carried { before: self.now.clone(), now: HashMap::new() }
     }
 
-    /// As [`Carried::take_over`], where making it may fail.
-    ///
-    /// # Errors
-    /// That of `make`.
-    pub fn try_take_over<T: Any + Send + Sync, E>(
-        &mut self,
-        key: String,
-        make: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Arc<T>, E> {
-        let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
-        let thing = match known.and_then(|thing| thing.downcast().ok()) {
-            Some(thing) => thing,
-            None => Arc::new(make()?),
-        };
-        self.now.insert(key, Arc::clone(&thing) as Arc<dyn Any + Send + Sync>);
-        Ok(thing)
-    }
-
     /// The thing under `key` that the last generation had or another directive of this one has; else a new one.
     pub fn take_over<T: Any + Send + Sync>(&mut self, key: String, make: impl FnOnce() -> T) -> Arc<T> {
-        match self.try_take_over(key, || Ok::<T, core::convert::Infallible>(make())) {
-            Ok(thing) => thing,
-            Err(never) => match never {},
-        }
+        let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
+        let thing = known.and_then(|thing| thing.downcast().ok()).unwrap_or_else(|| Arc::new(make()));
+        self.now.insert(key, Arc::clone(&thing) as Arc<dyn Any + Send + Sync>);
+        thing
     }
 }
 

@@ -27,7 +27,7 @@ mod transfer;
 mod whoami;
 
 pub use forward::HostLookup;
-pub use kubernetes::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
+pub use kubernetes::LocalAddresses;
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{go_duration, listen_address, no_arguments};

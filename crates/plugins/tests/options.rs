@@ -3,8 +3,11 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use cluster::Clusters;
+use cluster::scenario::Script;
 use corefile::Diagnostic;
 use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried};
@@ -99,6 +102,8 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let (registry, mut process) = (Registry::new(), Capabilities::default());
     let tls: Arc<dyn TlsMaker> = Arc::new(testkit::PretendedTls);
     process.provide(tls);
+    let clusters: Rc<dyn Clusters> = Rc::new(Script::default());
+    process.provide(clusters);
     let surroundings =
         Surroundings { registry: &registry, files: &world, process: &process, carried: Carried::default() };
     match planned.map(|planned| planned.build(surroundings)) {

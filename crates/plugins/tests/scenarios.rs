@@ -1,6 +1,8 @@
 //! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
 //!
-//! Below all plugins two directives of the testkit stand in for those that answer: `records` and `outward`.
+//! A cluster is made of events by the statement `cluster` (`words`). Below all plugins two directives of the testkit stand in for those that answer: `records` and `outward`.
+
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -11,7 +13,11 @@ use wire::{Name, Section};
 fn scenarios() {
     let mut slots = plugins::DIRECTIVES.to_vec();
     slots.extend([testkit::toys::RECORDS, testkit::toys::OUTWARD]);
-    testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &slots, &[|| Box::new(Shares)]);
+    testkit::run_directory(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
+        &slots,
+        &[|| Box::new(Shares), || Box::<words::Cluster>::default()],
+    );
 }
 
 /// `first NAME TYPE of N`: asks N times and counts which record comes first; each line below is the data of a record,
