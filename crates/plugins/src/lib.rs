@@ -24,6 +24,7 @@ mod reload;
 mod secondary;
 mod tls;
 mod transfer;
+mod tsig;
 mod whoami;
 
 pub use forward::HostLookup;
@@ -65,7 +66,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("any"),
     Later("chaos"),
     Here(&loadbalance::MANIFEST),
-    Later("tsig"),
+    Here(&tsig::MANIFEST),
     Later("rewrite"),
     Later("autopath"),
     Later("acl"),

@@ -89,6 +89,7 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let world = World::default();
     world.write("weights", "a.test\n192.0.2.1 3\n");
     world.write("broken", "192.0.2.1 3\n");
+    world.write("keys", "key \"k.\" {\n secret \"YWJj\";\n};\n");
     world.write("pem", "-----BEGIN CERTIFICATE-----\n");
     world.write("comments", "# nobody\n");
     world.write("zone", "@ 60 SOA a b 1 2 3 4 5\n");

@@ -124,3 +124,49 @@ fn knot_s_zone_is_served_and_followed() {
     let _knot = Knot::start(&folder, address, &sections);
     wait_until("the zone is followed", || asks(&mut client, "ns.example.org.", 2));
 }
+
+/// What `dig` says when it asks with a key; `None` if there is none.
+fn dig(server: SocketAddr, key: &str, question: &[&str]) -> Option<String> {
+    let output = Command::new("dig")
+        .args([&format!("@{}", server.ip()), "-p", &server.port().to_string(), "-y", key, "+tries=1"])
+        .args(question)
+        .output();
+    match output {
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Err(error) => {
+            eprintln!("SKIPPED: a test of signed queries needs dig: {error}");
+            None
+        }
+    }
+}
+
+/// dig says nothing about a signature that is good, and tells of one that is not.
+#[test]
+fn signed_queries_get_signed_answers() {
+    let folder = Folder::new("tsig");
+    folder.write("db", &zone(1, 1));
+    folder.write("keys", "key \"file.\" { algorithm hmac-sha1; secret \"c2VjcmV0\"; };\n");
+    let (db, keys) = (folder.path().join("db"), folder.path().join("keys"));
+    let corefile = format!(
+        "example.org:0 {{\nbind 127.0.0.1\nfile {}\ntransfer {{\nto *\n}}\ntsig {{\nsecret key. YWJjZGVm\nsecrets {}\nrequire all\n}}\n}}\n",
+        db.display(),
+        keys.display()
+    );
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let address = server.address_of("dns://127.0.0.1:0");
+    for key in ["hmac-sha256:key:YWJjZGVm", "hmac-sha512:key:YWJjZGVm", "hmac-sha1:file:c2VjcmV0"] {
+        for (question, wanted) in [
+            (&["ns.example.org", "A"][..], "192.0.2.1"),
+            (&["no.example.org", "A"], "NXDOMAIN"),
+            (&["example.org", "AXFR"], "XFR size: 20004 records"),
+        ] {
+            let Some(said) = dig(address, key, question) else { return };
+            assert!(said.contains(wanted), "{key} {question:?}: {said}");
+            assert!(!said.contains("verify") && !said.contains("failed"), "{key} {question:?}: {said}");
+        }
+    }
+    for (key, error) in [("hmac-sha256:key:YWJj", "BADSIG"), ("hmac-sha256:other:YWJj", "BADKEY")] {
+        let Some(said) = dig(address, key, &["ns.example.org", "A"]) else { return };
+        assert!(said.contains("NOTAUTH") && said.contains(error), "{key}: {said}");
+    }
+}

@@ -58,5 +58,14 @@ pub fn record(line: &str, origin: NameRef<'_>, default_ttl: u32) -> Result<Recor
     }
 }
 
+/// Reads octets in base 64 (RFC 4648 §4); `None` if the text is none.
+#[must_use]
+pub fn base64(text: &str) -> Option<Vec<u8>> {
+    let word = Word { raw: text.as_bytes(), quoted: true, place: error::Place { line: 1, column: 1 } };
+    let mut octets = Vec::new();
+    base::read(base::Base::Base64, &word, &mut octets).ok()?;
+    Some(octets)
+}
+
 #[cfg(test)]
 mod tests;
