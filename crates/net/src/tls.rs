@@ -143,3 +143,7 @@ fn roots(given: Option<&[u8]>) -> Result<RootCertStore, String> {
     }
     Ok(roots)
 }
+
+#[cfg(test)]
+#[path = "tls_tests.rs"]
+mod tests;

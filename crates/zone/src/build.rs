@@ -13,6 +13,9 @@ use crate::store::{ALIAS, APEX, BELOW, CUT, DNAME, LENGTH_LEN, NodeEntry, SetEnt
 
 /// Records in the largest zone: a gigabyte or so of memory.
 const RECORDS_MAX: usize = 1 << 24;
+/// Octets of a name and of the data of a record, for making room.
+const NAME_GUESS: usize = 16;
+const DATA_GUESS: usize = 8;
 /// Octets of an arena: offsets are 32 bits.
 const ARENA_MAX: usize = u32::MAX as usize;
 
@@ -84,6 +87,16 @@ impl Builder {
         builder
     }
 
+    /// Makes room for so many records: growing costs time.
+    pub(crate) fn reserve(&mut self, records: usize) {
+        let (names, nodes) = (&self.names, &self.nodes);
+        self.table.reserve(records, |node| hash(labels_of(names, nodes, *node)));
+        self.names.reserve(records * NAME_GUESS);
+        self.nodes.reserve(records);
+        self.pending.reserve(records);
+        self.data.reserve(records * DATA_GUESS);
+    }
+
     /// The name of the zone.
     #[must_use]
     pub fn origin(&self) -> NameRef<'_> {
@@ -130,11 +143,9 @@ impl Builder {
 
     /// The node of a name, made with all above it if it is new.
     fn node(&mut self, labels: &[u8]) -> u32 {
-        let known = |names: &[u8], nodes: &[NodeEntry], node: u32| {
-            let entry = nodes[node as usize];
-            names[entry.name_at as usize..][..usize::from(entry.name_len)].eq_ignore_ascii_case(labels)
-        };
-        if let Some(node) = self.table.find(hash(labels), |node| known(&self.names, &self.nodes, *node)) {
+        let (names, nodes) = (&self.names, &self.nodes);
+        let is_it = |node: &u32| labels_of(names, nodes, *node).eq_ignore_ascii_case(labels);
+        if let Some(node) = self.table.find(hash(labels), is_it) {
             return *node;
         }
         let Some((length, rest)) = labels.split_first() else { return APEX };
@@ -153,10 +164,7 @@ impl Builder {
         let name_len = u8::try_from(labels.len()).unwrap_or(u8::MAX);
         self.nodes.push(NodeEntry { name_at, first_set: 0, parent, sets: 0, name_len, flags: 0 });
         let (names, nodes) = (&self.names, &self.nodes);
-        let hasher = |node: &u32| {
-            let entry = nodes[*node as usize];
-            hash(&names[entry.name_at as usize..][..usize::from(entry.name_len)])
-        };
+        let hasher = |node: &u32| hash(labels_of(names, nodes, *node));
         if let Entry::Vacant(vacant) = self.table.entry(hash(labels), |_| false, hasher) {
             vacant.insert(node);
         }
@@ -191,6 +199,7 @@ impl Builder {
         zone.nodes.shrink_to_fit();
         zone.sets.shrink_to_fit();
         zone.data.shrink_to_fit();
+        zone.shrink_table();
         zone.mark();
         let soas = zone.soa_set().map_or(0, |set| set.data().count());
         match soas {
@@ -199,6 +208,13 @@ impl Builder {
             _ => Err(Unfit::ManySoas),
         }
     }
+}
+
+/// The labels of a node.
+fn labels_of<'n>(names: &'n [u8], nodes: &[NodeEntry], node: u32) -> &'n [u8] {
+    let Some(entry) = nodes.get(node as usize) else { return &[] };
+    let start = entry.name_at as usize;
+    names.get(start..start + usize::from(entry.name_len)).unwrap_or_default()
 }
 
 fn push_data(data: &mut Vec<u8>, rdata: &[u8]) {
@@ -233,6 +249,11 @@ impl Zone {
         let node = &mut self.nodes[first.node as usize];
         node.sets = node.sets.checked_add(1).ok_or(Unfit::SetTooLarge)?;
         Ok(())
+    }
+
+    fn shrink_table(&mut self) {
+        let (names, nodes) = (&self.names, &self.nodes);
+        self.table.shrink_to_fit(|node| hash(labels_of(names, nodes, *node)));
     }
 
     /// Says to each node where its sets begin: they stand in the order of the nodes.

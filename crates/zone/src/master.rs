@@ -12,6 +12,8 @@ use crate::{Builder, Unfit, Zone};
 
 /// Files that may include each other in a row: as deep as other servers go.
 const DEPTH_MAX: usize = 7;
+/// Octets of a line, for making room: most are shorter, but not the long ones.
+const LINE_GUESS: usize = 40;
 /// Files that one zone may include, so that few small files cannot become a very large zone.
 const INCLUDES_MAX: usize = 4096;
 
@@ -90,6 +92,7 @@ pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, 
     let whole = |trouble| LoadError { file: path.to_owned(), place: None, trouble };
     let text = read(path).map_err(|error| whole(Trouble::Io(error)))?;
     let mut reading = Reading { builder: Builder::new(origin), includes: Vec::new(), read };
+    reading.builder.reserve(text.len() / LINE_GUESS);
     reading.file(path, &mut Entries::new(&text, origin), 0)?;
     let Reading { builder, includes, .. } = reading;
     let strangers = builder.strangers();
