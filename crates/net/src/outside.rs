@@ -9,7 +9,7 @@ use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
 
-use crate::client::{StreamClient, UdpClient, Way, exchange_all, fetch};
+use crate::client::{Route, StreamClient, UdpClient, exchange_all, fetch};
 use crate::clock::MonotonicClock;
 
 /// The outside world for the tasks of one thread.
@@ -65,12 +65,10 @@ impl Outside for TokioOutside {
     }
 
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
-        let Exchange { to, over, tls, query, until, connections } = exchange;
-        let until = MonotonicClock::instant(until);
         let random = || self.random.borrow_mut().random();
-        match over {
-            Transport::Udp => Box::pin(self.udp.exchange(to, connections.source, query, until, random)),
-            Transport::Tcp => Box::pin(self.streams.exchange((to, tls), connections, query, until, random)),
+        match exchange.over {
+            Transport::Udp => Box::pin(self.udp.exchange(exchange, random)),
+            Transport::Tcp => Box::pin(self.streams.exchange(exchange, random)),
         }
     }
 
@@ -81,6 +79,6 @@ impl Outside for TokioOutside {
     ) -> LocalFuture<'a, Result<(), ExchangeError>> {
         let Exchange { to, tls, query, until, connections, .. } = exchange;
         let id = self.random.borrow_mut().random();
-        Box::pin(exchange_all(Way::new((to, tls), connections), query, id, MonotonicClock::instant(until), take))
+        Box::pin(exchange_all(Route::new((to, tls), connections), query, id, MonotonicClock::instant(until), take))
     }
 }

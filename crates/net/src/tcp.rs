@@ -7,29 +7,22 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{Clock, Path, Transport, Turn, Walk};
+use engine::{Clock, Path, Query, Response, Transport, Turn, Walk};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
+use wire::OptionCode;
 
 use crate::clock::MonotonicClock;
-use crate::limits::{PIPELINE_MAX, STREAMS_MAX};
+use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
 use crate::tls;
 use crate::worker::{Endpoint, Shared};
 
-/// How long a query may take to arrive once its first octet has.
-const READ_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a client may take to greet.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection may be silent.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take to accept an answer.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Octets read at once: some dozen pipelined queries.
 const READ_AHEAD: usize = 4096;
-/// Octets of one answer's messages that are made before they are written: one of the largest.
-const WRITE_AHEAD: usize = 65_536;
 /// Octets of the length before each message.
 const LENGTH_LEN: usize = 2;
 /// How long to wait before accepting again when the system has no more descriptors.
@@ -43,18 +36,15 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        if shared.streams.get() >= STREAMS_MAX {
+        if shared.streams.get() >= shared.stream_limits.open_max {
             shared.count(shared.limits.streams);
             continue;
         }
         let Ok(local) = stream.local_addr() else { continue };
-        shared.streams.set(shared.streams.get() + 1);
         let connection = Rc::new(Connection::new(&shared, &endpoint, peer, local));
-        let shared = Rc::clone(&shared);
         tokio::task::spawn_local(async move {
             // A client that went away is no error of ours.
             let _ = connection.serve(stream).await;
-            shared.streams.set(shared.streams.get() - 1);
         });
     }
 }
@@ -72,10 +62,19 @@ struct Connection {
     awaited: Cell<usize>,
     /// An answer that was waited for is there.
     arrived: Notify,
+    /// No more queries are read: the client has no more, was too slow, or the address is served no more.
+    ending: Cell<bool>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.streams.set(self.shared.streams.get() - 1);
+    }
 }
 
 impl Connection {
     fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Connection {
+        shared.streams.set(shared.streams.get() + 1);
         Connection {
             shared: Rc::clone(shared),
             endpoint: Rc::clone(endpoint),
@@ -84,6 +83,7 @@ impl Connection {
             unfinished: RefCell::default(),
             awaited: Cell::new(0),
             arrived: Notify::new(),
+            ending: Cell::new(false),
         }
     }
 
@@ -95,63 +95,78 @@ impl Connection {
         drop(generation);
         let Some(tls) = tls else { return self.run(stream).await };
         let acceptor = tls::acceptor(&*tls).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
-        let mut stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await??;
+        let mut closing = self.endpoint.closing();
+        let mut stream = tokio::select! {
+            greeted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)) => greeted??,
+            _ = closing.wait_for(|closed| *closed) => return Ok(()),
+        };
         Rc::clone(&self).run(&mut stream).await?;
-        timeout(WRITE_TIMEOUT, stream.shutdown()).await?
+        timeout(self.shared.stream_limits.write, stream.shutdown()).await?
     }
 
-    /// Reads queries and writes answers until the client has no more queries, is too slow, or the worker ends; answers
-    /// that are on their way then are still written.
+    /// Reads queries and writes answers until the client has no more queries, is too slow, or the address is served no
+    /// more; answers that are on their way then are still written.
     async fn run(self: Rc<Self>, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
-        let mut draining = self.shared.draining.subscribe();
-        let mut buffer = Vec::with_capacity(READ_AHEAD);
-        let mut deadline = Instant::now() + READ_TIMEOUT;
-        let mut open = true;
+        let mut closing = self.endpoint.closing();
+        let mut input = Input::new(self.shared.stream_limits);
         loop {
-            self.write_outgoing(&mut stream).await?;
+            input.take(self.answer_all(&input.buffer));
+            if self.write_outgoing(&mut stream).await? {
+                input.touch();
+            }
             if self.continue_unfinished() {
                 continue;
             }
-            if !open && self.awaited.get() == 0 {
+            if self.has_room() && framed(&input.buffer, 0).is_some() {
+                continue;
+            }
+            if self.ending.get() && self.awaited.get() == 0 {
                 return Ok(());
             }
-            let reads = open && self.awaited.get() < PIPELINE_MAX;
+            let reads = !self.ending.get() && self.has_room();
             tokio::select! {
-                read = timeout_at(deadline, stream.read_buf(&mut buffer)), if reads => {
-                    open = matches!(read, Ok(Ok(octets)) if octets > 0);
-                    let used = self.answer_all(&buffer);
-                    buffer.drain(..used);
-                    if buffer.is_empty() {
-                        deadline = Instant::now() + IDLE_TIMEOUT;
-                    } else if used > 0 {
-                        deadline = Instant::now() + READ_TIMEOUT;
-                    } else {
-                        // A query has as long to arrive as a whole, however many small pieces it comes in.
-                        deadline = deadline.min(Instant::now() + READ_TIMEOUT);
-                    }
-                }
+                open = input.read(&mut stream, self.awaited.get() > 0), if reads => self.ending.set(!open),
                 () = self.arrived.notified() => {}
-                _ = draining.wait_for(|on| *on), if open => open = false,
+                _ = closing.wait_for(|closed| *closed), if !self.ending.get() => {
+                    // What the kernel has taken already is still ours.
+                    tokio::select! {
+                        biased;
+                        _ = stream.read_buf(&mut input.buffer) => {}
+                        () = std::future::ready(()) => {}
+                    }
+                    self.ending.set(true);
+                }
             }
         }
     }
 
-    async fn write_outgoing(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        let octets = self.outgoing.take();
-        if octets.is_empty() {
-            return Ok(());
-        }
-        timeout(WRITE_TIMEOUT, async {
-            stream.write_all(&octets).await?;
-            stream.flush().await
-        })
-        .await?
+    /// Whether one more query may be answered: not while an answer has more messages to come.
+    fn has_room(&self) -> bool {
+        self.awaited.get() < PIPELINE_MAX
+            && self.outgoing.borrow().len() < UNWRITTEN_MAX
+            && self.unfinished.borrow().is_empty()
     }
 
-    /// Answers the whole queries in `octets`; gives how many octets they were.
+    /// Writes what is ready; says whether there was something.
+    async fn write_outgoing(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
+        let octets = self.outgoing.take();
+        if octets.is_empty() {
+            return Ok(false);
+        }
+        let written = async {
+            stream.write_all(&octets).await?;
+            stream.flush().await
+        };
+        timeout(self.shared.stream_limits.write, written).await??;
+        Ok(true)
+    }
+
+    /// Answers the whole queries in `octets`, as long as there is room; gives how many octets they were.
     fn answer_all(self: &Rc<Self>, octets: &[u8]) -> usize {
         let mut used = 0;
-        while let Some((query, next)) = framed(octets, used) {
+        while self.has_room()
+            && let Some((query, next)) = framed(octets, used)
+        {
             self.answer(query);
             used = next;
         }
@@ -167,13 +182,8 @@ impl Connection {
         walk.query.received = MonotonicClock.now();
         let turn = generation.receive(listener, &mut walk, &mut self.shared.worker.borrow_mut());
         if turn == Turn::Waiting {
-            self.awaited.set(self.awaited.get() + 1);
-            let connection = Rc::clone(self);
-            self.shared.park(&generation, walk, move |walk, turn| {
-                connection.deliver(walk, turn);
-                connection.awaited.set(connection.awaited.get() - 1);
-                connection.arrived.notify_one();
-            });
+            let awaited = Awaited::new(self);
+            self.shared.park(&generation, walk, move |walk, turn| awaited.0.deliver(walk, turn));
         } else {
             self.deliver(&mut walk, turn);
             self.shared.worker.borrow_mut().give_walk(walk);
@@ -184,6 +194,7 @@ impl Connection {
     fn deliver(&self, walk: &mut Walk, turn: Turn) {
         if turn == Turn::Answered {
             let Walk { query, response, .. } = walk;
+            self.say_how_long_to_stay(query, response);
             frame(response.finish(query), &mut self.outgoing.borrow_mut());
             if response.has_more() {
                 let mut kept = self.shared.worker.borrow_mut().take_walk();
@@ -198,7 +209,7 @@ impl Connection {
     fn continue_unfinished(&self) -> bool {
         let mut outgoing = self.outgoing.borrow_mut();
         let mut unfinished = self.unfinished.borrow_mut();
-        while outgoing.len() < WRITE_AHEAD {
+        while outgoing.len() < UNWRITTEN_MAX {
             let Some(walk) = unfinished.front_mut() else { break };
             let Walk { query, response, .. } = &mut **walk;
             if let Some(message) = response.finish_next(query) {
@@ -208,6 +219,86 @@ impl Connection {
             }
         }
         !outgoing.is_empty()
+    }
+
+    /// Tells a client that wants to know how long the connection may be silent, in tenths of a second; none at all if it
+    /// is to end (RFC 7828 §3.1, §3.3.2).
+    fn say_how_long_to_stay(&self, query: &Query, response: &mut Response) {
+        let asks = |query: &Query| query.options().any(|(code, _)| code == OptionCode::TCP_KEEPALIVE);
+        if query.opt().is_some() && asks(query) {
+            let idle = if self.ending.get() { Duration::ZERO } else { self.shared.stream_limits.idle };
+            let tenths = u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX);
+            response.set_option(OptionCode::TCP_KEEPALIVE, tenths.to_be_bytes().to_vec());
+        }
+    }
+}
+
+/// An answer that is waited for, counted as long as somebody may bring it.
+struct Awaited(Rc<Connection>);
+
+impl Awaited {
+    fn new(connection: &Rc<Connection>) -> Awaited {
+        connection.awaited.set(connection.awaited.get() + 1);
+        Awaited(Rc::clone(connection))
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.0.awaited.set(self.0.awaited.get() - 1);
+        self.0.arrived.notify_one();
+    }
+}
+
+/// What has been read, and until when more must come.
+struct Input {
+    buffer: Vec<u8>,
+    limits: StreamLimits,
+    /// When the last thing happened: an answer was written, a query was there as a whole.
+    touched: Instant,
+    /// How long nothing may happen.
+    patience: Duration,
+    /// By when the query must be there whose first octets are.
+    whole_by: Option<Instant>,
+}
+
+impl Input {
+    fn new(limits: StreamLimits) -> Input {
+        let buffer = Vec::with_capacity(READ_AHEAD);
+        Input { buffer, limits, touched: Instant::now(), patience: limits.read, whole_by: None }
+    }
+
+    /// Something happened: the time of silence begins anew.
+    fn touch(&mut self) {
+        self.touched = Instant::now();
+        self.patience = self.limits.idle;
+    }
+
+    /// Takes the queries away that were answered.
+    fn take(&mut self, used: usize) {
+        if used > 0 {
+            self.buffer.drain(..used);
+            self.whole_by = None;
+            self.touch();
+        }
+        if self.buffer.is_empty() && self.buffer.capacity() > 2 * READ_AHEAD {
+            self.buffer = Vec::with_capacity(READ_AHEAD);
+        }
+    }
+
+    /// Reads more; says whether there may be more still. A client that waits for an answer is not silent.
+    async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin), answer_awaited: bool) -> bool {
+        if !self.buffer.is_empty() && self.whole_by.is_none() {
+            // A query has so long to arrive as a whole, however many small pieces it comes in.
+            self.whole_by = Some(Instant::now() + self.limits.read);
+        }
+        let silent_until = (!answer_awaited).then(|| self.touched + self.patience);
+        let read = stream.read_buf(&mut self.buffer);
+        let read = match self.whole_by.or(silent_until) {
+            Some(until) => timeout_at(until, read).await.ok(),
+            None => Some(read.await),
+        };
+        matches!(read, Some(Ok(octets)) if octets > 0)
     }
 }
 

@@ -28,6 +28,7 @@ mod tsig;
 mod whoami;
 
 pub use forward::HostLookup;
+pub use hosts::FileTimes;
 pub use kubernetes::LocalAddresses;
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use engine::Outside;
 use engine::setup::{FileWatch, Files, Inspection, LISTED_MAX, Stamp};
+use plugins::FileTimes;
 
 /// The files of this machine, for directives that read one while they are made to run.
 pub(crate) struct Disk;
@@ -43,6 +44,13 @@ impl Files for Disk {
         }
         found.sort();
         Ok(found)
+    }
+}
+
+impl FileTimes for Disk {
+    fn modified(&self, path: &Path) -> Option<Duration> {
+        let modified = std::fs::metadata(path).and_then(|found| found.modified()).ok()?;
+        modified.duration_since(UNIX_EPOCH).ok()
     }
 }
 

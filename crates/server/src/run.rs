@@ -9,13 +9,14 @@ use std::time::Duration;
 use engine::metrics::Registry;
 use engine::setup::Capabilities;
 use engine::tls::TlsMaker;
-use plugins::HostLookup;
+use plugins::{FileTimes, HostLookup};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::cli::{ServeOptions, version_text};
 use crate::clusters::clusters;
 use crate::configuration::Origin;
+use crate::files::Disk;
 use crate::instance::{Instance, Refused};
 use crate::lookup::Lookup;
 
@@ -70,6 +71,8 @@ fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
     capabilities.provide(tls);
     capabilities.provide(clusters(registry));
+    let times: Arc<dyn FileTimes> = Arc::new(Disk);
+    capabilities.provide(times);
     capabilities
 }
 

@@ -13,6 +13,9 @@ use super::stanza::{Stanza, Upstream};
 
 /// How long a probe waits for an answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long after a datagram without an answer it is sent once more: longer than most answers take, and short enough to
+/// be there before the client asks again.
+const AGAIN_AFTER: Duration = Duration::from_millis(400);
 
 impl Stanza {
     /// Asks the upstreams; says whether the next line is to be asked instead of taking what came.
@@ -101,8 +104,8 @@ impl Stanza {
         outside: &dyn Outside,
     ) -> Result<Vec<u8>, ExchangeError> {
         let sent = outside.now();
-        let (connections, tls) = (self.connections, upstream.tls.as_ref());
-        let exchange = Exchange { to: upstream.address, over, tls, query, until, connections };
+        let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
+        let exchange = Exchange { to: upstream.address, over, tls, query, until, connections, again_after };
         let Exchanged { reply, reused } = outside.exchange(exchange).await?;
         let counters = outside.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
@@ -111,7 +114,7 @@ impl Stanza {
             let taken = outside.now().since(sent).as_nanos();
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
         }
-        Ok(reply)
+        upstream::readable(reply).ok_or(ExchangeError::Unreadable)
     }
 
     fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
@@ -138,8 +141,9 @@ impl Stanza {
         let streams = self.force_tcp || upstream.tls.is_some();
         let over = if streams { Transport::Tcp } else { Transport::Udp };
         let until = outside.now() + PROBE_TIMEOUT;
-        let (connections, tls) = (self.connections, upstream.tls.as_ref());
-        let exchange = Exchange { to: upstream.address, over, tls, query: &self.probe, until, connections };
+        let (connections, again_after, tls) = (self.connections, None, upstream.tls.as_ref());
+        let query = &self.probe;
+        let exchange = Exchange { to: upstream.address, over, tls, query, until, connections, again_after };
         match outside.exchange(exchange).await {
             Ok(_) => upstream.health.probe_answered(),
             Err(_) => {
@@ -165,8 +169,8 @@ fn failed(upstream: &Upstream, over: Transport, error: &ExchangeError) -> Failur
             Failure::servfail(EdeCode::NETWORK_ERROR, format!("{during} {proto} {to}: {error}"))
         }
         ExchangeError::Closed => Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: EOF")),
-        ExchangeError::Mismatch => {
-            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the reply answers another question"))
+        ExchangeError::Unreadable => {
+            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the reply is no message"))
         }
         ExchangeError::Exhausted => {
             Failure::servfail(EdeCode::OTHER, format!("write {proto} {to}: too many queries on one connection"))

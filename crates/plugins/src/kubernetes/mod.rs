@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Kind, Kinds};
+use engine::metrics::{self, Counter, Metric};
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
@@ -25,6 +26,16 @@ pub(crate) use config::MANIFEST;
 use answer::{Asked, Outcome};
 use config::{Config, Pods};
 use name::{Grammar, Target};
+
+static STALE: Metric = Metric {
+    name: "portolan_kubernetes_stale_answers_total",
+    help: "Answers made from a snapshot, while the API server has not been asked, by zone.",
+    kind: metrics::Kind::Counter,
+    labels: &["zone"],
+};
+
+/// What is counted here.
+static METRICS: [&Metric; 1] = [&STALE];
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
@@ -62,6 +73,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         namespaces: config.namespaces.iter().map(|name| name.as_bytes().into()).collect(),
         ignore_empty: config.ignore_empty,
         local_addresses,
+        stale: zones.names().iter().map(|zone| setup.registry.counter(&STALE, &[&zone.to_string()])).collect(),
     };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
 }
@@ -92,6 +104,8 @@ struct Kubernetes {
     namespaces: Box<[Box<[u8]>]>,
     ignore_empty: bool,
     local_addresses: Arc<[IpAddr]>,
+    /// Of each zone, how many answers were made from what was only remembered.
+    stale: Box<[Counter]>,
 }
 
 /// What a zone shows.
@@ -152,6 +166,9 @@ impl Plugin for Kubernetes {
         let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
         let found =
             if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
+        if self.index.is_remembered() {
+            self.mark_remembered(&found, query, response, worker);
+        }
         match found {
             Found::Answered => Verdict::Done,
             Found::NoData => {
@@ -240,6 +257,15 @@ impl Kubernetes {
             _ => {}
         }
         Found::of_message(response)
+    }
+
+    /// Says that an answer is made from what an earlier process knew (RFC 8914 §4.4, §4.20).
+    fn mark_remembered(&self, found: &Found, query: &Query, response: &mut Response, worker: &Worker) {
+        let code = if matches!(found, Found::NoName(_)) { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
+        response.set_ede(code, "the API server has not been asked yet");
+        if let Some(counter) = self.stale.get(query.zone_index()) {
+            worker.counters.count(*counter);
+        }
     }
 
     fn needs_of_pods(&self) -> Kinds {

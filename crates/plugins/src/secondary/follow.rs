@@ -138,5 +138,5 @@ fn query(held: &Held, qtype: Type) -> Vec<u8> {
 /// Over TCP, whatever is asked: a forged serial would cost a transfer.
 fn exchange(primary: SocketAddr, query: &[u8], until: Moment) -> Exchange<'_> {
     let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
-    Exchange { to: primary, over: Transport::Tcp, tls: None, query, until, connections }
+    Exchange { to: primary, over: Transport::Tcp, tls: None, query, until, connections, again_after: None }
 }

@@ -66,7 +66,10 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
     let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source };
     for _ in 0..TRIES {
         let until = outside.now() + PATIENCE;
-        let exchange = Exchange { to: peer, over: Transport::Udp, tls: None, query: &query, until, connections };
+        // This loop sends it again.
+        let again_after = None;
+        let over = Transport::Udp;
+        let exchange = Exchange { to: peer, over, tls: None, query: &query, until, connections, again_after };
         if outside.exchange(exchange).await.is_ok() {
             return;
         }
