@@ -298,10 +298,25 @@ impl MessageBuf {
         ttl: u32,
         record: &Record<'_>,
     ) -> Result<Option<Mark>, NameError> {
+        self.push_record_mapped(section, owner, ttl, record, |name| name)
+    }
+
+    /// As [`MessageBuf::push_record_as`], with each name in the data as `map` gives it.
+    ///
+    /// # Errors
+    /// If a name in it cannot be read.
+    pub fn push_record_mapped(
+        &mut self,
+        section: Section,
+        owner: Owner<'_>,
+        ttl: u32,
+        record: &Record<'_>,
+        map: impl FnMut(Name) -> Name,
+    ) -> Result<Option<Mark>, NameError> {
         self.remember_question();
         let mut outcome = Ok(());
         let mark = self.push(section, owner, (record.rtype(), record.class(), ttl), |rdata| {
-            outcome = rdata.copy(record);
+            outcome = rdata.copy(record, map);
         });
         if outcome.is_err()
             && let Some(mark) = mark
@@ -525,8 +540,8 @@ impl RdataWriter<'_> {
         self.u16(0xc000 | u16::try_from(at & 0x3fff).unwrap_or_default());
     }
 
-    /// Appends the data of another message's record, its names written anew.
-    fn copy(&mut self, record: &Record<'_>) -> Result<(), NameError> {
+    /// Appends the data of another message's record, its names written anew as `map` gives them.
+    fn copy(&mut self, record: &Record<'_>, mut map: impl FnMut(Name) -> Name) -> Result<(), NameError> {
         let Some((compress, fields)) = name_fields(record.rtype()) else {
             self.octets(record.rdata());
             return Ok(());
@@ -546,7 +561,7 @@ impl RdataWriter<'_> {
                 }
                 Field::Name => {
                     let (name, end) = record.name_at(at)?;
-                    self.compressor.write(self.octets, name.as_ref(), compress);
+                    self.compressor.write(self.octets, map(name).as_ref(), compress);
                     at = end;
                 }
             }
