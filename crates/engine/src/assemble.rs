@@ -58,7 +58,8 @@ impl Plan {
                 needs: &mut needs,
                 carried: &mut carried,
             };
-            blocks.push(Block { chain: block.build(setup)? });
+            let chain = block.build(setup)?;
+            blocks.push(Block { chain, filter: below.find() });
             sites.extend(info.sites.iter().map(|site| (index, site.clone())));
         }
         let (listeners, sites) = wire_up(&self.listeners, &sites, &any_class);

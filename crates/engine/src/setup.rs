@@ -15,7 +15,7 @@ use corefile::Span;
 use wire::Name;
 
 use crate::metrics::Registry;
-use crate::{Hooks, LocalFuture, Outside, Plugin, Zones};
+use crate::{Hooks, Labels, LocalFuture, Outside, Plugin, Query, Zones};
 
 /// What a directive becomes in the chain.
 pub struct Part {
@@ -48,6 +48,8 @@ pub struct BlockInfo {
     pub directives: Vec<&'static str>,
     /// Where relative file names start.
     pub root: PathBuf,
+    /// Its name as a view: it serves only the queries that it wants; empty if it is none.
+    pub view: String,
 }
 
 /// What directives say about their server block as a whole.
@@ -57,6 +59,10 @@ pub struct BlockSettings {
     pub bind: Vec<BindTarget>,
     /// Those of them that are not listened on.
     pub bind_except: Vec<BindTarget>,
+    /// Where relative file names start.
+    pub root: PathBuf,
+    /// Its name as a view: other blocks may serve the same zones; empty if it is none.
+    pub view: String,
 }
 
 /// An address or a network interface, as written.
@@ -77,6 +83,8 @@ pub struct SiteInfo {
     pub server: String,
     /// The zone, as metrics write it.
     pub zone: String,
+    /// The name of the view, as metrics write it; empty without one.
+    pub view: String,
     /// The address that is listened on; `None` for all of the machine.
     pub ip: Option<IpAddr>,
     /// The port that is listened on.
@@ -133,6 +141,17 @@ impl Setup<'_> {
         zones.iter().cloned().collect()
     }
 
+    /// The labels of this server block.
+    #[must_use]
+    pub fn labels(&mut self) -> Arc<Labels> {
+        let known = self.below.find();
+        known.unwrap_or_else(|| {
+            let labels = Arc::<Labels>::default();
+            self.below.provide(Arc::clone(&labels));
+            labels
+        })
+    }
+
     /// A file name of the Corefile, from `root` if it is relative.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
@@ -174,6 +193,10 @@ impl Capabilities {
 /// The zones in which a directive below answers every name from memory: keeping its answers gains nothing.
 #[derive(Clone, Debug, Default)]
 pub struct LocalZones(pub Zones);
+
+/// Which queries a server block wants: another one of the same zone, or of a shorter one, gets the others.
+#[derive(Clone)]
+pub struct BlockFilter(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
 
 /// What outlives a reload, by a key that says all that it depends on.
 #[derive(Default)]
