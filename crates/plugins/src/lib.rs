@@ -18,6 +18,7 @@ mod r#loop;
 mod prometheus;
 mod ready;
 mod reload;
+mod rewrite;
 mod whoami;
 
 pub use forward::HostLookup;
@@ -60,7 +61,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("chaos"),
     Here(&loadbalance::MANIFEST),
     Later("tsig"),
-    Later("rewrite"),
+    Here(&rewrite::MANIFEST),
     Later("autopath"),
     Later("acl"),
     Here(&cache::MANIFEST),
