@@ -32,6 +32,14 @@ impl Labels {
         Label { source: self.source(label), zones: Arc::clone(&self.zones) }
     }
 
+    /// A label to read, if somebody publishes or reads it already: for names that are known no sooner than they are asked
+    /// for.
+    #[must_use]
+    pub fn find(&self, label: &str) -> Option<Label> {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.get(label).map(|source| Label { source: Arc::clone(source), zones: Arc::clone(&self.zones) })
+    }
+
     /// Labels have values for the names in these zones.
     pub fn switch_on(&self, zones: Zones) {
         let _ = self.zones.set(zones);

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
+use corefile::Token;
 use engine::options::{Args, Problem};
+use regex::Regex;
 
 /// A setter for properties that are accepted and say nothing.
 pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {
@@ -22,6 +24,23 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
         }
         _ => Err(args.bad(word, "an address of the form `[HOST]:PORT`")),
     }
+}
+
+/// Characters of the longest regular expression, as in CoreDNS: longer ones are a mistake and cost memory.
+const REGEX_MAX: usize = 10_000;
+
+/// A word as a regular expression.
+///
+/// # Errors
+/// If it is none, or longer than [`REGEX_MAX`].
+pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regex, Problem> {
+    if word.text.len() > REGEX_MAX {
+        return Err(args.bad(word, &format!("so short as it must be: at most {REGEX_MAX} characters")));
+    }
+    Regex::new(&word.text).map_err(|error| {
+        let problem = args.bad(word, "a regular expression");
+        Box::new(problem.with_help(error.to_string().lines().last().unwrap_or_default().to_owned()))
+    })
 }
 
 /// A duration as Go writes it: `1h20m0s`, `1.5s`, `500ms`, `0s`.

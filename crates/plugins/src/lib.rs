@@ -9,6 +9,7 @@ mod classify;
 mod common;
 mod errors;
 mod forward;
+mod gotemplate;
 mod health;
 mod hosts;
 mod kubernetes;
@@ -19,13 +20,16 @@ mod prometheus;
 mod ready;
 mod reload;
 mod rewrite;
+mod sites;
+mod template;
+mod value;
 mod whoami;
 
 pub use forward::HostLookup;
 pub use kubernetes::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
-use common::{go_duration, listen_address, no_arguments};
+use common::{go_duration, listen_address, no_arguments, regular_expression};
 use engine::Slot::{self, Here, Later};
 
 /// All directives of CoreDNS, in the order of the chain from its top to its bottom.
@@ -69,7 +73,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("dnssec"),
     Later("tls"),
     Later("minimal"),
-    Later("template"),
+    Here(&template::MANIFEST),
     Later("transfer"),
     Here(&hosts::MANIFEST),
     Later("route53"),

@@ -7,8 +7,6 @@ use wire::{Name, NameRef};
 
 /// Octets of the longest name in presentation format: each of its octets may be an escape of four.
 const TEXT_MAX: usize = 4 * wire::NAME_MAX;
-/// Characters of the longest regular expression, as in CoreDNS: longer ones are a mistake and cost memory.
-pub(super) const REGEX_MAX: usize = 10_000;
 
 /// A name in presentation format and lower case, on the stack.
 pub(super) struct NameText {

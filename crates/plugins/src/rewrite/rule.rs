@@ -8,7 +8,7 @@ use wire::{Class, Name, Rcode, Type};
 
 use super::answer::{Change, Times};
 use super::edns::Edit;
-use super::pattern::{Pattern, REGEX_MAX, Template, absolute, name_of};
+use super::pattern::{Pattern, Template, absolute, name_of};
 
 /// A rule.
 #[derive(Debug)]
@@ -184,13 +184,7 @@ fn read_from(args: &mut Args<'_>, kind: Kind) -> Result<Option<Pattern>, Problem
 
 fn read_regex(args: &mut Args<'_>) -> Result<Regex, Problem> {
     let word = args.word()?;
-    if word.text.len() > REGEX_MAX {
-        return Err(args.bad(word, &format!("so short as it must be: at most {REGEX_MAX} characters")));
-    }
-    Regex::new(&word.text).map_err(|error| {
-        let problem = args.bad(word, "a regular expression");
-        Box::new(problem.with_help(error.to_string().lines().last().unwrap_or_default().to_owned()))
-    })
+    crate::regular_expression(args, word)
 }
 
 /// Takes what a pattern's names become.
