@@ -6,6 +6,8 @@ use corefile::Token;
 use engine::options::{Args, Problem};
 use regex::Regex;
 
+use crate::expression::Expression;
+
 /// A setter for properties that are accepted and say nothing.
 pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {
     Ok(())
@@ -40,6 +42,25 @@ pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regex,
     Regex::new(&word.text).map_err(|error| {
         let problem = args.bad(word, "a regular expression");
         Box::new(problem.with_help(error.to_string().lines().last().unwrap_or_default().to_owned()))
+    })
+}
+
+/// Takes the words that are left as one expression, in which these variables may stand.
+///
+/// # Errors
+/// If they are none, with the place inside.
+pub(crate) fn expression_of(args: &mut Args<'_>, variables: &[&str]) -> Result<Expression, Problem> {
+    let words = args.take_rest();
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    Expression::read(&texts.join(" "), variables).map_err(|(at, fault)| {
+        // The word that the octet lies in; a blank stands between two.
+        let mut end = 0;
+        let found = words.iter().find(|word| {
+            end += word.text.len() + 1;
+            at < end
+        });
+        let span = found.or(words.last()).unwrap_or(args.name()).span;
+        args.problem_at(span, "options/value", format!("could not compile expression: {fault}"))
     })
 }
 

@@ -8,6 +8,7 @@ mod cache;
 mod classify;
 mod common;
 mod errors;
+mod expression;
 mod forward;
 mod gotemplate;
 mod health;
@@ -23,13 +24,14 @@ mod rewrite;
 mod sites;
 mod template;
 mod value;
+mod view;
 mod whoami;
 
 pub use forward::HostLookup;
 pub use kubernetes::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
-use common::{go_duration, listen_address, no_arguments, regular_expression};
+use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
 use engine::Slot::{self, Here, Later};
 
 /// All directives of CoreDNS, in the order of the chain from its top to its bottom.
@@ -92,7 +94,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&whoami::MANIFEST),
     Later("on"),
     Later("sign"),
-    Later("view"),
+    Here(&view::MANIFEST),
     Later("nomad"),
 ];
 

@@ -1,13 +1,17 @@
 //! What a `template` line says.
 
 use core::str::FromStr;
+use std::collections::BTreeMap;
 
 use corefile::Token;
 use engine::options::{Args, Problem, Property, Usage};
+use engine::{Labels, Query};
 use regex::Regex;
 use wire::{Class, EdeCode, Name, Rcode, Type};
 
+use crate::expression::Expression;
 use crate::gotemplate::Template;
+use crate::value::Value;
 
 /// What a `template` line says.
 #[derive(Default)]
@@ -23,9 +27,36 @@ pub struct Config {
     pub(super) answers: Vec<Template>,
     pub(super) additionals: Vec<Template>,
     pub(super) authorities: Vec<Template>,
+    /// What must be true.
+    pub(super) conditions: Vec<Expression>,
+    pub(super) variables: Vec<(String, Expression)>,
     pub(super) rcode: Rcode,
     pub(super) ede: Option<(EdeCode, String)>,
     pub(super) fallthrough: Option<Vec<Name>>,
+}
+
+impl Config {
+    /// The names of its variables.
+    fn names(&self) -> Vec<&str> {
+        self.variables.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Finds the labels that its expressions read.
+    pub(super) fn bind(&mut self, labels: &Labels) {
+        let variables = self.variables.iter_mut().map(|(_, expression)| expression);
+        variables.chain(&mut self.conditions).for_each(|expression| expression.bind(labels));
+    }
+
+    /// The values of its variables for a query.
+    pub(super) fn values(&self, query: &Query) -> BTreeMap<String, Value> {
+        let mut values = BTreeMap::new();
+        for (name, expression) in &self.variables {
+            let known = |name: &str| values.get(name).cloned().unwrap_or_default();
+            let value = expression.value(query, &known).unwrap_or_default();
+            values.insert(name.clone(), value);
+        }
+        values
+    }
 }
 
 /// Takes `CLASS TYPE [ZONES...]`.
@@ -84,6 +115,33 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
             for word in args.take_rest() {
                 config.matches.push(crate::regular_expression(args, word)?);
             }
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("var NAME EXPRESSION..."),
+        default: "",
+        doc: "A value, in the language of *view*, for templates as `.Var.NAME` and for later expressions as `NAME`.",
+        set: |config, args| {
+            let word = args.word()?;
+            let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
+            let is_name =
+                word.text.starts_with(is_start) && word.text.chars().all(|c| is_start(c) || c.is_ascii_digit());
+            if !is_name || config.variables.iter().any(|(name, _)| *name == word.text) {
+                return Err(args.bad(word, "a new name of letters, digits and `_`"));
+            }
+            let expression = crate::expression_of(args, &config.names())?;
+            config.variables.push((word.text.clone(), expression));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("expr EXPRESSION..."),
+        default: "",
+        doc: "Only for queries of which this is true, in the language of *view*; of several lines all must be.",
+        set: |config, args| {
+            let expression = crate::expression_of(args, &config.names())?;
+            config.conditions.push(expression);
             Ok(())
         },
     },

@@ -3,7 +3,6 @@
 mod config;
 mod data;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::metrics::{Counter, Kind, Metric};
@@ -82,7 +81,8 @@ struct ZoneMetrics {
 }
 
 impl Rule {
-    fn new(mut config: Config, setup: &Setup<'_>) -> Rule {
+    fn new(mut config: Config, setup: &mut Setup<'_>) -> Rule {
+        config.bind(&setup.labels());
         let zones = setup.zones_or_keys(&config.zones);
         let fallthrough = config.fallthrough.take().into_iter().flatten().collect();
         let [class, rtype] = &config.labels;
@@ -106,7 +106,7 @@ impl Rule {
         if is_for { self.zones.find(query.key()) } else { None }
     }
 
-    /// What a template may say of a query; `None` if the name does not match.
+    /// What a template may say of a query; `None` if the name does not match or a condition does not hold.
     fn asked<'a>(
         &'a self,
         query: &'a Query,
@@ -121,8 +121,13 @@ impl Rule {
         if matched.is_none() && !self.config.matches.is_empty() {
             return None;
         }
+        let variables = self.config.values(query);
+        let known = |name: &str| variables.get(name).cloned().unwrap_or_default();
+        if !self.config.conditions.iter().all(|condition| condition.holds(query, &known)) {
+            return None;
+        }
         let zone = self.zones.names().get(zone).map_or(NameRef::ROOT, Name::as_ref);
-        Some(Asked { query, name, zone, matched, label, variables: BTreeMap::new() })
+        Some(Asked { query, name, zone, matched, label, variables })
     }
 
     fn metrics_of(&self, query: &Query, zone: usize) -> Option<&ZoneMetrics> {
