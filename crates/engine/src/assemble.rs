@@ -64,7 +64,8 @@ impl Plan {
         }
         let (listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
-        let generation = Generation { listeners, sites, blocks, metrics, ..Generation::default() };
+        let panics_end = needs.panics_end;
+        let generation = Generation { listeners, sites, blocks, metrics, panics_end, ..Generation::default() };
         Ok(Built { generation, listeners: self.listeners, needs, carried })
     }
 }

@@ -70,6 +70,15 @@ impl Label {
     }
 }
 
+impl PartialEq for Label {
+    /// Whether it is the same label of the same server block.
+    fn eq(&self, other: &Label) -> bool {
+        Arc::ptr_eq(&self.source, &other.source)
+    }
+}
+
+impl Eq for Label {}
+
 impl fmt::Debug for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Label")

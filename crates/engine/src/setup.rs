@@ -254,6 +254,8 @@ pub struct Needs {
     pub reload: Option<(Duration, Duration)>,
     /// Who can say whether it is ready.
     pub readiness: Arc<Readiness>,
+    /// A panic ends the process.
+    pub panics_end: bool,
     /// Lines for the log, each with the directive that says it.
     pub warnings: Vec<(&'static str, String)>,
 }

@@ -4,9 +4,21 @@ use core::time::Duration;
 
 use corefile::Token;
 use engine::options::{Args, Problem};
+use engine::setup::Setup;
 use regex::Regex;
 
 use crate::expression::Expression;
+
+/// The name of this host: what the process offers to directives that tell it.
+#[derive(Clone, Debug)]
+pub struct HostName(pub String);
+
+impl HostName {
+    /// The name that the process offers; `localhost` if it offers none.
+    pub(crate) fn of(setup: &Setup<'_>) -> String {
+        setup.process.find().map_or_else(|| "localhost".to_owned(), |HostName(name)| name)
+    }
+}
 
 /// A setter for properties that are accepted and say nothing.
 pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {

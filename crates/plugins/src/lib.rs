@@ -3,30 +3,44 @@
 //! The order of a chain is behaviour that users rely on: it is CoreDNS's, whatever the order in the Corefile. The list
 //! below is the only registry; adding a plugin is a folder and one line.
 
+mod any;
 mod bind;
+mod bufsize;
 mod cache;
+mod cancel;
+mod chaos;
 mod classify;
 mod common;
+mod debug;
 mod errors;
 mod expression;
 mod forward;
 mod gotemplate;
+mod header;
 mod health;
 mod hosts;
 mod kubernetes;
 mod loadbalance;
+mod local;
 mod log;
 mod r#loop;
+mod metadata;
+mod minimal;
+mod multisocket;
+mod nsid;
 mod prometheus;
 mod ready;
 mod reload;
 mod rewrite;
+mod root;
+mod shed;
 mod sites;
 mod template;
 mod value;
 mod view;
 mod whoami;
 
+pub use common::HostName;
 pub use forward::HostLookup;
 pub use kubernetes::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
@@ -36,45 +50,45 @@ use engine::Slot::{self, Here, Later};
 
 /// All directives of CoreDNS, in the order of the chain from its top to its bottom.
 pub static DIRECTIVES: &[Slot] = &[
-    Later("root"),
-    Later("metadata"),
+    Here(&root::MANIFEST),
+    Here(&metadata::MANIFEST),
     Later("geoip"),
-    Later("cancel"),
+    Here(&cancel::MANIFEST),
     Later("proxyproto"),
     Later("quic"),
     Later("grpc_server"),
     Later("https"),
     Later("https3"),
     Later("timeouts"),
-    Later("multisocket"),
+    Here(&multisocket::MANIFEST),
     Here(&reload::MANIFEST),
-    Later("nsid"),
-    Later("bufsize"),
+    Here(&nsid::MANIFEST),
+    Here(&bufsize::MANIFEST),
     Here(&bind::MANIFEST),
-    Later("debug"),
+    Here(&debug::MANIFEST),
     Later("trace"),
     Here(&ready::MANIFEST),
     Here(&health::MANIFEST),
     Later("pprof"),
-    Later("shed"),
+    Here(&shed::MANIFEST),
     Here(&prometheus::MANIFEST),
     Here(&errors::MANIFEST),
     Here(&log::MANIFEST),
     Later("dnstap"),
-    Later("local"),
+    Here(&local::MANIFEST),
     Later("dns64"),
-    Later("any"),
-    Later("chaos"),
+    Here(&any::MANIFEST),
+    Here(&chaos::MANIFEST),
     Here(&loadbalance::MANIFEST),
     Later("tsig"),
     Here(&rewrite::MANIFEST),
     Later("autopath"),
     Later("acl"),
     Here(&cache::MANIFEST),
-    Later("header"),
+    Here(&header::MANIFEST),
     Later("dnssec"),
     Later("tls"),
-    Later("minimal"),
+    Here(&minimal::MANIFEST),
     Here(&template::MANIFEST),
     Later("transfer"),
     Here(&hosts::MANIFEST),

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use engine::setup::Capabilities;
+use plugins::HostName;
 use testkit::{Arrival, Extension, Parsed, Problem, Question, Stage, Statement};
 use wire::{Name, Section};
 
@@ -21,6 +23,10 @@ struct Shares;
 impl Extension for Shares {
     fn words(&self) -> &'static [&'static str] {
         &["first"]
+    }
+
+    fn provide(&self, process: &mut Capabilities) {
+        process.provide(HostName("host.test".to_owned()));
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
