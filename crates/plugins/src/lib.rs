@@ -3,6 +3,7 @@
 //! The order of a chain is behaviour that users rely on: it is CoreDNS's, whatever the order in the Corefile. The list
 //! below is the only registry; adding a plugin is a folder and one line.
 
+mod acl;
 mod any;
 mod bind;
 mod bufsize;
@@ -83,7 +84,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("tsig"),
     Here(&rewrite::MANIFEST),
     Later("autopath"),
-    Later("acl"),
+    Here(&acl::MANIFEST),
     Here(&cache::MANIFEST),
     Here(&header::MANIFEST),
     Later("dnssec"),
