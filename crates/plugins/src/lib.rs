@@ -13,6 +13,8 @@ mod chaos;
 mod classify;
 mod common;
 mod debug;
+mod dns64;
+mod erratic;
 mod errors;
 mod expression;
 mod forward;
@@ -77,7 +79,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&log::MANIFEST),
     Later("dnstap"),
     Here(&local::MANIFEST),
-    Later("dns64"),
+    Here(&dns64::MANIFEST),
     Here(&any::MANIFEST),
     Here(&chaos::MANIFEST),
     Here(&loadbalance::MANIFEST),
@@ -105,7 +107,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),
     Later("grpc"),
-    Later("erratic"),
+    Here(&erratic::MANIFEST),
     Here(&whoami::MANIFEST),
     Later("on"),
     Later("sign"),
