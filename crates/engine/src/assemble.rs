@@ -7,7 +7,7 @@ use corefile::Diagnostic;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::plan::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Capabilities, Carried, Files, Needs, Setup, SiteInfo};
+use crate::setup::{Capabilities, Carried, Files, Needs, Setup, SiteInfo, StreamLimits};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
 /// What the building of a generation takes from the world.
@@ -45,6 +45,7 @@ impl Plan {
         let mut sites = Vec::new();
         let mut blocks = Vec::new();
         let mut any_class = vec![false; self.blocks.len()];
+        let streams: Vec<StreamLimits> = self.blocks.iter().map(|block| block.info.streams).collect();
         for (index, block) in self.blocks.into_iter().enumerate() {
             any_class[index] = block.info.directives.iter().any(|name| matches!(*name, "chaos" | "forward"));
             let info = block.info.clone();
@@ -62,7 +63,11 @@ impl Plan {
             blocks.push(Block { chain, filter: below.find() });
             sites.extend(info.sites.iter().map(|site| (index, site.clone())));
         }
-        let (listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
+        let (mut listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
+        for (listener, planned) in listeners.iter_mut().zip(&self.listeners) {
+            let first = planned.zones.first().and_then(|(_, block)| streams.get(*block));
+            listener.streams = first.copied().unwrap_or_default();
+        }
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
         let panics_end = needs.panics_end;
         let generation = Generation { listeners, sites, blocks, metrics, panics_end, ..Generation::default() };

@@ -6,7 +6,7 @@ use wire::{Class, EdeCode, Rcode};
 
 use crate::gate::{Admission, admit};
 use crate::metrics::ServerMetrics;
-use crate::setup::BlockFilter;
+use crate::setup::{BlockFilter, StreamLimits};
 use crate::{Chain, Failure, LocalFuture, Outside, Query, Resolved, Router, Turn, Walk, Worker};
 
 /// An address that is listened on, with the zones served there.
@@ -18,6 +18,8 @@ pub struct Listener {
     pub router: Router,
     /// Whether classes other than IN reach the chains: a block here has `chaos` or `forward`.
     pub any_class: bool,
+    /// How long clients on streams may take.
+    pub streams: StreamLimits,
 }
 
 /// A zone served on an address.

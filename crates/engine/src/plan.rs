@@ -102,7 +102,7 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
         let settings = block.settings();
         let addresses = listen_addresses(&settings, planning, problems);
         places.push(Place { keys, addresses, is_view: !settings.view.is_empty() });
-        (block.info.root, block.info.view) = (settings.root, settings.view);
+        (block.info.root, block.info.view, block.info.streams) = (settings.root, settings.view, settings.streams);
     }
     let listeners = plan_listeners(&places, problems);
     assign_sites(&mut blocks, &listeners);

@@ -50,6 +50,28 @@ pub struct BlockInfo {
     pub root: PathBuf,
     /// Its name as a view: it serves only the queries that it wants; empty if it is none.
     pub view: String,
+    /// How long clients on streams may take.
+    pub streams: StreamLimits,
+}
+
+/// How long clients on streams may take, and how much they may ask. An address has those of the first of its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// For a query to arrive once its first octet has.
+    pub read: Duration,
+    /// For an answer to be accepted.
+    pub write: Duration,
+    /// Without a query.
+    pub idle: Duration,
+    /// Queries on one connection; `None` for any number.
+    pub queries_max: Option<u32>,
+}
+
+impl Default for StreamLimits {
+    fn default() -> StreamLimits {
+        let [read, write, idle] = [3, 5, 10].map(Duration::from_secs);
+        StreamLimits { read, write, idle, queries_max: None }
+    }
 }
 
 /// What directives say about their server block as a whole.
@@ -63,6 +85,8 @@ pub struct BlockSettings {
     pub root: PathBuf,
     /// Its name as a view: other blocks may serve the same zones; empty if it is none.
     pub view: String,
+    /// How long clients on streams may take.
+    pub streams: StreamLimits,
 }
 
 /// An address or a network interface, as written.
@@ -254,10 +278,36 @@ pub struct Needs {
     pub reload: Option<(Duration, Duration)>,
     /// Who can say whether it is ready.
     pub readiness: Arc<Readiness>,
+    /// Programs to run.
+    pub commands: Vec<Command>,
     /// A panic ends the process.
     pub panics_end: bool,
     /// Lines for the log, each with the directive that says it.
     pub warnings: Vec<(&'static str, String)>,
+}
+
+/// A program that is run at some moment.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// At which.
+    pub when: When,
+    /// Its name.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Nobody waits for it.
+    pub in_background: bool,
+}
+
+/// A moment in the life of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// A configuration has been taken up.
+    Start,
+    /// The process ends.
+    End,
+    /// Certificates have been renewed.
+    CertificatesRenewed,
 }
 
 /// A page that is served over HTTP.

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
+use engine::setup::StreamLimits;
 use engine::{Clock, Path, Transport, Turn, Walk};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,12 +17,6 @@ use crate::clock::MonotonicClock;
 use crate::limits::{PIPELINE_MAX, STREAMS_MAX};
 use crate::worker::{Endpoint, Shared};
 
-/// How long a query may take to arrive once its first octet has.
-const READ_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a connection may be silent.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take to accept an answer.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Octets read at once: some dozen pipelined queries.
 const READ_AHEAD: usize = 4096;
 /// Octets of the length before each message.
@@ -58,6 +53,9 @@ struct Connection {
     shared: Rc<Shared>,
     endpoint: Rc<Endpoint>,
     path: Path,
+    limits: StreamLimits,
+    /// Queries so far.
+    queries: Cell<u32>,
     /// Answers that have not been written yet, each with its length before it.
     outgoing: RefCell<Vec<u8>>,
     /// Answers that are being waited for.
@@ -72,6 +70,8 @@ impl Connection {
             shared: Rc::clone(shared),
             endpoint: Rc::clone(endpoint),
             path: Path { peer, local, transport: Transport::Tcp },
+            limits: endpoint.stream_limits(shared),
+            queries: Cell::new(0),
             outgoing: RefCell::new(Vec::new()),
             awaited: Cell::new(0),
             arrived: Notify::new(),
@@ -84,7 +84,8 @@ impl Connection {
         stream.set_nodelay(true)?;
         let mut draining = self.shared.draining.subscribe();
         let mut buffer = Vec::with_capacity(READ_AHEAD);
-        let mut deadline = Instant::now() + READ_TIMEOUT;
+        let StreamLimits { read: read_timeout, idle: idle_timeout, .. } = self.limits;
+        let mut deadline = Instant::now() + read_timeout;
         let mut open = true;
         loop {
             self.write_outgoing(&mut stream).await?;
@@ -94,16 +95,16 @@ impl Connection {
             let reads = open && self.awaited.get() < PIPELINE_MAX;
             tokio::select! {
                 read = timeout_at(deadline, stream.read_buf(&mut buffer)), if reads => {
-                    open = matches!(read, Ok(Ok(octets)) if octets > 0);
                     let used = self.answer_all(&buffer);
+                    open = matches!(read, Ok(Ok(octets)) if octets > 0) && !self.has_asked_enough();
                     buffer.drain(..used);
                     if buffer.is_empty() {
-                        deadline = Instant::now() + IDLE_TIMEOUT;
+                        deadline = Instant::now() + idle_timeout;
                     } else if used > 0 {
-                        deadline = Instant::now() + READ_TIMEOUT;
+                        deadline = Instant::now() + read_timeout;
                     } else {
                         // A query has as long to arrive as a whole, however many small pieces it comes in.
-                        deadline = deadline.min(Instant::now() + READ_TIMEOUT);
+                        deadline = deadline.min(Instant::now() + read_timeout);
                     }
                 }
                 () = self.arrived.notified() => {}
@@ -114,17 +115,25 @@ impl Connection {
 
     async fn write_outgoing(&self, stream: &mut TcpStream) -> io::Result<()> {
         let octets = self.outgoing.take();
-        if octets.is_empty() { Ok(()) } else { timeout(WRITE_TIMEOUT, stream.write_all(&octets)).await? }
+        if octets.is_empty() { Ok(()) } else { timeout(self.limits.write, stream.write_all(&octets)).await? }
     }
 
     /// Answers the whole queries in `octets`; gives how many octets they were.
     fn answer_all(self: &Rc<Self>, octets: &[u8]) -> usize {
         let mut used = 0;
-        while let Some((query, next)) = framed(octets, used) {
+        while !self.has_asked_enough()
+            && let Some((query, next)) = framed(octets, used)
+        {
+            self.queries.set(self.queries.get().saturating_add(1));
             self.answer(query);
             used = next;
         }
         used
+    }
+
+    /// Whether the client has used up its queries.
+    fn has_asked_enough(&self) -> bool {
+        self.limits.queries_max.is_some_and(|most| self.queries.get() >= most)
     }
 
     fn answer(self: &Rc<Self>, query: &[u8]) {

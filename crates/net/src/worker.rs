@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Counter, Registry};
+use engine::setup::StreamLimits;
 use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, LocalSet};
@@ -122,6 +123,12 @@ impl Endpoint {
             }
         }
         seen.clone()
+    }
+
+    /// How long clients on streams may take here.
+    pub(crate) fn stream_limits(&self, shared: &Shared) -> StreamLimits {
+        let (generation, listener) = self.listener(shared);
+        generation.listeners.get(listener).map(|listener| listener.streams).unwrap_or_default()
     }
 }
 

@@ -31,6 +31,7 @@ mod metadata;
 mod minimal;
 mod multisocket;
 mod nsid;
+mod on;
 mod prometheus;
 mod ready;
 mod reload;
@@ -39,6 +40,7 @@ mod root;
 mod shed;
 mod sites;
 mod template;
+mod timeouts;
 mod value;
 mod view;
 mod whoami;
@@ -62,7 +64,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("grpc_server"),
     Later("https"),
     Later("https3"),
-    Later("timeouts"),
+    Here(&timeouts::MANIFEST),
     Here(&multisocket::MANIFEST),
     Here(&reload::MANIFEST),
     Here(&nsid::MANIFEST),
@@ -109,7 +111,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("grpc"),
     Here(&erratic::MANIFEST),
     Here(&whoami::MANIFEST),
-    Later("on"),
+    Here(&on::MANIFEST),
     Later("sign"),
     Here(&view::MANIFEST),
     Later("nomad"),

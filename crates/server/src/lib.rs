@@ -5,6 +5,7 @@
 mod admin;
 mod check;
 pub mod cli;
+mod commands;
 mod configuration;
 mod files;
 mod instance;

@@ -9,6 +9,7 @@
 
 mod support;
 
+use std::io::{Read, Write};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,4 +224,36 @@ fn garbage_is_answered_by_the_standards_or_not_at_all() {
         assert_eq!(got, rcode, "{what}");
         assert_eq!(prober.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR, "after {what}");
     }
+}
+
+/// After as many queries as `timeouts` allows, a connection is closed.
+#[test]
+fn a_connection_has_its_queries() {
+    let folder = Folder::new("queries");
+    let corefile = ".:0 {\n timeouts {\n maxtcpqueries 2\n idle 1h\n }\n whoami\n}\n";
+    let mut server = Server::start(&folder.write("Corefile", corefile));
+    let mut stream = std::net::TcpStream::connect(server.address_of("dns://:0")).unwrap();
+    let query = support::query(7, "one.test.", Type::A);
+    let framed = [&u16::try_from(query.len()).unwrap().to_be_bytes()[..], &query].concat();
+    stream.write_all(&framed.repeat(3)).unwrap();
+    let mut answers = Vec::new();
+    // What was not read any more makes the system break the connection off; the answers are there before.
+    let _ = stream.read_to_end(&mut answers);
+    let length = usize::from(u16::from_be_bytes([answers[0], answers[1]])) + 2;
+    assert_eq!(answers.len(), 2 * length);
+}
+
+/// Programs are run when a configuration is taken up, and when the process ends.
+#[test]
+fn commands_are_run() {
+    let folder = Folder::new("commands");
+    let file = |name: &str| folder.path().join(name);
+    let on = |when: &str| format!("on {when} touch {}\n", file(when).display());
+    let corefile = format!(".:0 {{\n{}{}on startup false\nwhoami\n}}\n", on("startup"), on("shutdown"));
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    server.wait_for("plugin/on: false: exit status: 1");
+    assert!(file("startup").exists() && !file("shutdown").exists());
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(0));
+    assert!(file("shutdown").exists());
 }
