@@ -18,6 +18,7 @@ mod erratic;
 mod errors;
 mod expression;
 mod forward;
+mod geoip;
 mod gotemplate;
 mod header;
 mod health;
@@ -57,7 +58,7 @@ use engine::Slot::{self, Here, Later};
 pub static DIRECTIVES: &[Slot] = &[
     Here(&root::MANIFEST),
     Here(&metadata::MANIFEST),
-    Later("geoip"),
+    Here(&geoip::MANIFEST),
     Here(&cancel::MANIFEST),
     Later("proxyproto"),
     Later("quic"),
