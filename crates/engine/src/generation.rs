@@ -6,7 +6,7 @@ use wire::{Class, EdeCode, Rcode};
 
 use crate::gate::{Admission, admit};
 use crate::metrics::ServerMetrics;
-use crate::setup::{BlockFilter, StreamLimits};
+use crate::setup::{BlockFilter, ProxyPolicy, StreamLimits};
 use crate::{Chain, Failure, LocalFuture, Outside, Query, Resolved, Router, Turn, Walk, Worker};
 
 /// An address that is listened on, with the zones served there.
@@ -20,6 +20,8 @@ pub struct Listener {
     pub any_class: bool,
     /// How long clients on streams may take.
     pub streams: StreamLimits,
+    /// What becomes of what proxies say; `None` if nobody looks for it.
+    pub proxy: Option<ProxyPolicy>,
 }
 
 /// A zone served on an address.

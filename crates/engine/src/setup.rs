@@ -52,6 +52,32 @@ pub struct BlockInfo {
     pub view: String,
     /// How long clients on streams may take.
     pub streams: StreamLimits,
+    /// What becomes of what proxies say; `None` if nobody looks for it.
+    pub proxy: Option<ProxyPolicy>,
+}
+
+/// What becomes of the header of a proxy (the PROXY protocol), by the proxy's address. An address that is listened on has
+/// that of the first of its blocks.
+#[derive(Clone)]
+pub struct ProxyPolicy(pub Arc<dyn Fn(IpAddr) -> ProxyHeader + Send + Sync>);
+
+impl core::fmt::Debug for ProxyPolicy {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("ProxyPolicy")
+    }
+}
+
+/// What becomes of the header of a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// It is believed.
+    Use,
+    /// It is read and forgotten.
+    Ignore,
+    /// Who sends one is not served.
+    Reject,
+    /// Nobody looks for one.
+    Skip,
 }
 
 /// How long clients on streams may take, and how much they may ask. An address has those of the first of its blocks.
@@ -87,6 +113,8 @@ pub struct BlockSettings {
     pub view: String,
     /// How long clients on streams may take.
     pub streams: StreamLimits,
+    /// What becomes of what proxies say; `None` if nobody looks for it.
+    pub proxy: Option<ProxyPolicy>,
 }
 
 /// An address or a network interface, as written.

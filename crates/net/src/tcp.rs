@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::setup::StreamLimits;
+use engine::setup::{ProxyHeader, StreamLimits};
 use engine::{Clock, Path, Transport, Turn, Walk};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::MonotonicClock;
 use crate::limits::{PIPELINE_MAX, STREAMS_MAX};
+use crate::proxy::{Start, accept, look};
 use crate::worker::{Endpoint, Shared};
 
 /// Octets read at once: some dozen pipelined queries.
@@ -52,7 +53,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
 struct Connection {
     shared: Rc<Shared>,
     endpoint: Rc<Endpoint>,
-    path: Path,
+    path: Cell<Path>,
     limits: StreamLimits,
     /// Queries so far.
     queries: Cell<u32>,
@@ -69,7 +70,7 @@ impl Connection {
         Connection {
             shared: Rc::clone(shared),
             endpoint: Rc::clone(endpoint),
-            path: Path { peer, local, transport: Transport::Tcp },
+            path: Cell::new(Path { peer, local, transport: Transport::Tcp }),
             limits: endpoint.stream_limits(shared),
             queries: Cell::new(0),
             outgoing: RefCell::new(Vec::new()),
@@ -86,7 +87,13 @@ impl Connection {
         let mut buffer = Vec::with_capacity(READ_AHEAD);
         let StreamLimits { read: read_timeout, idle: idle_timeout, .. } = self.limits;
         let mut deadline = Instant::now() + read_timeout;
-        let mut open = true;
+        let mut open = self.read_proxy_header(&mut stream, &mut buffer, deadline).await?;
+        if open {
+            // What came behind the header of a proxy.
+            let used = self.answer_all(&buffer);
+            buffer.drain(..used);
+            open = !self.has_asked_enough();
+        }
         loop {
             self.write_outgoing(&mut stream).await?;
             if !open && self.awaited.get() == 0 {
@@ -109,6 +116,35 @@ impl Connection {
                 }
                 () = self.arrived.notified() => {}
                 _ = draining.wait_for(|on| *on), if open => open = false,
+            }
+        }
+    }
+
+    /// Takes what a proxy says before the first query, if somebody looks for it; says whether the client is served.
+    async fn read_proxy_header(
+        &self,
+        stream: &mut TcpStream,
+        buffer: &mut Vec<u8>,
+        deadline: Instant,
+    ) -> io::Result<bool> {
+        let Some(policy) = self.endpoint.proxy_policy(&self.shared) else { return Ok(true) };
+        let path = self.path.get();
+        let said = (policy.0)(path.peer.ip().to_canonical());
+        if said == ProxyHeader::Skip {
+            return Ok(true);
+        }
+        loop {
+            match look(buffer, true) {
+                Start::Bare => return Ok(true),
+                Start::Broken => return Ok(false),
+                Start::Header(length, ends) => {
+                    buffer.drain(..length);
+                    let path = accept(said, ends, path);
+                    path.into_iter().for_each(|path| self.path.set(path));
+                    return Ok(path.is_some());
+                }
+                Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),
+                Start::Partial => {}
             }
         }
     }
@@ -141,7 +177,7 @@ impl Connection {
         let mut walk = self.shared.worker.borrow_mut().take_walk();
         walk.query.packet.clear();
         walk.query.packet.extend_from_slice(query);
-        walk.query.path = self.path;
+        walk.query.path = self.path.get();
         walk.query.received = MonotonicClock.now();
         let turn = generation.receive(listener, &mut walk, &mut self.shared.worker.borrow_mut());
         if turn == Turn::Waiting {

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Counter, Registry};
-use engine::setup::StreamLimits;
+use engine::setup::{ProxyPolicy, StreamLimits};
 use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, LocalSet};
@@ -123,6 +123,12 @@ impl Endpoint {
             }
         }
         seen.clone()
+    }
+
+    /// What becomes of what proxies say here.
+    pub(crate) fn proxy_policy(&self, shared: &Shared) -> Option<ProxyPolicy> {
+        let (generation, listener) = self.listener(shared);
+        generation.listeners.get(listener)?.proxy.clone()
     }
 
     /// How long clients on streams may take here.

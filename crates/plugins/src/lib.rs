@@ -34,6 +34,7 @@ mod multisocket;
 mod nsid;
 mod on;
 mod prometheus;
+mod proxyproto;
 mod ready;
 mod reload;
 mod rewrite;
@@ -60,7 +61,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&metadata::MANIFEST),
     Here(&geoip::MANIFEST),
     Here(&cancel::MANIFEST),
-    Later("proxyproto"),
+    Here(&proxyproto::MANIFEST),
     Later("quic"),
     Later("grpc_server"),
     Later("https"),
