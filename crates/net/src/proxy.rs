@@ -142,7 +142,7 @@ mod tests {
             look(&[&v4[..], b"query"].concat(), false),
             Start::Header(28, ends("10.0.0.1:5353", "192.0.2.1:53"))
         );
-        let mut v6 = vec![0; 36];
+        let mut v6 = [0; 36];
         (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 9, 53);
         let v6 = version_2_header(0x21, 0x21, &[&v6[..], b"more"].concat());
         assert_eq!(look(&v6, true), Start::Header(56, ends("[::1]:9", "[::2]:53")));

@@ -433,7 +433,7 @@ impl<'v> Parser<'v> {
             Kind::Mark("[") => {
                 self.tokens.next();
                 let list = self.list("]", "a list")?;
-                Ok((Node::List(list.into_iter().map(|(node, _)| node).collect()), Sort::List))
+                Ok((list_of(list), Sort::List))
             }
             Kind::Mark(mark) => Err((token.at, Fault::Unexpected((*mark).to_owned()))),
         }
@@ -494,6 +494,18 @@ impl<'v> Parser<'v> {
             _ => Node::Call(*function, nodes),
         };
         Ok((node, *sort))
+    }
+}
+
+/// A list, made once if all of it is constant.
+fn list_of(parts: Vec<Sorted>) -> Node {
+    let constants: Option<Vec<Value>> = parts
+        .iter()
+        .map(|(node, _)| if let Node::Constant(value) = node { Some(value.clone()) } else { None })
+        .collect();
+    match constants {
+        Some(values) => Node::Constant(Value::List(values)),
+        None => Node::List(parts.into_iter().map(|(node, _)| node).collect()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The value of an expression for a query.
 
 use core::net::IpAddr;
+use std::borrow::Cow;
 
 use engine::{Label, Query};
 use wire::NameRef;
@@ -53,6 +54,14 @@ impl Run<'_> {
         })
     }
 
+    /// The value of a part, without copying it if it is constant.
+    fn look_at<'n>(&self, node: &'n Node) -> Option<Cow<'n, Value>> {
+        match node {
+            Node::Constant(value) => Some(Cow::Borrowed(value)),
+            _ => self.value(node).map(Cow::Owned),
+        }
+    }
+
     fn flag(&self, node: &Node) -> Option<bool> {
         if let Value::Flag(flag) = self.value(node)? { Some(flag) } else { None }
     }
@@ -79,7 +88,7 @@ impl Run<'_> {
             }
             _ => {}
         }
-        compute(operator, &self.value(one)?, &self.value(other)?)
+        compute(operator, &*self.look_at(one)?, &*self.look_at(other)?)
     }
 
     fn call(&self, function: Function, args: &[Node]) -> Option<Value> {
