@@ -18,6 +18,10 @@ impl NameText {
     /// The text of a name that is in lower case.
     pub(super) fn of(key: NameRef<'_>) -> NameText {
         let mut octets = [0; TEXT_MAX];
+        let is_plain = |octet: &u8| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+        if !key.is_root() && key.labels().all(|label| label.iter().all(is_plain)) {
+            return NameText { len: write_plain(key, &mut octets), octets };
+        }
         let mut free = &mut octets[..];
         // It always fits: see the length.
         let _ = write!(free, "{key}");
@@ -28,6 +32,18 @@ impl NameText {
     pub(super) fn as_str(&self) -> &str {
         core::str::from_utf8(&self.octets[..self.len]).unwrap_or_default()
     }
+}
+
+/// Writes a name that needs no escapes: its wire form, with dots in the place of the lengths. Gives the octets written.
+fn write_plain(name: NameRef<'_>, text: &mut [u8; TEXT_MAX]) -> usize {
+    let mut at = 0;
+    for label in name.labels() {
+        text[at..at + label.len()].copy_from_slice(label);
+        at += label.len();
+        text[at] = b'.';
+        at += 1;
+    }
+    at
 }
 
 /// Which names a rule is for.
@@ -217,6 +233,8 @@ mod tests {
             name.push_label(&[b'('; 63][..label]).unwrap();
         }
         assert_eq!(NameText::of(name.as_ref()).as_str().len(), 250 * 2 + 4);
-        assert_eq!(NameText::of(NameRef::ROOT).as_str(), ".");
+        for text in [".", "a.", "www.example.org.", "a\\.b.x-_9.", "a\\032b."] {
+            assert_eq!(NameText::of(Name::from_text(text).unwrap().as_ref()).as_str(), text);
+        }
     }
 }
