@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use crate::{Failed, root};
+use crate::{Failed, fuzzing, root};
+
+/// Seconds for each fuzz target: a short look at what has changed.
+const FUZZ_SECONDS: u32 = 15;
 
 /// A check: its name, the program and its arguments.
 struct Check(&'static str, &'static str, &'static [&'static str]);
@@ -12,7 +15,7 @@ const CHECKS: &[Check] = &[
     Check("lints", "cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"]),
     Check("generated text", "cargo", &["xtask", "gen", "--check"]),
     Check("tests", "cargo", &["test", "--workspace", "--quiet"]),
-    Check("licences and advisories", "cargo", &["deny", "--all-features", "check"]),
+    Check("licences, sources and bans", "cargo", &["deny", "--all-features", "check", "licenses", "sources", "bans"]),
 ];
 
 /// Runs all checks; stops at the first that fails.
@@ -29,7 +32,28 @@ pub(crate) fn run() -> Result<(), Failed> {
             return Err(format!("{name}: FAILED"));
         }
     }
-    Ok(())
+    fuzzing::look(None, FUZZ_SECONDS, false)?;
+    check_advisories()
+}
+
+/// Apart from the others: the database of advisories is no crate, and not to be had everywhere.
+fn check_advisories() -> Result<(), Failed> {
+    if !has_cargo_deny() {
+        return Ok(());
+    }
+    println!("advisories: cargo deny check advisories");
+    let output =
+        Command::new("cargo").args(["deny", "--all-features", "check", "advisories"]).current_dir(root()).output();
+    let output = output.map_err(|error| format!("cargo: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        return Ok(());
+    }
+    if said.contains("failed to fetch advisory database") {
+        println!("advisories: SKIPPED, the database cannot be fetched here");
+        return Ok(());
+    }
+    Err(format!("advisories: FAILED\n{said}"))
 }
 
 fn has_cargo_deny() -> bool {

@@ -101,8 +101,8 @@ fn metrics_page() -> String {
         let _ = write!(text, "\n{}", table.replacen("## Metrics", &format!("## {title}"), 1));
     };
     part("The server", &SERVER_METRICS);
-    part("Bounds", portolan::LIMIT_METRICS);
-    part("The API server", portolan::CLUSTER_METRICS);
+    part("Bounds", &portolan::LIMIT_METRICS);
+    part("The API server", &portolan::CLUSTER_METRICS);
     for slot in plugins::DIRECTIVES {
         if let Slot::Here(directive) = slot
             && !directive.metrics().is_empty()

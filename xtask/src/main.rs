@@ -5,6 +5,7 @@
 mod arrows;
 mod bench;
 mod ci;
+mod fuzzing;
 mod generate;
 mod tidy;
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Some(("ci", _)) => ci::run(),
         Some(("gen", options)) => generate::run(options.get_flag("check")),
         Some(("bench", options)) => bench::run(options),
+        Some(("fuzz", options)) => fuzzing::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
         Some(("tidy", _)) => tidy::run().and_then(|()| arrows::run()),
@@ -49,6 +51,7 @@ fn command() -> Command {
                 .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help("Only says whether it is fresh")),
         )
         .subcommand(bench::command())
+        .subcommand(fuzzing::command())
         .subcommand(Command::new("respond").hide(true).arg(Arg::new("kind").required(true)))
         .subcommand(
             Command::new("load")

@@ -39,7 +39,8 @@ pub fn read(label: &[u8]) -> Option<IpAddr> {
     for octet in &mut *text {
         *octet = match *octet {
             b'-' => separator,
-            // Only dashes separate: a text with dots or colons of its own is not a dashed address.
+            // Colons of its own are as good as dashes, dots are not: no label has them.
+            b':' if !is_v4 => b':',
             other if other.is_ascii_hexdigit() => other,
             _ => return None,
         };
@@ -135,6 +136,7 @@ mod tests {
             ("FD00--1", "fd00::1"),
             ("fd00--01", "fd00::1"),
             ("--ffff-102-304", "::ffff:1.2.3.4"),
+            ("::1", "::1"),
         ] {
             assert_eq!(read(label.as_bytes()), Some(address.parse().unwrap()), "{label}");
             assert_eq!((read_pod(label.as_bytes()), read_endpoint(label.as_bytes())), (None, None), "{label}");
@@ -154,7 +156,6 @@ mod tests {
             "01-2-3-4",
             "1-2-3-4-5",
             "1.2.3.4",
-            "::1",
             "fd00--1--2",
             "+1-2-3-4",
             "1-2-3-a",

@@ -6,14 +6,14 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use rcu::{Entry, Seed, Shards};
 
-use crate::Kind;
 use crate::addresses::AddressTable;
 use crate::service::{self, Service};
 use crate::slice::{Endpoint, Slice};
+use crate::{Kind, Kinds};
 
 /// A write copies 1/256 of the Services: 40 pointers of 10,000.
 const SERVICE_SHARDS: usize = 256;
@@ -29,7 +29,9 @@ pub struct Index {
     endpoints: AddressTable,
     pods: AddressTable,
     serial: AtomicU32,
-    synced: AtomicBool,
+    /// The kinds whose watches have not all been listed once.
+    unlisted: AtomicU8,
+    clusterset: Option<Arc<Index>>,
     objects: [AtomicU32; Kind::COUNT],
     refused: AtomicU64,
 }
@@ -117,7 +119,20 @@ impl Index {
     /// Whether every watch has been listed once. It stays so, whatever becomes of the API server.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.synced.load(Ordering::Acquire)
+        self.unlisted.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether every watch of these kinds has been listed once, so that what is not known does not exist.
+    #[must_use]
+    pub fn knows(&self, kinds: Kinds) -> bool {
+        self.unlisted.load(Ordering::Acquire) & kinds.0 == 0
+    }
+
+    /// The services that this cluster has in common with others, if they are watched; which of its kinds are known is
+    /// asked here and not there.
+    #[must_use]
+    pub fn clusterset(&self) -> Option<&Arc<Index>> {
+        self.clusterset.as_ref()
     }
 
     /// How much of the cluster is known.
@@ -136,7 +151,7 @@ impl Index {
 
 /// What the world does to the index.
 impl Index {
-    pub(crate) fn new() -> Index {
+    pub(crate) fn new(clusterset: Option<Arc<Index>>) -> Index {
         Index {
             seed: Seed::default(),
             namespaces: Shards::new(NAMESPACE_SHARDS),
@@ -145,7 +160,8 @@ impl Index {
             endpoints: AddressTable::new(),
             pods: AddressTable::new(),
             serial: AtomicU32::new(0),
-            synced: AtomicBool::new(false),
+            unlisted: AtomicU8::new(u8::MAX),
+            clusterset,
             objects: Default::default(),
             refused: AtomicU64::new(0),
         }
@@ -220,8 +236,8 @@ impl Index {
         self.serial.store(now_seconds, Ordering::Release);
     }
 
-    pub(crate) fn set_synced(&self) {
-        self.synced.store(true, Ordering::Release);
+    pub(crate) fn set_unlisted(&self, kinds: Kinds) {
+        self.unlisted.store(kinds.0, Ordering::Release);
     }
 
     pub(crate) fn count_added(&self, kind: Kind) {

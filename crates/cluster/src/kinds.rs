@@ -8,12 +8,12 @@ use std::sync::Arc;
 use rcu::Seed;
 use wire::{LABEL_MAX, NAME_MAX};
 
-use crate::Kind;
 use crate::index::Index;
 use crate::intern::Interner;
 use crate::object::{self, AddressType, Object};
-use crate::service::{Port, Service, ServiceKind};
-use crate::slice::{Addresses, Labels, Slice};
+use crate::service::{External, Port, Service, ServiceKind};
+use crate::slice::{Addresses, Labels, Slice, Zones};
+use crate::{Kind, Spec};
 
 /// Endpoints that are kept of one slice: the API server accepts no more of them (discovery.k8s.io/v1).
 pub(crate) const ENDPOINTS_MAX: usize = 1000;
@@ -21,6 +21,8 @@ pub(crate) const ENDPOINTS_MAX: usize = 1000;
 pub(crate) const PORTS_MAX: usize = 1000;
 /// Cluster IPs that are kept of one Service: the API server accepts two, one of each family.
 pub(crate) const CLUSTER_IPS_MAX: usize = 8;
+/// External addresses that are kept of one Service: more than an answer could hold.
+pub(crate) const EXTERNAL_MAX: usize = 256;
 
 /// One kind of object: what is remembered of such an object to undo what it did to the index.
 pub(crate) trait Kept: Copy + Send {
@@ -57,7 +59,9 @@ pub(crate) struct Writer {
     pub(crate) versions: Seed,
     names: Interner<str>,
     ports: Interner<[Port]>,
+    zones: Interner<[Arc<str>]>,
     endpoint_pod_names: bool,
+    endpoint_zones: bool,
 }
 
 /// A Namespace. It changes which names exist, but as in CoreDNS the zone has no new serial for it.
@@ -104,17 +108,45 @@ impl Kept for ServiceKept {
         let ports = writer.ports(&object.ports);
         // Another cluster IP or type is no reason for a new serial in CoreDNS either.
         let stamps = before.ports != ports || external_name(&before.kind) != external_name(&kind);
-        let after = Service { kind, ports, ..before.as_ref().clone() };
+        let external = writer.external(&object.external);
+        let after = Service { kind, ports, external, ..before.as_ref().clone() };
         writer.index.publish(Some(&before), after);
         Effect::kept(ServiceKept, stamps)
     }
 
     fn remove(self, key: u64, writer: &mut Writer) {
-        if let Some(before) = writer.index.entry(key) {
-            let ports = writer.ports(&[]);
-            let after = Service { kind: ServiceKind::Undeclared, ports, ..before.as_ref().clone() };
-            writer.index.publish(Some(&before), after);
+        writer.undeclare(key);
+    }
+}
+
+/// A ServiceImport, kept like a Service.
+#[derive(Clone, Copy)]
+pub(crate) struct ImportKept;
+
+impl Kept for ImportKept {
+    const KIND: Kind = Kind::ServiceImport;
+    const STAMPS: bool = true;
+
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+        let Object::ServiceImport(object) = object else { return Effect::NOT_KEPT };
+        let object::Meta { namespace, name, .. } = object.meta;
+        if !writer.accepts_label(namespace) || !writer.accepts_label(name) {
+            return Effect::NOT_KEPT;
         }
+        let kind = if object.import_type == "Headless" {
+            ServiceKind::Headless
+        } else {
+            ServiceKind::ClusterIp(writer.cluster_ips(&object.ips))
+        };
+        let before = writer.entry(key, namespace, name);
+        let after = Service { kind, ports: writer.ports(&object.ports), ..before.as_ref().clone() };
+        let stamps = before.kind != after.kind || before.ports != after.ports;
+        writer.index.publish(Some(&before), after);
+        Effect::kept(ImportKept, stamps)
+    }
+
+    fn remove(self, key: u64, writer: &mut Writer) {
+        writer.undeclare(key);
     }
 }
 
@@ -189,9 +221,19 @@ impl Kept for PodKept {
 }
 
 impl Writer {
-    pub(crate) fn new(index: Arc<Index>, endpoint_pod_names: bool) -> Writer {
-        let (names, ports) = (Interner::new(), Interner::new());
-        Writer { index, versions: Seed::default(), names, ports, endpoint_pod_names }
+    pub(crate) fn new(index: Arc<Index>, spec: &Spec) -> Writer {
+        let &Spec { endpoint_pod_names, endpoint_zones, .. } = spec;
+        let (names, ports, zones) = (Interner::new(), Interner::new(), Interner::new());
+        Writer { index, versions: Seed::default(), names, ports, zones, endpoint_pod_names, endpoint_zones }
+    }
+
+    /// There is no such Service any more; what slices say about it stays.
+    fn undeclare(&mut self, key: u64) {
+        if let Some(before) = self.index.entry(key) {
+            let (kind, ports, external) = (ServiceKind::Undeclared, self.ports(&[]), Box::default());
+            let after = Service { kind, ports, external, ..before.as_ref().clone() };
+            self.index.publish(Some(&before), after);
+        }
     }
 
     /// The entry of a Service as it is; one that is not declared and has no slices if it is not.
@@ -210,10 +252,22 @@ impl Writer {
         if object.cluster_ips.first() == Some(&"None") {
             return Some(ServiceKind::Headless);
         }
+        Some(ServiceKind::ClusterIp(self.cluster_ips(&object.cluster_ips)))
+    }
+
+    fn cluster_ips(&self, texts: &[&str]) -> Box<[IpAddr]> {
         // A Service whose address is not allocated yet has the text "", and no address.
-        let allocated = object.cluster_ips.iter().filter(|text| !text.is_empty());
+        let allocated = texts.iter().filter(|text| !text.is_empty());
         let ips = allocated.filter_map(|text| self.accept(read_ip(text)));
-        Some(ServiceKind::ClusterIp(self.at_most(CLUSTER_IPS_MAX, ips).collect()))
+        self.at_most(CLUSTER_IPS_MAX, ips).collect()
+    }
+
+    fn external(&self, texts: &[&str]) -> Box<[External]> {
+        let read = |text: &&str| match read_ip(text) {
+            Some(ip) => Some(External::Ip(ip)),
+            None => self.accept((text.len() <= NAME_MAX).then(|| External::Host((*text).into()))),
+        };
+        self.at_most(EXTERNAL_MAX, texts.iter().filter_map(read)).collect()
     }
 
     fn ports(&mut self, ports: &[object::Port<'_>]) -> Arc<[Port]> {
@@ -227,28 +281,53 @@ impl Writer {
     }
 
     fn slice(&mut self, key: u64, object: &object::EndpointSlice<'_>) -> Slice {
-        let (addresses, labels) = match object.address_type {
-            AddressType::Ipv4 => self.gather(object, |text| text.parse().ok(), Addresses::V4),
-            AddressType::Ipv6 => self.gather(object, read_v6, Addresses::V6),
-            AddressType::Fqdn => self.gather(object, read_host, Addresses::Names),
+        let ready = object.endpoints.iter().filter(|endpoint| endpoint.ready.unwrap_or(true));
+        let (addresses, endpoints) = match object.address_type {
+            AddressType::Ipv4 => self.gather(ready, |text| text.parse().ok(), Addresses::V4),
+            AddressType::Ipv6 => self.gather(ready, read_v6, Addresses::V6),
+            AddressType::Fqdn => self.gather(ready, read_host, Addresses::Names),
         };
-        Slice { key, ports: self.ports(&object.ports), addresses, labels }
+        let labels: Vec<_> = endpoints.iter().map(|endpoint| self.own_label(endpoint, object.address_type)).collect();
+        let source = object.source_cluster;
+        Slice {
+            key,
+            ports: self.ports(&object.ports),
+            addresses,
+            labels: Labels::join(&labels),
+            zones: self.zones(&endpoints),
+            cluster: (!source.is_empty()).then(|| self.names.get(&*source.to_ascii_lowercase())),
+        }
     }
 
-    /// The addresses of the ready endpoints that can be read, and their labels.
-    fn gather<A>(
+    /// The addresses of these endpoints that can be read, and the endpoints whose they are.
+    fn gather<'o, A>(
         &self,
-        object: &object::EndpointSlice<'_>,
+        endpoints: impl Iterator<Item = &'o object::Endpoint<'o>>,
         read: impl Fn(&str) -> Option<A>,
         addresses: impl FnOnce(Box<[A]>) -> Addresses,
-    ) -> (Addresses, Option<Box<Labels>>) {
-        let ready = object.endpoints.iter().filter(|endpoint| endpoint.ready.unwrap_or(true));
-        let pairs = ready.filter_map(|endpoint| {
-            let address = self.accept(read(endpoint.address))?;
-            Some((address, self.own_label(endpoint, object.address_type)))
-        });
-        let (list, labels): (Vec<A>, Vec<_>) = self.at_most(ENDPOINTS_MAX, pairs).unzip();
-        (addresses(list.into()), Labels::join(&labels))
+    ) -> (Addresses, Vec<&'o object::Endpoint<'o>>) {
+        let pairs = endpoints.filter_map(|endpoint| Some((self.accept(read(endpoint.address))?, endpoint)));
+        let (list, endpoints): (Vec<A>, Vec<_>) = self.at_most(ENDPOINTS_MAX, pairs).unzip();
+        (addresses(list.into()), endpoints)
+    }
+
+    /// The topology zones of endpoints, if they matter and any has one.
+    fn zones(&mut self, endpoints: &[&object::Endpoint<'_>]) -> Option<Box<Zones>> {
+        if !self.endpoint_zones || endpoints.iter().all(|endpoint| endpoint.zone.is_empty()) {
+            return None;
+        }
+        let mut names: Vec<Arc<str>> = Vec::new();
+        let number = |endpoint: &&object::Endpoint<'_>| {
+            let zone = if endpoint.zone.len() <= NAME_MAX { endpoint.zone } else { "" };
+            let known = names.iter().position(|known| known.eq_ignore_ascii_case(zone));
+            let at = known.unwrap_or_else(|| {
+                names.push(self.names.get(&*zone.to_ascii_lowercase()));
+                names.len() - 1
+            });
+            u16::try_from(at).unwrap_or(u16::MAX)
+        };
+        let numbers = endpoints.iter().map(number).collect();
+        Some(Box::new(Zones { names: self.zones.get(names), numbers }))
     }
 
     /// What an endpoint is called if that cannot be made from its IP address; otherwise an empty text. A hostname or

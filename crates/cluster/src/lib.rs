@@ -20,8 +20,9 @@ pub mod object;
 #[cfg(test)]
 mod random_tests;
 mod records;
-#[cfg(test)]
-mod scenario;
+mod request;
+#[cfg(any(test, feature = "scenario"))]
+pub mod scenario;
 mod selector;
 mod service;
 mod slice;
@@ -29,8 +30,9 @@ mod spec;
 mod world;
 
 pub use index::{Counts, Index};
+pub use request::{Clusters, Following, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
-pub use service::{Port, Service, ServiceKind};
+pub use service::{External, Port, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};
-pub use spec::{Kind, Spec, Watch};
+pub use spec::{Kind, Kinds, Spec, Watch};
 pub use world::{Change, World};

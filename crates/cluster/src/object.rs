@@ -41,6 +41,8 @@ pub enum Object<'a> {
     EndpointSlice(EndpointSlice<'a>),
     /// core/v1 Pod.
     Pod(Pod<'a>),
+    /// multicluster.x-k8s.io ServiceImport.
+    ServiceImport(ServiceImport<'a>),
 }
 
 impl<'a> Object<'a> {
@@ -52,6 +54,7 @@ impl<'a> Object<'a> {
             Object::Service(_) => Kind::Service,
             Object::EndpointSlice(_) => Kind::EndpointSlice,
             Object::Pod(_) => Kind::Pod,
+            Object::ServiceImport(_) => Kind::ServiceImport,
         }
     }
 
@@ -63,6 +66,7 @@ impl<'a> Object<'a> {
             Object::Service(service) => service.meta,
             Object::EndpointSlice(slice) => slice.meta,
             Object::Pod(pod) => pod.meta,
+            Object::ServiceImport(import) => import.meta,
         }
     }
 }
@@ -92,6 +96,22 @@ pub struct Service<'a> {
     pub external_name: &'a str,
     /// `spec.ports`.
     pub ports: Vec<Port<'a>>,
+    /// How it is reached from outside: `spec.externalIPs`, then `status.loadBalancer.ingress`, of each entry the `ip` or
+    /// else the `hostname`.
+    pub external: Vec<&'a str>,
+}
+
+/// A Service of several clusters.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceImport<'a> {
+    /// `metadata`.
+    pub meta: Meta<'a>,
+    /// `spec.type`: `ClusterSetIP` or `Headless`.
+    pub import_type: &'a str,
+    /// `spec.ips`.
+    pub ips: Vec<&'a str>,
+    /// `spec.ports`.
+    pub ports: Vec<Port<'a>>,
 }
 
 /// A port of a Service or of an EndpointSlice.
@@ -110,8 +130,11 @@ pub struct Port<'a> {
 pub struct EndpointSlice<'a> {
     /// `metadata`.
     pub meta: Meta<'a>,
-    /// The label `kubernetes.io/service-name`; empty if absent.
+    /// The label `kubernetes.io/service-name`, or `multicluster.kubernetes.io/service-name` in a watch of imported
+    /// slices; empty if absent.
     pub service: &'a str,
+    /// The label `multicluster.kubernetes.io/source-cluster`; empty if absent.
+    pub source_cluster: &'a str,
     /// `addressType`.
     pub address_type: AddressType,
     /// `endpoints`, an endpoint of several addresses once for each.
@@ -142,6 +165,8 @@ pub struct Endpoint<'a> {
     pub hostname: &'a str,
     /// `targetRef.name`; empty if absent.
     pub target: &'a str,
+    /// `zone`, the topology zone that it is in; empty if absent.
+    pub zone: &'a str,
 }
 
 /// A Pod. The edge watches only those that are not in phase Succeeded, Failed or Unknown.

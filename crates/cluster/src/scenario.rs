@@ -1,12 +1,15 @@
-//! Small scenario texts for tests: events, one a line, and what the index answers then.
+//! Small scenario texts for tests, here and in rooms that use this one (feature `scenario`): events, one a line, and what
+//! the index answers then. What cannot be read panics: a test ends so.
 //!
 //! ```text
 //! at 7                                                   the time is 7 from here on
 //! listing svc [NAMESPACE]     listed svc [NAMESPACE]     of the watch of that kind (in that namespace)
 //! ns alpha[@VERSION]
-//! svc alpha/web@1 ips=10.96.0.11,fd00::b ports=http:80/TCP,:53/UDP    or ips=None, external=www.example.com, no ports
+//! svc alpha/web@1 ips=10.96.0.11,fd00::b ports=http:80/TCP,:53/UDP    or ips=None, external=www.example.com, no ports;
+//!                                                        outside=203.0.113.5,lb.example.com
 //! slice alpha/web-a@1 of=web v4=10.1.0.5#w0,10.1.0.6~pod-name,!10.1.0.7 ports=…        # hostname, ~ pod,
-//!                                                        ! not ready, ? ready unset
+//!                                                        ! not ready, ? ready unset, %zone at its end
+//! import alpha/web@1 ips=10.112.0.1 ports=http:80/TCP     or headless; imported alpha/web-a of=web cluster=east v4=…
 //! pod alpha/p@1 ip=10.1.0.5 [terminating]
 //! ~svc alpha/web                                         exists, but cannot be read
 //! -svc alpha/web                                         deleted; any event may be followed by `=> added` and so on
@@ -16,35 +19,114 @@
 //! ? called alpha/web w0 = 10.1.0.5     ? pod alpha 10.1.0.5 = true     ? ns alpha = true
 //! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, refused
 //! ```
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
 
+use std::cell::RefCell;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::object::{self, AddressType, Event, Meta, Object};
-use crate::{Address, Change, Endpoint, Index, Kind, Port, Service, ServiceKind, Spec, World};
+use crate::{
+    Address, Change, Clusters, Endpoint, Following, Index, Kind, Port, Request, Service, ServiceKind, Spec, World,
+};
 
-pub(crate) const ALL: [Kind; 4] = [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod];
+#[cfg(test)]
+pub(crate) const ALL: [Kind; 6] =
+    [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
 
 /// A world and the time in it.
-pub(crate) struct Stage {
+pub struct Stage {
     spec: Spec,
     world: World,
-    pub(crate) index: Arc<Index>,
+    /// What answers are made from.
+    pub index: Arc<Index>,
     now_seconds: u32,
 }
 
+/// A cluster that is what its script says so far; all who follow it see what their request lets them see.
+#[derive(Clone, Default)]
+pub struct Script(Rc<RefCell<Played>>);
+
+#[derive(Default)]
+struct Played {
+    lines: Vec<String>,
+    unlisted: bool,
+    refusal: Option<String>,
+    followed: Vec<(Request, Stage)>,
+}
+
+impl Script {
+    /// Plays a line, for those who follow it already and those to come.
+    pub fn play(&self, line: &str) {
+        let played = &mut *self.0.borrow_mut();
+        played.followed.iter_mut().for_each(|(_, stage)| stage.play(line));
+        played.lines.push(line.to_owned());
+    }
+
+    /// What is said so far is not all, until [`Script::list`].
+    pub fn unlist(&self) {
+        self.0.borrow_mut().unlisted = true;
+    }
+
+    /// What is said so far is all.
+    pub fn list(&self) {
+        let played = &mut *self.0.borrow_mut();
+        played.unlisted = false;
+        played.followed.iter_mut().for_each(|(_, stage)| stage.list_all());
+    }
+
+    /// Nobody else can follow it from here on.
+    pub fn refuse(&self, reason: &str) {
+        self.0.borrow_mut().refusal = Some(reason.to_owned());
+    }
+}
+
+impl Clusters for Script {
+    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
+        let played = &mut *self.0.borrow_mut();
+        if let Some(reason) = &played.refusal {
+            return Err(reason.clone());
+        }
+        let request = request.canonical();
+        if let Some((_, stage)) = played.followed.iter().find(|(known, _)| *known == request) {
+            return Ok(Arc::new(Followed(Arc::clone(&stage.index))));
+        }
+        let mut stage = Stage::new(request.watches());
+        played.lines.iter().for_each(|line| stage.play(line));
+        if !played.unlisted {
+            stage.list_all();
+        }
+        let index = Arc::clone(&stage.index);
+        played.followed.push((request, stage));
+        Ok(Arc::new(Followed(index)))
+    }
+}
+
+struct Followed(Arc<Index>);
+
+impl Following for Followed {
+    fn index(&self) -> &Arc<Index> {
+        &self.0
+    }
+}
+
 /// Plays a scenario in a world that watches everything everywhere.
+#[cfg(test)]
 pub(crate) fn play(text: &str) {
     Stage::new(Spec::new(&ALL, &[])).play(text);
 }
 
 impl Stage {
-    pub(crate) fn new(spec: Spec) -> Stage {
+    /// A world in which nothing is known yet.
+    #[must_use]
+    pub fn new(spec: Spec) -> Stage {
         let (world, index) = World::new(&spec);
         Stage { spec, world, index, now_seconds: 1 }
     }
 
-    pub(crate) fn play(&mut self, text: &str) {
+    /// Plays lines: events, times, and questions, whose answers must be right.
+    pub fn play(&mut self, text: &str) {
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if let Some(check) = line.strip_prefix("? ") {
                 let (question, expected) = check.split_once(" =").unwrap();
@@ -54,40 +136,52 @@ impl Stage {
             } else {
                 let (event, expected) = line.split_once(" => ").unwrap_or((line, ""));
                 let change = self.apply(event);
-                assert!(expected.is_empty() || format!("{change:?}").to_lowercase() == expected, "{line}: {change:?}");
+                let shown = change.map(|change| format!("{change:?}").to_lowercase());
+                assert!(expected.is_empty() || shown.as_deref() == Some(expected), "{line}: {change:?}");
             }
         }
     }
 
-    pub(crate) fn apply(&mut self, line: &str) -> Change {
+    /// Applies an event; nothing happens if no watch is of its kind and sees its namespace.
+    pub(crate) fn apply(&mut self, line: &str) -> Option<Change> {
         let (verb, rest) = line.split_once(' ').unwrap();
         let (target, fields) = rest.split_once(' ').unwrap_or((rest, ""));
         let (name, version) = target.split_once('@').unwrap_or((target, ""));
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let meta = Meta { namespace, name, version };
-        let (watch, event) = match verb {
-            "listing" => (self.watch(name, fields), Event::Listing),
-            "listed" => (self.watch(name, fields), Event::Listed),
+        let (kind, place, event) = match verb {
+            "listing" => (name, fields, Event::Listing),
+            "listed" => (name, fields, Event::Listed),
             _ => match verb.split_at(1) {
-                ("-", kind) => (self.watch(kind, namespace), Event::Deleted { namespace, name }),
-                ("~", kind) => (self.watch(kind, namespace), Event::Unreadable { namespace, name }),
-                _ => (self.watch(verb, namespace), Event::Applied(object(verb, meta, fields))),
+                ("-", kind) => (kind, namespace, Event::Deleted { namespace, name }),
+                ("~", kind) => (kind, namespace, Event::Unreadable { namespace, name }),
+                _ => (verb, namespace, Event::Applied(object(verb, meta, fields))),
             },
         };
-        self.world.apply(watch, &event, self.now_seconds)
+        let watch = self.watch(kind, if verb.ends_with("ns") { name } else { place })?;
+        Some(self.world.apply(watch, &event, self.now_seconds))
     }
 
     /// The position of the watch of this kind that sees this namespace.
-    fn watch(&self, kind: &str, namespace: &str) -> usize {
+    fn watch(&self, kind: &str, namespace: &str) -> Option<usize> {
         let kind = match kind {
             "ns" => Kind::Namespace,
             "svc" => Kind::Service,
             "slice" => Kind::EndpointSlice,
             "pod" => Kind::Pod,
+            "import" => Kind::ServiceImport,
+            "imported" => Kind::ImportedSlice,
             _ => panic!("{kind}"),
         };
         let sees = |watched: &Option<Box<str>>| watched.as_deref().is_none_or(|watched| watched == namespace);
-        self.spec.watches.iter().position(|watch| watch.kind == kind && sees(&watch.namespace)).unwrap()
+        self.spec.watches.iter().position(|watch| watch.kind == kind && sees(&watch.namespace))
+    }
+
+    /// Says that all lists are complete.
+    pub fn list_all(&mut self) {
+        for watch in 0..self.spec.watches.len() {
+            self.world.apply(watch, &Event::Listed, self.now_seconds);
+        }
     }
 
     pub(crate) fn ask(&self, question: &str) -> String {
@@ -137,13 +231,21 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Object<
             cluster_ips: list("ips").collect(),
             external_name: field("external").unwrap_or_default(),
             ports: list("ports").map(port).collect(),
+            external: list("outside").collect(),
         }),
-        "slice" => {
+        "import" => Object::ServiceImport(object::ServiceImport {
+            meta,
+            import_type: if fields.ends_with("headless") { "Headless" } else { "ClusterSetIP" },
+            ips: list("ips").collect(),
+            ports: list("ports").map(port).collect(),
+        }),
+        "slice" | "imported" => {
             let types = [("v4", AddressType::Ipv4), ("v6", AddressType::Ipv6), ("names", AddressType::Fqdn)];
             let (key, address_type) = types.into_iter().find(|(key, _)| field(key).is_some()).unwrap_or(types[0]);
             Object::EndpointSlice(object::EndpointSlice {
                 meta,
                 service: field("of").unwrap_or_default(),
+                source_cluster: field("cluster").unwrap_or_default(),
                 address_type,
                 endpoints: list(key).map(endpoint).collect(),
                 ports: list("ports").map(port).collect(),
@@ -171,9 +273,10 @@ fn endpoint(text: &str) -> object::Endpoint<'_> {
         _ => Some(true),
     };
     let text = text.trim_start_matches(['!', '?']);
+    let (text, zone) = text.split_once('%').unwrap_or((text, ""));
     let (text, target) = text.split_once('~').unwrap_or((text, ""));
     let (address, hostname) = text.split_once('#').unwrap_or((text, ""));
-    object::Endpoint { address, ready, hostname, target }
+    object::Endpoint { address, ready, hostname, target, zone }
 }
 
 fn describe(service: &Service) -> String {

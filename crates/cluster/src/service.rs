@@ -24,6 +24,17 @@ pub struct Service {
     pub ports: Arc<[Port]>,
     /// Its endpoints, in the order in which the slices were first seen.
     pub slices: Box<[Arc<Slice>]>,
+    /// How it is reached from outside the cluster, in the order of the object.
+    pub external: Box<[External]>,
+}
+
+/// How a Service is reached from outside the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum External {
+    /// At this address.
+    Ip(IpAddr),
+    /// At the addresses of this host, a text as in the object.
+    Host(Box<str>),
 }
 
 /// How a Service is reached.
@@ -87,7 +98,15 @@ impl Service {
 
     /// What slices say about a Service that does not exist.
     pub(crate) fn undeclared(key: u64, namespace: Arc<str>, name: &str, ports: Arc<[Port]>) -> Service {
-        Service { key, namespace, name: name.into(), kind: ServiceKind::Undeclared, ports, slices: Box::default() }
+        Service {
+            key,
+            namespace,
+            name: name.into(),
+            kind: ServiceKind::Undeclared,
+            ports,
+            slices: Box::default(),
+            external: Box::default(),
+        }
     }
 
     pub(crate) fn slice(&self, key: u64) -> Option<&Arc<Slice>> {

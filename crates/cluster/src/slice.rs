@@ -16,6 +16,9 @@ pub struct Slice {
     /// The addresses of its endpoints, in the order of the object.
     pub addresses: Addresses,
     pub(crate) labels: Option<Box<Labels>>,
+    pub(crate) zones: Option<Box<Zones>>,
+    /// The cluster that its endpoints are in, in lower case, if it is one that several clusters have in common.
+    pub cluster: Option<Arc<str>>,
 }
 
 /// The addresses of a slice, by its address type.
@@ -115,6 +118,12 @@ impl<'a> Endpoint<'a> {
         }
     }
 
+    /// The topology zone that it is in, in lower case; empty if it is in none or nobody wants to know.
+    #[must_use]
+    pub fn zone(self) -> &'a str {
+        self.slice.zones.as_ref().map_or("", |zones| zones.get(self.at))
+    }
+
     /// What it is called if that is not its address.
     fn own_label(self) -> Option<&'a [u8]> {
         self.slice.labels.as_ref()?.get(self.at)
@@ -145,6 +154,22 @@ impl Addresses {
 
 fn positions<A: PartialEq>(list: &[A], wanted: A) -> impl Iterator<Item = usize> {
     list.iter().enumerate().filter(move |(_, address)| **address == wanted).map(|(at, _)| at)
+}
+
+/// The topology zones of the endpoints of a slice.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Zones {
+    /// Those there are, in lower case.
+    pub(crate) names: Arc<[Arc<str>]>,
+    /// Of each endpoint the position of its zone.
+    pub(crate) numbers: Box<[u16]>,
+}
+
+impl Zones {
+    fn get(&self, at: usize) -> &str {
+        let number = self.numbers.get(at).copied().unwrap_or(u16::MAX);
+        self.names.get(usize::from(number)).map_or("", |name| name)
+    }
 }
 
 /// Labels one behind the other in one text; an endpoint without a label of its own has none of it.

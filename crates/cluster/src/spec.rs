@@ -11,11 +11,21 @@ pub enum Kind {
     EndpointSlice,
     /// core/v1 Pod.
     Pod,
+    /// multicluster.x-k8s.io ServiceImport: a Service of several clusters.
+    ServiceImport,
+    /// discovery.k8s.io/v1 EndpointSlice that belongs to a ServiceImport.
+    ImportedSlice,
 }
 
 impl Kind {
     /// How many kinds there are.
-    pub(crate) const COUNT: usize = 4;
+    pub(crate) const COUNT: usize = 6;
+
+    /// Whether objects of this kind belong to the services that clusters have in common.
+    #[must_use]
+    pub const fn is_of_clusterset(self) -> bool {
+        matches!(self, Kind::ServiceImport | Kind::ImportedSlice)
+    }
 }
 
 /// One list-and-watch that the edge runs: a kind in all namespaces or in one.
@@ -34,6 +44,28 @@ pub struct Spec {
     pub watches: Vec<Watch>,
     /// Whether an endpoint without hostname is called by the name of its pod (`endpoint_pod_names`).
     pub endpoint_pod_names: bool,
+    /// Whether the topology zones of endpoints are kept (`zonal`).
+    pub endpoint_zones: bool,
+}
+
+/// A set of kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds(pub(crate) u8);
+
+impl Kinds {
+    /// No kind.
+    pub const NONE: Kinds = Kinds(0);
+
+    /// The set of these kinds.
+    #[must_use]
+    pub const fn of(kinds: &[Kind]) -> Kinds {
+        let (mut set, mut at) = (0, 0);
+        while at < kinds.len() {
+            set |= 1 << kinds[at] as u8;
+            at += 1;
+        }
+        Kinds(set)
+    }
 }
 
 impl Spec {
@@ -49,6 +81,6 @@ impl Spec {
                 watches.extend(namespaces.iter().map(|&name| Watch { kind, namespace: Some(name.into()) }));
             }
         }
-        Spec { watches, endpoint_pod_names: false }
+        Spec { watches, endpoint_pod_names: false, endpoint_zones: false }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::index::Index;
-use crate::kinds::{NamespaceKept, PodKept, ServiceKept, SliceKept, Writer};
+use crate::kinds::{ImportKept, NamespaceKept, PodKept, ServiceKept, SliceKept, Writer};
 use crate::object::Event;
 use crate::records::{Records, Reduce};
-use crate::{Kind, Spec};
+use crate::{Kind, Kinds, Spec};
 
 /// What an event changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,12 @@ pub enum Change {
 pub struct World {
     watches: Vec<Watched>,
     writer: Writer,
+    /// Writes the services that clusters have in common.
+    clusterset: Option<Writer>,
 }
 
 struct Watched {
+    kind: Kind,
     records: Box<dyn Reduce>,
     listed: bool,
 }
@@ -41,12 +44,16 @@ impl World {
     /// A world of which nothing is known yet, and the index that it will keep.
     #[must_use]
     pub fn new(spec: &Spec) -> (World, Arc<Index>) {
-        let index = Arc::new(Index::new());
-        let watches =
-            spec.watches.iter().map(|watch| Watched { records: records(watch.kind), listed: false }).collect();
-        let writer = Writer::new(Arc::clone(&index), spec.endpoint_pod_names);
-        let world = World { watches, writer };
-        world.note_if_synced();
+        let has_clusterset = spec.watches.iter().any(|watch| watch.kind.is_of_clusterset());
+        let common = has_clusterset.then(|| Arc::new(Index::new(None)));
+        let index = Arc::new(Index::new(common.clone()));
+        let watched = |kind| Watched { kind, records: records(kind), listed: false };
+        let world = World {
+            watches: spec.watches.iter().map(|watch| watched(watch.kind)).collect(),
+            writer: Writer::new(Arc::clone(&index), spec),
+            clusterset: common.map(|common| Writer::new(common, spec)),
+        };
+        world.note_unlisted();
         (world, index)
     }
 
@@ -54,21 +61,25 @@ impl World {
     /// another kind than that of the watch changes nothing.
     pub fn apply(&mut self, watch: usize, event: &Event<'_>, now_seconds: u32) -> Change {
         let Some(watched) = self.watches.get_mut(watch) else { return Change::Nothing };
-        let outcome = watched.records.reduce(event, &mut self.writer);
+        let writer = match &mut self.clusterset {
+            Some(common) if watched.kind.is_of_clusterset() => common,
+            _ => &mut self.writer,
+        };
+        let outcome = watched.records.reduce(event, writer);
         if outcome.stamps {
-            self.writer.index.stamp(now_seconds);
+            writer.index.stamp(now_seconds);
         }
         if matches!(outcome.change, Change::Listed { .. }) {
             watched.listed = true;
-            self.note_if_synced();
+            self.note_unlisted();
         }
         outcome.change
     }
 
-    fn note_if_synced(&self) {
-        if self.watches.iter().all(|watched| watched.listed) {
-            self.writer.index.set_synced();
-        }
+    fn note_unlisted(&self) {
+        let unlisted = self.watches.iter().filter(|watched| !watched.listed);
+        let kinds: Vec<Kind> = unlisted.map(|watched| watched.kind).collect();
+        self.writer.index.set_unlisted(Kinds::of(&kinds));
     }
 }
 
@@ -76,8 +87,9 @@ fn records(kind: Kind) -> Box<dyn Reduce> {
     match kind {
         Kind::Namespace => Box::new(Records::<NamespaceKept>::new()),
         Kind::Service => Box::new(Records::<ServiceKept>::new()),
-        Kind::EndpointSlice => Box::new(Records::<SliceKept>::new()),
+        Kind::EndpointSlice | Kind::ImportedSlice => Box::new(Records::<SliceKept>::new()),
         Kind::Pod => Box::new(Records::<PodKept>::new()),
+        Kind::ServiceImport => Box::new(Records::<ImportKept>::new()),
     }
 }
 

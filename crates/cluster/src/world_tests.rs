@@ -307,6 +307,9 @@ fn synced_once_all_are_listed_and_for_ever() {
          listed svc
          ? synced = false
          listed pod
+         listed import
+         ? synced = false
+         listed imported
          ? synced = true
          listing pod
          ? synced = true",

@@ -60,7 +60,14 @@ fn add_service(world: &mut World, number: u32) {
     let address = Ipv4Addr::from(0x0a60_0000 + number).to_string();
     let meta = Meta { name: &name, ..meta(&namespace, "12345") };
     let ports = vec![Port { name: "http", protocol: "TCP", number: Some(80) }];
-    let service = Service { meta, service_type: "ClusterIP", cluster_ips: vec![&address], external_name: "", ports };
+    let service = Service {
+        meta,
+        service_type: "ClusterIP",
+        cluster_ips: vec![&address],
+        external_name: "",
+        ports,
+        external: Vec::new(),
+    };
     apply(world, 1, Object::Service(service));
 }
 
@@ -72,6 +79,7 @@ fn add_slice(world: &mut World, number: u32, endpoints: u32) {
     let slice = EndpointSlice {
         meta: Meta { name: &format!("{service}-x7k2p"), ..meta(&namespace, "12346") },
         service: &service,
+        source_cluster: "",
         address_type: AddressType::Ipv4,
         endpoints: endpoints.collect(),
         ports: vec![Port { name: "http", protocol: "TCP", number: Some(8080) }],

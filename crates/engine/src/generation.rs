@@ -6,7 +6,7 @@ use wire::{Class, EdeCode, Rcode};
 
 use crate::gate::{Admission, admit};
 use crate::metrics::ServerMetrics;
-use crate::setup::{BlockFilter, ProxyPolicy, StreamLimits};
+use crate::setup::{BlockFilter, ProxyPolicy, Timeouts};
 use crate::{Chain, Failure, LocalFuture, Outside, Query, Resolved, Router, Turn, Walk, Worker};
 
 /// An address that is listened on, with the zones served there.
@@ -19,7 +19,7 @@ pub struct Listener {
     /// Whether classes other than IN reach the chains: a block here has `chaos` or `forward`.
     pub any_class: bool,
     /// How long clients on streams may take.
-    pub streams: StreamLimits,
+    pub timeouts: Timeouts,
     /// What becomes of what proxies say; `None` if nobody looks for it.
     pub proxy: Option<ProxyPolicy>,
 }

@@ -103,7 +103,7 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
         let addresses = listen_addresses(&settings, planning, problems);
         places.push(Place { keys, addresses, is_view: !settings.view.is_empty() });
         (block.info.root, block.info.view) = (settings.root, settings.view);
-        (block.info.streams, block.info.proxy) = (settings.streams, settings.proxy);
+        (block.info.timeouts, block.info.proxy) = (settings.timeouts, settings.proxy);
     }
     let listeners = plan_listeners(&places, problems);
     assign_sites(&mut blocks, &listeners);

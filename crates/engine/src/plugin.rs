@@ -89,6 +89,9 @@ pub struct Exchange<'a> {
     pub until: Moment,
     /// How long connections may be kept, and from where they start.
     pub connections: Connections,
+    /// Over UDP, the query is sent once more, with the same id and from the same port, if there is no answer after so
+    /// long: a datagram may be lost. `None` where a second copy would mean something else.
+    pub again_after: Option<Duration>,
 }
 
 /// What an upstream's connections may do.
@@ -130,8 +133,8 @@ pub enum ExchangeError {
     },
     /// The other side closed the connection without an answer.
     Closed,
-    /// The reply does not answer the question.
-    Mismatch,
+    /// The reply is no message, or promises more than it holds.
+    Unreadable,
     /// A bound of our own was reached.
     Exhausted,
 }

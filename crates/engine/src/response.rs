@@ -176,7 +176,7 @@ impl Response {
         self.dropped = true;
     }
 
-    /// Becomes what an upstream answered: its records, its code and its flags; id, opcode, question, RD and CD stay the
+    /// Becomes what an upstream answered: its records, its code with the reason for it, and its flags; id, opcode, question, RD and CD stay the
     /// client's (RFC 5625 §6.2).
     ///
     /// # Errors
@@ -191,6 +191,7 @@ impl Response {
         let opt = message.records().find(|record| record.rtype() == Type::OPT);
         let upper = opt.map_or(0, |opt| Opt::from_fields(opt.class().0, opt.raw_ttl()).extended_rcode);
         self.set_rcode(Rcode(u16::from(upper) << 4 | theirs.rcode().0));
+        self.ede = opt.and_then(|opt| ede_in(opt.rdata()));
         // What is too long for this client is cut when it leaves: a cache above keeps the whole.
         self.message.set_limit(usize::MAX);
         self.message.adopt(message)?;
@@ -292,6 +293,14 @@ impl Response {
     pub fn is_empty(&self) -> bool {
         self.message.is_empty()
     }
+}
+
+/// The first Extended DNS Error in the data of an OPT record, its text no longer than it can be sent.
+fn ede_in(data: &[u8]) -> Option<(EdeCode, Cow<'static, str>)> {
+    let (_, data) = wire::options(data).find(|(code, _)| *code == OptionCode::EXTENDED_ERROR)?;
+    let (code, text) = data.split_first_chunk::<2>()?;
+    let text = String::from_utf8_lossy(&text[..text.len().min(EDE_TEXT_MAX)]);
+    Some((EdeCode(u16::from_be_bytes(*code)), if text.is_empty() { "".into() } else { text.into_owned().into() }))
 }
 
 /// The data of an Extended DNS Error option (RFC 8914 §2): code and text.

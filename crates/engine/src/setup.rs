@@ -51,7 +51,7 @@ pub struct BlockInfo {
     /// Its name as a view: it serves only the queries that it wants; empty if it is none.
     pub view: String,
     /// How long clients on streams may take.
-    pub streams: StreamLimits,
+    pub timeouts: Timeouts,
     /// What becomes of what proxies say; `None` if nobody looks for it.
     pub proxy: Option<ProxyPolicy>,
 }
@@ -80,24 +80,18 @@ pub enum ProxyHeader {
     Skip,
 }
 
-/// How long clients on streams may take, and how much they may ask. An address has those of the first of its blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamLimits {
+/// How long clients on streams may take, and how much they may ask, where a directive says so. An address has those of
+/// the first of its blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
     /// For a query to arrive once its first octet has.
-    pub read: Duration,
+    pub read: Option<Duration>,
     /// For an answer to be accepted.
-    pub write: Duration,
+    pub write: Option<Duration>,
     /// Without a query.
-    pub idle: Duration,
-    /// Queries on one connection; `None` for any number.
+    pub idle: Option<Duration>,
+    /// Queries on one connection.
     pub queries_max: Option<u32>,
-}
-
-impl Default for StreamLimits {
-    fn default() -> StreamLimits {
-        let [read, write, idle] = [3, 5, 10].map(Duration::from_secs);
-        StreamLimits { read, write, idle, queries_max: None }
-    }
 }
 
 /// What directives say about their server block as a whole.
@@ -112,7 +106,7 @@ pub struct BlockSettings {
     /// Its name as a view: other blocks may serve the same zones; empty if it is none.
     pub view: String,
     /// How long clients on streams may take.
-    pub streams: StreamLimits,
+    pub timeouts: Timeouts,
     /// What becomes of what proxies say; `None` if nobody looks for it.
     pub proxy: Option<ProxyPolicy>,
 }
@@ -226,12 +220,12 @@ pub trait Files {
 /// Things offered and required by their type: most of them traits, as `Arc<dyn Trait>`.
 #[derive(Default)]
 pub struct Capabilities {
-    by_type: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+    by_type: HashMap<TypeId, Box<dyn Any>>,
 }
 
 impl Capabilities {
     /// Offers a thing; one of the same type is replaced.
-    pub fn provide<T: Any + Send + Sync>(&mut self, thing: T) {
+    pub fn provide<T: Any>(&mut self, thing: T) {
         self.by_type.insert(TypeId::of::<T>(), Box::new(thing));
     }
 
@@ -264,30 +258,12 @@ impl Carried {
         Carried { before: self.now.clone(), now: HashMap::new() }
     }
 
-    /// As [`Carried::take_over`], where making it may fail.
-    ///
-    /// # Errors
-    /// That of `make`.
-    pub fn try_take_over<T: Any + Send + Sync, E>(
-        &mut self,
-        key: String,
-        make: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Arc<T>, E> {
-        let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
-        let thing = match known.and_then(|thing| thing.downcast().ok()) {
-            Some(thing) => thing,
-            None => Arc::new(make()?),
-        };
-        self.now.insert(key, Arc::clone(&thing) as Arc<dyn Any + Send + Sync>);
-        Ok(thing)
-    }
-
     /// The thing under `key` that the last generation had or another directive of this one has; else a new one.
     pub fn take_over<T: Any + Send + Sync>(&mut self, key: String, make: impl FnOnce() -> T) -> Arc<T> {
-        match self.try_take_over(key, || Ok::<T, core::convert::Infallible>(make())) {
-            Ok(thing) => thing,
-            Err(never) => match never {},
-        }
+        let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
+        let thing = known.and_then(|thing| thing.downcast().ok()).unwrap_or_else(|| Arc::new(make()));
+        self.now.insert(key, Arc::clone(&thing) as Arc<dyn Any + Send + Sync>);
+        thing
     }
 }
 

@@ -26,7 +26,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use object::object;
+pub use object::{namespace, object, service, slice};
 use serde_json::Value;
 use store::Store;
 pub use tls::Pems;
@@ -136,6 +136,14 @@ impl FakeApi {
         FakeApi::start_with(None)
     }
 
+    /// A server with the objects of [`FakeApi::put_shop`].
+    #[must_use]
+    pub fn with_shop() -> FakeApi {
+        let api = FakeApi::start();
+        api.put_shop();
+        api
+    }
+
     /// A server over TLS, with certificates made for the occasion.
     #[must_use]
     pub fn start_tls() -> FakeApi {
@@ -170,6 +178,12 @@ impl FakeApi {
     #[must_use]
     pub fn pems(&self) -> Option<&Pems> {
         self.pems.as_ref()
+    }
+
+    /// Puts the namespace `shop` and the Service `shop/web`, 10.96.0.11, with the endpoints 10.1.0.5 and 10.1.0.6.
+    pub fn put_shop(&self) {
+        let endpoints = slice("shop", "web", &["10.1.0.5", "10.1.0.6"]);
+        self.put_all([namespace("shop"), service("shop", "web", "10.96.0.11"), endpoints]);
     }
 
     /// Creates an object or replaces it; gives its new version.

@@ -26,3 +26,37 @@ pub fn object(kind: &str, namespace: &str, name: &str, rest: Value) -> Value {
     }
     object
 }
+
+/// A Namespace.
+#[must_use]
+pub fn namespace(name: &str) -> Value {
+    object("Namespace", "", name, json!({}))
+}
+
+/// A Service with a cluster IP and the port `http`, 80.
+#[must_use]
+pub fn service(namespace: &str, name: &str, ip: &str) -> Value {
+    let ports = json!([{ "name": "http", "port": 80, "protocol": "TCP" }]);
+    object(
+        "Service",
+        namespace,
+        name,
+        json!({ "spec": { "type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip], "ports": ports } }),
+    )
+}
+
+/// The EndpointSlice of a Service, of ready IPv4 endpoints on port 8080.
+#[must_use]
+pub fn slice(namespace: &str, service: &str, addresses: &[&str]) -> Value {
+    let endpoints: Vec<Value> = addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
+    let ports = json!([{ "name": "http", "port": 8080, "protocol": "TCP" }]);
+    object(
+        "EndpointSlice",
+        namespace,
+        &format!("{service}-1"),
+        json!({
+            "metadata": { "labels": { "kubernetes.io/service-name": service } },
+            "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
+        }),
+    )
+}

@@ -13,11 +13,12 @@
 #[allow(dead_code, reason = "tests read the lines again")]
 mod log;
 
+use cluster::{Request, Source};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use engine::metrics::Registry;
-use kubeapi::{Request, Source, Subscriber};
+use kubeapi::Subscriber;
 use log::Log;
 
 fn main() {

@@ -1,5 +1,6 @@
 //! Requests to an API server: one client for all watches of a subscription, made anew when it seems to be at fault.
 
+use cluster::Source;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use crate::Timing;
 use crate::credentials;
 use crate::decode::Encoding;
 use crate::failure::{Failure, connection_problem};
 use crate::meter::Meter;
-use crate::{Source, Timing};
 
 /// Octets that are read of an answer that says what is wrong.
 const PROBLEM_MAX: usize = 64 * 1024;

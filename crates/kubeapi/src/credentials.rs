@@ -1,6 +1,7 @@
 //! From a source to a configured HTTP client: URL, certificates, tokens, credential plugins. The crate kube knows how
 //! kubeconfigs and service accounts are read, and which token a request carries; the connections are made here.
 
+use cluster::{Source, Tls};
 use std::path::{Path, PathBuf};
 
 use http::Uri;
@@ -12,7 +13,7 @@ use kube::config::{Config, Kubeconfig};
 use tower::{BoxError, ServiceBuilder};
 
 use crate::failure::causes;
-use crate::{SetupProblem, Source, Timing, Tls};
+use crate::{SetupProblem, Timing};
 
 /// Where a Pod finds its service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -1,7 +1,7 @@
 //! The edge to the Kubernetes API server, and to manifests on disk: what they say becomes events of a [`cluster::World`],
 //! and answers are made from its index.
 //!
-//! [`Subscriber::subscribe`] starts what a [`Request`] asks for. Lists and watches, and the decoding of what they send,
+//! [`Subscriber::subscribe`] starts what a [`cluster::Request`] asks for. Lists and watches, and the decoding of what they send,
 //! are our own ([`watch`], [`decode`]): an object is decoded from the octets as they come, into borrowed texts, and only
 //! what an answer needs is ever kept. Configuration, credentials and TLS are the crate kube's ([`credentials`]).
 //! Everything runs on one thread, which must have a tokio runtime and a `LocalSet`; the index is read from any other.
@@ -19,7 +19,6 @@ mod failure;
 mod manifests;
 mod meter;
 mod problem;
-mod request;
 mod subscribe;
 mod target;
 mod timing;
@@ -27,7 +26,6 @@ mod watch;
 
 pub use meter::METRICS;
 pub use problem::SetupProblem;
-pub use request::{Request, Source, Tls};
 pub use subscribe::{Subscriber, Subscription};
 pub use timing::Timing;
 

@@ -4,23 +4,12 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::metrics::{Buckets, Counters, Kind, Metric, Registry};
+use engine::metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
 
 use crate::decode::Unreadable;
 
 /// From a millisecond on, doubling twenty times.
-static PROGRAMMING_TIME: Buckets = Buckets {
-    bounds: &{
-        let mut bounds = [1_000_000; 20];
-        let mut at = 1;
-        while at < bounds.len() {
-            bounds[at] = bounds[at - 1] * 2;
-            at += 1;
-        }
-        bounds
-    },
-    per_unit: 1e9,
-};
+static PROGRAMMING_TIME: Buckets = Buckets { bounds: &doubling::<20>(1_000_000), per_unit: 1e9 };
 
 /// What Prometheus clients take if nobody says otherwise.
 static REQUEST_TIME: Buckets = Buckets {

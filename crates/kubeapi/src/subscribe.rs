@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use cluster::{Index, Spec, World};
+use cluster::{Index, Request, Source, Spec, World};
 use engine::metrics::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::meter::Meter;
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
-use crate::{Request, SetupProblem, Source, Timing, credentials, manifests};
+use crate::{SetupProblem, Timing, credentials, manifests};
 
 /// A part of a cluster that is kept up to date. Once the last holder drops it, its tasks end.
 pub struct Subscription {

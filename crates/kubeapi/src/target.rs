@@ -1,10 +1,16 @@
 //! What one watch is about: where the API server has it, and by which selectors.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
 
-use cluster::{Kind, Watch};
+use cluster::{Kind, Request, Watch};
 
-use crate::Request;
+/// Where the API server has the kinds, in versions that they are served in.
+const CORE: &[&str] = &["/api/v1"];
+const DISCOVERY: &[&str] = &["/apis/discovery.k8s.io/v1"];
+const MULTICLUSTER: &[&str] = &["/apis/multicluster.x-k8s.io/v1beta1", "/apis/multicluster.x-k8s.io/v1alpha1"];
+/// Slices that belong to a ServiceImport have this label.
+const IMPORTED: &str = "multicluster.kubernetes.io/service-name";
 
 /// The Pods that can be asked for: those that run, or will.
 const LIVE_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown";
@@ -16,36 +22,46 @@ pub(crate) struct Target {
     pub(crate) resource: &'static str,
     /// In which namespace; for Namespaces, which one.
     pub(crate) namespace: Option<Box<str>>,
-    path: String,
+    /// The versions of the API to try, one after the other; the first one is asked.
+    versions: VecDeque<&'static str>,
     selectors: String,
 }
 
 impl Target {
     pub(crate) fn new(watch: &Watch, request: &Request) -> Target {
-        let (api, resource) = match watch.kind {
-            Kind::Namespace => ("/api/v1", "namespaces"),
-            Kind::Service => ("/api/v1", "services"),
-            Kind::EndpointSlice => ("/apis/discovery.k8s.io/v1", "endpointslices"),
-            Kind::Pod => ("/api/v1", "pods"),
+        let (versions, resource) = match watch.kind {
+            Kind::Namespace => (CORE, "namespaces"),
+            Kind::Service => (CORE, "services"),
+            Kind::EndpointSlice | Kind::ImportedSlice => (DISCOVERY, "endpointslices"),
+            Kind::Pod => (CORE, "pods"),
+            Kind::ServiceImport => (MULTICLUSTER, "serviceimports"),
         };
-        let (mut path, mut selectors) = (api.to_owned(), String::new());
-        let labels = if watch.kind == Kind::Namespace { &request.namespace_labels } else { &request.labels };
-        parameter(&mut selectors, "labelSelector", labels);
-        match (&watch.namespace, watch.kind) {
-            (Some(name), Kind::Namespace) => {
-                parameter(&mut selectors, "fieldSelector", &format!("metadata.name={name}"));
-            }
-            (Some(namespace), _) => {
-                path.push_str("/namespaces/");
-                encode(&mut path, namespace);
-            }
-            (None, _) => {}
+        let mut selectors = String::new();
+        parameter(&mut selectors, "labelSelector", &labels(watch.kind, request));
+        if let (Some(name), Kind::Namespace) = (&watch.namespace, watch.kind) {
+            parameter(&mut selectors, "fieldSelector", &format!("metadata.name={name}"));
         }
         if watch.kind == Kind::Pod {
             parameter(&mut selectors, "fieldSelector", LIVE_PODS);
         }
-        path = format!("{path}/{resource}");
-        Target { kind: watch.kind, resource, namespace: watch.namespace.clone(), path, selectors }
+        let versions = versions.iter().copied().collect();
+        Target { kind: watch.kind, resource, namespace: watch.namespace.clone(), versions, selectors }
+    }
+
+    /// The server does not know this version of the API: the next one is tried, if there is another.
+    pub(crate) fn try_next_version(&mut self) {
+        self.versions.rotate_left(1);
+    }
+
+    fn path(&self) -> String {
+        let mut path = self.versions.front().copied().unwrap_or_default().to_owned();
+        if let Some(namespace) = self.namespace.as_deref().filter(|_| self.kind != Kind::Namespace) {
+            path.push_str("/namespaces/");
+            encode(&mut path, namespace);
+        }
+        path.push('/');
+        path.push_str(self.resource);
+        path
     }
 
     /// Path and query for a request with these parameters too.
@@ -55,7 +71,7 @@ impl Target {
             parameter(&mut query, name, value);
         }
         query.push_str(&self.selectors);
-        format!("{}?{}", self.path, query.trim_start_matches('&'))
+        format!("{}?{}", self.path(), query.trim_start_matches('&'))
     }
 
     /// As the log says it: `services in namespace shop`.
@@ -65,6 +81,18 @@ impl Target {
             (Some(name), Kind::Namespace) => format!("namespace {name}"),
             (Some(namespace), _) => format!("{} in namespace {namespace}", self.resource),
         }
+    }
+}
+
+/// The selector of a kind. ServiceImports are made by machines, and have no labels to select them by; CoreDNS applies
+/// `namespace_labels` to them, which then selects none.
+fn labels(kind: Kind, request: &Request) -> String {
+    match kind {
+        Kind::Namespace => request.namespace_labels.clone(),
+        Kind::ServiceImport => String::new(),
+        Kind::ImportedSlice if request.labels.is_empty() => IMPORTED.to_owned(),
+        Kind::ImportedSlice => format!("{},{IMPORTED}", request.labels),
+        _ => request.labels.clone(),
     }
 }
 
@@ -93,7 +121,7 @@ fn encode(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use cluster::Source;
 
     #[test]
     fn each_watch_has_its_place_and_its_selectors() {

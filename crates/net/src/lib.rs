@@ -22,7 +22,7 @@ mod worker;
 
 pub use clock::MonotonicClock;
 pub use datagrams::Batch;
-pub use limits::{BATCH, LIMIT_METRICS, Limits};
+pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
 pub use worker::{Live, Workers};

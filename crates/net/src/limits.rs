@@ -1,5 +1,7 @@
 //! The bounds of the edge, each with its reason, counted when hit.
 
+use std::time::Duration;
+
 use engine::metrics::{Counter, Kind, Metric, Registry};
 
 /// Datagrams read by one system call: half of what saturates the gain of batching costs half the memory.
@@ -8,12 +10,33 @@ pub const BATCH: usize = 32;
 pub(crate) const DATAGRAM_MAX: usize = 2048;
 /// Queries of one worker that wait for the outside world: some kilobytes each, so some tens of megabytes at worst.
 pub(crate) const PARKED_MAX: usize = 8192;
-/// Streams that clients hold open at one worker: a file descriptor and some kilobytes each.
-pub(crate) const STREAMS_MAX: usize = 4096;
 /// Answers that one stream may wait for before it is not read any further.
 pub(crate) const PIPELINE_MAX: usize = 128;
+/// Octets of answers that one stream may have unwritten before no more of its queries are answered.
+pub(crate) const UNWRITTEN_MAX: usize = 64 << 10;
 /// Batches in a row before tasks get their turn.
 pub const BATCHES_IN_A_ROW: usize = 8;
+
+/// What clients may do with streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// How many they hold open at one worker: a file descriptor and some kilobytes each.
+    pub open_max: usize,
+    /// How long a query may take to arrive once its first octet has; the first one, from the start of the stream.
+    pub read: Duration,
+    /// How long a stream may be silent while nothing is on its way.
+    pub idle: Duration,
+    /// How long a client may take to accept the answers that are ready for it.
+    pub write: Duration,
+}
+
+impl Default for StreamLimits {
+    /// The times are CoreDNS's.
+    fn default() -> Self {
+        let [read, idle, write] = [3, 10, 5].map(Duration::from_secs);
+        StreamLimits { open_max: 4096, read, idle, write }
+    }
+}
 
 static HITS: Metric = Metric {
     name: "portolan_limit_hits_total",
@@ -30,7 +53,7 @@ pub static LIMIT_METRICS: [&Metric; 1] = [&HITS];
 pub struct Limits {
     /// [`PARKED_MAX`].
     pub(crate) parked: Counter,
-    /// [`STREAMS_MAX`].
+    /// [`StreamLimits::open_max`].
     pub(crate) streams: Counter,
     /// Lines of the log that were lost because a batch wrote too many.
     pub(crate) log_lines: Counter,

@@ -65,12 +65,10 @@ impl Outside for TokioOutside {
     }
 
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
-        let Exchange { to, over, query, until, connections } = exchange;
-        let until = MonotonicClock::instant(until);
         let random = || self.random.borrow_mut().random();
-        match over {
-            Transport::Udp => Box::pin(self.udp.exchange(to, connections.source, query, until, random)),
-            Transport::Tcp => Box::pin(self.streams.exchange(to, connections, query, until, random)),
+        match exchange.over {
+            Transport::Udp => Box::pin(self.udp.exchange(exchange, random)),
+            Transport::Tcp => Box::pin(self.streams.exchange(exchange, random)),
         }
     }
 }

@@ -6,15 +6,16 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::setup::{ProxyHeader, StreamLimits};
-use engine::{Clock, Path, Transport, Turn, Walk};
+use engine::setup::ProxyHeader;
+use engine::{Clock, Path, Query, Response, Transport, Turn, Walk};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
+use wire::OptionCode;
 
 use crate::clock::MonotonicClock;
-use crate::limits::{PIPELINE_MAX, STREAMS_MAX};
+use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
 use crate::proxy::{Start, accept, look};
 use crate::worker::{Endpoint, Shared};
 
@@ -33,18 +34,15 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        if shared.streams.get() >= STREAMS_MAX {
+        if shared.streams.get() >= shared.stream_limits.open_max {
             shared.count(shared.limits.streams);
             continue;
         }
         let Ok(local) = stream.local_addr() else { continue };
-        shared.streams.set(shared.streams.get() + 1);
         let connection = Rc::new(Connection::new(&shared, &endpoint, peer, local));
-        let shared = Rc::clone(&shared);
         tokio::task::spawn_local(async move {
             // A client that went away is no error of ours.
             let _ = connection.run(stream).await;
-            shared.streams.set(shared.streams.get() - 1);
         });
     }
 }
@@ -55,79 +53,87 @@ struct Connection {
     endpoint: Rc<Endpoint>,
     path: Cell<Path>,
     limits: StreamLimits,
-    /// Queries so far.
-    queries: Cell<u32>,
+    /// Queries that may still be answered; `None` for any number.
+    queries_left: Cell<Option<u32>>,
     /// Answers that have not been written yet, each with its length before it.
     outgoing: RefCell<Vec<u8>>,
     /// Answers that are being waited for.
     awaited: Cell<usize>,
     /// An answer that was waited for is there.
     arrived: Notify,
+    /// No more queries are read: the client has no more, was too slow, or the address is served no more.
+    ending: Cell<bool>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.streams.set(self.shared.streams.get() - 1);
+    }
 }
 
 impl Connection {
     fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Connection {
+        shared.streams.set(shared.streams.get() + 1);
+        let (timeouts, usual) = (endpoint.timeouts(shared), shared.stream_limits);
+        let limits = StreamLimits {
+            read: timeouts.read.unwrap_or(usual.read),
+            idle: timeouts.idle.unwrap_or(usual.idle),
+            write: timeouts.write.unwrap_or(usual.write),
+            ..usual
+        };
         Connection {
             shared: Rc::clone(shared),
             endpoint: Rc::clone(endpoint),
             path: Cell::new(Path { peer, local, transport: Transport::Tcp }),
-            limits: endpoint.stream_limits(shared),
-            queries: Cell::new(0),
+            limits,
+            queries_left: Cell::new(timeouts.queries_max),
             outgoing: RefCell::new(Vec::new()),
             awaited: Cell::new(0),
             arrived: Notify::new(),
+            ending: Cell::new(false),
         }
     }
 
-    /// Reads queries and writes answers until the client has no more queries, is too slow, or the worker ends; answers
-    /// that are on their way then are still written.
+    /// Reads queries and writes answers until the client has no more queries, is too slow, or the address is served no
+    /// more; answers that are on their way then are still written.
     async fn run(self: Rc<Self>, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let mut draining = self.shared.draining.subscribe();
-        let mut buffer = Vec::with_capacity(READ_AHEAD);
-        let StreamLimits { read: read_timeout, idle: idle_timeout, .. } = self.limits;
-        let mut deadline = Instant::now() + read_timeout;
-        let mut open = self.read_proxy_header(&mut stream, &mut buffer, deadline).await?;
-        if open {
-            // What came behind the header of a proxy.
-            let used = self.answer_all(&buffer);
-            buffer.drain(..used);
-            open = !self.has_asked_enough();
+        let mut closing = self.endpoint.closing();
+        let mut input = Input::new(self.limits);
+        if !self.read_proxy_header(&mut stream, &mut input.buffer).await? {
+            return Ok(());
         }
         loop {
-            self.write_outgoing(&mut stream).await?;
-            if !open && self.awaited.get() == 0 {
+            input.take(self.answer_all(&input.buffer));
+            if self.write_outgoing(&mut stream).await? {
+                input.touch();
+            }
+            if self.has_room() && framed(&input.buffer, 0).is_some() {
+                continue;
+            }
+            if self.queries_left.get() == Some(0) {
+                self.ending.set(true);
+            }
+            if self.ending.get() && self.awaited.get() == 0 {
                 return Ok(());
             }
-            let reads = open && self.awaited.get() < PIPELINE_MAX;
+            let reads = !self.ending.get() && self.has_room();
             tokio::select! {
-                read = timeout_at(deadline, stream.read_buf(&mut buffer)), if reads => {
-                    let used = self.answer_all(&buffer);
-                    open = matches!(read, Ok(Ok(octets)) if octets > 0) && !self.has_asked_enough();
-                    buffer.drain(..used);
-                    if buffer.is_empty() {
-                        deadline = Instant::now() + idle_timeout;
-                    } else if used > 0 {
-                        deadline = Instant::now() + read_timeout;
-                    } else {
-                        // A query has as long to arrive as a whole, however many small pieces it comes in.
-                        deadline = deadline.min(Instant::now() + read_timeout);
-                    }
-                }
+                open = input.read(&mut stream, self.awaited.get() > 0), if reads => self.ending.set(!open),
                 () = self.arrived.notified() => {}
-                _ = draining.wait_for(|on| *on), if open => open = false,
+                _ = closing.wait_for(|closed| *closed), if !self.ending.get() => {
+                    // What the kernel has taken already is still ours.
+                    let _ = stream.try_read_buf(&mut input.buffer);
+                    self.ending.set(true);
+                }
             }
         }
     }
 
     /// Takes what a proxy says before the first query, if somebody looks for it; says whether the client is served.
-    async fn read_proxy_header(
-        &self,
-        stream: &mut TcpStream,
-        buffer: &mut Vec<u8>,
-        deadline: Instant,
-    ) -> io::Result<bool> {
+    async fn read_proxy_header(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let Some(policy) = self.endpoint.proxy_policy(&self.shared) else { return Ok(true) };
+        let deadline = Instant::now() + self.limits.read;
         let path = self.path.get();
         let said = (policy.0)(path.peer.ip().to_canonical());
         if said == ProxyHeader::Skip {
@@ -149,27 +155,34 @@ impl Connection {
         }
     }
 
-    async fn write_outgoing(&self, stream: &mut TcpStream) -> io::Result<()> {
-        let octets = self.outgoing.take();
-        if octets.is_empty() { Ok(()) } else { timeout(self.limits.write, stream.write_all(&octets)).await? }
+    /// Whether one more query may be answered.
+    fn has_room(&self) -> bool {
+        self.queries_left.get() != Some(0)
+            && self.awaited.get() < PIPELINE_MAX
+            && self.outgoing.borrow().len() < UNWRITTEN_MAX
     }
 
-    /// Answers the whole queries in `octets`; gives how many octets they were.
+    /// Writes what is ready; says whether there was something.
+    async fn write_outgoing(&self, stream: &mut TcpStream) -> io::Result<bool> {
+        let octets = self.outgoing.take();
+        if octets.is_empty() {
+            return Ok(false);
+        }
+        timeout(self.limits.write, stream.write_all(&octets)).await??;
+        Ok(true)
+    }
+
+    /// Answers the whole queries in `octets`, as long as there is room; gives how many octets they were.
     fn answer_all(self: &Rc<Self>, octets: &[u8]) -> usize {
         let mut used = 0;
-        while !self.has_asked_enough()
+        while self.has_room()
             && let Some((query, next)) = framed(octets, used)
         {
-            self.queries.set(self.queries.get().saturating_add(1));
+            self.queries_left.set(self.queries_left.get().map(|left| left.saturating_sub(1)));
             self.answer(query);
             used = next;
         }
         used
-    }
-
-    /// Whether the client has used up its queries.
-    fn has_asked_enough(&self) -> bool {
-        self.limits.queries_max.is_some_and(|most| self.queries.get() >= most)
     }
 
     fn answer(self: &Rc<Self>, query: &[u8]) {
@@ -181,13 +194,8 @@ impl Connection {
         walk.query.received = MonotonicClock.now();
         let turn = generation.receive(listener, &mut walk, &mut self.shared.worker.borrow_mut());
         if turn == Turn::Waiting {
-            self.awaited.set(self.awaited.get() + 1);
-            let connection = Rc::clone(self);
-            self.shared.park(&generation, walk, move |walk, turn| {
-                connection.deliver(walk, turn);
-                connection.awaited.set(connection.awaited.get() - 1);
-                connection.arrived.notify_one();
-            });
+            let awaited = Awaited::new(self);
+            self.shared.park(&generation, walk, move |walk, turn| awaited.0.deliver(walk, turn));
         } else {
             self.deliver(&mut walk, turn);
             self.shared.worker.borrow_mut().give_walk(walk);
@@ -198,12 +206,93 @@ impl Connection {
     fn deliver(&self, walk: &mut Walk, turn: Turn) {
         if turn == Turn::Answered {
             let Walk { query, response, .. } = walk;
+            self.say_how_long_to_stay(query, response);
             let answer = response.finish(query);
             let length = u16::try_from(answer.len()).unwrap_or(0);
             let mut outgoing = self.outgoing.borrow_mut();
             outgoing.extend_from_slice(&length.to_be_bytes());
             outgoing.extend_from_slice(&answer[..usize::from(length)]);
         }
+    }
+
+    /// Tells a client that wants to know how long the connection may be silent, in tenths of a second; none at all if it
+    /// is to end (RFC 7828 §3.1, §3.3.2).
+    fn say_how_long_to_stay(&self, query: &Query, response: &mut Response) {
+        let asks = |query: &Query| query.options().any(|(code, _)| code == OptionCode::TCP_KEEPALIVE);
+        if query.opt().is_some() && asks(query) {
+            let idle = if self.ending.get() { Duration::ZERO } else { self.limits.idle };
+            let tenths = u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX);
+            response.set_option(OptionCode::TCP_KEEPALIVE, tenths.to_be_bytes().to_vec());
+        }
+    }
+}
+
+/// An answer that is waited for, counted as long as somebody may bring it.
+struct Awaited(Rc<Connection>);
+
+impl Awaited {
+    fn new(connection: &Rc<Connection>) -> Awaited {
+        connection.awaited.set(connection.awaited.get() + 1);
+        Awaited(Rc::clone(connection))
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.0.awaited.set(self.0.awaited.get() - 1);
+        self.0.arrived.notify_one();
+    }
+}
+
+/// What has been read, and until when more must come.
+struct Input {
+    buffer: Vec<u8>,
+    limits: StreamLimits,
+    /// When the last thing happened: an answer was written, a query was there as a whole.
+    touched: Instant,
+    /// How long nothing may happen.
+    patience: Duration,
+    /// By when the query must be there whose first octets are.
+    whole_by: Option<Instant>,
+}
+
+impl Input {
+    fn new(limits: StreamLimits) -> Input {
+        let buffer = Vec::with_capacity(READ_AHEAD);
+        Input { buffer, limits, touched: Instant::now(), patience: limits.read, whole_by: None }
+    }
+
+    /// Something happened: the time of silence begins anew.
+    fn touch(&mut self) {
+        self.touched = Instant::now();
+        self.patience = self.limits.idle;
+    }
+
+    /// Takes the queries away that were answered.
+    fn take(&mut self, used: usize) {
+        if used > 0 {
+            self.buffer.drain(..used);
+            self.whole_by = None;
+            self.touch();
+        }
+        if self.buffer.is_empty() && self.buffer.capacity() > 2 * READ_AHEAD {
+            self.buffer = Vec::with_capacity(READ_AHEAD);
+        }
+    }
+
+    /// Reads more; says whether there may be more still. A client that waits for an answer is not silent.
+    async fn read(&mut self, stream: &mut TcpStream, answer_awaited: bool) -> bool {
+        if !self.buffer.is_empty() && self.whole_by.is_none() {
+            // A query has so long to arrive as a whole, however many small pieces it comes in.
+            self.whole_by = Some(Instant::now() + self.limits.read);
+        }
+        let silent_until = (!answer_awaited).then(|| self.touched + self.patience);
+        let read = stream.read_buf(&mut self.buffer);
+        let read = match self.whole_by.or(silent_until) {
+            Some(until) => timeout_at(until, read).await.ok(),
+            None => Some(read.await),
+        };
+        matches!(read, Some(Ok(octets)) if octets > 0)
     }
 }
 

@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Counter, Registry};
-use engine::setup::{ProxyPolicy, StreamLimits};
+use engine::setup::{ProxyPolicy, Timeouts};
 use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, LocalSet};
 use wire::EdeCode;
 
 use crate::clock::MonotonicClock;
-use crate::limits::{Limits, PARKED_MAX};
+use crate::limits::{Limits, PARKED_MAX, StreamLimits};
 use crate::listen::Opened;
 use crate::outside::TokioOutside;
 use crate::{tcp, udp};
@@ -47,13 +47,26 @@ impl Workers {
     /// # Errors
     /// If the system refuses a thread or a runtime.
     pub fn start(count: usize, live: &Live, registry: &Arc<Registry>) -> io::Result<Workers> {
+        Workers::start_with(count, live, registry, StreamLimits::default())
+    }
+
+    /// The same, with other limits for streams.
+    ///
+    /// # Errors
+    /// As [`Workers::start`].
+    pub fn start_with(
+        count: usize,
+        live: &Live,
+        registry: &Arc<Registry>,
+        streams: StreamLimits,
+    ) -> io::Result<Workers> {
         let (mut orders, mut threads) = (Vec::new(), Vec::new());
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (live, registry) = (Arc::clone(live), Arc::clone(registry));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
-                let shared = Shared::new(live, &registry);
+                let shared = Shared::new(live, &registry, streams);
                 LocalSet::new().block_on(&runtime, shared.run(receiver));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
@@ -98,8 +111,8 @@ pub(crate) struct Shared {
     pub(crate) worker: Rc<RefCell<Worker>>,
     pub(crate) outside: Rc<dyn Outside>,
     pub(crate) limits: Limits,
+    pub(crate) stream_limits: StreamLimits,
     pub(crate) streams: Cell<usize>,
-    pub(crate) draining: tokio::sync::watch::Sender<bool>,
     live: Live,
     parked: Cell<usize>,
 }
@@ -109,9 +122,33 @@ pub(crate) struct Endpoint {
     label: String,
     /// The generation that was seen last, with the index of this address in it.
     seen: RefCell<(Arc<Generation>, usize)>,
+    /// It is served no more; streams that are open end when nothing is on its way.
+    closed: tokio::sync::watch::Sender<bool>,
+}
+
+/// An address that is served, and the tasks that do it.
+struct Served {
+    endpoint: Rc<Endpoint>,
+    tasks: [AbortHandle; 2],
+}
+
+impl Served {
+    fn close(&self) {
+        self.endpoint.close();
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
 }
 
 impl Endpoint {
+    /// Tells when the address is served no more.
+    pub(crate) fn closing(&self) -> tokio::sync::watch::Receiver<bool> {
+        self.closed.subscribe()
+    }
+
+    fn close(&self) {
+        self.closed.send_replace(true);
+    }
+
     /// The generation that serves now, and the index of this address in it.
     pub(crate) fn listener(&self, shared: &Shared) -> (Arc<Generation>, usize) {
         let mut seen = self.seen.borrow_mut();
@@ -131,40 +168,37 @@ impl Endpoint {
         generation.listeners.get(listener)?.proxy.clone()
     }
 
-    /// How long clients on streams may take here.
-    pub(crate) fn stream_limits(&self, shared: &Shared) -> StreamLimits {
+    /// What the Corefile says of how long clients on streams may take here.
+    pub(crate) fn timeouts(&self, shared: &Shared) -> Timeouts {
         let (generation, listener) = self.listener(shared);
-        generation.listeners.get(listener).map(|listener| listener.streams).unwrap_or_default()
+        generation.listeners.get(listener).map(|listener| listener.timeouts).unwrap_or_default()
     }
 }
 
 impl Shared {
-    fn new(live: Live, registry: &Arc<Registry>) -> Rc<Shared> {
+    fn new(live: Live, registry: &Arc<Registry>, stream_limits: StreamLimits) -> Rc<Shared> {
         let outside = TokioOutside::new(registry);
         let worker = Worker::new(registry, Box::new(MonotonicClock), outside.random());
         Rc::new(Shared {
             worker: Rc::new(RefCell::new(worker)),
             outside: Rc::new(outside),
             limits: Limits::new(registry),
+            stream_limits,
             streams: Cell::new(0),
-            draining: tokio::sync::watch::Sender::new(false),
             live,
             parked: Cell::new(0),
         })
     }
 
     async fn run(self: Rc<Self>, mut orders: UnboundedReceiver<Order>) {
-        let mut served: Vec<(String, [AbortHandle; 2])> = Vec::new();
+        let mut served: Vec<Served> = Vec::new();
         while let Some(order) = orders.recv().await {
             match order {
-                Order::Serve(label, udp, tcp) => {
-                    let handles = self.serve(&label, udp, tcp);
-                    served.push((label, handles));
-                }
-                Order::Close(label) => served.retain(|(known, handles)| {
-                    let keep = *known != label;
+                Order::Serve(label, udp, tcp) => served.push(self.serve(&label, udp, tcp)),
+                Order::Close(label) => served.retain(|served| {
+                    let keep = served.endpoint.label != label;
                     if !keep {
-                        handles.iter().for_each(AbortHandle::abort);
+                        served.close();
                     }
                     keep
                 }),
@@ -174,31 +208,34 @@ impl Shared {
         self.drain(&served).await;
     }
 
-    fn serve(self: &Rc<Self>, label: &str, udp: UdpSocket, tcp: TcpListener) -> [AbortHandle; 2] {
+    fn serve(self: &Rc<Self>, label: &str, udp: UdpSocket, tcp: TcpListener) -> Served {
         let live = self.live.load_full();
         let index = live.listeners.iter().position(|listener| listener.label == label).unwrap_or(0);
-        let endpoint = Rc::new(Endpoint { label: label.to_owned(), seen: RefCell::new((live, index)) });
+        let endpoint = Rc::new(Endpoint {
+            label: label.to_owned(),
+            seen: RefCell::new((live, index)),
+            closed: tokio::sync::watch::Sender::new(false),
+        });
         let datagrams = udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp);
-        let streams = tcp::serve(Rc::clone(self), endpoint, tcp);
-        [
+        let streams = tcp::serve(Rc::clone(self), Rc::clone(&endpoint), tcp);
+        let tasks = [
             tokio::task::spawn_local(async { drop(datagrams.await) }).abort_handle(),
             tokio::task::spawn_local(async { drop(streams.await) }).abort_handle(),
-        ]
+        ];
+        Served { endpoint, tasks }
     }
 
     /// Lets queries that wait come to their end, bounded by their own deadlines, then closes everything.
-    async fn drain(&self, served: &[(String, [AbortHandle; 2])]) {
+    async fn drain(&self, served: &[Served]) {
         // Datagrams that the kernel has taken already are still ours: one more turn for the readers to see them.
         for _ in 0..DRAIN_TURNS {
             tokio::time::sleep(DRAIN_TURN).await;
-            let _ = self.draining.send(true);
+            served.iter().for_each(|served| served.endpoint.close());
             if self.parked.get() == 0 && self.streams.get() == 0 {
                 break;
             }
         }
-        for (_, handles) in served {
-            handles.iter().for_each(AbortHandle::abort);
-        }
+        served.iter().for_each(Served::close);
     }
 
     /// Lets a walk wait for the outside world; `deliver` gets it at its end. Beyond the bound it fails at once.
@@ -216,7 +253,7 @@ impl Shared {
             self.worker.borrow_mut().give_walk(walk);
             return;
         }
-        self.parked.set(self.parked.get() + 1);
+        let parked = Parked::new(self);
         let driver = Driver {
             generation: Arc::clone(generation),
             worker: Rc::clone(&self.worker),
@@ -225,7 +262,7 @@ impl Shared {
         let shared = Rc::clone(self);
         tokio::task::spawn_local(async move {
             engine::drive(driver, walk, deliver).await;
-            shared.parked.set(shared.parked.get() - 1);
+            drop(parked);
             shared.flush();
         });
     }
@@ -264,6 +301,22 @@ impl Shared {
 
     pub(crate) fn count(&self, counter: Counter) {
         self.worker.borrow().counters.count(counter);
+    }
+}
+
+/// A query that waits, counted as long as its task is there, whatever becomes of that.
+struct Parked(Rc<Shared>);
+
+impl Parked {
+    fn new(shared: &Rc<Shared>) -> Parked {
+        shared.parked.set(shared.parked.get() + 1);
+        Parked(Rc::clone(shared))
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        self.0.parked.set(self.0.parked.get() - 1);
     }
 }
 

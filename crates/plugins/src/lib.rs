@@ -49,7 +49,8 @@ mod whoami;
 
 pub use common::HostName;
 pub use forward::HostLookup;
-pub use kubernetes::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
+pub use hosts::FileTimes;
+pub use kubernetes::LocalAddresses;
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};

@@ -3,7 +3,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 
+use cluster::Clusters;
+use cluster::scenario::Script;
 use corefile::Diagnostic;
 use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried};
@@ -91,7 +94,9 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let interface = |name: &str| (name == "lo").then(|| vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
     let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &interface };
     let planned = plan(&parsed.corefile, &planning, &mut problems);
-    let (registry, process) = (Registry::new(), Capabilities::default());
+    let (registry, mut process) = (Registry::new(), Capabilities::default());
+    let clusters: Rc<dyn Clusters> = Rc::new(Script::default());
+    process.provide(clusters);
     let surroundings =
         Surroundings { registry: &registry, files: &world, process: &process, carried: Carried::default() };
     match planned.map(|planned| planned.build(surroundings)) {

@@ -1,19 +1,115 @@
 //! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
 //!
-//! Below all plugins two directives of the testkit stand in for those that answer: `records` and `outward`.
+//! A cluster is made of events by the statement `cluster` (`words`). Below all plugins two directives of the testkit stand
+//! in for those that answer: `records` and `outward`.
 
-use std::collections::BTreeMap;
+mod words;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use engine::setup::Capabilities;
-use plugins::HostName;
-use testkit::{Arrival, Extension, Parsed, Problem, Question, Stage, Statement};
+use plugins::{FileTimes, HostName};
+use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
 use wire::{Name, Section};
 
 #[test]
 fn scenarios() {
     let mut slots = plugins::DIRECTIVES.to_vec();
     slots.extend([testkit::toys::RECORDS, testkit::toys::OUTWARD]);
-    testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &slots, &[|| Box::new(Shares)]);
+    testkit::run_directory(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
+        &slots,
+        &[
+            || Box::new(Shares),
+            || Box::new(Replay),
+            || Box::new(Fill),
+            || Box::<Times>::default(),
+            || Box::<words::Cluster>::default(),
+        ],
+    );
+}
+
+/// `fill ZONE TYPE N`: asks for N names below a zone and waits for each answer.
+struct Fill;
+
+impl Extension for Fill {
+    fn words(&self) -> &'static [&'static str] {
+        &["fill"]
+    }
+
+    fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
+        let mut words = statement.take_words(1, usize::MAX);
+        let (zone, qtype): (String, _) = (words.parse("a zone")?, words.parse("a type")?);
+        for number in 0..words.parse("a number of names")? {
+            let number: u32 = number;
+            let name = Name::from_text(&format!("n{number}.{zone}")).map_err(|_| statement.problem("not a zone"))?;
+            let ticket = stage.server.ask(&Question::new(name, qtype).packet(), Arrival::default());
+            stage.server.wait_for(&ticket, Duration::from_secs(10));
+        }
+        Ok(())
+    }
+}
+
+/// `replay ADDRESS`: what that upstream was asked since somebody looked is asked here, as if it were sent back.
+struct Replay;
+
+impl Extension for Replay {
+    fn words(&self) -> &'static [&'static str] {
+        &["replay"]
+    }
+
+    fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
+        let asked =
+            stage.server.outside.upstreams.take_asked(statement.take_words(1, 2).parse("an address with a port")?);
+        if asked.is_empty() {
+            return Err(statement.problem("it was asked nothing"));
+        }
+        for Asked { query, .. } in asked {
+            let Some((name, qtype, qclass)) = query.question else { continue };
+            let question = Question { qclass, header: query.header, opt: query.opt, ..Question::new(name, qtype) };
+            stage.server.ask(&question.packet(), Arrival::default());
+        }
+        Ok(())
+    }
+}
+
+/// `modified PATH SECONDS`: the file was changed then, counted from the start of 1970.
+#[derive(Default)]
+struct Times {
+    by_path: Arc<TimesByPath>,
+}
+
+#[derive(Default)]
+struct TimesByPath(Mutex<HashMap<PathBuf, Duration>>);
+
+impl Extension for Times {
+    fn words(&self) -> &'static [&'static str] {
+        &["modified"]
+    }
+
+    fn provide(&self, process: &mut Capabilities) {
+        process.provide(Arc::clone(&self.by_path) as Arc<dyn FileTimes>);
+    }
+
+    fn play(&mut self, statement: &Statement, _: &mut Stage) -> Result<(), Problem> {
+        let mut words = statement.take_words(1, usize::MAX);
+        let path: PathBuf = words.parse("a path")?;
+        self.by_path
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(path, Duration::from_secs_f64(words.parse("a number of seconds")?));
+        Ok(())
+    }
+}
+
+impl FileTimes for TimesByPath {
+    fn modified(&self, path: &Path) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied()
+    }
 }
 
 /// `first NAME TYPE of N`: asks N times and counts which record comes first; each line below is the data of a record,

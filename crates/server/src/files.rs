@@ -2,8 +2,10 @@
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use engine::setup::{FileWatch, Files};
+use plugins::FileTimes;
 
 /// The files of this machine, for directives that read one while they are made to run.
 pub(crate) struct Disk;
@@ -15,6 +17,13 @@ impl Files for Disk {
 
     fn is_file(&self, path: &Path) -> bool {
         path.is_file()
+    }
+}
+
+impl FileTimes for Disk {
+    fn modified(&self, path: &Path) -> Option<Duration> {
+        let modified = std::fs::metadata(path).and_then(|found| found.modified()).ok()?;
+        modified.duration_since(UNIX_EPOCH).ok()
     }
 }
 

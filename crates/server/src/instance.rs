@@ -54,22 +54,27 @@ pub(crate) struct Refused(pub(crate) String);
 
 impl Instance {
     /// Reads the Corefile and serves it with this number of workers.
-    pub(crate) fn start(origin: Origin, port: u16, workers: usize, process: Capabilities) -> Result<Instance, Refused> {
-        let registry = Registry::new();
+    pub(crate) fn start(
+        origin: Origin,
+        port: u16,
+        workers: usize,
+        process: Capabilities,
+        registry: &Arc<Registry>,
+    ) -> Result<Instance, Refused> {
         registry.gauge(&BUILD_INFO, &[crate::VERSION, "", ""], || Some(1.0));
         let configuration = read(&origin, port)?;
         let fingerprint = configuration.fingerprint.clone();
-        let built = build(configuration, &registry, &process, Carried::default())?;
+        let built = build(configuration, registry, &process, Carried::default())?;
         let admin = Admin::default();
         let prepared = admin.prepare(&built.needs.pages).map_err(Refused)?;
         let sockets = open_all(built.listeners.iter(), workers)?;
-        let outside: Rc<dyn Outside> = Rc::new(TokioOutside::new(&registry));
+        let outside: Rc<dyn Outside> = Rc::new(TokioOutside::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
-        let workers = Workers::start(workers, &live, &registry).map_err(|error| Refused(error.to_string()))?;
+        let workers = Workers::start(workers, &live, registry).map_err(|error| Refused(error.to_string()))?;
         let mut instance = Instance {
             origin,
             port,
-            registry,
+            registry: Arc::clone(registry),
             process,
             outside,
             live,

@@ -5,6 +5,7 @@
 mod admin;
 mod check;
 pub mod cli;
+mod clusters;
 mod commands;
 mod configuration;
 mod files;
@@ -16,6 +17,8 @@ mod lookup;
 mod run;
 
 pub use check::check;
+pub use kubeapi::METRICS as CLUSTER_METRICS;
+pub use net::LIMIT_METRICS;
 pub use run::run;
 
 /// The version, as `-version` shows it.

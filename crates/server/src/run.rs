@@ -6,13 +6,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::metrics::Registry;
 use engine::setup::Capabilities;
-use plugins::HostLookup;
+use plugins::{FileTimes, HostLookup};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::cli::{ServeOptions, version_text};
+use crate::clusters::clusters;
 use crate::configuration::Origin;
+use crate::files::Disk;
 use crate::instance::{Instance, Refused};
 use crate::lookup::Lookup;
 
@@ -42,7 +45,8 @@ async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
     let mut signals = Signals::new().map_err(refuse)?;
     let origin = Origin::find(options.conf.as_deref()).map_err(refuse)?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut instance = Instance::start(origin, options.port, workers, capabilities())?;
+    let registry = Registry::new();
+    let mut instance = Instance::start(origin, options.port, workers, capabilities(&registry), &registry)?;
     let _pidfile = options.pidfile.as_deref().map(Pidfile::write).transpose().map_err(refuse)?;
     if !options.quiet {
         instance.banner().iter().for_each(|line| println!("{line}"));
@@ -58,12 +62,15 @@ async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
 }
 
 /// What the process offers to plugins.
-fn capabilities() -> Capabilities {
+fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let mut capabilities = Capabilities::default();
     capabilities.provide(crate::local::addresses());
     capabilities.provide(crate::local::host_name());
     let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
     capabilities.provide(lookup);
+    capabilities.provide(clusters(registry));
+    let times: Arc<dyn FileTimes> = Arc::new(Disk);
+    capabilities.provide(times);
     capabilities
 }
 

@@ -14,16 +14,17 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::object::{EndpointSlice, Event, Meta, Object, Port, Service};
-use cluster::{Index, Kind, Spec, World};
+use cluster::Clusters;
+use cluster::scenario::Script;
 use corefile::NoFiles;
 use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried, Files};
 use engine::{Clock, Generation, Moment, Path as QueryPath, Planning, Resolved, Surroundings, Turn, Walk, Worker};
-use plugins::{ClusterRequest, Clusters, Following, LocalAddresses};
+use plugins::LocalAddresses;
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Section, Type};
 
 thread_local! {
@@ -68,46 +69,13 @@ const COREFILE: &str = "cluster.local in-addr.arpa example.org {
 ";
 
 /// A cluster of one service with a cluster IP and one headless service.
-struct Fixed(Arc<Index>);
-
-impl Following for Fixed {
-    fn index(&self) -> &Arc<Index> {
-        &self.0
-    }
-}
-
-impl Clusters for Fixed {
-    fn follow(&self, _: &ClusterRequest) -> Result<Box<dyn Following>, String> {
-        Ok(Box::new(Fixed(Arc::clone(&self.0))))
-    }
-}
-
-fn small_cluster() -> Arc<Index> {
-    let (mut world, index) = World::new(&Spec::new(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice], &[]));
-    let meta = |namespace, name| Meta { namespace, name, version: "1" };
-    let ports = || vec![Port { name: "http", protocol: "TCP", number: Some(80) }];
-    let service =
-        |name, ip| Service { meta: meta("shop", name), cluster_ips: vec![ip], ports: ports(), ..Service::default() };
-    let endpoint = |address| cluster::object::Endpoint { address, ready: Some(true), ..Default::default() };
-    let slice = EndpointSlice {
-        meta: meta("shop", "db-1"),
-        service: "db",
-        address_type: cluster::object::AddressType::Ipv4,
-        endpoints: ["10.1.0.1", "10.1.0.2", "10.1.0.3"].map(endpoint).into(),
-        ports: ports(),
-    };
-    let objects = [
-        vec![Object::Namespace(meta("", "shop"))],
-        vec![Object::Service(service("web", "10.96.0.1")), Object::Service(service("db", "None"))],
-        vec![Object::EndpointSlice(slice)],
-    ];
-    for (watch, objects) in objects.into_iter().enumerate() {
-        let applied = objects.into_iter().map(Event::Applied);
-        for event in [Event::Listing].into_iter().chain(applied).chain([Event::Listed]) {
-            world.apply(watch, &event, 1);
-        }
-    }
-    index
+fn small_cluster() -> Script {
+    let script = Script::default();
+    script.play("ns shop");
+    script.play("svc shop/web ips=10.96.0.1 ports=http:80/TCP");
+    script.play("svc shop/db ips=None ports=http:80/TCP");
+    script.play("slice shop/db-1 of=db v4=10.1.0.1,10.1.0.2,10.1.0.3 ports=http:80/TCP");
+    script
 }
 
 struct NoDisk;
@@ -148,7 +116,7 @@ impl Server {
         let plan = engine::plan(&parsed.corefile, &planning, &mut problems).expect("the Corefile is right");
         let registry = Registry::new();
         let mut process = Capabilities::default();
-        let clusters: Arc<dyn Clusters> = Arc::new(Fixed(small_cluster()));
+        let clusters: Rc<dyn Clusters> = Rc::new(small_cluster());
         process.provide(clusters);
         process.provide(LocalAddresses(Arc::from([])));
         let carried = Carried::default();

@@ -9,7 +9,7 @@ use engine::metrics::{Counters, Registry};
 use engine::setup::{Page, PageContent};
 use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Transport};
 
-use crate::upstream::Came;
+use crate::upstream::{Came, Outcome};
 use crate::{Upstreams, VirtualTime};
 
 /// From where the server asks upstreams over UDP, as its error messages show it.
@@ -135,13 +135,13 @@ impl Outside for VirtualOutside {
     }
 
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
-        let Exchange { to, over, query, until, connections } = exchange;
-        let outcome = self.upstreams.ask((to, over), query, connections, self.now());
+        let Exchange { over, until, .. } = exchange;
         let timeout = ExchangeError::Timeout { local: (over == Transport::Udp).then_some(LOCAL) };
         let during = if over.is_stream() { "dial" } else { "read" };
         Box::pin(async move {
-            let delay = if let Came::Nothing = outcome.what { Duration::MAX } else { outcome.delay };
-            if !self.passes(delay, until).await {
+            let (outcome, arrives) = self.send(exchange).await;
+            self.time.sleep_until(arrives.min(until)).await;
+            if arrives > until {
                 return Err(timeout);
             }
             match outcome.what {
@@ -155,6 +155,22 @@ impl Outside for VirtualOutside {
 }
 
 impl VirtualOutside {
+    /// Sends a query, once more if it is wanted so and nothing has come: gives what comes first, and when.
+    async fn send(&self, exchange: Exchange<'_>) -> (Outcome, Moment) {
+        let Exchange { to, over, query, until, connections, again_after } = exchange;
+        let ask = || {
+            let outcome = self.upstreams.ask((to, over), query, connections, self.now());
+            let delay = if let Came::Nothing = outcome.what { Duration::MAX } else { outcome.delay };
+            (outcome, self.now() + delay)
+        };
+        let first = ask();
+        let again = again_after.filter(|_| over == Transport::Udp).map(|span| self.now() + span);
+        let Some(again) = again.filter(|again| *again < first.1 && *again < until) else { return first };
+        self.time.sleep_until(again).await;
+        let second = ask();
+        if second.1 < first.1 { second } else { first }
+    }
+
     /// Lets `delay` pass, or the time up to `until` if that comes first; says whether it was the delay.
     async fn passes(&self, delay: Duration, until: Moment) -> bool {
         let at = self.now() + delay;

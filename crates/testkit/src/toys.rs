@@ -19,7 +19,7 @@ use crate::Record;
 /// records does not exist; with `fallthrough [ZONES…]` the next step is asked for such.
 pub static RECORDS: Slot = Slot::Here(&RECORDS_MANIFEST);
 
-/// Sends each question in the zones given to one upstream, for two seconds: `outward ADDRESS [ZONES…]`.
+/// Sends each question in the zones given to one upstream, for two seconds: `outward IP[:PORT] [ZONES…]`.
 pub static OUTWARD: Slot = Slot::Here(&OUTWARD_MANIFEST);
 
 static RECORDS_MANIFEST: Manifest<RecordsConfig> =
@@ -90,24 +90,26 @@ static OUTWARD_MANIFEST: Manifest<OutwardConfig> = Manifest::new(
     "outward",
     "sends each question to one upstream",
     "",
-    || OutwardConfig { to: IpAddr::from([0, 0, 0, 0]), zones: Vec::new() },
+    || OutwardConfig { to: SocketAddr::from(([0, 0, 0, 0], DNS_PORT)), zones: Vec::new() },
     build_outward,
 )
 .arguments("outward ADDRESS [ZONES...]", |config, args| {
-    config.to = args.parse("an IP address")?;
+    let word = args.word()?;
+    let address = word.text.parse().or_else(|_| word.text.parse().map(|ip: IpAddr| SocketAddr::new(ip, DNS_PORT)));
+    config.to = address.map_err(|_| args.bad(word, "an IP address"))?;
     config.zones = args.take_rest().iter().flat_map(|word| zone_names(&word.text)).collect();
     Ok(())
 });
 
 struct OutwardConfig {
-    to: IpAddr,
+    to: SocketAddr,
     zones: Vec<Name>,
 }
 
 fn build_outward(configs: Vec<OutwardConfig>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let zones = setup.zones_or_keys(&config.zones);
-    let part = Part::new(Outward { to: SocketAddr::new(config.to, DNS_PORT) }, Hooks::DOWN);
+    let part = Part::new(Outward { to: config.to }, Hooks::DOWN);
     Ok(Some(Part { zones: Some(zones), ..part }))
 }
 
@@ -136,8 +138,9 @@ impl Outward {
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
         let packet = packet_of(query);
         let until = outside.now() + TIMEOUT;
-        let over =
-            |over| outside.exchange(Exchange { to: self.to, over, query: &packet, until, connections: CONNECTIONS });
+        let exchange =
+            |over| Exchange { to: self.to, over, query: &packet, until, connections: CONNECTIONS, again_after: None };
+        let over = |over| outside.exchange(exchange(over));
         let mut outcome = over(query.path.transport).await;
         let cut = |reply: &[u8]| wire::Header::read(reply).is_some_and(|header| header.flags.truncated());
         if outcome.as_ref().is_ok_and(|exchanged| cut(&exchanged.reply)) {
@@ -155,7 +158,7 @@ impl Outward {
             ExchangeError::Timeout { local: Some(local) } => format!("read udp {local}->{to}: i/o timeout"),
             ExchangeError::Timeout { local: None } => format!("dial tcp {to}: i/o timeout"),
             ExchangeError::Network { during, error } => format!("{during} {to}: {error}"),
-            ExchangeError::Closed | ExchangeError::Mismatch | ExchangeError::Exhausted => format!("{to}: {error:?}"),
+            ExchangeError::Closed | ExchangeError::Unreadable | ExchangeError::Exhausted => format!("{to}: {error:?}"),
         };
         Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, cause)
     }

@@ -37,6 +37,8 @@ pub enum Reaction {
     Truncate(Answer),
     /// Answers with a message that promises a record and does not hold it.
     Broken,
+    /// Answers with these octets behind the id of the query.
+    Octets(Vec<u8>),
     /// Says nothing, or something that answers no question of ours, which a socket passes over.
     Silence,
     /// Is not there: the system says so.
@@ -175,6 +177,7 @@ fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
         Reaction::Truncate(answer) if !over.is_stream() => Came::Reply(answer.cut().write(query)),
         Reaction::Answer(answer) | Reaction::Truncate(answer) => Came::Reply(answer.to_octets(query, over)),
         Reaction::Broken => Came::Reply(promise_a_record(Answer::default().write(query))),
+        Reaction::Octets(octets) => Came::Reply([&query.header.id.to_be_bytes()[..], octets].concat()),
         Reaction::Silence => Came::Nothing,
         Reaction::Refuse => Came::Refused,
         Reaction::Close => Came::Closed,

@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use wire::{Flags, Header, Rcode};
+use wire::Rcode;
 
-use crate::Health;
+use crate::{Health, Reply};
 
 /// How often and how long may be tried.
 #[derive(Clone, Copy, Debug)]
@@ -46,39 +46,6 @@ pub enum Verdict {
     Take,
     /// Another upstream may know better; if none is left, it is the answer.
     TryAnother,
-}
-
-/// A reply as far as going on depends on it.
-#[derive(Clone, Copy, Debug)]
-pub struct Reply {
-    flags: Flags,
-    answers: u16,
-}
-
-impl Reply {
-    /// Reads the header of a reply.
-    #[must_use]
-    pub fn read(octets: &[u8]) -> Option<Reply> {
-        Header::read(octets).map(|header| Reply { flags: header.flags, answers: header.answers })
-    }
-
-    /// The lower four bits of its response code.
-    #[must_use]
-    pub fn rcode(&self) -> Rcode {
-        self.flags.rcode()
-    }
-
-    /// Whether it was cut.
-    #[must_use]
-    pub fn is_truncated(&self) -> bool {
-        self.flags.truncated()
-    }
-
-    /// Whether it says that the name has no such record.
-    #[must_use]
-    pub fn is_nodata(&self) -> bool {
-        self.rcode() == Rcode::NOERROR && self.answers == 0
-    }
 }
 
 /// The attempts of one query.

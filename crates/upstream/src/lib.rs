@@ -5,10 +5,12 @@ mod attempts;
 mod health;
 mod policy;
 mod query;
+mod reply;
 mod target;
 
-pub use attempts::{Attempts, Limits, Next, Reply, Verdict};
+pub use attempts::{Attempts, Limits, Next, Verdict};
 pub use health::Health;
 pub use policy::Policy;
 pub use query::{outgoing, probe};
+pub use reply::{Reply, readable};
 pub use target::{Protocol, Target, TargetError, nameservers};

@@ -106,6 +106,11 @@ impl<'a> Options<'a> {
     }
 }
 
+/// The options in the data of an OPT record (RFC 6891 §6.1.2); none if they do not add up.
+pub fn options(data: &[u8]) -> impl Iterator<Item = (OptionCode, &[u8])> {
+    Options::new(data).into_iter().flatten()
+}
+
 impl<'a> Iterator for Options<'a> {
     type Item = (OptionCode, &'a [u8]);
 

@@ -16,7 +16,7 @@ mod reverse;
 
 pub use build::{Mark, MessageBuf, Owner, RdataWriter, Section};
 pub use code::{Class, Opcode, Rcode, Type};
-pub use edns::{EdeCode, OPT_FIXED_LEN, Opt, OptionCode};
+pub use edns::{EdeCode, OPT_FIXED_LEN, Opt, OptionCode, options};
 pub use header::{Flags, HEADER_LEN, Header};
 pub use message::{Message, MessageError, Record, Records, question_end};
 pub use name::{LABEL_MAX, Labels, NAME_MAX, Name, NameError, NameRef};

@@ -1,7 +1,8 @@
 //! A cluster to measure with: an API server of the tests, full of services.
 
 use std::fmt;
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use fakeapi::FakeApi;
@@ -12,7 +13,7 @@ use crate::Failed;
 /// How long the cluster may take to be known.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Changes that are timed.
-const UPDATES: u32 = 500;
+const UPDATES: u16 = 500;
 
 /// A cluster behind an API server.
 pub(crate) struct Cluster {
@@ -28,6 +29,24 @@ impl Cluster {
         api.put_all((0..services).flat_map(|number| [service(number), slice(number)]));
         api.put_all((0..pods).map(pod));
         Cluster { api, services, pods }
+    }
+
+    /// How long the API server itself takes to send what the server asks for: read, and not looked at.
+    pub(crate) fn time_to_send(&self) -> Result<Duration, Failed> {
+        let address = self.api.url().trim_start_matches("http://").to_owned();
+        let started = Instant::now();
+        let readers: Vec<_> = LISTS
+            .iter()
+            .map(|path| {
+                let address = address.clone();
+                std::thread::spawn(move || read_list(&address, path))
+            })
+            .collect();
+        for reader in readers {
+            let read = reader.join().map_err(|_| "a reader of a list panicked".to_owned())?;
+            read.map_err(|error| format!("a list cannot be read: {error}"))?;
+        }
+        Ok(started.elapsed())
     }
 
     /// Waits until the server knows the last service; gives the time since `started`.
@@ -47,8 +66,9 @@ impl Cluster {
         let asker = Asker::new(port)?;
         let mut times = Vec::new();
         for update in 0..UPDATES {
-            let number = 9 + 10 * (update as usize % (self.services / 10).max(1));
-            let address = [203, 0, (update >> 8) as u8, update as u8];
+            let number = 9 + 10 * (usize::from(update) % (self.services / 10).max(1));
+            let [high, low] = update.to_be_bytes();
+            let address = [203, 0, high, low];
             let mut changed = slice(number);
             changed["endpoints"] = json!([endpoint(address, number, 0)]);
             self.api.put(changed);
@@ -64,6 +84,33 @@ impl Cluster {
         times.sort_unstable();
         let at = |thousandths: usize| times[(times.len() - 1) * thousandths / 1000];
         Ok(Updates { count: times.len(), half: at(500), most: at(990), all: at(1000) })
+    }
+}
+
+/// What a server asks for that has the Corefile of the bench.
+const LISTS: [&str; 3] = ["/api/v1/namespaces", "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices"];
+/// What stands in the bookmark at the end of a list that is streamed.
+const LIST_END: &[u8] = b"k8s.io/initial-events-end";
+
+/// Reads a streamed list to its end.
+fn read_list(address: &str, path: &str) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    write!(stream, "GET {path}?{query} HTTP/1.1\r\nHost: {address}\r\n\r\n")?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut kept = 0;
+    loop {
+        let length = stream.read(&mut buffer[kept..])?;
+        if length == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let filled = kept + length;
+        if buffer[..filled].windows(LIST_END.len()).any(|part| part == LIST_END) {
+            return Ok(());
+        }
+        // The mark may lie across two reads.
+        kept = filled.min(LIST_END.len());
+        buffer.copy_within(filled - kept..filled, 0);
     }
 }
 
@@ -162,7 +209,7 @@ fn namespace(number: usize) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("perf-{number}")}})
 }
 
-fn metadata(number: usize, name: String) -> Value {
+fn metadata(number: usize, name: &str) -> Value {
     json!({"namespace": format!("perf-{}", number % 50), "name": name, "labels": {"app": format!("app-{number}")}})
 }
 
@@ -179,13 +226,13 @@ fn service(number: usize) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata(number, format!("svc-{number}")),
+        "metadata": metadata(number, &format!("svc-{number}")),
         "spec": {"type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip], "ports": ports()},
     })
 }
 
 fn slice(number: usize) -> Value {
-    let mut metadata = metadata(number, format!("svc-{number}-abcde"));
+    let mut metadata = metadata(number, &format!("svc-{number}-abcde"));
     metadata["labels"] = json!({"kubernetes.io/service-name": format!("svc-{number}")});
     let endpoints: Vec<Value> =
         (0..10).map(|place| endpoint(address(20, number * 10 + place), number, place)).collect();
@@ -217,7 +264,7 @@ fn address(first: usize, number: usize) -> [u8; 4] {
 fn pod(number: usize) -> Value {
     let [a, b, c, d] = address(40, number);
     let ip = format!("{a}.{b}.{c}.{d}");
-    let mut metadata = metadata(number, format!("app-{number}-7d9c5b6f4-x"));
+    let mut metadata = metadata(number, &format!("app-{number}-7d9c5b6f4-x"));
     metadata["labels"]["pod-template-hash"] = json!("7d9c5b6f4");
     let container =
         json!({"name": "c", "image": "registry/app:v1", "env": [{"name": "KEY", "value": "v".repeat(200)}]});

@@ -30,7 +30,6 @@ const SAMPLES_MAX: usize = 200_000;
 /// What came of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    pub(crate) answers: u64,
     pub(crate) lost: u64,
     pub(crate) per_second: f64,
     /// Microseconds: half, 99 and 99.9 of a hundred answers took no longer.
@@ -64,7 +63,6 @@ pub(crate) fn run(server: &Pinned, queries: &[String], time: Duration) -> Result
     let answers = number("answers");
     #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
     Ok(Load {
-        answers,
         lost: number("lost"),
         per_second: answers as f64 / time.as_secs_f64(),
         latencies: [latency(0), latency(1), latency(2)],

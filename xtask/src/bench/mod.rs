@@ -89,6 +89,7 @@ impl Bench {
     fn run(&self) -> Result<Report, Failed> {
         let mut report = Report::new(&self.cluster);
         report.echo.push(self.echo()?);
+        report.sent = Some(self.cluster.time_to_send()?);
         let corefile = self.write_corefile(&self.corefile)?;
         let started = Instant::now();
         let server = Pinned::serve(&self.server, &corefile)?;

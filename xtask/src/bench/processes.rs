@@ -27,7 +27,8 @@ impl Pinned {
     /// Starts a part of this program that prints its port.
     pub(crate) fn start(cpu: &str, arguments: &[&str]) -> Result<Pinned, Failed> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut child = pinned(cpu, &own).args(arguments).stdout(Stdio::piped()).spawn().map_err(no_taskset)?;
+        let mut child =
+            pinned(cpu, &own).args(arguments).stdout(Stdio::piped()).spawn().map_err(|error| no_taskset(&error))?;
         let mut line = String::new();
         if let Some(output) = child.stdout.take() {
             let _ = BufReader::new(output).read_line(&mut line);
@@ -40,7 +41,7 @@ impl Pinned {
     pub(crate) fn serve(binary: &Path, corefile: &Corefile) -> Result<Pinned, Failed> {
         let mut command = pinned(SERVER_CPU, binary);
         command.arg("-conf").arg(corefile.path()).stdout(Stdio::null());
-        let child = command.spawn().map_err(no_taskset)?;
+        let child = command.spawn().map_err(|error| no_taskset(&error))?;
         let server = Pinned { child, port: corefile.port };
         server.wait_for_answer()?;
         Ok(server)
@@ -111,6 +112,6 @@ fn pinned(cpu: &str, program: &Path) -> Command {
     command
 }
 
-fn no_taskset(error: std::io::Error) -> Failed {
+fn no_taskset(error: &std::io::Error) -> Failed {
     format!("taskset (of util-linux) is needed to give each program its processor: {error}")
 }

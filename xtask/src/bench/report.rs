@@ -25,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     /// From the start of the process to its first answer.
     pub(crate) first_answer: Option<Duration>,
+    /// What the API server takes to send the cluster.
+    pub(crate) sent: Option<Duration>,
     /// From the start of the process until the cluster was known.
     pub(crate) ready: Option<Duration>,
     /// Octets in memory, and at most.
@@ -40,6 +42,7 @@ impl Report {
             echo: Vec::new(),
             rows: Vec::new(),
             first_answer: None,
+            sent: None,
             ready: None,
             memory: (0, 0),
             updates: None,
@@ -90,9 +93,13 @@ impl fmt::Display for Report {
             write_row(f, row.name, row.what, &row.load, self.echo_cpu())?;
         }
         writeln!(f)?;
-        if let (Some(first), Some(ready)) = (self.first_answer, self.ready) {
-            let (first, ready) = (first.as_secs_f64() * 1e3, ready.as_secs_f64() * 1e3);
-            writeln!(f, "- first answer {first:.0} ms after the start; the whole cluster known after {ready:.0} ms")?;
+        if let (Some(first), Some(sent), Some(ready)) = (self.first_answer, self.sent, self.ready) {
+            let [first, sent, ready] = [first, sent, ready].map(|time| time.as_secs_f64() * 1e3);
+            writeln!(f, "- first answer {first:.0} ms after the start; the whole cluster known after {ready:.0} ms,")?;
+            writeln!(
+                f,
+                "  of which the API server takes {sent:.0} ms to send it to a reader that does not look at it"
+            )?;
         }
         let mebi = |octets: u64| octets as f64 / f64::from(1 << 20);
         if self.memory.0 > 0 {

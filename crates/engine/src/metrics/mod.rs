@@ -54,19 +54,20 @@ impl Buckets {
     }
 }
 
+/// So many bounds, each twice the one before.
+#[must_use]
+pub const fn doubling<const COUNT: usize>(first: u64) -> [u64; COUNT] {
+    let mut bounds = [first; COUNT];
+    let mut at = 1;
+    while at < COUNT {
+        bounds[at] = bounds[at - 1] * 2;
+        at += 1;
+    }
+    bounds
+}
+
 /// From a quarter of a millisecond on, doubling sixteen times: times of queries.
-pub static TIME: Buckets = Buckets {
-    bounds: &{
-        let mut bounds = [250_000; 16];
-        let mut at = 1;
-        while at < bounds.len() {
-            bounds[at] = bounds[at - 1] * 2;
-            at += 1;
-        }
-        bounds
-    },
-    per_unit: 1e9,
-};
+pub static TIME: Buckets = Buckets { bounds: &doubling::<16>(250_000), per_unit: 1e9 };
 
 /// From a quarter of a millisecond on, times ten: times of rarer things.
 pub static SLIM_TIME: Buckets =

@@ -39,6 +39,10 @@ pub(crate) struct Metadata<'a> {
 struct Labels<'a> {
     #[serde(rename = "kubernetes.io/service-name", borrow)]
     service: Text<'a>,
+    #[serde(rename = "multicluster.kubernetes.io/service-name", borrow)]
+    common_service: Text<'a>,
+    #[serde(rename = "multicluster.kubernetes.io/source-cluster", borrow)]
+    source_cluster: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -121,6 +125,8 @@ pub(crate) struct Service<'a> {
     metadata: Metadata<'a>,
     #[serde(borrow)]
     spec: Option<ServiceSpec<'a>>,
+    #[serde(borrow)]
+    status: Option<ServiceStatus<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -134,8 +140,43 @@ struct ServiceSpec<'a> {
     cluster_ips: Texts<'a>,
     #[serde(borrow)]
     external_name: Text<'a>,
+    #[serde(rename = "externalIPs", borrow)]
+    external_ips: Texts<'a>,
     #[serde(borrow)]
     ports: Option<Vec<Port<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ServiceStatus<'a> {
+    #[serde(borrow)]
+    load_balancer: Option<LoadBalancer<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct LoadBalancer<'a> {
+    #[serde(borrow)]
+    ingress: Option<Vec<Ingress<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Ingress<'a> {
+    #[serde(borrow)]
+    ip: Text<'a>,
+    #[serde(borrow)]
+    hostname: Text<'a>,
+}
+
+impl Service<'_> {
+    /// Its load balancer's entries, each by its address or else its name.
+    fn ingress(&self) -> impl Iterator<Item = &str> {
+        let balancer = self.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+        let entries = balancer.and_then(|balancer| balancer.ingress.as_deref()).unwrap_or_default();
+        let texts = entries.iter().map(|entry| if entry.ip.is_empty() { &*entry.hostname } else { &*entry.ip });
+        texts.filter(|text| !text.is_empty())
+    }
 }
 
 impl Read for Service<'_> {
@@ -156,6 +197,53 @@ impl Read for Service<'_> {
             cluster_ips,
             external_name: &spec.external_name,
             ports: ports(spec.ports.as_deref()),
+            external: spec.external_ips.iter().map(|text| &**text).chain(self.ingress()).collect(),
+        }))
+    }
+}
+
+/// multicluster.x-k8s.io ServiceImport. What it imports stands in `spec`; newer versions may have it beside that.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServiceImport<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(borrow)]
+    spec: Option<ImportSpec<'a>>,
+    #[serde(rename = "type", borrow)]
+    import_type: Text<'a>,
+    #[serde(borrow)]
+    ips: Texts<'a>,
+    #[serde(borrow)]
+    ports: Option<Vec<Port<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ImportSpec<'a> {
+    #[serde(rename = "type", borrow)]
+    import_type: Text<'a>,
+    #[serde(borrow)]
+    ips: Texts<'a>,
+    #[serde(borrow)]
+    ports: Option<Vec<Port<'a>>>,
+}
+
+impl Read for ServiceImport<'_> {
+    fn metadata(&self) -> &Metadata<'_> {
+        &self.metadata
+    }
+
+    fn object(&self) -> Result<Object<'_>, &'static str> {
+        let (import_type, ips, own) = match &self.spec {
+            Some(spec) => (&spec.import_type, &spec.ips, &spec.ports),
+            None => (&self.import_type, &self.ips, &self.ports),
+        };
+        Ok(Object::ServiceImport(object::ServiceImport {
+            meta: self.metadata.meta(),
+            import_type,
+            ips: ips.iter().map(|text| &**text).collect(),
+            ports: ports(own.as_deref()),
         }))
     }
 }
@@ -200,6 +288,8 @@ struct Endpoint<'a> {
     hostname: Text<'a>,
     #[serde(borrow)]
     target_ref: Option<Target<'a>>,
+    #[serde(borrow)]
+    zone: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -222,6 +312,7 @@ impl Endpoint<'_> {
             ready: self.conditions.as_ref().and_then(|conditions| conditions.ready),
             hostname: &self.hostname,
             target: self.target_ref.as_ref().map_or("", |target| &target.name),
+            zone: &self.zone,
         })
     }
 }
@@ -244,10 +335,34 @@ impl Read for EndpointSlice<'_> {
         Ok(Object::EndpointSlice(object::EndpointSlice {
             meta: self.metadata.meta(),
             service: self.metadata.labels.as_ref().map_or("", |labels| &labels.service),
+            source_cluster: "",
             address_type,
             endpoints,
             ports: ports(self.ports.as_deref()),
         }))
+    }
+}
+
+/// The same, of a ServiceImport: another label says to which it belongs.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ImportedSlice<'a> {
+    #[serde(borrow)]
+    slice: EndpointSlice<'a>,
+}
+
+impl Read for ImportedSlice<'_> {
+    fn metadata(&self) -> &Metadata<'_> {
+        &self.slice.metadata
+    }
+
+    fn object(&self) -> Result<Object<'_>, &'static str> {
+        let mut object = self.slice.object()?;
+        if let (Object::EndpointSlice(slice), Some(labels)) = (&mut object, &self.slice.metadata.labels) {
+            slice.service = &labels.common_service;
+            slice.source_cluster = &labels.source_cluster;
+        }
+        Ok(object)
     }
 }
 

@@ -146,6 +146,8 @@ fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
         Kind::Service => event_of::<json::Service<'_>>(line, each),
         Kind::EndpointSlice => event_of::<json::EndpointSlice<'_>>(line, each),
         Kind::Pod => event_of::<json::Pod<'_>>(line, each),
+        Kind::ServiceImport => event_of::<json::ServiceImport<'_>>(line, each),
+        Kind::ImportedSlice => event_of::<json::ImportedSlice<'_>>(line, each),
     }
 }
 
@@ -202,6 +204,8 @@ fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
         Kind::Service => item_of::<json::Service<'_>>(octets, each),
         Kind::EndpointSlice => item_of::<json::EndpointSlice<'_>>(octets, each),
         Kind::Pod => item_of::<json::Pod<'_>>(octets, each),
+        Kind::ServiceImport => item_of::<json::ServiceImport<'_>>(octets, each),
+        Kind::ImportedSlice => item_of::<json::ImportedSlice<'_>>(octets, each),
     }
 }
 

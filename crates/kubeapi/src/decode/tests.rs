@@ -40,6 +40,9 @@ fn describe_object(object: &Object<'_>) -> String {
             format!("of {} {:?} {} {}", slice.service, slice.address_type, endpoints.join(","), ports(&slice.ports))
         }
         Object::Pod(pod) => format!("{} {}", pod.address, pod.terminating),
+        Object::ServiceImport(import) => {
+            format!("{} {} {}", import.import_type, import.ips.join(","), ports(&import.ports))
+        }
     };
     format!("{:?} {}/{}@{} {rest}", object.kind(), meta.namespace, meta.name, meta.version).trim_end().to_owned()
 }

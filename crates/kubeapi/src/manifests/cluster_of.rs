@@ -7,14 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster::object::{self, Event, Meta, Object};
-use cluster::{Kind, Selector};
+use cluster::{Kind, Request, Selector};
 
 use super::allocate::Allocator;
-use super::model::{AddressType, EndpointSlice, Endpoints, Manifest, Metadata, Namespace, Pod, Service, SliceEndpoint};
+use super::model::{
+    AddressType, EndpointSlice, Endpoints, Manifest, Metadata, Namespace, Pod, Service, ServiceImport, ServicePort,
+    SliceEndpoint,
+};
 use super::{SERVICE_NAME, endpoints};
+use crate::SetupProblem;
 use crate::watch::Sink;
-use crate::{Request, SetupProblem};
 
+/// The labels by which a slice says to which ServiceImport it belongs, and in which cluster its endpoints are.
+const COMMON_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 /// The label that every namespace has.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
@@ -55,6 +61,7 @@ pub(crate) struct Cluster {
     slices: BTreeMap<Key, EndpointSlice>,
     endpoints: BTreeMap<Key, Endpoints>,
     pods: BTreeMap<Key, Pod>,
+    imports: BTreeMap<Key, ServiceImport>,
 }
 
 impl Cluster {
@@ -75,7 +82,15 @@ impl Cluster {
             match sink.kind {
                 Kind::Namespace => self.tell_namespaces(sink, selection),
                 Kind::Service => each(&self.services, selection, |service| apply(sink, service_object(service))),
-                Kind::EndpointSlice => each(&self.slices, selection, |slice| apply(sink, slice_object(slice))),
+                Kind::EndpointSlice => {
+                    each(&self.slices, selection, |slice| apply(sink, slice_object(slice, SERVICE_NAME)));
+                }
+                Kind::ServiceImport => each(&self.imports, selection, |import| apply(sink, import_object(import))),
+                Kind::ImportedSlice => each(&self.slices, selection, |slice| {
+                    if slice.metadata.label(COMMON_SERVICE_NAME).is_some() {
+                        apply(sink, slice_object(slice, COMMON_SERVICE_NAME));
+                    }
+                }),
                 Kind::Pod => each(&self.pods, selection, |pod| tell_pod(sink, pod)),
             }
             sink.apply(&Event::Listed);
@@ -104,6 +119,10 @@ impl Cluster {
             Manifest::Pod(mut pod) => {
                 self.place(&mut pod.metadata);
                 self.pods.insert(pod.metadata.key(), pod);
+            }
+            Manifest::ServiceImport(mut import) => {
+                self.place(&mut import.metadata);
+                self.imports.insert(import.metadata.key(), import);
             }
         }
     }
@@ -202,7 +221,7 @@ macro_rules! has_metadata {
     };
 }
 
-has_metadata!(Service EndpointSlice Pod);
+has_metadata!(Service EndpointSlice Pod ServiceImport);
 
 fn each<T: HasMetadata>(objects: &BTreeMap<Key, T>, selection: &Selection, tell: impl Fn(&T)) {
     objects.values().filter(|object| selection.selects(object.metadata())).for_each(tell);
@@ -224,18 +243,32 @@ fn service_object(service: &Service) -> Object<'_> {
         service_type: &spec.service_type,
         cluster_ips: spec.cluster_ips.iter().map(String::as_str).collect(),
         external_name: &spec.external_name,
-        ports: spec
-            .ports
-            .iter()
-            .map(|port| object::Port { name: &port.name, protocol: &port.protocol.0, number: port.port })
-            .collect(),
+        ports: service_ports(&spec.ports),
+        external: service.external().collect(),
     })
 }
 
-fn slice_object(slice: &EndpointSlice) -> Object<'_> {
+fn import_object(import: &ServiceImport) -> Object<'_> {
+    let spec = &import.spec;
+    Object::ServiceImport(object::ServiceImport {
+        meta: meta(&import.metadata),
+        import_type: &spec.import_type,
+        ips: spec.ips.iter().map(String::as_str).collect(),
+        ports: service_ports(&spec.ports),
+    })
+}
+
+fn service_ports(ports: &[ServicePort]) -> Vec<object::Port<'_>> {
+    let each = ports.iter();
+    each.map(|port| object::Port { name: &port.name, protocol: &port.protocol.0, number: port.port }).collect()
+}
+
+/// The slice as one of the Service that this label names.
+fn slice_object<'a>(slice: &'a EndpointSlice, label: &str) -> Object<'a> {
     Object::EndpointSlice(object::EndpointSlice {
         meta: meta(&slice.metadata),
-        service: slice.metadata.label(SERVICE_NAME).unwrap_or_default(),
+        service: slice.metadata.label(label).unwrap_or_default(),
+        source_cluster: slice.metadata.label(SOURCE_CLUSTER).unwrap_or_default(),
         address_type: match slice.address_type {
             AddressType::Ipv4 => object::AddressType::Ipv4,
             AddressType::Ipv6 => object::AddressType::Ipv6,
@@ -256,6 +289,7 @@ fn slice_endpoints(endpoint: &SliceEndpoint) -> impl Iterator<Item = object::End
         ready: endpoint.conditions.ready,
         hostname: &endpoint.hostname,
         target: &endpoint.target_ref.name,
+        zone: &endpoint.zone,
     })
 }
 

@@ -70,6 +70,7 @@ fn subset_endpoint(address: &SubsetAddress, ready: bool) -> SliceEndpoint {
         conditions: SliceConditions { ready: Some(ready) },
         hostname: address.hostname.clone(),
         target_ref: address.target_ref.clone(),
+        zone: String::new(),
     }
 }
 
@@ -124,6 +125,7 @@ fn endpoint(service: &Service, pod: &Pod, address: IpAddr) -> SliceEndpoint {
         conditions: SliceConditions { ready: Some(is_ready(pod) || service.spec.publish_not_ready_addresses) },
         hostname: if is_named { pod.spec.hostname.clone() } else { String::new() },
         target_ref: TargetRef { name: pod.metadata.name.clone() },
+        zone: String::new(),
     }
 }
 

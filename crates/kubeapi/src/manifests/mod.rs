@@ -12,6 +12,7 @@ mod folder;
 mod model;
 mod parse;
 
+use cluster::Request;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use tracing::{error, warn};
 
 use crate::meter::Meter;
 use crate::watch::Sink;
-use crate::{LOG, Request, SetupProblem};
+use crate::{LOG, SetupProblem};
 
 /// The label by which a slice says to which Service it belongs.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";

@@ -23,6 +23,7 @@ pub(crate) enum Manifest {
     EndpointSlice(EndpointSlice),
     Endpoints(Endpoints),
     Pod(Pod),
+    ServiceImport(ServiceImport),
 }
 
 /// What a Service, an EndpointSlice and so on have in common.
@@ -66,6 +67,65 @@ pub(crate) struct Service {
     pub(crate) metadata: Metadata,
     #[serde(deserialize_with = "or_default")]
     pub(crate) spec: ServiceSpec,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) status: ServiceStatus,
+}
+
+/// `status` of a Service.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ServiceStatus {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) load_balancer: LoadBalancer,
+}
+
+/// `status.loadBalancer` of a Service.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LoadBalancer {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) ingress: Vec<Ingress>,
+}
+
+/// How a load balancer is reached: by an address, or else by a name.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Ingress {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) ip: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) hostname: String,
+}
+
+impl Service {
+    /// How it is reached from outside, as the world takes it.
+    pub(crate) fn external(&self) -> impl Iterator<Item = &str> {
+        let entries = self.status.load_balancer.ingress.iter();
+        let ingress = entries.map(|entry| if entry.ip.is_empty() { &*entry.hostname } else { &*entry.ip });
+        self.spec.external_ips.iter().map(String::as_str).chain(ingress).filter(|text| !text.is_empty())
+    }
+}
+
+/// multicluster.x-k8s.io ServiceImport.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServiceImport {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) metadata: Metadata,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) spec: ImportSpec,
+}
+
+/// `spec` of a ServiceImport.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ImportSpec {
+    #[serde(rename = "type", deserialize_with = "or_default")]
+    pub(crate) import_type: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) ips: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) ports: Vec<ServicePort>,
 }
 
 /// `spec` of a Service.
@@ -80,6 +140,8 @@ pub(crate) struct ServiceSpec {
     pub(crate) cluster_ips: Vec<String>,
     #[serde(deserialize_with = "or_default")]
     pub(crate) external_name: String,
+    #[serde(rename = "externalIPs", deserialize_with = "or_default")]
+    pub(crate) external_ips: Vec<String>,
     #[serde(deserialize_with = "or_default")]
     pub(crate) ports: Vec<ServicePort>,
     #[serde(deserialize_with = "or_default")]
@@ -159,6 +221,8 @@ pub(crate) struct SliceEndpoint {
     pub(crate) hostname: String,
     #[serde(deserialize_with = "or_default")]
     pub(crate) target_ref: TargetRef,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) zone: String,
 }
 
 /// `conditions` of an endpoint.

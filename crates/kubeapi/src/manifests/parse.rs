@@ -82,6 +82,7 @@ impl Yaml<'_> {
             Known::EndpointSlice => manifests.push(Manifest::EndpointSlice(read_yaml(self.document)?)),
             Known::Endpoints => manifests.push(Manifest::Endpoints(read_yaml(self.document)?)),
             Known::Pod => manifests.push(Manifest::Pod(read_yaml(self.document)?)),
+            Known::ServiceImport => manifests.push(Manifest::ServiceImport(read_yaml(self.document)?)),
             Known::List(kind) => self.list(kind, manifests)?,
             Known::Other => {}
         }
@@ -126,6 +127,7 @@ enum Known<'a> {
     EndpointSlice,
     Endpoints,
     Pod,
+    ServiceImport,
     /// A list; its items are of this kind if they do not say of which, and of any kind if it is empty.
     List(&'a str),
     Other,
@@ -139,6 +141,7 @@ impl<'a> Known<'a> {
             ("v1", "Endpoints") => Known::Endpoints,
             ("v1", "Pod") => Known::Pod,
             ("discovery.k8s.io/v1", "EndpointSlice") => Known::EndpointSlice,
+            (version, "ServiceImport") if version.starts_with("multicluster.x-k8s.io/") => Known::ServiceImport,
             (_, kind) => kind.strip_suffix("List").map_or(Known::Other, Known::List),
         }
     }
@@ -150,7 +153,11 @@ impl Head {
         if !self.kind.is_empty() || kind.is_empty() {
             return self;
         }
-        let api_version = if kind == "EndpointSlice" { "discovery.k8s.io/v1" } else { "v1" };
+        let api_version = match kind {
+            "EndpointSlice" => "discovery.k8s.io/v1",
+            "ServiceImport" => "multicluster.x-k8s.io/v1alpha1",
+            _ => "v1",
+        };
         Head { api_version: api_version.to_owned(), kind: kind.to_owned() }
     }
 }
@@ -162,6 +169,7 @@ fn value(head: &Head, value: Value, manifests: &mut Vec<Manifest>) -> Result<(),
         Known::EndpointSlice => Manifest::EndpointSlice(serde_json::from_value(value)?),
         Known::Endpoints => Manifest::Endpoints(serde_json::from_value(value)?),
         Known::Pod => Manifest::Pod(serde_json::from_value(value)?),
+        Known::ServiceImport => Manifest::ServiceImport(serde_json::from_value(value)?),
         // Lists of lists are nobody's.
         Known::List(_) | Known::Other => return Ok(()),
     });
@@ -187,6 +195,7 @@ fn json_object(
         Known::EndpointSlice => Manifest::EndpointSlice(serde_json::from_str(object).map_err(problem)?),
         Known::Endpoints => Manifest::Endpoints(serde_json::from_str(object).map_err(problem)?),
         Known::Pod => Manifest::Pod(serde_json::from_str(object).map_err(problem)?),
+        Known::ServiceImport => Manifest::ServiceImport(serde_json::from_str(object).map_err(problem)?),
         Known::List(kind) => {
             let list: List<&RawValue> = serde_json::from_str(object).map_err(problem)?;
             for item in list.items.unwrap_or_default() {

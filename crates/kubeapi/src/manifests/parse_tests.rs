@@ -9,6 +9,7 @@ fn describe(manifest: &Manifest) -> String {
         Manifest::EndpointSlice(slice) => ("EndpointSlice", &slice.metadata),
         Manifest::Endpoints(endpoints) => ("Endpoints", &endpoints.metadata),
         Manifest::Pod(pod) => ("Pod", &pod.metadata),
+        Manifest::ServiceImport(import) => ("ServiceImport", &import.metadata),
     };
     format!("{kind} {}/{}", metadata.namespace, metadata.name)
 }

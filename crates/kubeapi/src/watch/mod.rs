@@ -274,6 +274,9 @@ impl Watcher {
         if !is_assumed {
             self.health.failed(&self.target.describe(), failure, Instant::now());
         }
+        if matches!(failure, Failure::Status { code: 404, .. }) {
+            self.target.try_next_version();
+        }
         self.choose(state, failure);
         let jitter = self.random.random::<f64>();
         let pause = self.backoff.pause(&self.timing, Instant::now(), jitter, failure.retry_after());

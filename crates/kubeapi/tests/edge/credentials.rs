@@ -1,14 +1,15 @@
 //! Whom the edge trusts, and how it is trusted.
 
+use cluster::{Request, Source, Tls};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use engine::metrics::Registry;
-use fakeapi::FakeApi;
-use kubeapi::{Request, SetupProblem, Source, Subscriber, Tls};
+use fakeapi::{FakeApi, service};
+use kubeapi::{SetupProblem, Subscriber};
 
-use crate::support::{Edge, WEB, fill, folder, on_a_local_set, service, shop};
+use crate::support::{Edge, WEB, folder, on_a_local_set};
 
 /// A kubeconfig whose current context knows the server, and lets `user` say who we are.
 fn kubeconfig(folder: &Path, api: &FakeApi, user: &str) -> Source {
@@ -31,7 +32,7 @@ fn kubeconfig(folder: &Path, api: &FakeApi, user: &str) -> Source {
 
 fn tls_shop() -> FakeApi {
     let api = FakeApi::start_tls();
-    fill(&api);
+    api.put_shop();
     api
 }
 
@@ -113,7 +114,7 @@ fn a_kubeconfig_with_client_certificates() {
 #[test]
 fn a_kubeconfig_with_a_program_that_knows_the_token() {
     let folder = folder("exec_plugin");
-    let api = shop();
+    let api = FakeApi::with_shop();
     api.require_token("from-the-program");
     let script = r#"echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"from-the-program"}}'"#;
     let plugin = program(&folder, script);
@@ -129,7 +130,7 @@ fn a_kubeconfig_with_a_program_that_knows_the_token() {
 #[test]
 fn a_program_that_fails_is_told_of_and_run_again() {
     let folder = folder("exec_fails");
-    let api = shop();
+    let api = FakeApi::with_shop();
     let plugin = program(&folder, "exit 1");
     let exec = format!(
         "exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: {}\n      interactiveMode: Never",
@@ -144,7 +145,7 @@ fn a_program_that_fails_is_told_of_and_run_again() {
 #[test]
 fn what_can_never_become_right_is_said_at_once() {
     let folder = folder("setup_problems");
-    let api = shop();
+    let api = FakeApi::with_shop();
     let tls = |folder: &Path| {
         let path = |name: &str| folder.join(name);
         Some(Tls { certificate: path("none.pem"), key: path("none.key"), authority: path("none.pem") })

@@ -1,10 +1,9 @@
 //! Manifests on disk: what a cluster would make of them, and what becomes of changes and mistakes.
 
+use cluster::{Request, Source};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-
-use kubeapi::{Request, Source};
 
 use crate::support::{Edge, folder};
 

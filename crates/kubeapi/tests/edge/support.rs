@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Address, Index, Service, ServiceKind};
+use cluster::{Address, Index, Request, Service, ServiceKind, Source};
 use engine::metrics::Registry;
-use fakeapi::{FakeApi, object};
-use kubeapi::{Request, Source, Subscriber, Subscription, Timing};
-use serde_json::{Value, json};
+use fakeapi::FakeApi;
+use kubeapi::{Subscriber, Subscription, Timing};
 use tokio::sync::oneshot;
 
 use crate::log::Log;
@@ -172,49 +171,8 @@ pub fn request(api: &FakeApi) -> Request {
     Request::new(Source::Endpoint { url: api.url().to_owned(), tls: None })
 }
 
-/// A server with the namespace `shop` and the Service `shop/web` with two endpoints.
-pub fn shop() -> FakeApi {
-    let api = FakeApi::start();
-    fill(&api);
-    api
-}
-
-pub fn fill(api: &FakeApi) {
-    api.put(namespace("shop"));
-    api.put(service("shop", "web", "10.96.0.11"));
-    api.put(slice("shop", "web", &["10.1.0.5", "10.1.0.6"]));
-}
-
 /// What [`shop`] has, as [`describe`] says it.
 pub const WEB: &str = "10.96.0.11 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]";
-
-pub fn namespace(name: &str) -> Value {
-    object("Namespace", "", name, json!({}))
-}
-
-pub fn service(namespace: &str, name: &str, ip: &str) -> Value {
-    let ports = json!([{ "name": "http", "port": 80, "protocol": "TCP" }]);
-    object(
-        "Service",
-        namespace,
-        name,
-        json!({ "spec": { "type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip], "ports": ports } }),
-    )
-}
-
-pub fn slice(namespace: &str, service: &str, addresses: &[&str]) -> Value {
-    let endpoints: Vec<Value> = addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
-    let ports = json!([{ "name": "http", "port": 8080, "protocol": "TCP" }]);
-    object(
-        "EndpointSlice",
-        namespace,
-        &format!("{service}-1"),
-        json!({
-            "metadata": { "labels": { "kubernetes.io/service-name": service } },
-            "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
-        }),
-    )
-}
 
 /// A Service in few words: `10.96.0.11 http:80/TCP [w0=10.1.0.5 http:8080/TCP]`, slices in no order.
 pub fn describe(service: &Service) -> String {

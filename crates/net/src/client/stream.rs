@@ -1,29 +1,61 @@
-//! Upstreams over TCP: connections are kept, and each carries several queries at a time (RFC 7766 §6.2.1).
+//! Upstreams over TCP: connections are kept, and where there are many
+//! queries each carries several at a time (RFC 7766 §6.2.1).
+//!
+//! A connection lives as long as the task that reads it, which leaves when nobody has used it for long enough. One that
+//! has shown that it cannot be relied on takes no new queries: it was closed, a message was not written to its end, or a
+//! query on it got no answer in time (its other end may be gone without a word).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
 
-use engine::{Connections, ExchangeError, Exchanged};
+use engine::{Connections, Exchange, ExchangeError, Exchanged};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Mutex, Notify};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::udp::network;
 use super::{Leave, Waiting};
+use crate::clock::MonotonicClock;
 
 /// Queries on one connection at a time.
 const PIPELINE_MAX: usize = 64;
+/// Connections to one upstream that are opened before queries share one: many servers, CoreDNS among them, answer what
+/// comes over one connection one after the other, so that a slow answer holds the others up.
+const CONNECTIONS_FEW: usize = 8;
+/// How often at most a connection is looked at that nobody may be using any more.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// An upstream, and the address from which it is asked.
 type Key = (SocketAddr, Option<IpAddr>);
 
 /// Upstreams over TCP, for one worker.
 #[derive(Default)]
 pub(crate) struct StreamClient {
-    open: RefCell<HashMap<Key, Vec<Rc<Connection>>>>,
+    upstreams: Rc<RefCell<HashMap<Key, Pool>>>,
+}
+
+/// The connections to one upstream.
+#[derive(Default)]
+struct Pool {
+    open: Vec<Rc<Connection>>,
+    dialing: usize,
+    /// A connection is there, or will not be.
+    dialed: Rc<Notify>,
+}
+
+/// How a query goes.
+enum Way {
+    Over(Rc<Connection>),
+    /// Over a new connection.
+    Dial,
+    /// Others are opening connections: not before one of them is there.
+    Wait(Rc<Notify>),
 }
 
 struct Connection {
@@ -32,49 +64,59 @@ struct Connection {
     in_flight: Cell<usize>,
     opened: Instant,
     used: Cell<Instant>,
-    closed: Cell<bool>,
+    /// It takes no new queries.
+    retired: Cell<bool>,
 }
 
 impl StreamClient {
     /// Asks an upstream once; a kept connection that turns out to be closed is replaced silently.
     pub(crate) async fn exchange(
         &self,
-        to: SocketAddr,
-        connections: Connections,
-        query: &[u8],
-        until: Instant,
+        exchange: Exchange<'_>,
         mut random: impl FnMut() -> u16,
     ) -> Result<Exchanged, ExchangeError> {
+        let Exchange { to, query, connections, .. } = exchange;
+        let until = MonotonicClock::instant(exchange.until);
         let key = (to, connections.source);
-        while let Some(kept) = self.kept(key, connections) {
-            match kept.exchange(query, until, &mut random).await {
-                Ok(reply) => return Ok(Exchanged { reply, reused: true }),
-                Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
-                Err(_) => kept.closed.set(true),
+        loop {
+            match self.way(key, connections) {
+                Way::Over(kept) => match kept.exchange(query, until, &mut random).await {
+                    Ok(reply) => return Ok(Exchanged { reply, reused: true }),
+                    Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
+                    Err(_) => kept.retired.set(true),
+                },
+                Way::Dial => {
+                    let fresh = self.dial(key, connections, until).await?;
+                    let reply = fresh.exchange(query, until, &mut random).await?;
+                    return Ok(Exchanged { reply, reused: false });
+                }
+                Way::Wait(dialed) => {
+                    let waited = timeout_at(until, dialed.notified()).await;
+                    waited.map_err(|_| ExchangeError::Timeout { local: None })?;
+                }
             }
         }
-        let fresh = self.dial(key, until).await?;
-        let reply = fresh.exchange(query, until, &mut random).await?;
-        Ok(Exchanged { reply, reused: false })
     }
 
-    /// The oldest connection that may be used.
-    fn kept(&self, key: Key, connections: Connections) -> Option<Rc<Connection>> {
-        let now = Instant::now();
-        let mut open = self.open.borrow_mut();
-        let list = open.get_mut(&key)?;
-        list.retain(|connection| connection.may_stay(now, connections));
-        if connections.kept_max > 0 {
-            let idle = |connection: &Rc<Connection>| connection.in_flight.get() == 0;
-            while list.iter().filter(|connection| idle(connection)).count() > connections.kept_max {
-                let Some(at) = list.iter().position(idle) else { break };
-                list.remove(at);
-            }
+    /// The way for the next query: over the oldest connection that is idle, then over a new one as long as there are few,
+    /// then over the one with the least on its way.
+    fn way(&self, key: Key, connections: Connections) -> Way {
+        let mut upstreams = self.upstreams.borrow_mut();
+        let pool = upstreams.entry(key).or_default();
+        pool.tidy(connections);
+        let least = pool.open.iter().min_by_key(|connection| connection.in_flight.get());
+        let few = pool.open.len() + pool.dialing < CONNECTIONS_FEW;
+        match least {
+            Some(idle) if idle.in_flight.get() == 0 => Way::Over(Rc::clone(idle)),
+            _ if few => Way::Dial,
+            Some(busy) if busy.in_flight.get() < PIPELINE_MAX => Way::Over(Rc::clone(busy)),
+            Some(_) => Way::Dial,
+            None => Way::Wait(Rc::clone(&pool.dialed)),
         }
-        list.iter().find(|connection| connection.in_flight.get() < PIPELINE_MAX).cloned()
     }
 
-    async fn dial(&self, key: Key, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
+    async fn dial(&self, key: Key, connections: Connections, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
+        let dialing = Dialing::new(&self.upstreams, key);
         let stream = timeout_at(until, connect(key)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
         let stream = stream.map_err(|error| network("dial", &error))?;
         let (reader, writer) = stream.into_split();
@@ -85,11 +127,67 @@ impl StreamClient {
             in_flight: Cell::new(0),
             opened: now,
             used: Cell::new(now),
-            closed: Cell::new(false),
+            retired: Cell::new(false),
         });
-        tokio::task::spawn_local(receive(Rc::downgrade(&connection), reader));
-        self.open.borrow_mut().entry(key).or_default().push(Rc::clone(&connection));
+        let (upstreams, kept) = (Rc::clone(&self.upstreams), Rc::downgrade(&connection));
+        tokio::task::spawn_local(async move {
+            receive(&kept, reader, connections).await;
+            forget(&mut upstreams.borrow_mut(), key, &kept);
+        });
+        self.upstreams.borrow_mut().entry(key).or_default().open.push(Rc::clone(&connection));
+        drop(dialing);
         Ok(connection)
+    }
+}
+
+impl Pool {
+    /// Lets connections go that may not be used any more, and idle ones that are too many.
+    fn tidy(&mut self, connections: Connections) {
+        let now = Instant::now();
+        self.open.retain(|connection| connection.may_stay(now, connections));
+        let idle = |connection: &Rc<Connection>| connection.in_flight.get() == 0;
+        while connections.kept_max > 0
+            && self.open.iter().filter(|connection| idle(connection)).count() > connections.kept_max
+        {
+            let Some(at) = self.open.iter().position(idle) else { break };
+            self.open.remove(at);
+        }
+    }
+}
+
+/// A connection that is being opened, counted whatever becomes of it.
+struct Dialing {
+    upstreams: Rc<RefCell<HashMap<Key, Pool>>>,
+    key: Key,
+}
+
+impl Dialing {
+    fn new(upstreams: &Rc<RefCell<HashMap<Key, Pool>>>, key: Key) -> Dialing {
+        upstreams.borrow_mut().entry(key).or_default().dialing += 1;
+        Dialing { upstreams: Rc::clone(upstreams), key }
+    }
+}
+
+impl Drop for Dialing {
+    fn drop(&mut self) {
+        let mut upstreams = self.upstreams.borrow_mut();
+        if let Some(pool) = upstreams.get_mut(&self.key) {
+            pool.dialing -= 1;
+            pool.dialed.notify_waiters();
+            if pool.open.is_empty() && pool.dialing == 0 {
+                upstreams.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// Takes a connection out, and with the last one its upstream.
+fn forget(upstreams: &mut HashMap<Key, Pool>, key: Key, gone: &Weak<Connection>) {
+    if let Some(pool) = upstreams.get_mut(&key) {
+        pool.open.retain(|connection| !std::ptr::eq(Rc::as_ptr(connection), gone.as_ptr()));
+        if pool.open.is_empty() && pool.dialing == 0 {
+            upstreams.remove(&key);
+        }
     }
 }
 
@@ -108,7 +206,7 @@ impl Connection {
         let busy = self.in_flight.get() > 0;
         let idle = now.duration_since(self.used.get()) < connections.idle_max;
         let young = connections.age_max.is_zero() || now.duration_since(self.opened) < connections.age_max;
-        !self.closed.get() && (busy || (idle && young))
+        !self.retired.get() && (busy || (idle && young))
     }
 
     async fn exchange(
@@ -118,17 +216,16 @@ impl Connection {
         random: &mut impl FnMut() -> u16,
     ) -> Result<Vec<u8>, ExchangeError> {
         let (id, answer) = self.waiting.enter(query, random).ok_or(ExchangeError::Exhausted)?;
-        let leave = Leave { waiting: &self.waiting, id };
-        self.in_flight.set(self.in_flight.get() + 1);
+        let _leave = Leave { waiting: &self.waiting, id };
+        let _busy = Busy::new(self);
         let outcome = timeout_at(until, async {
             self.send(query, id).await?;
             answer.await.unwrap_or(Err(ExchangeError::Closed))
         });
-        let outcome = outcome.await;
-        self.in_flight.set(self.in_flight.get() - 1);
-        self.used.set(Instant::now());
-        drop(leave);
-        outcome.unwrap_or(Err(ExchangeError::Timeout { local: None }))
+        outcome.await.unwrap_or_else(|_| {
+            self.retired.set(true);
+            Err(ExchangeError::Timeout { local: None })
+        })
     }
 
     async fn send(&self, query: &[u8], id: u16) -> Result<(), ExchangeError> {
@@ -137,30 +234,73 @@ impl Connection {
         octets.extend_from_slice(&length.to_be_bytes());
         octets.extend_from_slice(&id.to_be_bytes());
         octets.extend_from_slice(query.get(2..).unwrap_or_default());
-        self.writer.lock().await.write_all(&octets).await.map_err(|error| network("write", &error))
+        let mut writer = self.writer.lock().await;
+        let whole = Whole { connection: self, written: Cell::new(false) };
+        writer.write_all(&octets).await.map_err(|error| network("write", &error))?;
+        whole.written.set(true);
+        Ok(())
     }
 }
 
-/// Reads a connection until it ends or nobody has it any more.
-async fn receive(connection: std::rc::Weak<Connection>, mut reader: OwnedReadHalf) {
-    let mut message = Vec::new();
+/// Counts a query on its way, also if nobody waits for its end.
+struct Busy<'a>(&'a Connection);
+
+impl<'a> Busy<'a> {
+    fn new(connection: &'a Connection) -> Busy<'a> {
+        connection.in_flight.set(connection.in_flight.get() + 1);
+        Busy(connection)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.set(self.0.in_flight.get() - 1);
+        self.0.used.set(Instant::now());
+    }
+}
+
+/// A message that is being written. If it is left half-way, what follows it would be taken for its rest: the connection
+/// is of no use any more, also for those who wait for answers on it.
+struct Whole<'a> {
+    connection: &'a Connection,
+    written: Cell<bool>,
+}
+
+impl Drop for Whole<'_> {
+    fn drop(&mut self) {
+        if !self.written.get() {
+            self.connection.retired.set(true);
+            self.connection.waiting.fail_all(&ExchangeError::Closed);
+        }
+    }
+}
+
+/// Reads a connection until it ends, was not used for long enough, or nobody has it any more.
+async fn receive(connection: &Weak<Connection>, mut reader: OwnedReadHalf, connections: Connections) {
     loop {
-        let read = read_message(&mut reader, &mut message).await;
+        let mut reading = pin!(read_message(&mut reader));
+        let read = loop {
+            match timeout(connections.idle_max.max(LOOK_EVERY), reading.as_mut()).await {
+                Ok(read) => break read,
+                Err(_) if connection.upgrade().is_some_and(|kept| kept.may_stay(Instant::now(), connections)) => {}
+                Err(_) => return,
+            }
+        };
         let Some(connection) = connection.upgrade() else { return };
         match read {
-            Ok(()) => connection.waiting.deliver(&message),
+            Ok(message) => connection.waiting.deliver(&message),
             Err(_) => {
-                connection.closed.set(true);
-                connection.waiting.fail_all(&ExchangeError::Closed);
-                return;
+                connection.retired.set(true);
+                return connection.waiting.fail_all(&ExchangeError::Closed);
             }
         }
     }
 }
 
 /// Reads a length and the message behind it.
-async fn read_message(reader: &mut OwnedReadHalf, message: &mut Vec<u8>) -> std::io::Result<()> {
+async fn read_message(reader: &mut OwnedReadHalf) -> std::io::Result<Vec<u8>> {
     let length = reader.read_u16().await?;
-    message.resize(usize::from(length), 0);
-    reader.read_exact(message).await.map(drop)
+    let mut message = vec![0; usize::from(length)];
+    reader.read_exact(&mut message).await?;
+    Ok(message)
 }

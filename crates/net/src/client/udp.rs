@@ -7,13 +7,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
-use engine::{ExchangeError, Exchanged};
+use engine::{Exchange, ExchangeError, Exchanged};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Answer, Leave, Waiting};
+use crate::clock::MonotonicClock;
 
 /// Queries that leave by one port.
 const USES_MAX: u32 = 8;
@@ -21,18 +25,23 @@ const USES_MAX: u32 = 8;
 const SOCKETS: usize = 64;
 /// Octets of the longest datagram.
 const DATAGRAM_MAX: usize = 65_535;
+/// The sockets to an upstream that was not asked for so long are closed: it may be none of the Corefile's any more.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// An upstream, and the address from which it is asked.
+type Key = (SocketAddr, Option<IpAddr>);
 
 /// Upstreams over UDP, for one worker.
 #[derive(Default)]
 pub(crate) struct UdpClient {
-    upstreams: RefCell<HashMap<(SocketAddr, Option<IpAddr>), Ring>>,
+    upstreams: RefCell<HashMap<Key, Ring>>,
 }
 
 /// The sockets to one upstream.
-#[derive(Default)]
 struct Ring {
     sockets: Vec<Rc<Socket>>,
     next: usize,
+    used: Instant,
 }
 
 struct Socket {
@@ -42,24 +51,22 @@ struct Socket {
 }
 
 impl UdpClient {
-    /// Asks an upstream once.
+    /// Asks an upstream, with one datagram or two.
     pub(crate) async fn exchange(
         &self,
-        to: SocketAddr,
-        source: Option<IpAddr>,
-        query: &[u8],
-        until: Instant,
+        exchange: Exchange<'_>,
         random: impl FnMut() -> u16,
     ) -> Result<Exchanged, ExchangeError> {
-        let socket = self.socket(to, source).map_err(|error| network("dial", &error))?;
+        let key = (exchange.to, exchange.connections.source);
+        let socket = self.socket(key).map_err(|error| network("dial", &error))?;
         let reused = socket.uses.get() > 1;
-        let (id, answer) = socket.waiting.enter(query, random).ok_or(ExchangeError::Exhausted)?;
+        let (id, answer) = socket.waiting.enter(exchange.query, random).ok_or(ExchangeError::Exhausted)?;
         let leave = Leave { waiting: &socket.waiting, id };
-        let mut octets = query.to_vec();
+        let mut octets = exchange.query.to_vec();
         octets[..2].copy_from_slice(&id.to_be_bytes());
-        // Past tokio, which would first have to hear from the kernel that a fresh socket can be written to.
-        socket2::SockRef::from(&socket.socket).send(&octets).map_err(|error| network("write", &error))?;
-        let outcome = timeout_at(until, socket.receive(answer)).await;
+        let again = exchange.again_after.map(|span| Instant::now() + span);
+        let until = MonotonicClock::instant(exchange.until);
+        let outcome = timeout_at(until, socket.ask(&octets, again, answer)).await;
         drop(leave);
         match outcome {
             Ok(reply) => Ok(Exchanged { reply: reply?, reused }),
@@ -68,9 +75,14 @@ impl UdpClient {
     }
 
     /// The socket for the next query.
-    fn socket(&self, to: SocketAddr, source: Option<IpAddr>) -> io::Result<Rc<Socket>> {
+    fn socket(&self, key: Key) -> io::Result<Rc<Socket>> {
         let mut upstreams = self.upstreams.borrow_mut();
-        let ring = upstreams.entry((to, source)).or_default();
+        let now = Instant::now();
+        if !upstreams.contains_key(&key) {
+            upstreams.retain(|_, ring| now.duration_since(ring.used) < FORGOTTEN_AFTER);
+        }
+        let ring = upstreams.entry(key).or_insert(Ring { sockets: Vec::new(), next: 0, used: now });
+        ring.used = now;
         ring.next = (ring.next + 1) % SOCKETS;
         match ring.sockets.get_mut(ring.next) {
             Some(known) if known.uses.get() < USES_MAX => {
@@ -78,11 +90,11 @@ impl UdpClient {
                 Ok(Rc::clone(known))
             }
             Some(known) => {
-                *known = Socket::open(to, source)?;
+                *known = Socket::open(key)?;
                 Ok(Rc::clone(known))
             }
             None => {
-                let fresh = Socket::open(to, source)?;
+                let fresh = Socket::open(key)?;
                 ring.sockets.push(Rc::clone(&fresh));
                 Ok(fresh)
             }
@@ -91,7 +103,7 @@ impl UdpClient {
 }
 
 impl Socket {
-    fn open(to: SocketAddr, source: Option<IpAddr>) -> io::Result<Rc<Socket>> {
+    fn open((to, source): Key) -> io::Result<Rc<Socket>> {
         let any = if to.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let socket = std::net::UdpSocket::bind((source.unwrap_or(any), 0))?;
         socket.connect(to)?;
@@ -100,19 +112,59 @@ impl Socket {
         Ok(Rc::new(Socket { socket, uses: Cell::new(1), waiting: Waiting::default() }))
     }
 
+    /// Sends a query, and once more at `again` if there is no answer by then.
+    async fn ask(&self, query: &[u8], again: Option<Instant>, answer: Answer) -> Result<Vec<u8>, ExchangeError> {
+        self.send(query)?;
+        let mut answered = pin!(self.receive(answer));
+        if let Some(again) = again {
+            if let Ok(answer) = timeout_at(again, answered.as_mut()).await {
+                return answer;
+            }
+            self.send(query)?;
+        }
+        answered.await
+    }
+
+    /// Past tokio, which would first have to hear from the kernel that a fresh socket can be written to.
+    fn send(&self, query: &[u8]) -> Result<(), ExchangeError> {
+        let socket = socket2::SockRef::from(&self.socket);
+        match socket.send(query) {
+            // That is what became of an earlier datagram, and says nothing about this one, which has not left.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => socket.send(query),
+            outcome => outcome,
+        }
+        .map(drop)
+        .map_err(|error| network("write", &error))
+    }
+
     /// Reads the socket, for all that wait, until one's own answer is there.
     async fn receive(&self, mut answer: Answer) -> Result<Vec<u8>, ExchangeError> {
         thread_local! {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
         }
         loop {
-            tokio::select! {
+            let ready = tokio::select! {
                 biased;
                 answer = &mut answer => return answer.unwrap_or(Err(ExchangeError::Closed)),
-                ready = self.socket.readable() => ready.map_err(|error| network("read", &error))?,
+                // An error alone makes a socket of datagrams ready for nothing but that.
+                ready = self.socket.ready(Interest::READABLE | Interest::ERROR) => ready,
+            };
+            if ready.map_err(|error| network("read", &error))?.is_error() {
+                self.take_error();
             }
             BUFFER.with_borrow_mut(|buffer| self.read(buffer));
         }
+    }
+
+    /// Hears what the system has to say: an upstream's host that says "port unreachable", so that no answer will come.
+    fn take_error(&self) {
+        let _ = self.socket.try_io(Interest::ERROR, || {
+            if let Ok(Some(error)) = self.socket.take_error() {
+                self.waiting.fail_all(&network("read", &error));
+            }
+            // So that the runtime waits for the next one.
+            Err::<(), _>(io::ErrorKind::WouldBlock.into())
+        });
     }
 
     /// Reads what is there.
@@ -121,13 +173,16 @@ impl Socket {
             match self.socket.try_recv(buffer) {
                 Ok(length) => self.waiting.deliver(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // An upstream's host that says "port unreachable": no answer will come.
-                Err(error) => self.waiting.fail_all(&network("read", &error)),
+                // As above, where the error came in between.
+                Err(error) => return self.waiting.fail_all(&network("read", &error)),
             }
         }
     }
 }
 
+/// What the system says, in the words by which logs are searched: `connection refused`.
 pub(super) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
-    ExchangeError::Network { during, error: error.to_string() }
+    let text = error.to_string();
+    let text = text.split(" (os error ").next().unwrap_or_default();
+    ExchangeError::Network { during, error: text.to_ascii_lowercase() }
 }

@@ -320,7 +320,8 @@ impl Cache {
             Kind::Delegation => (Some(false), TTL_OF_NOTHING),
             Kind::ServerError => {
                 let seconds = u32::try_from(self.config.servfail.as_secs()).unwrap_or(u32::MAX);
-                return Some(Fate { class: (seconds > 0).then_some(true), ttl: seconds });
+                let kept = seconds > 0 && is_of_upstreams(response);
+                return Some(Fate { class: kept.then_some(true), ttl: seconds });
             }
             Kind::OtherError => (None, TTL_OF_NOTHING),
             Kind::Meta => return None,
@@ -355,6 +356,13 @@ impl Cache {
 
 fn is_good(response: &Response) -> bool {
     response.failure().is_none() && matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
+}
+
+/// Whether a failure is that of upstreams, which are to be spared for a while (RFC 9520 §3.2), and none of this server
+/// alone, such as having too much to do.
+fn is_of_upstreams(response: &Response) -> bool {
+    const THEIRS: [EdeCode; 3] = [EdeCode::NO_REACHABLE_AUTHORITY, EdeCode::NETWORK_ERROR, EdeCode::INVALID_DATA];
+    response.failure().is_none_or(|failure| THEIRS.contains(&failure.ede))
 }
 
 /// AD is for clients that know it, by having set it or DO (RFC 6840 §5.8).

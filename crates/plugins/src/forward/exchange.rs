@@ -13,6 +13,9 @@ use super::stanza::{Stanza, Upstream};
 
 /// How long a probe waits for an answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long after a datagram without an answer it is sent once more: longer than most answers take, and short enough to
+/// be there before the client asks again.
+const AGAIN_AFTER: Duration = Duration::from_millis(400);
 
 impl Stanza {
     /// Asks the upstreams; says whether the next line is to be asked instead of taking what came.
@@ -102,9 +105,9 @@ impl Stanza {
         outside: &dyn Outside,
     ) -> Result<Vec<u8>, ExchangeError> {
         let sent = outside.now();
-        let connections = self.connections;
+        let (connections, again_after) = (self.connections, Some(AGAIN_AFTER));
         let Exchanged { reply, reused } =
-            outside.exchange(Exchange { to: upstream.address, over, query, until, connections }).await?;
+            outside.exchange(Exchange { to: upstream.address, over, query, until, connections, again_after }).await?;
         let counters = outside.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
@@ -112,7 +115,7 @@ impl Stanza {
             let taken = outside.now().since(sent).as_nanos();
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
         }
-        Ok(reply)
+        upstream::readable(reply).ok_or(ExchangeError::Unreadable)
     }
 
     fn transport(&self, query: &Query) -> Transport {
@@ -137,8 +140,8 @@ impl Stanza {
     async fn probe(&self, upstream: &Upstream, outside: &dyn Outside) {
         let over = if self.force_tcp { Transport::Tcp } else { Transport::Udp };
         let until = outside.now() + PROBE_TIMEOUT;
-        let connections = self.connections;
-        let exchange = Exchange { to: upstream.address, over, query: &self.probe, until, connections };
+        let (connections, again_after) = (self.connections, None);
+        let exchange = Exchange { to: upstream.address, over, query: &self.probe, until, connections, again_after };
         match outside.exchange(exchange).await {
             Ok(_) => upstream.health.probe_answered(),
             Err(_) => {
@@ -164,8 +167,8 @@ fn failed(upstream: &Upstream, over: Transport, error: &ExchangeError) -> Failur
             Failure::servfail(EdeCode::NETWORK_ERROR, format!("{during} {proto} {to}: {error}"))
         }
         ExchangeError::Closed => Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: EOF")),
-        ExchangeError::Mismatch => {
-            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the reply answers another question"))
+        ExchangeError::Unreadable => {
+            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the reply is no message"))
         }
         ExchangeError::Exhausted => {
             Failure::servfail(EdeCode::OTHER, format!("write {proto} {to}: too many queries on one connection"))

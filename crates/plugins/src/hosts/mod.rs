@@ -2,15 +2,17 @@
 
 mod table;
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::metrics::{Kind, Metric};
+use engine::metrics::{Kind, Metric, Registry};
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use engine::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
-use wire::{Name, Owner, Rcode, Section, Type, address_of};
+use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
 use table::{Table, address};
 
@@ -37,6 +39,19 @@ static ENTRIES: Metric = Metric {
     kind: Kind::Gauge,
     labels: &["hostsfile"],
 };
+
+static RELOADED: Metric = Metric {
+    name: "coredns_hosts_reload_timestamp_seconds",
+    help: "The timestamp of the last reload of hosts file: when the file that was read last had been changed.",
+    kind: Kind::Gauge,
+    labels: &[],
+};
+
+/// Says when files were changed: what the process offers for the metric that shows it.
+pub trait FileTimes: Send + Sync {
+    /// When a file was changed, since the start of 1970; `None` if nobody knows.
+    fn modified(&self, path: &Path) -> Option<Duration>;
+}
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "hosts",
@@ -108,7 +123,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .other_lines(read_line)
-.metrics(&[&ENTRIES])
+.metrics(&[&ENTRIES, &RELOADED])
 .check(check);
 
 /// A line of the block that is a record.
@@ -146,15 +161,15 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     }
     let inline = Inline { lines: config.lines, reverse: config.reverse };
     let hosts = Arc::new(ArcSwap::from_pointee(inline.table(&octets.unwrap_or_default())));
-    let counted = Arc::downgrade(&hosts);
-    #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
-    let entries = move || counted.upgrade().map(|hosts| hosts.load().len() as f64);
-    setup.registry.gauge(&ENTRIES, &[&name], entries);
+    count_entries(setup.registry, &name, &hosts);
+    let reloaded = Reloaded::new(setup, path.clone());
+    reloaded.note();
     let told = Arc::clone(&hosts);
     let changed = Box::new(move |octets: std::io::Result<Vec<u8>>| {
         // A file that is gone leaves what was in it.
         let octets = octets.map_err(|error| error.to_string())?;
         told.store(Arc::new(inline.table(&octets)));
+        reloaded.note();
         Ok(())
     });
     setup.needs.watches.push(FileWatch { directive: MANIFEST.name, path, every: config.reload, changed });
@@ -163,6 +178,38 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let unsupported = config.fallthrough_unsupported;
     let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported };
     Ok(Some(Part { fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+fn count_entries(registry: &Registry, file: &str, hosts: &Arc<ArcSwap<Table>>) {
+    let counted = Arc::downgrade(hosts);
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+    let entries = move || counted.upgrade().map(|hosts| hosts.load().len() as f64);
+    registry.gauge(&ENTRIES, &[file], entries);
+}
+
+/// When the file was changed that was read last, of all in the process.
+struct Reloaded {
+    times: Option<Arc<dyn FileTimes>>,
+    path: PathBuf,
+    /// Seconds since the start of 1970, as the bits of a float.
+    last: Arc<AtomicU64>,
+}
+
+impl Reloaded {
+    fn new(setup: &mut Setup<'_>, path: PathBuf) -> Reloaded {
+        let last: Arc<AtomicU64> = setup.carried.take_over("hosts reloaded".to_owned(), AtomicU64::default);
+        let shown = Arc::downgrade(&last);
+        let read = move || shown.upgrade().map(|last| f64::from_bits(last.load(Ordering::Relaxed)));
+        setup.registry.gauge(&RELOADED, &[], read);
+        Reloaded { times: setup.process.find(), path, last }
+    }
+
+    /// The file was read just now.
+    fn note(&self) {
+        if let Some(modified) = self.times.as_ref().and_then(|times| times.modified(&self.path)) {
+            self.last.store(modified.as_secs_f64().to_bits(), Ordering::Relaxed);
+        }
+    }
 }
 
 /// The records of the block, which stand beside those of the file.
@@ -213,6 +260,7 @@ impl Plugin for Hosts {
         let Some(addresses) = table.addresses(query.key()) else {
             response.set_local();
             response.set_rcode(Rcode::SERVFAIL);
+            response.set_ede(EdeCode::OTHER, "the name is not in the hosts file");
             return Verdict::Missing;
         };
         if self.unsupported && !query.qtype.is_address() && self.fallthrough.contain(query.key()) {

@@ -33,9 +33,11 @@ impl Table {
         for name in names.filter_map(|name| Name::from_text(name).ok()) {
             let name = name.into_lowercase();
             let addresses = self.by_name.entry(name.octets().into()).or_default();
-            if !addresses.contains(&address) {
-                addresses.push(address);
+            // A pair that was there before is no second record (RFC 2181 §5.2).
+            if addresses.contains(&address) {
+                continue;
             }
+            addresses.push(address);
             if reverse {
                 self.by_address.entry(address).or_default().push(name);
             }
@@ -58,9 +60,10 @@ impl Table {
         self.by_address.get(&address).map_or(&[], Vec::as_slice)
     }
 
-    /// Names and addresses together.
+    /// Records that it answers with: addresses of all names, and names of all addresses.
     pub(super) fn len(&self) -> usize {
-        self.by_name.len() + self.by_address.len()
+        let addresses: usize = self.by_name.values().map(Vec::len).sum();
+        addresses + self.by_address.values().map(Vec::len).sum::<usize>()
     }
 }
 

@@ -5,7 +5,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
 use super::answer::{Asked, Outcome};
 use super::name::Target;
-use super::{Found, Kubernetes};
+use super::{Found, Kubernetes, View};
 
 /// CNAME records in the longest chain within the zone, as in CoreDNS.
 const HOPS_MAX: usize = 11;
@@ -14,6 +14,7 @@ impl Kubernetes {
     /// Follows an alias from the name asked. A chain that leads nowhere leaves nothing, not even its CNAME records.
     pub(super) fn follow_alias(
         &self,
+        view: &View,
         query: &mut Query,
         target: &Name,
         response: &mut Response,
@@ -34,7 +35,7 @@ impl Kubernetes {
                 let ask = Ask { name: target, qtype: query.qtype, whom: Whom::Server };
                 return Found::Elsewhere(Verdict::Ask(Box::new(ask)));
             };
-            match self.next(query, &target, prefix, response, worker) {
+            match self.next(view, query, (&target, prefix), response, worker) {
                 Next::Answered => return Found::Answered,
                 Next::Alias(next) => (owner, target) = (target, *next),
                 Next::Nothing => break,
@@ -60,16 +61,23 @@ impl Kubernetes {
         })
     }
 
-    /// What stands at the end of an alias within the zone.
-    fn next(&self, query: &Query, name: &Name, prefix: usize, response: &mut Response, worker: &mut Worker) -> Next {
+    /// What stands at the end of an alias within the zone; `prefix` octets of its name are before the zone.
+    fn next(
+        &self,
+        view: &View,
+        query: &Query,
+        (name, prefix): (&Name, usize),
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Next {
         let lower = name.clone().into_lowercase();
         let zone = query.zone();
         let before = response.message.marks().len();
         let owner = Owner::Name(name.as_ref());
         let asked = Asked { plugin: self, qtype: query.qtype, owner, zone };
-        let alias = match Target::read(&lower.octets()[..prefix]) {
+        let alias = match Target::read(&lower.octets()[..prefix], view.grammar) {
             Target::Service { namespace, service, part } if self.shows(namespace) => {
-                self.index.service(namespace, service, |service| match asked.service(service, part, response, worker) {
+                view.index.service(namespace, service, |service| match asked.service(service, part, response, worker) {
                     Outcome::Alias(target) => Name::from_text(target).ok(),
                     Outcome::Answered | Outcome::NoData | Outcome::NoName => None,
                 })
@@ -84,9 +92,11 @@ impl Kubernetes {
     }
 
     /// Ends an alias that led out of the zone: its CNAME records and what the lookup gave. That the lookup found no
-    /// such name or was refused leaves the alias as it is; that it failed is a failure (RFC 6604 §3).
+    /// such name or was refused, or that nobody here knows that part of the tree, leaves the alias as it is (RFC 1034
+    /// §4.3.2, step 3a); that it failed is a failure (RFC 6604 §3).
     pub(super) fn end_alias(query: &Query, sub: &Response, response: &mut Response) -> Verdict {
-        if sub.rcode() == Rcode::SERVFAIL {
+        let nobody_to_ask = sub.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
+        if sub.rcode() == Rcode::SERVFAIL && !nobody_to_ask {
             let cause = sub
                 .failure()
                 .map_or("the target of an alias cannot be resolved".into(), |failure| failure.cause.clone());

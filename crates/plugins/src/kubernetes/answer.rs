@@ -3,14 +3,14 @@
 use core::hash::{BuildHasher, Hash};
 use core::net::IpAddr;
 
-use cluster::dashed::{self, LabelBuffer};
+use cluster::dashed;
 use cluster::{Address, Endpoint, Port, Service, ServiceKind};
 use engine::{Query, Response, Worker};
 use foldhash::fast::FixedState;
 use wire::{Class, NameRef, Owner, Section, Type};
 
-use super::name::Part;
-use super::zone::service_name;
+use super::name::{Part, labels_of};
+use super::zone::{endpoint_name, service_name};
 use super::{Kubernetes, Pods};
 
 /// What a name turned out to be.
@@ -60,17 +60,16 @@ impl Asked<'_> {
             ServiceKind::ClusterIp(ips) => match part {
                 Part::Whole => self.cluster_ips(service, ips, (b"", b""), response),
                 Part::Port(name, protocol) => self.cluster_ips(service, ips, (name, protocol), response),
-                Part::Endpoint(label) => self.endpoints(service, Some(label), (b"", b""), response, worker),
                 Part::Protocol(protocol) => branch(service.ports.iter(), protocol),
+                Part::Endpoint(_) | Part::EndpointIn(..) => self.endpoints(service, part, response, worker),
+                Part::Zone { .. } => Outcome::NoName,
             },
             ServiceKind::Headless => match part {
-                Part::Whole => self.endpoints(service, None, (b"", b""), response, worker),
-                Part::Port(name, protocol) => self.endpoints(service, None, (name, protocol), response, worker),
-                Part::Endpoint(label) => self.endpoints(service, Some(label), (b"", b""), response, worker),
                 Part::Protocol(protocol) => branch(
                     service.slices.iter().filter(|slice| !slice.is_empty()).flat_map(|slice| slice.ports.iter()),
                     protocol,
                 ),
+                _ => self.endpoints(service, part, response, worker),
             },
             ServiceKind::Undeclared => Outcome::NoName,
         }
@@ -102,7 +101,7 @@ impl Asked<'_> {
             }
             return Outcome::of_message(response);
         }
-        let Some(target) = service_name(&[], service, self.zone).filter(|_| self.qtype == Type::SRV) else {
+        let Some(target) = service_name(service, self.zone).filter(|_| self.qtype == Type::SRV) else {
             return Outcome::NoData;
         };
         let weight = weight(ports().count() * ips.len());
@@ -140,15 +139,15 @@ impl Asked<'_> {
     fn endpoints(
         &self,
         service: &Service,
-        label: Option<&[u8]>,
-        ports: (&[u8], &[u8]),
+        part: Part<'_>,
         response: &mut Response,
         worker: &mut Worker,
     ) -> Outcome<'static> {
-        let list = EndpointList { service, label };
+        let (list, ports) = EndpointList::of(service, part);
         let candidates: usize = list.each().map(|endpoint| matching(endpoint, ports).count()).sum();
         if candidates == 0 {
-            return Outcome::NoName;
+            // A topology zone without endpoints may have some at any time, and its name exists for as long as the service.
+            return if matches!(part, Part::Zone { .. }) { Outcome::NoData } else { Outcome::NoName };
         }
         match self.qtype {
             Type::A | Type::AAAA => self.endpoint_addresses(&list, ports, response, worker),
@@ -186,10 +185,9 @@ impl Asked<'_> {
 
     /// Appends an SRV record for each endpoint and port, and their addresses.
     fn endpoint_services(&self, list: &EndpointList<'_>, ports: (&[u8], &[u8]), weight: u16, response: &mut Response) {
-        let mut buffer: LabelBuffer = [0; 63];
         let mut seen = Seen::new(list.each().count());
         for endpoint in list.each() {
-            let Some(target) = service_name(endpoint.label(&mut buffer), list.service, self.zone) else { continue };
+            let Some(target) = endpoint_name(endpoint, list.service, self.zone) else { continue };
             for number in matching(endpoint, ports).filter_map(|port| port.number) {
                 if seen.is_new(&(target.octets(), number), || holds_srv(response, target.as_ref(), number)) {
                     self.push_srv(response, target.as_ref(), weight, number);
@@ -199,7 +197,7 @@ impl Asked<'_> {
         let mut seen = Seen::new(list.each().count());
         for endpoint in list.each().filter(|endpoint| matching(*endpoint, ports).any(|port| port.number.is_some())) {
             let Some(ip) = ip_of(endpoint) else { continue };
-            let Some(target) = service_name(endpoint.label(&mut buffer), list.service, self.zone) else { continue };
+            let Some(target) = endpoint_name(endpoint, list.service, self.zone) else { continue };
             if seen.is_new(&(target.octets(), ip), || holds_glue(response, target.as_ref(), ip)) {
                 let owner = Owner::Name(target.as_ref());
                 response.message.push_address(Section::Additional, owner, self.plugin.ttl, ip);
@@ -220,19 +218,66 @@ const POD_LABELS: usize = 3;
 /// Addresses in an answer from which on it may not hold them all: as many as fit in 512 octets with a long name.
 const SHARED_OUT_FROM: usize = 16;
 
-/// The endpoints of a service, or those of one name.
+/// The endpoints of a service that are asked for.
 struct EndpointList<'a> {
     service: &'a Service,
-    label: Option<&'a [u8]>,
+    which: Which<'a>,
+}
+
+/// Which endpoints of a service.
+#[derive(Clone, Copy)]
+enum Which<'a> {
+    All,
+    /// Those that are called so.
+    Called(&'a [u8]),
+    /// Those that are called so in a cluster.
+    CalledIn(&'a [u8], &'a [u8]),
+    /// Those in a topology zone.
+    InZone(&'a [u8]),
 }
 
 impl<'a> EndpointList<'a> {
-    fn each(&self) -> impl Iterator<Item = Endpoint<'a>> + use<'a> {
-        let service = self.service;
-        let called = self.label.map(|label| service.endpoints_called(label));
-        let all = self.label.is_none().then(|| service.endpoints());
-        called.into_iter().flatten().chain(all.into_iter().flatten())
+    /// Those of a part of a service, and of which of its ports.
+    fn of(service: &'a Service, part: Part<'a>) -> (EndpointList<'a>, (&'a [u8], &'a [u8])) {
+        let mut ports: (&[u8], &[u8]) = (b"", b"");
+        let which = match part {
+            Part::Port(name, protocol) => {
+                ports = (name, protocol);
+                Which::All
+            }
+            Part::Endpoint(label) => Which::Called(label),
+            Part::EndpointIn(label, cluster) => Which::CalledIn(label, cluster),
+            Part::Zone { zone, pinned } => {
+                let list = EndpointList { service, which: Which::InZone(zone) };
+                if pinned || list.each().next().is_some() { list.which } else { Which::All }
+            }
+            Part::Whole | Part::Protocol(_) => Which::All,
+        };
+        (EndpointList { service, which }, ports)
     }
+
+    fn each(&self) -> impl Iterator<Item = Endpoint<'a>> + use<'a> {
+        let EndpointList { service, which } = *self;
+        let label = match which {
+            Which::Called(label) | Which::CalledIn(label, _) => Some(label),
+            Which::All | Which::InZone(_) => None,
+        };
+        let called = label.map(|label| service.endpoints_called(label));
+        let all = label.is_none().then(|| service.endpoints());
+        let each = called.into_iter().flatten().chain(all.into_iter().flatten());
+        each.filter(move |endpoint| match which {
+            Which::All | Which::Called(_) => true,
+            Which::CalledIn(_, cluster) => {
+                endpoint.slice.cluster.as_deref().is_some_and(|own| own.as_bytes() == cluster)
+            }
+            Which::InZone(zone) => is_zone(zone, endpoint.zone()),
+        })
+    }
+}
+
+/// Whether labels spell the name of a topology zone, which may have dots in it.
+fn is_zone(labels: &[u8], zone: &str) -> bool {
+    !zone.is_empty() && labels_of(labels).eq(zone.as_bytes().split(|octet| *octet == b'.'))
 }
 
 fn matching<'a>(endpoint: Endpoint<'a>, (name, protocol): (&'a [u8], &'a [u8])) -> impl Iterator<Item = &'a Port> {

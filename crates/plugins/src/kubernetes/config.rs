@@ -1,9 +1,11 @@
 //! The options of `kubernetes`.
 
+use cluster::{Request, Source, Tls};
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use wire::Name;
 
-use super::request::{ClusterRequest, ClusterSource, ServerTls};
+/// The files of a client certificate, its key and the authority of the server, as they are written.
+type TlsFiles = [String; 3];
 
 /// What `pods` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,16 +24,18 @@ pub(super) enum Pods {
 pub struct Config {
     pub(super) zones: Vec<Name>,
     pub(super) endpoints: Vec<String>,
-    pub(super) tls: Option<ServerTls>,
+    pub(super) tls: Option<TlsFiles>,
     pub(super) kubeconfig: Option<(String, Option<String>)>,
     pub(super) manifests: Vec<String>,
     pub(super) namespaces: Vec<String>,
-    pub(super) labels: Option<String>,
-    pub(super) namespace_labels: Option<String>,
+    pub(super) labels: String,
+    pub(super) namespace_labels: String,
     pub(super) pods: Pods,
     pub(super) endpoint_pod_names: bool,
     pub(super) ttl: u32,
     pub(super) no_endpoints: bool,
+    pub(super) multicluster: Vec<Name>,
+    pub(super) zonal: bool,
     pub(super) ignore_empty: bool,
     pub(super) fallthrough: Vec<Name>,
 }
@@ -50,12 +54,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         kubeconfig: None,
         manifests: Vec::new(),
         namespaces: Vec::new(),
-        labels: None,
-        namespace_labels: None,
+        labels: String::new(),
+        namespace_labels: String::new(),
         pods: Pods::default(),
         endpoint_pod_names: false,
         ttl: TTL_DEFAULT,
         no_endpoints: false,
+        multicluster: Vec::new(),
+        zonal: false,
         ignore_empty: false,
         fallthrough: Vec::new(),
     },
@@ -84,7 +90,7 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "Files with the client certificate, its key and the authority of the API server at `endpoint`.",
         set: |config, args| {
             let mut file = || args.word().map(|word| word.text.clone());
-            config.tls = Some(ServerTls { certificate: file()?, key: file()?, authority: file()? });
+            config.tls = Some([file()?, file()?, file()?]);
             Ok(())
         },
     },
@@ -139,7 +145,7 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "",
         doc: "Only namespaces with these labels exist. Not together with `namespaces`.",
         set: |config, args| {
-            config.namespace_labels = Some(selector(args)?);
+            config.namespace_labels = selector(args)?;
             Ok(())
         },
     },
@@ -148,7 +154,7 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "",
         doc: "Only services and endpoint slices with these labels exist.",
         set: |config, args| {
-            config.labels = Some(selector(args)?);
+            config.labels = selector(args)?;
             Ok(())
         },
     },
@@ -221,20 +227,24 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("multicluster [ZONES...]"),
         default: "off",
-        doc: "Services of other clusters; not in this build yet.",
-        set: |_, args| if args.rest().is_empty() { Ok(()) } else { Err(not_here(args)) },
+        doc: "Zones, or names above them, that show the services which clusters have in common (ServiceImports) in place \
+            of this cluster's.",
+        set: |config, args| {
+            config.multicluster = args.zones()?;
+            Ok(())
+        },
     },
     Property {
         usage: Usage("zonal"),
         default: "off",
-        doc: "Endpoints by topology zone; not in this build yet.",
-        set: |_, args| Err(not_here(args)),
+        doc: "`TOPOLOGY-ZONE.pin._zone.SERVICE.NAMESPACE.svc.ZONE` is the endpoints of a headless service in that \
+            topology zone; `prefer` is all of them if there are none.",
+        set: |config, _| {
+            config.zonal = true;
+            Ok(())
+        },
     },
 ];
-
-fn not_here(args: &Args<'_>) -> Problem {
-    args.problem(format!("this build does not have `{}` of CoreDNS yet", args.name().text))
-}
 
 fn texts(args: &mut Args<'_>) -> Vec<String> {
     args.take_rest().iter().map(|word| word.text.clone()).collect()
@@ -256,35 +266,47 @@ fn selector(args: &mut Args<'_>) -> Result<String, Problem> {
 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let config = writing.config;
-    if !config.namespaces.is_empty() && config.namespace_labels.is_some() {
+    if !config.namespaces.is_empty() && !config.namespace_labels.is_empty() {
         return Err(writing.problem_with("namespace_labels", "namespaces and namespace_labels cannot both be set"));
     }
     let zones = if config.zones.is_empty() { &writing.block.zones } else { &config.zones };
     if zones.iter().all(|zone| super::is_reverse(zone.as_ref())) {
         return Err(writing.problem("non-reverse zone name must be used"));
     }
+    if let Some(foreign) = config.multicluster.iter().find(|common| !zones.contains(common)) {
+        let problem = format!("is not authoritative for the multicluster zone {foreign}");
+        return Err(writing.problem_with("multicluster", &problem));
+    }
     Ok(())
 }
 
 impl Config {
     /// What must be watched for it.
-    pub(super) fn request(&self, path: impl Fn(&str) -> std::path::PathBuf) -> ClusterRequest {
+    pub(super) fn request(&self, path: impl Fn(&str) -> std::path::PathBuf) -> Request {
         let source = match (&self.kubeconfig, self.endpoints.first()) {
             _ if !self.manifests.is_empty() => {
-                ClusterSource::Manifests(self.manifests.iter().map(|name| path(name)).collect())
+                Source::Manifests(self.manifests.iter().map(|name| path(name)).collect())
             }
-            (Some((file, context)), _) => ClusterSource::Kubeconfig { file: path(file), context: context.clone() },
-            (None, Some(url)) => ClusterSource::Endpoint { url: url.clone(), tls: self.tls.clone() },
-            (None, None) => ClusterSource::InCluster,
+            (Some((file, context)), _) => Source::Kubeconfig { file: path(file), context: context.clone() },
+            (None, Some(url)) => {
+                let tls = |tls: &TlsFiles| {
+                    let [certificate, key, authority] = tls.each_ref().map(|name| path(name));
+                    Tls { certificate, key, authority }
+                };
+                Source::Endpoint { url: url.clone(), tls: self.tls.as_ref().map(tls) }
+            }
+            (None, None) => Source::InCluster,
         };
-        ClusterRequest {
+        Request {
             source,
             namespaces: self.namespaces.clone(),
             labels: self.labels.clone(),
             namespace_labels: self.namespace_labels.clone(),
-            endpoint_slices: !self.no_endpoints,
+            endpoints: !self.no_endpoints,
             pods: self.pods == Pods::Verified,
             endpoint_pod_names: self.endpoint_pod_names,
+            endpoint_zones: self.zonal,
+            multicluster: !self.multicluster.is_empty(),
         }
     }
 }

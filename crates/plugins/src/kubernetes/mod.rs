@@ -7,25 +7,24 @@ mod alias;
 mod answer;
 mod config;
 mod name;
-mod request;
 mod reverse;
 mod selector;
 mod zone;
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::Index;
+use cluster::{Clusters, Following, Index, Kind, Kinds};
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 pub(crate) use config::MANIFEST;
-pub use request::{ClusterRequest, ClusterSource, Clusters, Following, LocalAddresses, ServerTls};
 
 use answer::{Asked, Outcome};
 use config::{Config, Pods};
-use name::Target;
+use name::{Grammar, Target};
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
@@ -35,13 +34,12 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         setup.needs.warnings.push((MANIFEST.name, text));
     }
     let request = config.request(|name| setup.path(name));
-    let clusters: Arc<dyn Clusters> =
+    let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("no cluster can be followed in this process"))?;
-    let follow = || clusters.follow(&request);
-    let following = setup.carried.try_take_over(format!("cluster {request:?}"), follow).map_err(SetupError::new)?;
+    let following = clusters.follow(&request).map_err(SetupError::new)?;
     let index = Arc::clone(following.index());
     let told = Arc::clone(&index);
-    setup.needs.readiness.add(MANIFEST.name, move || told.is_synced());
+    setup.needs.readiness.add(MANIFEST.name, move || told.knows(READY));
 
     let zones = setup.zones_or_keys(&config.zones);
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
@@ -55,10 +53,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let primary = zones.names().iter().find(|zone| !is_reverse(zone.as_ref())).cloned().unwrap_or_default();
     let local_addresses = setup.process.find().map_or_else(|| Arc::from([]), |LocalAddresses(addresses)| addresses);
     let plugin = Kubernetes {
-        index,
+        index: Arc::clone(&index),
         following,
         primary,
-        reverse: zones.names().iter().map(|zone| is_reverse(zone.as_ref())).collect(),
+        views: zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &index)).collect(),
         ttl: config.ttl,
         pods: config.pods,
         namespaces: config.namespaces.iter().map(|name| name.as_bytes().into()).collect(),
@@ -67,6 +65,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
 }
+
+/// The addresses of this machine, without loopback: what the process offers to find out which services it serves.
+#[derive(Clone)]
+pub struct LocalAddresses(pub Arc<[IpAddr]>);
 
 /// Whether a zone is of reverse names.
 fn is_reverse(zone: NameRef<'_>) -> bool {
@@ -79,17 +81,65 @@ struct Kubernetes {
     index: Arc<Index>,
     /// Keeps the cluster followed.
     #[allow(dead_code, reason = "held for as long as the plugin is")]
-    following: Arc<Box<dyn Following>>,
+    following: Arc<dyn Following>,
     /// The zone in which PTR records point.
     primary: Name,
-    /// Which zones are of reverse names, by their index.
-    reverse: Box<[bool]>,
+    /// What each zone shows, by its index.
+    views: Box<[View]>,
     ttl: u32,
     pods: Pods,
     /// The only namespaces that exist; all if empty.
     namespaces: Box<[Box<[u8]>]>,
     ignore_empty: bool,
     local_addresses: Arc<[IpAddr]>,
+}
+
+/// What a zone shows.
+struct View {
+    is_reverse: bool,
+    grammar: Grammar,
+    /// Where its services are.
+    index: Arc<Index>,
+    /// What must be known before something can be said not to exist.
+    needs: Needs,
+}
+
+/// The kinds of objects that decide whether something exists.
+struct Needs {
+    namespaces: Kinds,
+    services: Kinds,
+    endpoints: Kinds,
+}
+
+/// What must be known before clients may come. What clusters have in common is not among it: an API server without
+/// ServiceImports must not keep this one's names from being served.
+const READY: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod]);
+
+/// In the zones of the cluster.
+const LOCAL: Needs = Needs {
+    namespaces: Kinds::of(&[Kind::Namespace]),
+    services: Kinds::of(&[Kind::Namespace, Kind::Service]),
+    endpoints: Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]),
+};
+/// In the zones of services that clusters have in common.
+const COMMON: Needs = Needs {
+    namespaces: Kinds::of(&[Kind::Namespace]),
+    services: Kinds::of(&[Kind::Namespace, Kind::ServiceImport]),
+    endpoints: Kinds::of(&[Kind::Namespace, Kind::ServiceImport, Kind::ImportedSlice]),
+};
+
+impl View {
+    fn of(zone: NameRef<'_>, config: &Config, index: &Arc<Index>) -> View {
+        let is_common = config.multicluster.iter().any(|common| zone.is_within(common.as_ref()));
+        let is_reverse = is_reverse(zone);
+        match index.clusterset().filter(|_| is_common) {
+            Some(common) => View { is_reverse, grammar: Grammar::Clusterset, index: Arc::clone(common), needs: COMMON },
+            None => {
+                let grammar = if config.zonal { Grammar::Zonal } else { Grammar::Cluster };
+                View { is_reverse, grammar, index: Arc::clone(index), needs: LOCAL }
+            }
+        }
+    }
 }
 
 impl Plugin for Kubernetes {
@@ -99,21 +149,19 @@ impl Plugin for Kubernetes {
         }
         response.set_authoritative(true);
         response.set_local();
-        let found = if self.reverse.get(query.zone_index()).copied().unwrap_or(false) {
-            self.find_reverse(query, response)
-        } else {
-            self.find(query, response, worker)
-        };
+        let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
+        let found =
+            if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
         match found {
             Found::Answered => Verdict::Done,
             Found::NoData => {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Done
             }
-            Found::NoName if !self.index.is_synced() => {
+            Found::NoName(kinds) if !self.index.knows(kinds) => {
                 Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
             }
-            Found::NoName => {
+            Found::NoName(_) => {
                 response.set_rcode(Rcode::NXDOMAIN);
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
@@ -133,27 +181,17 @@ enum Found {
     Answered,
     /// The name has no such record.
     NoData,
-    /// There is no such name.
-    NoName,
+    /// There is no such name, if these kinds of objects are known.
+    NoName(Kinds),
     /// It is an alias that leads out of the zone.
     Elsewhere(Verdict),
 }
 
-impl From<Outcome<'_>> for Found {
-    fn from(outcome: Outcome<'_>) -> Found {
-        match outcome {
-            Outcome::Answered => Found::Answered,
-            Outcome::NoData | Outcome::Alias(_) => Found::NoData,
-            Outcome::NoName => Found::NoName,
-        }
-    }
-}
-
 impl Kubernetes {
     /// A question for a name in a forward zone.
-    fn find(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Found {
+    fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Found {
         let key = query.key();
-        match Target::read(&key.octets()[..query.zone_at()]) {
+        match Target::read(&key.octets()[..query.zone_at()], view.grammar) {
             Target::Apex => self.find_apex(query, response),
             Target::Branch => Found::NoData,
             Target::Version => {
@@ -166,29 +204,32 @@ impl Kubernetes {
                 self.push_name_server_addresses(query, response);
                 Found::of_message(response)
             }
-            Target::Namespace(namespace) => self.found_if(self.shows(namespace)),
-            Target::PodNamespace(namespace) => self.found_if(self.pods != Pods::Disabled && self.shows(namespace)),
-            Target::Pod { namespace, pod } if self.shows(namespace) => self.pod(namespace, pod, query, response).into(),
+            Target::Namespace(namespace) => found_if(self.shows(namespace)),
+            Target::PodNamespace(namespace) => found_if(self.pods != Pods::Disabled && self.shows(namespace)),
+            Target::Pod { namespace, pod } if self.shows(namespace) => {
+                Found::of(&self.pod(namespace, pod, query, response), self.needs_of_pods())
+            }
             Target::Service { namespace, service, part } if self.shows(namespace) => {
                 let asked = Asked { plugin: self, qtype: query.qtype, owner: Owner::Question, zone: query.zone() };
                 let mut alias = None;
-                let found = self.index.service(namespace, service, |service| {
+                let found = view.index.service(namespace, service, |service| {
                     match asked.service(service, part, response, worker) {
                         Outcome::Alias(target) => {
                             alias = Some(Name::from_text(target));
                             Found::NoData
                         }
-                        outcome => outcome.into(),
+                        outcome => Found::of(&outcome, view.needs.endpoints),
                     }
                 });
                 match alias {
-                    None => found.unwrap_or(Found::NoName),
-                    Some(Ok(target)) => self.follow_alias(query, &target, response, worker),
+                    None => found.unwrap_or(Found::NoName(view.needs.services)),
+                    Some(Ok(target)) => self.follow_alias(view, query, &target, response, worker),
                     // A target that is no name leads nowhere.
                     Some(Err(_)) => Found::NoData,
                 }
             }
-            Target::Service { .. } | Target::Pod { .. } | Target::Nothing => Found::NoName,
+            Target::Service { .. } | Target::Pod { .. } => Found::NoName(LOCAL.namespaces),
+            Target::Nothing => Found::NoName(Kinds::NONE),
         }
     }
 
@@ -201,8 +242,9 @@ impl Kubernetes {
         Found::of_message(response)
     }
 
-    fn found_if(&self, exists: bool) -> Found {
-        if exists { Found::NoData } else { Found::NoName }
+    fn needs_of_pods(&self) -> Kinds {
+        const PODS: Kinds = Kinds::of(&[Kind::Namespace, Kind::Pod]);
+        if self.pods == Pods::Verified { PODS } else { LOCAL.namespaces }
     }
 
     /// Whether a namespace exists, as far as this stanza shows it.
@@ -212,7 +254,20 @@ impl Kubernetes {
     }
 }
 
+/// A namespace that exists has no records.
+fn found_if(exists: bool) -> Found {
+    if exists { Found::NoData } else { Found::NoName(LOCAL.namespaces) }
+}
+
 impl Found {
+    fn of(outcome: &Outcome<'_>, needs: Kinds) -> Found {
+        match outcome {
+            Outcome::Answered => Found::Answered,
+            Outcome::NoData | Outcome::Alias(_) => Found::NoData,
+            Outcome::NoName => Found::NoName(needs),
+        }
+    }
+
     fn of_message(response: &Response) -> Found {
         if response.message.section(Section::Answer).next().is_some() { Found::Answered } else { Found::NoData }
     }

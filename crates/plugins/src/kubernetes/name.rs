@@ -34,39 +34,59 @@ pub(super) enum Part<'a> {
     Whole,
     /// An endpoint.
     Endpoint(&'a [u8]),
+    /// An endpoint in one of the clusters that have the service in common.
+    EndpointIn(&'a [u8], &'a [u8]),
+    /// The endpoints in a topology zone, its name as labels in wire form. If there are none: nothing where that is
+    /// `pinned`, all of them otherwise.
+    Zone { zone: &'a [u8], pinned: bool },
     /// `_PROTOCOL`: the branch on which its ports are.
     Protocol(&'a [u8]),
     /// `_PORT._PROTOCOL`; the underscores may be missing, and an empty text means any.
     Port(&'a [u8], &'a [u8]),
 }
 
+/// Which names there are in a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Grammar {
+    /// Those of the specification.
+    #[default]
+    Cluster,
+    /// And those of topology zones: `TOPOLOGY-ZONE.pin._zone.SERVICE.NAMESPACE.svc`, or `prefer`.
+    Zonal,
+    /// Those of services that clusters have in common: endpoints are called `ENDPOINT.CLUSTER`.
+    Clusterset,
+}
+
 impl<'a> Target<'a> {
     /// Reads the labels before the zone, in wire form without a root label.
-    pub(super) fn read(prefix: &'a [u8]) -> Target<'a> {
+    pub(super) fn read(prefix: &'a [u8], grammar: Grammar) -> Target<'a> {
+        let Some((beyond, last)) = split_labels(prefix) else { return Target::Nothing };
         let mut labels: [&[u8]; LABELS_MAX] = [&[]; LABELS_MAX];
         let mut count = 0;
-        let mut rest = prefix;
-        while let Some((&length, after)) = rest.split_first() {
-            let (Some((label, after)), Some(slot)) =
-                (after.split_at_checked(usize::from(length)), labels.get_mut(count))
-            else {
-                return Target::Nothing;
-            };
+        for (slot, label) in labels.iter_mut().zip(labels_of(last)) {
             *slot = label;
             count += 1;
-            rest = after;
         }
-        Target::from_labels(&labels[..count])
+        let labels = &labels[..count];
+        match *labels {
+            [how @ (b"pin" | b"prefer"), b"_zone", service, namespace, b"svc"]
+                if grammar == Grammar::Zonal && !beyond.is_empty() =>
+            {
+                Target::Service { namespace, service, part: Part::Zone { zone: beyond, pinned: how == b"pin" } }
+            }
+            _ if beyond.is_empty() => Target::from_labels(labels, grammar),
+            _ => Target::Nothing,
+        }
     }
 
-    fn from_labels(labels: &[&'a [u8]]) -> Target<'a> {
+    fn from_labels(labels: &[&'a [u8]], grammar: Grammar) -> Target<'a> {
         match *labels {
             [] => Target::Apex,
             [b"svc" | b"pod" | b"dns"] => Target::Branch,
             [b"dns-version"] => Target::Version,
             [b"ns", b"dns"] => Target::NameServer,
             [namespace, b"svc"] => Target::Namespace(namespace),
-            [ref before @ .., service, namespace, b"svc"] => match Part::read(before) {
+            [ref before @ .., service, namespace, b"svc"] => match Part::read(before, grammar) {
                 Some(part) => Target::Service { namespace, service, part },
                 None => Target::Nothing,
             },
@@ -81,11 +101,17 @@ impl<'a> Target<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn read(labels: &[&'a [u8]]) -> Option<Part<'a>> {
+    fn read(labels: &[&'a [u8]], grammar: Grammar) -> Option<Part<'a>> {
         let bare = |label: &'a [u8]| label.strip_prefix(b"_").unwrap_or(label);
         match *labels {
             [] => Some(Part::Whole),
             [label @ [b'_', ..]] => Some(Part::Protocol(bare(label))),
+            [_] if grammar == Grammar::Clusterset => None,
+            [endpoint, cluster]
+                if grammar == Grammar::Clusterset && !endpoint.starts_with(b"_") && !cluster.starts_with(b"_") =>
+            {
+                Some(Part::EndpointIn(endpoint, cluster))
+            }
             [label] => Some(Part::Endpoint(label)),
             [port, protocol] => Some(Part::Port(bare(port), bare(protocol))),
             _ => None,
@@ -93,14 +119,32 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Splits labels in wire form before the last [`LABELS_MAX`] of them; `None` if they are none.
+fn split_labels(labels: &[u8]) -> Option<(&[u8], &[u8])> {
+    let count = labels_of(labels).count();
+    let beyond: usize = labels_of(labels).take(count.saturating_sub(LABELS_MAX)).map(|label| label.len() + 1).sum();
+    labels.split_at_checked(beyond)
+}
+
+/// Labels in wire form, one by one.
+pub(super) fn labels_of(labels: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = labels;
+    core::iter::from_fn(move || {
+        let (&length, after) = rest.split_first()?;
+        let (label, after) = after.split_at_checked(usize::from(length))?;
+        rest = after;
+        Some(label)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use wire::Name;
 
-    fn read<R>(text: &str, check: impl FnOnce(Target<'_>) -> R) -> R {
+    fn read<R>(text: &str, grammar: Grammar, check: impl FnOnce(Target<'_>) -> R) -> R {
         let name = Name::from_text(text).unwrap();
-        check(Target::read(&name.octets()[..name.octets().len() - 1]))
+        check(Target::read(&name.octets()[..name.octets().len() - 1], grammar))
     }
 
     #[test]
@@ -131,7 +175,26 @@ mod tests {
             ("a.b.c.1-2-3-4.prod.pod.", Target::Nothing),
         ];
         for (text, target) in cases {
-            read(text, |read| assert_eq!(read, target, "{text}"));
+            read(text, Grammar::Cluster, |read| assert_eq!(read, target, "{text}"));
+        }
+    }
+
+    #[test]
+    fn names_with_topology_zones_and_with_clusters() {
+        let web = |part| Target::Service { namespace: b"prod", service: b"web", part };
+        let zone = |zone, pinned| web(Part::Zone { zone, pinned });
+        for (text, grammar, target) in [
+            ("eu-1.pin._zone.web.prod.svc.", Grammar::Zonal, zone(b"\x04eu-1", true)),
+            ("a.b.c.prefer._zone.web.prod.svc.", Grammar::Zonal, zone(b"\x01a\x01b\x01c", false)),
+            ("eu-1.near._zone.web.prod.svc.", Grammar::Zonal, Target::Nothing),
+            ("eu-1.pin._zone.web.prod.pod.", Grammar::Zonal, Target::Nothing),
+            ("pin._zone.web.prod.svc.", Grammar::Zonal, web(Part::Port(b"pin", b"zone"))),
+            ("eu-1.pin._zone.web.prod.svc.", Grammar::Cluster, Target::Nothing),
+            ("db-0.east.web.prod.svc.", Grammar::Clusterset, web(Part::EndpointIn(b"db-0", b"east"))),
+            ("_http._tcp.web.prod.svc.", Grammar::Clusterset, web(Part::Port(b"http", b"tcp"))),
+            ("db-0.web.prod.svc.", Grammar::Clusterset, Target::Nothing),
+        ] {
+            read(text, grammar, |read| assert_eq!(read, target, "{text}"));
         }
     }
 }

@@ -1,18 +1,17 @@
 //! Names of addresses: PTR records for cluster IPs and endpoints.
 
-use cluster::Service;
-use cluster::dashed::LabelBuffer;
+use cluster::{Kinds, Service};
 use engine::{Query, Response};
 use wire::{Name, Owner, Section, Type, address_of};
 
-use super::name::Target;
-use super::zone::service_name;
-use super::{Found, Kubernetes};
+use super::name::{Grammar, Target};
+use super::zone::{endpoint_name, service_name};
+use super::{Found, Kubernetes, LOCAL};
 
 impl Kubernetes {
     /// A question for a name in a reverse zone.
     pub(super) fn find_reverse(&self, query: &Query, response: &mut Response) -> Found {
-        match Target::read(&query.key().octets()[..query.zone_at()]) {
+        match Target::read(&query.key().octets()[..query.zone_at()], Grammar::Cluster) {
             Target::Apex => return self.find_apex(query, response),
             Target::NameServer => self.push_name_server_addresses(query, response),
             Target::Version if query.qtype == Type::TXT => Kubernetes::push_version(response),
@@ -24,10 +23,9 @@ impl Kubernetes {
 
     /// The service that has the address as a cluster IP; else all services that have it as an endpoint.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
-        let Some(address) = address_of(query.key()) else { return Found::NoName };
+        let Some(address) = address_of(query.key()) else { return Found::NoName(Kinds::NONE) };
         let mut exists = false;
-        let mut add = |label: &[u8], service: &Service| {
-            let name = service_name(label, service, self.primary.as_ref());
+        let mut add = |name: Option<Name>, service: &Service| {
             if let Some(name) = name.filter(|_| self.shows(service.namespace.as_bytes())) {
                 exists = true;
                 if query.qtype == Type::PTR {
@@ -35,14 +33,15 @@ impl Kubernetes {
                 }
             }
         };
-        let of_service = self.index.service_of_cluster_ip(address, |service| add(&[], service));
+        let of_service = self.index.service_of_cluster_ip(address, |service| {
+            add(service_name(service, self.primary.as_ref()), service);
+        });
         if of_service.is_none() {
             self.index.services_of_endpoint(address, |service, endpoint| {
-                let mut buffer: LabelBuffer = [0; 63];
-                add(endpoint.label(&mut buffer), service);
+                add(endpoint_name(endpoint, service, self.primary.as_ref()), service);
             });
         }
-        if exists { Found::of_message(response) } else { Found::NoName }
+        if exists { Found::of_message(response) } else { Found::NoName(LOCAL.endpoints) }
     }
 
     fn push_ptr_once(&self, response: &mut Response, name: &Name) {

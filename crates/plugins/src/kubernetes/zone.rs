@@ -21,7 +21,8 @@ impl Kubernetes {
     /// Appends the SOA of the zone that was asked in, in the case of the question.
     pub(super) fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
         let zone = HEADER_LEN + query.zone_at();
-        let (serial, ttl) = (self.index.serial(), self.ttl);
+        let view = self.views.get(query.zone_index());
+        let (serial, ttl) = (view.map_or(0, |view| view.index.serial()), self.ttl);
         response.message.push(section, Owner::At(zone), (Type::SOA, Class::IN, ttl.min(SOA_TTL_MAX)), |rdata| {
             rdata.labels_to(b"\x02ns\x03dns", zone);
             rdata.labels_to(b"\x0ahostmaster", zone);
@@ -73,14 +74,13 @@ impl Kubernetes {
         };
         for local in self.local_addresses.iter().copied() {
             self.index.services_of_endpoint(local, |service, _| {
-                let name = service_name(&[], service, zone);
+                let name = service_name(service, zone);
                 for ip in service.cluster_ips() {
                     add(name.clone(), *ip);
                 }
                 if service.kind == cluster::ServiceKind::Headless {
                     for endpoint in service.slices.iter().flat_map(|slice| slice.endpoints()) {
-                        let mut buffer: LabelBuffer = [0; 63];
-                        let name = service_name(endpoint.label(&mut buffer), service, zone);
+                        let name = endpoint_name(endpoint, service, zone);
                         if let cluster::Address::Ip(ip) = endpoint.address() {
                             add(name, ip);
                         }
@@ -99,13 +99,29 @@ impl Kubernetes {
     }
 }
 
-/// `[LABEL.]SERVICE.NAMESPACE.svc.ZONE`; `None` if that is too long for a name.
-pub(super) fn service_name(label: &[u8], service: &cluster::Service, zone: NameRef<'_>) -> Option<Name> {
-    let mut name = Name::root();
-    if !label.is_empty() {
-        name.push_label(label).ok()?;
+/// `SERVICE.NAMESPACE.svc.ZONE`; `None` if that is too long for a name.
+pub(super) fn service_name(service: &cluster::Service, zone: NameRef<'_>) -> Option<Name> {
+    name_of(&[], service, zone)
+}
+
+/// `ENDPOINT[.CLUSTER].SERVICE.NAMESPACE.svc.ZONE`; `None` if that is too long for a name.
+pub(super) fn endpoint_name(
+    endpoint: cluster::Endpoint<'_>,
+    service: &cluster::Service,
+    zone: NameRef<'_>,
+) -> Option<Name> {
+    let mut buffer: LabelBuffer = [0; 63];
+    let label = endpoint.label(&mut buffer);
+    match endpoint.slice.cluster.as_deref() {
+        Some(cluster) => name_of(&[label, cluster.as_bytes()], service, zone),
+        None => name_of(&[label], service, zone),
     }
-    for label in [service.name.as_bytes(), service.namespace.as_bytes(), b"svc"] {
+}
+
+fn name_of(first: &[&[u8]], service: &cluster::Service, zone: NameRef<'_>) -> Option<Name> {
+    let mut name = Name::root();
+    let rest = [service.name.as_bytes(), service.namespace.as_bytes(), b"svc"];
+    for label in first.iter().chain(&rest) {
         name.push_label(label).ok()?;
     }
     name.append(zone).ok()?;

@@ -11,7 +11,7 @@ use engine::metrics::{Counter, Kind, Metric};
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Connections, Exchange, Failure, Hooks, Outside, Plugin, Query, Response, Transport, Verdict, Worker};
-use wire::{Class, EdeCode, Header, MessageBuf, Name, Type};
+use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Type};
 
 pub static MANIFEST: Manifest<()> =
     Manifest::new("loop", "finds out whether what is passed on comes back", include_str!("README.md"), || (), build)
@@ -106,16 +106,21 @@ impl Watch {
 
     /// Sends a probe; gives its text and whether it was answered, or `None` if the zone leaves no room for one.
     async fn probe(&self, outside: &dyn Outside) -> Option<(String, bool)> {
-        let text = format!("{}.{}.{}", outside.random() >> 2, outside.random() >> 2, self.zone);
-        let name = Name::from_text(&text).ok()?;
+        let mut name = Name::from_text(&format!("{}.{}.", outside.random() >> 2, outside.random() >> 2)).ok()?;
+        name.append(self.zone.as_ref()).ok()?;
+        let text = name.to_string();
         let mut message = MessageBuf::new();
-        message.start(Header::default(), Some((name.as_ref(), Type::HINFO, Class::IN)));
+        // With RD, or a resolver on the way around does not pass it on.
+        let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
+        message.start(header, Some((name.as_ref(), Type::HINFO, Class::IN)));
         let query = message.finish(None, core::iter::empty()).to_vec();
         self.state.seen.store(0, Ordering::Relaxed);
         *self.state.probe.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
         let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
         let until = outside.now() + PATIENCE;
-        let exchange = Exchange { to: self.own, over: Transport::Udp, query: &query, until, connections };
+        // Sent once only: a second copy would look as if the first had come back.
+        let again_after = None;
+        let exchange = Exchange { to: self.own, over: Transport::Udp, query: &query, until, connections, again_after };
         let answered = outside.exchange(exchange).await.is_ok();
         Some((text, answered))
     }

@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 
 use super::{Problem, Stage, Statement};
 
-/// `metric NAME[{LABELS}] VALUE`; a series that is not shown has the value 0.
+/// `metric NAME[{LABELS}] VALUE`, or `LEAST..MOST` in place of the value; a series that is not shown has the value 0.
 pub(super) fn metric(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let wrong = || statement.problem("`metric` wants a series and a value");
     let (series, value) = statement.rest(1).rsplit_once(char::is_whitespace).ok_or_else(wrong)?;
-    let value: f64 = value.parse().map_err(|_| wrong())?;
+    let (least, most) = value.split_once("..").unwrap_or((value, value));
+    let bound = |text: &str| text.parse::<f64>().map_err(|_| wrong());
+    let wanted_value = bound(least)?..=bound(most)?;
     let wanted = Series::read(series);
     let text = stage.server.registry.render();
     let shown = text.lines().filter(|line| !line.starts_with('#'));
     let found = shown.filter_map(|line| line.rsplit_once(' ')).find(|(series, _)| Series::read(series) == wanted);
     let got = found.map_or(Some(0.0), |(_, value)| value.parse().ok());
-    if got == Some(value) {
+    if got.is_some_and(|got: f64| wanted_value.contains(&got)) {
         return Ok(());
     }
     let got = got.map_or_else(|| "no number".to_owned(), |got| got.to_string());

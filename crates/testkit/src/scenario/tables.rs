@@ -42,7 +42,7 @@ fn asked(stage: &mut Stage, statement: &Statement, address: SocketAddr) -> Resul
     let got: Vec<String> = got.iter().map(|asked| format!("{} {}", asked.over.label(), asked.query)).collect();
     let like = |line: &str, got: &String| {
         let mut words = got.split_whitespace();
-        line.split_whitespace().all(|word| words.next() == Some(word))
+        line.split_whitespace().all(|word| words.next().is_some_and(|got| word == "*" || word == got))
     };
     let lines: Vec<&str> = statement.lines().map(|line| line.text.as_str()).collect();
     let as_written = lines.is_empty() || lines.iter().zip(&got).all(|(line, got)| like(line, got));

@@ -1,8 +1,10 @@
-//! What is asked of the edge: where objects come from, and which of them. Equal requests can share one subscription.
+//! What is asked of those who bring a cluster's objects: from where, and which of them. Equal requests can share what is
+//! brought.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use cluster::{Kind, Spec, Watch};
+use crate::{Index, Kind, Spec, Watch};
 
 /// Where objects come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +41,7 @@ pub struct Tls {
     pub authority: PathBuf,
 }
 
-/// Which objects a subscription is about.
+/// Which objects of a cluster are wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
     /// Where they come from.
@@ -57,6 +59,10 @@ pub struct Request {
     pub pods: bool,
     /// Whether an endpoint without hostname is called by the name of its pod.
     pub endpoint_pod_names: bool,
+    /// Whether the topology zones of endpoints matter.
+    pub endpoint_zones: bool,
+    /// Whether ServiceImports and their EndpointSlices are watched.
+    pub multicluster: bool,
 }
 
 impl Request {
@@ -71,13 +77,15 @@ impl Request {
             endpoints: true,
             pods: false,
             endpoint_pod_names: false,
+            endpoint_zones: false,
+            multicluster: false,
         }
     }
 
     /// The same request as everyone would write it who means it: the order of namespaces does not matter, nor does it
     /// to name one twice.
     #[must_use]
-    pub(crate) fn canonical(&self) -> Request {
+    pub fn canonical(&self) -> Request {
         let mut request = self.clone();
         request.namespaces.retain(|namespace| !namespace.is_empty());
         request.namespaces.sort_unstable();
@@ -87,7 +95,12 @@ impl Request {
 
     /// The kinds of objects, in the order in which an answer needs them.
     fn kinds(&self) -> impl Iterator<Item = Kind> {
-        let optional = [(Kind::EndpointSlice, self.endpoints), (Kind::Pod, self.pods)];
+        let optional = [
+            (Kind::EndpointSlice, self.endpoints),
+            (Kind::Pod, self.pods),
+            (Kind::ServiceImport, self.multicluster),
+            (Kind::ImportedSlice, self.multicluster),
+        ];
         [Kind::Namespace, Kind::Service]
             .into_iter()
             .chain(optional.into_iter().filter(|(_, wanted)| *wanted).map(|(kind, _)| kind))
@@ -95,7 +108,8 @@ impl Request {
 
     /// The watches of an API server: a kind everywhere or, if namespaces are given, in each of them. The watch of
     /// Namespaces "in" one is the watch of that one.
-    pub(crate) fn watches(&self) -> Spec {
+    #[must_use]
+    pub fn watches(&self) -> Spec {
         let everywhere = [None];
         let namespaces: Vec<Option<Box<str>>> = if self.namespaces.is_empty() {
             everywhere.into()
@@ -105,14 +119,37 @@ impl Request {
         let watches = self
             .kinds()
             .flat_map(|kind| namespaces.iter().map(move |namespace| Watch { kind, namespace: namespace.clone() }));
-        Spec { watches: watches.collect(), endpoint_pod_names: self.endpoint_pod_names }
+        self.spec(watches.collect())
     }
 
     /// The watches of manifests: each kind everywhere, since the whole of a change is applied at once.
-    pub(crate) fn watches_of_manifests(&self) -> Spec {
+    #[must_use]
+    pub fn watches_of_manifests(&self) -> Spec {
         let watches = self.kinds().map(|kind| Watch { kind, namespace: None });
-        Spec { watches: watches.collect(), endpoint_pod_names: self.endpoint_pod_names }
+        self.spec(watches.collect())
     }
+
+    fn spec(&self, watches: Vec<Watch>) -> Spec {
+        Spec { watches, endpoint_pod_names: self.endpoint_pod_names, endpoint_zones: self.endpoint_zones }
+    }
+}
+
+/// Follows clusters: what a process offers to those who answer from them.
+pub trait Clusters {
+    /// Begins to follow a cluster; comes back at once.
+    ///
+    /// Equal requests share what is followed for as long as anybody holds it: two stanzas that ask for the same, and a
+    /// reload that asks for it again.
+    ///
+    /// # Errors
+    /// In words, if it cannot even begin: a kubeconfig file that cannot be read, no cluster around.
+    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String>;
+}
+
+/// A cluster that is being followed; when the last holder lets go, that ends.
+pub trait Following: Send + Sync {
+    /// The cluster as answers see it.
+    fn index(&self) -> &Arc<Index>;
 }
 
 #[cfg(test)]

@@ -1,0 +1,279 @@
+//! Upstreams of all kinds over real sockets: those that lose, lie, close and hang.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::future::Future;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::rc::Rc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use engine::metrics::Registry;
+use engine::{Clock, Connections, Exchange, ExchangeError, Exchanged, Outside, Transport};
+use net::{MonotonicClock, TokioOutside};
+use support::{Stream, Upstream, answer_to, question};
+use wire::Type;
+
+const CONNECTIONS: Connections =
+    Connections { idle_max: Duration::from_secs(10), age_max: Duration::ZERO, kept_max: 0, source: None };
+
+/// An outside world with an upstream in it.
+#[derive(Clone)]
+struct Asker {
+    outside: Rc<TokioOutside>,
+    to: SocketAddr,
+}
+
+impl Asker {
+    async fn ask(&self, over: Transport, patience: Duration, again_after: Option<Duration>) -> Outcome {
+        let query = question(0, "www.test.", Type::A).packet();
+        self.send(&query, over, patience, again_after).await
+    }
+
+    async fn send(&self, query: &[u8], over: Transport, patience: Duration, again_after: Option<Duration>) -> Outcome {
+        let until = MonotonicClock.now() + patience;
+        let exchange = Exchange { to: self.to, over, query, until, connections: CONNECTIONS, again_after };
+        self.outside.exchange(exchange).await
+    }
+}
+
+type Outcome = Result<Exchanged, ExchangeError>;
+
+/// Runs what asks on a thread of its own, while the test plays the upstream.
+fn beside<F, T>(to: SocketAddr, ask: impl FnOnce(Asker) -> F + Send + 'static) -> JoinHandle<T>
+where
+    F: Future<Output = T> + 'static,
+    T: Send + 'static,
+{
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let outside = Rc::new(TokioOutside::new(&Registry::new()));
+        tokio::task::LocalSet::new().block_on(&runtime, ask(Asker { outside, to }))
+    })
+}
+
+fn accept(listener: &TcpListener) -> Stream {
+    let (stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    Stream(stream)
+}
+
+const LONG: Duration = Duration::from_secs(10);
+const SHORT: Duration = Duration::from_millis(200);
+const AGAIN: Option<Duration> = Some(Duration::from_millis(50));
+
+#[test]
+fn a_lost_datagram_is_sent_once_more_from_the_same_port_with_the_same_id() {
+    let upstream = Upstream::new();
+    let asking = beside(upstream.address(), |asker| async move { asker.ask(Transport::Udp, LONG, AGAIN).await });
+    let (first, second) = (upstream.query(), upstream.query());
+    assert_eq!(first, second);
+    upstream.answer(&second);
+    assert_eq!(asking.join().unwrap().unwrap().reply, answer_to(&second.0));
+}
+
+#[test]
+fn no_third_datagram_is_sent() {
+    let upstream = Upstream::new();
+    let asking = beside(upstream.address(), |asker| async move { asker.ask(Transport::Udp, SHORT * 2, AGAIN).await });
+    assert!(matches!(asking.join().unwrap(), Err(ExchangeError::Timeout { local: Some(_) })));
+    upstream.0.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 512];
+    assert_eq!(std::iter::from_fn(|| upstream.0.recv(&mut buffer).ok()).count(), 2);
+}
+
+#[test]
+fn what_does_not_answer_the_question_is_passed_over() {
+    let upstream = Upstream::new();
+    let asking = beside(upstream.address(), |asker| async move { asker.ask(Transport::Udp, LONG, None).await });
+    let (query, from) = upstream.query();
+    let mut lies = vec![query.clone(), answer_to(&query), answer_to(&query), answer_to(&query), answer_to(&query)];
+    // Another id, another name, another type, cut in the question; the first is no response at all.
+    lies[1][1] ^= 1;
+    lies[2][13] ^= 1;
+    let name_end = wire::question_end(&query).unwrap();
+    lies[3][name_end - 3] ^= 1;
+    lies[4].truncate(name_end - 1);
+    for lie in &lies {
+        upstream.0.send_to(lie, from).unwrap();
+    }
+    // The right answer from somebody else is none either.
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&answer_to(&query), from).unwrap();
+    let mut answer = answer_to(&query);
+    answer[3] |= 3;
+    upstream.0.send_to(&answer, from).unwrap();
+    assert_eq!(asking.join().unwrap().unwrap().reply, answer);
+}
+
+#[test]
+fn nobody_there_is_said_at_once() {
+    let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for over in [Transport::Udp, Transport::Tcp] {
+        let outcome = beside(gone, move |asker| async move { asker.ask(over, LONG, None).await }).join().unwrap();
+        let during = if over == Transport::Udp { "read" } else { "dial" };
+        assert_eq!(outcome.unwrap_err(), ExchangeError::Network { during, error: "connection refused".to_owned() });
+    }
+}
+
+#[test]
+fn what_became_of_an_earlier_datagram_fails_no_later_one() {
+    let upstream = Upstream::new();
+    let address = upstream.address();
+    drop(upstream);
+    let (refused, refusals) = std::sync::mpsc::channel();
+    let (go, gone_on) = std::sync::mpsc::channel();
+    let asking = beside(address, move |asker| async move {
+        // All sockets have been used, so that each later query leaves by one that may hold an old error.
+        for _ in 0..64 {
+            let _ = asker.ask(Transport::Udp, Duration::ZERO, None).await;
+        }
+        refused.send(()).unwrap();
+        gone_on.recv().unwrap();
+        asker.ask(Transport::Udp, LONG, None).await
+    });
+    refusals.recv().unwrap();
+    let upstream = Upstream(UdpSocket::bind(address).unwrap());
+    upstream.0.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    go.send(()).unwrap();
+    upstream.answer(&upstream.query());
+    assert!(asking.join().unwrap().is_ok());
+}
+
+#[test]
+fn ports_and_ids_change() {
+    let upstream = Upstream::new();
+    let asking = beside(upstream.address(), |asker| async move {
+        for _ in 0..100 {
+            asker.ask(Transport::Udp, LONG, None).await.unwrap();
+        }
+    });
+    let (mut ports, mut ids) = (std::collections::HashMap::new(), std::collections::HashSet::new());
+    for _ in 0..100 {
+        let query = upstream.query();
+        *ports.entry(query.1.port()).or_insert(0) += 1;
+        ids.insert([query.0[0], query.0[1]]);
+        upstream.answer(&query);
+    }
+    asking.join().unwrap();
+    assert!(ports.len() >= 50 && ids.len() > 90, "{} ports, {} ids", ports.len(), ids.len());
+}
+
+#[test]
+fn few_streams_carry_many_queries_in_any_order() {
+    const QUERIES: usize = 40;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let asking = beside(listener.local_addr().unwrap(), |asker| async move {
+        let all = (0..QUERIES).map(|_| asker.ask(Transport::Tcp, LONG, None)).collect();
+        let reused = join_all(all).await.into_iter().map(|outcome| outcome.unwrap().reused);
+        (reused.filter(|reused| !reused).count(), asker.ask(Transport::Tcp, LONG, None).await.unwrap().reused)
+    });
+    // Eight connections for all; the rest share them, evenly.
+    let mut streams: Vec<_> = (0..8).map(|_| accept(&listener)).collect();
+    for stream in &mut streams {
+        let queries: Vec<_> = (0..QUERIES / 8).map(|_| stream.receive_octets().unwrap()).collect();
+        queries.iter().rev().for_each(|query| stream.send(&answer_to(query)));
+    }
+    let query = streams[0].receive_octets().unwrap();
+    streams[0].send(&answer_to(&query));
+    assert_eq!(asking.join().unwrap(), (8, true));
+}
+
+#[test]
+fn a_kept_stream_that_was_closed_is_replaced_silently() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let asking = beside(listener.local_addr().unwrap(), |asker| async move {
+        let first = asker.ask(Transport::Tcp, LONG, None).await.unwrap();
+        [first.reused, asker.ask(Transport::Tcp, LONG, None).await.unwrap().reused]
+    });
+    let mut stream = accept(&listener);
+    let query = stream.receive_octets().unwrap();
+    stream.send(&answer_to(&query));
+    // It takes the second query, and closes without an answer.
+    stream.receive_octets().unwrap();
+    drop(stream);
+    let mut stream = accept(&listener);
+    let query = stream.receive_octets().unwrap();
+    stream.send(&answer_to(&query));
+    assert_eq!(asking.join().unwrap(), [false, false]);
+}
+
+#[test]
+fn a_stream_without_an_answer_takes_no_new_queries() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let asking = beside(listener.local_addr().unwrap(), |asker| async move {
+        let lost = asker.ask(Transport::Tcp, SHORT, None).await;
+        (lost, asker.ask(Transport::Tcp, LONG, None).await)
+    });
+    let mut silent = accept(&listener);
+    silent.receive_octets().unwrap();
+    let mut fresh = accept(&listener);
+    let query = fresh.receive_octets().unwrap();
+    fresh.send(&answer_to(&query));
+    let (lost, answered) = asking.join().unwrap();
+    assert_eq!(lost.unwrap_err(), ExchangeError::Timeout { local: None });
+    assert!(!answered.unwrap().reused);
+}
+
+#[test]
+fn a_message_left_half_written_ends_its_stream() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let asking = beside(listener.local_addr().unwrap(), |asker| async move {
+        let mut long = question(0, "www.test.", Type::A);
+        long.options.push((wire::OptionCode(12), vec![0; 65_000]));
+        let long = long.packet();
+        // As many as it takes to fill the buffers of a peer that does not read; the last ones are not written whole.
+        let many = (0..200).map(|_| asker.send(&long, Transport::Tcp, SHORT, None));
+        let mut failed = 0;
+        for outcome in join_all(many.collect()).await {
+            failed += usize::from(outcome.is_err());
+        }
+        (failed, asker.ask(Transport::Tcp, LONG, None).await)
+    });
+    // None of these is read or answered; the query that comes later must be on a stream of its own.
+    let answered = std::thread::spawn(move || {
+        let mut streams = Vec::new();
+        loop {
+            let mut stream = accept(&listener);
+            stream.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            let mut length = [0; 2];
+            let read = stream.0.read(&mut length).unwrap_or(0);
+            if read == 2 && u16::from_be_bytes(length) < 1000 {
+                let mut query = vec![0; usize::from(u16::from_be_bytes(length))];
+                stream.0.read_exact(&mut query).unwrap();
+                stream.send(&answer_to(&query));
+                return;
+            }
+            streams.push(stream);
+        }
+    });
+    let (failed, outcome) = asking.join().unwrap();
+    answered.join().unwrap();
+    assert_eq!(failed, 200);
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+/// Waits for all of them at once.
+async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, slot) in running.iter_mut().zip(&mut done) {
+            if slot.is_none()
+                && let std::task::Poll::Ready(output) = future.as_mut().poll(context)
+            {
+                *slot = Some(output);
+            }
+        }
+        if done.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

@@ -1,0 +1,331 @@
+//! Clients of all kinds over real sockets: quick ones, slow ones, and those that speak something else.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use net::StreamLimits;
+use support::{Running, Upstream, datagrams, framed, option, question, receive, wait_until};
+use wire::{OptionCode, Rcode, Type};
+
+const RECORDS: &str = "records {\nfallthrough slow.test\nwww.test. 30 IN A 192.0.2.1\n}";
+
+/// Limits with which a silent client is noticed soon.
+fn short() -> StreamLimits {
+    let [read, idle, write] = [150, 300, 400].map(Duration::from_millis);
+    StreamLimits { open_max: 100, read, idle, write }
+}
+
+/// More than an answer may have: 300 strings of 250 octets.
+fn large() -> String {
+    let records: Vec<_> = (0..300).map(|number| format!("large.test. 30 IN TXT \"{number:0250}\"")).collect();
+    format!("records {{\n{}\nwww.test. 30 IN A 192.0.2.1\n}}", records.join("\n"))
+}
+
+#[test]
+fn queries_in_one_piece_are_all_answered() {
+    let server = Running::start(RECORDS, StreamLimits::default());
+    let mut stream = server.connect();
+    let all: Vec<u8> = (0..1000).flat_map(|id| framed(&question(id, "www.test.", Type::A).packet())).collect();
+    stream.0.write_all(&all).unwrap();
+    for id in 0..1000 {
+        let answer = stream.receive().unwrap();
+        assert_eq!((answer.header.id, answer.header.flags.rcode(), answer.header.answers), (id, Rcode::NOERROR, 1));
+    }
+}
+
+#[test]
+fn queries_in_small_pieces_are_answered() {
+    let server = Running::start(RECORDS, StreamLimits::default());
+    let mut stream = server.connect();
+    let two = [1, 2].map(|id| framed(&question(id, "www.test.", Type::A).packet())).concat();
+    for octet in two {
+        stream.0.write_all(&[octet]).unwrap();
+    }
+    assert_eq!([1, 2].map(|_| stream.receive().unwrap().header.id), [1, 2]);
+}
+
+#[test]
+fn answers_go_as_they_are_ready() {
+    let upstream = Upstream::new();
+    let server =
+        Running::start(&format!("outward {} slow.test\n{RECORDS}", upstream.address()), StreamLimits::default());
+    // Over UDP, so that the upstream is asked over UDP; over TCP the toy asks over TCP.
+    let socket = datagrams(server.address);
+    socket.send(&question(1, "a.slow.test.", Type::A).packet()).unwrap();
+    let query = upstream.query();
+    socket.send(&question(2, "www.test.", Type::A).packet()).unwrap();
+    assert_eq!(receive(&socket).header.id, 2);
+    upstream.answer(&query);
+    assert_eq!(receive(&socket).header.id, 1);
+}
+
+/// An upstream over TCP: accepts one connection and gives it.
+fn accept(listener: &std::net::TcpListener) -> support::Stream {
+    listener.set_nonblocking(true).unwrap();
+    let mut accepted = None;
+    wait_until("a connection", || {
+        accepted = listener.accept().ok();
+        accepted.is_some()
+    });
+    let (stream, _) = accepted.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    support::Stream(stream)
+}
+
+#[test]
+fn one_stream_gets_its_answers_out_of_order() {
+    let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let lines = format!("outward {} slow.test\n{RECORDS}", upstream.local_addr().unwrap());
+    let server = Running::start(&lines, StreamLimits::default());
+    let mut stream = server.connect();
+    stream.send(&question(1, "a.slow.test.", Type::A).packet());
+    let mut one = accept(&upstream);
+    let first = one.receive_octets().unwrap();
+    stream.send(&question(2, "b.slow.test.", Type::A).packet());
+    stream.send(&question(3, "www.test.", Type::A).packet());
+    assert_eq!(stream.receive().unwrap().header.id, 3);
+    let mut other = accept(&upstream);
+    let second = other.receive_octets().unwrap();
+    for (upstream, query, id) in [(&mut other, second, 2), (&mut one, first, 1)] {
+        upstream.send(&support::answer_to(&query));
+        assert_eq!(stream.receive().unwrap().header.id, id);
+    }
+}
+
+#[test]
+fn a_client_that_has_finished_gets_what_it_waits_for() {
+    let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // The idle time is shorter than the answer takes: who waits is not silent.
+    let server = Running::start(&format!("outward {}", upstream.local_addr().unwrap()), short());
+    let mut stream = server.connect();
+    stream.send(&question(7, "a.test.", Type::A).packet());
+    stream.finish();
+    let mut connection = accept(&upstream);
+    let query = connection.receive_octets().unwrap();
+    let start = Instant::now();
+    server.connect().wait_for_end();
+    assert!(start.elapsed() >= short().read, "a silent client is waited for");
+    connection.send(&support::answer_to(&query));
+    assert_eq!(stream.receive().unwrap().header.id, 7);
+    stream.wait_for_end();
+}
+
+#[test]
+fn who_waits_for_an_answer_is_not_silent() {
+    let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Running::start(&format!("outward {} slow.test\n{RECORDS}", upstream.local_addr().unwrap()), short());
+    let mut stream = server.connect();
+    stream.send(&question(1, "a.slow.test.", Type::A).packet());
+    let mut connection = accept(&upstream);
+    let query = connection.receive_octets().unwrap();
+    // Another client is given up for its silence; this one is not.
+    let start = Instant::now();
+    let mut other = server.connect();
+    other.ask(&question(1, "www.test.", Type::A)).unwrap();
+    other.wait_for_end();
+    assert!(start.elapsed() >= short().idle);
+    let start = Instant::now();
+    connection.send(&support::answer_to(&query));
+    assert_eq!(stream.receive().unwrap().header.id, 1);
+    // And it has the whole idle time still, counted from its answer.
+    stream.wait_for_end();
+    assert!(start.elapsed() >= short().idle);
+}
+
+#[test]
+fn silence_ends_a_stream() {
+    let server = Running::start(RECORDS, short());
+    let start = Instant::now();
+    server.connect().wait_for_end();
+    assert!(start.elapsed() >= short().read);
+    let start = Instant::now();
+    let mut once = server.connect();
+    once.ask(&question(1, "www.test.", Type::A)).unwrap();
+    once.wait_for_end();
+    assert!(start.elapsed() >= short().idle);
+}
+
+#[test]
+fn a_query_has_so_long_to_arrive_as_a_whole() {
+    let server = Running::start(RECORDS, short());
+    let mut stream = server.connect();
+    let start = Instant::now();
+    let query = framed(&question(1, "www.test.", Type::A).packet());
+    // An octet again and again, and never the last one.
+    let ended = query.iter().cycle().find(|octet| {
+        stream.0.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let octet = if start.elapsed() < Duration::from_millis(1) { query[0] } else { **octet };
+        let gone = stream.0.write_all(&[octet]).is_err();
+        gone || matches!(stream.0.read(&mut [0]), Ok(0))
+    });
+    assert!(ended.is_some() && start.elapsed() < support::PATIENCE);
+}
+
+#[test]
+fn streams_are_bounded_and_counted() {
+    let limits = StreamLimits { open_max: 2, ..StreamLimits::default() };
+    let server = Running::start(RECORDS, limits);
+    let mut streams: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    for stream in &mut streams {
+        stream.ask(&question(1, "www.test.", Type::A)).unwrap();
+    }
+    server.connect().wait_for_end();
+    assert_eq!(server.metric("portolan_limit_hits_total{limit=\"streams\"}"), 1.0);
+    streams.pop();
+    wait_until("there is room again", || {
+        let mut stream = server.connect();
+        let _ = stream.0.write_all(&framed(&question(2, "www.test.", Type::A).packet()));
+        stream.receive().is_some()
+    });
+    streams[0].ask(&question(3, "www.test.", Type::A)).unwrap();
+}
+
+#[test]
+fn what_is_no_query_is_passed_over() {
+    let server = Running::start(RECORDS, short());
+    let mut stream = server.connect();
+    let response = support::answer_to(&question(1, "www.test.", Type::A).packet());
+    for garbage in [&b""[..], b"short", &[0; 11], &response] {
+        stream.send(garbage);
+    }
+    stream.send(&[0xff; 40].map(|octet| octet & 0x7f));
+    stream.send(&question(9, "www.test.", Type::A).packet());
+    let rejected = stream.receive_octets().unwrap();
+    assert_eq!(rejected.len(), 12, "a header that says why, for what has one");
+    assert_eq!(stream.receive().unwrap().header.id, 9);
+    // Another protocol: its first octets are taken for a length, and the rest never comes.
+    let mut other = server.connect();
+    other.0.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    other.wait_for_end();
+}
+
+#[test]
+fn the_longest_messages_pass() {
+    let server = Running::start(&large(), StreamLimits::default());
+    let mut stream = server.connect();
+    let mut long = question(1, "www.test.", Type::A);
+    let without = long.packet().len();
+    // An option of nothing: padding (RFC 7830).
+    long.options.push((OptionCode(12), vec![0; 65_535 - without - 4]));
+    assert_eq!(long.packet().len(), 65_535);
+    assert_eq!(stream.ask(&long).unwrap().header.answers, 1);
+    stream.send(&question(2, "large.test.", Type::TXT).packet());
+    let answer = stream.receive_octets().unwrap();
+    assert!(answer.len() > 65_000, "{}", answer.len());
+    let answer = testkit::Parsed::read(&answer).unwrap();
+    assert!(answer.header.flags.truncated() && answer.header.answers > 200);
+    // Over UDP as much as the client takes, which it can have over TCP.
+    let socket = datagrams(server.address);
+    socket.send(&question(3, "large.test.", Type::TXT).packet()).unwrap();
+    assert!(receive(&socket).header.flags.truncated());
+}
+
+#[test]
+fn who_does_not_read_is_given_up() {
+    let server = Running::start(&large(), short());
+    let mut slow = server.connect();
+    socket2::SockRef::from(&slow.0).set_recv_buffer_size(4096).unwrap();
+    slow.0.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+    let query = framed(&question(1, "large.test.", Type::TXT).packet());
+    let mut sent = 0;
+    // The answers fill the buffers of both sides, then the server reads no more, and in the end it closes.
+    while slow.0.write_all(&query).is_ok() && sent < 5_000_000 {
+        sent += query.len();
+    }
+    let mut other = server.connect();
+    assert_eq!(other.ask(&question(2, "www.test.", Type::A)).unwrap().header.answers, 1);
+    let mut buffer = vec![0; 1 << 20];
+    wait_until("it is closed", || !matches!(slow.0.read(&mut buffer), Ok(octets) if octets > 0));
+}
+
+#[test]
+fn who_reads_slowly_gets_all() {
+    let server = Running::start(&large(), StreamLimits::default());
+    let mut stream = server.connect();
+    let ids = 0..60;
+    let all: Vec<u8> = ids.clone().flat_map(|id| framed(&question(id, "large.test.", Type::TXT).packet())).collect();
+    stream.0.write_all(&all).unwrap();
+    stream.finish();
+    for id in ids {
+        assert_eq!(stream.receive().unwrap().header.id, id);
+    }
+    stream.wait_for_end();
+}
+
+#[test]
+fn how_long_to_stay_is_said_over_tcp_to_those_who_ask() {
+    let server = Running::start(RECORDS, short());
+    let mut asking = question(1, "www.test.", Type::A);
+    asking.options.push((OptionCode::TCP_KEEPALIVE, Vec::new()));
+    let mut stream = server.connect();
+    // Tenths of a second (RFC 7828 §3.1).
+    assert_eq!(option(&stream.ask(&asking).unwrap(), OptionCode::TCP_KEEPALIVE), Some(&[0, 3][..]));
+    let plain = stream.ask(&question(2, "www.test.", Type::A)).unwrap();
+    assert_eq!(option(&plain, OptionCode::TCP_KEEPALIVE), None);
+    let socket = datagrams(server.address);
+    socket.send(&asking.packet()).unwrap();
+    assert_eq!(option(&receive(&socket), OptionCode::TCP_KEEPALIVE), None);
+}
+
+#[test]
+fn at_the_end_what_was_asked_is_answered() {
+    let upstream = Upstream::new();
+    let mut server =
+        Running::start(&format!("outward {} slow.test\n{RECORDS}", upstream.address()), StreamLimits::default());
+    let socket = datagrams(server.address);
+    socket.send(&question(1, "a.slow.test.", Type::A).packet()).unwrap();
+    let query = upstream.query();
+    let mut stream = server.connect();
+    stream.ask(&question(2, "www.test.", Type::A)).unwrap();
+    std::thread::scope(|scope| {
+        let ending = scope.spawn(|| server.drain());
+        // The silent stream ends while the question is still on its way.
+        stream.wait_for_end();
+        assert!(!ending.is_finished());
+        upstream.answer(&query);
+        assert_eq!(receive(&socket).header.id, 1);
+    });
+}
+
+#[test]
+fn datagrams_of_all_lengths() {
+    let server = Running::start(RECORDS, StreamLimits::default());
+    let socket = datagrams(server.address);
+    let mut padded = question(1, "www.test.", Type::A);
+    padded.options.push((OptionCode(12), vec![0; 1900]));
+    socket.send(&padded.packet()).unwrap();
+    assert_eq!(receive(&socket).header.answers, 1);
+    // Longer than any query: cut, so malformed.
+    let mut long = question(2, "www.test.", Type::A);
+    long.options.push((OptionCode(12), vec![0; 5000]));
+    socket.send(&long.packet()).unwrap();
+    assert_eq!(receive(&socket).header.flags.rcode(), Rcode::FORMERR);
+    socket.send(&[]).unwrap();
+    socket.send(&[0; 11]).unwrap();
+    socket.send(&question(3, "www.test.", Type::A).packet()).unwrap();
+    assert_eq!(receive(&socket).header.id, 3, "silence for what is shorter than a header");
+}
+
+#[test]
+fn a_burst_of_datagrams_is_answered() {
+    let server = Running::start(RECORDS, StreamLimits::default());
+    let socket = datagrams(server.address);
+    for round in 0..10 {
+        let ids: std::collections::BTreeSet<u16> = (round * 100..round * 100 + 100).collect();
+        for id in &ids {
+            socket.send(&question(*id, "www.test.", Type::A).packet()).unwrap();
+        }
+        let answered: std::collections::BTreeSet<u16> = ids.iter().map(|_| receive(&socket).header.id).collect();
+        assert_eq!(answered, ids);
+    }
+}

@@ -1,0 +1,194 @@
+//! A cluster's DNS as a whole: kubeadm's Corefile, an API server that comes, changes and goes, and the answers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use fakeapi::{FakeApi, service, slice};
+use support::{Client, Folder, Server, page, wait_until};
+use wire::{Rcode, Type};
+
+const WEB: &str = "web.shop.svc.cluster.local.";
+/// RFC 8914 §4.15.
+const NOT_READY: u16 = 14;
+
+/// What kubeadm installs, but for the ports and where the API server is.
+fn kubeadm(api: &FakeApi) -> String {
+    format!(
+        ".:0 {{
+    errors
+    health :0 {{
+       lameduck 5s
+    }}
+    ready localhost:0
+    kubernetes cluster.local in-addr.arpa ip6.arpa {{
+       endpoint {}
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }}
+    prometheus localhost:0
+    forward . 127.0.0.1:9 {{
+       max_concurrent 1000
+    }}
+    cache 30 {{
+       disable success cluster.local
+       disable denial cluster.local
+    }}
+    loop
+    reload
+    loadbalance
+}}
+",
+        api.url()
+    )
+}
+
+/// A server of that Corefile, and somebody who asks it.
+struct Served {
+    server: Server,
+    client: Client,
+    pages: SocketAddr,
+    folder: Folder,
+}
+
+impl Served {
+    fn start(corefile: &str) -> Served {
+        let folder = Folder::new("cluster");
+        let mut server = Server::start(&folder.write("Corefile", corefile));
+        let client = Client::new(server.address_of("dns://:0"));
+        let pages = server.address_of("localhost:0");
+        Served { server, client, pages, folder }
+    }
+
+    fn addresses(&mut self, name: &str) -> Vec<String> {
+        let answer = self.client.ask(name, Type::A);
+        answer.map_or(Vec::new(), |answer| answer.addresses().iter().map(ToString::to_string).collect())
+    }
+
+    fn wait_for_addresses(&mut self, name: &str, expected: &[&str]) {
+        wait_until(&format!("{name} has {expected:?}"), || self.addresses(name) == expected);
+    }
+
+    fn rcode(&mut self, name: &str) -> Option<Rcode> {
+        self.client.ask(name, Type::A).map(|answer| answer.rcode())
+    }
+
+    fn is_ready(&self) -> bool {
+        page(self.pages, "/ready").is_some_and(|(status, _)| status == 200)
+    }
+}
+
+#[test]
+fn before_the_api_server_is_there_names_fail_with_a_reason() {
+    let api = FakeApi::with_shop();
+    api.down();
+    let mut served = Served::start(&kubeadm(&api));
+    let asked = Instant::now();
+    let answer = served.client.ask(WEB, Type::A).expect("an answer at once");
+    assert!(asked.elapsed() < Duration::from_millis(50), "{:?}", asked.elapsed());
+    assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(NOT_READY)));
+    assert!(!served.is_ready());
+    api.up();
+    served.wait_for_addresses(WEB, &["10.96.0.11"]);
+    wait_until("it is ready", || served.is_ready());
+}
+
+#[test]
+fn changes_are_in_the_next_answers() {
+    let api = FakeApi::with_shop();
+    let mut served = Served::start(&kubeadm(&api));
+    served.wait_for_addresses(WEB, &["10.96.0.11"]);
+    wait_until("it is ready", || served.is_ready());
+    api.put(service("shop", "web", "10.96.0.12"));
+    served.wait_for_addresses(WEB, &["10.96.0.12"]);
+    api.put_all([service("shop", "db", "None"), slice("shop", "db", &["10.1.0.9"])]);
+    served.wait_for_addresses("db.shop.svc.cluster.local.", &["10.1.0.9"]);
+    api.delete("services", "shop", "web");
+    wait_until("it is gone", || served.rcode(WEB) == Some(Rcode::NXDOMAIN));
+}
+
+#[test]
+fn twenty_reloads_keep_the_cluster() {
+    let api = FakeApi::with_shop();
+    let corefile = kubeadm(&api);
+    let mut served = Served::start(&corefile);
+    served.wait_for_addresses(WEB, &["10.96.0.11"]);
+    wait_until("it is ready", || served.is_ready());
+    let asked = api.seen().len();
+    for round in 0..20 {
+        served.folder.write("Corefile", &corefile.replace("cache 30", &format!("cache {}", 31 + round)));
+        served.server.signal("USR1");
+        served.server.wait_for("Reloading complete");
+        assert_eq!(served.addresses(WEB), ["10.96.0.11"], "after reload {round}");
+        assert!(served.is_ready());
+    }
+    assert_eq!(api.seen().len(), asked, "nothing was listed again");
+    // Another stanza is another cluster, and the old one is let go.
+    served.folder.write("Corefile", &corefile.replace("ttl 30", "ttl 30\n       pods verified"));
+    served.server.signal("USR1");
+    served.server.wait_for("Reloading complete");
+    served.wait_for_addresses(WEB, &["10.96.0.11"]);
+    assert!(api.seen().len() > asked);
+}
+
+#[test]
+fn an_api_server_that_goes_away_leaves_what_is_known() {
+    let api = FakeApi::with_shop();
+    let corefile = kubeadm(&api);
+    let mut served = Served::start(&corefile);
+    wait_until("it is ready", || served.is_ready());
+    api.down();
+    served.folder.write("Corefile", &corefile.replace("cache 30", "cache 60"));
+    served.server.signal("USR1");
+    served.server.wait_for("Reloading complete");
+    served.server.wait_for("[WARNING] plugin/kubernetes: Failed to watch ");
+    assert_eq!(served.addresses(WEB), ["10.96.0.11"]);
+    assert_eq!(served.rcode("missing.shop.svc.cluster.local."), Some(Rcode::NXDOMAIN));
+    assert!(served.is_ready());
+    api.put(service("shop", "web", "10.96.0.12"));
+    api.up();
+    served.wait_for_addresses(WEB, &["10.96.0.12"]);
+}
+
+#[test]
+fn manifests_are_a_cluster_and_are_watched() {
+    let folder = Folder::new("manifests");
+    let manifest = |ip: &str| {
+        format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop}}\n---\napiVersion: v1\nkind: Service\n\
+             metadata: {{name: web, namespace: shop}}\nspec: {{clusterIP: {ip}, ports: [{{name: http, port: 80}}]}}\n"
+        )
+    };
+    let path = folder.write("shop.yaml", &manifest("10.96.0.1"));
+    let corefile = format!(
+        ".:0 {{\n    kubernetes cluster.local {{\n        manifests {}\n    }}\n    ready localhost:0\n}}\n",
+        path.display()
+    );
+    let mut served = Served::start(&corefile);
+    served.wait_for_addresses(WEB, &["10.96.0.1"]);
+    folder.write("shop.yaml", &manifest("10.96.0.2"));
+    served.wait_for_addresses(WEB, &["10.96.0.2"]);
+    folder.write("shop.yaml", "kind: [");
+    served.server.wait_for("shop.yaml");
+    assert_eq!(served.addresses(WEB), ["10.96.0.2"], "what was good is served on");
+}
+
+#[test]
+fn a_source_that_can_never_be_is_refused_at_its_place() {
+    let folder = Folder::new("source");
+    let corefile = folder
+        .write("Corefile", ".:0 {\n    kubernetes cluster.local {\n        kubeconfig /nonexistent/config\n    }\n}\n");
+    let mut server = Server::start(&corefile);
+    assert_eq!(server.wait(), Some(1));
+    server.wait_for("Corefile:2:5");
+    server.wait_for("/nonexistent/config");
+}

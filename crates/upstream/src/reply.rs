@@ -1,0 +1,70 @@
+//! What comes back, as far as it matters here: whether it can be passed on, and what its header says about going on.
+
+use wire::{Flags, Header, Message, Rcode};
+
+/// A reply as far as going on depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    flags: Flags,
+    answers: u16,
+}
+
+impl Reply {
+    /// Reads the header of a reply.
+    #[must_use]
+    pub fn read(octets: &[u8]) -> Option<Reply> {
+        Header::read(octets).map(|header| Reply { flags: header.flags, answers: header.answers })
+    }
+
+    /// The lower four bits of its response code.
+    #[must_use]
+    pub fn rcode(&self) -> Rcode {
+        self.flags.rcode()
+    }
+
+    /// Whether it was cut.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.flags.truncated()
+    }
+
+    /// Whether it says that the name has no such record.
+    #[must_use]
+    pub fn is_nodata(&self) -> bool {
+        self.rcode() == Rcode::NOERROR && self.answers == 0
+    }
+}
+
+/// The reply if all that its header counts is there; one that was cut in the middle of a record says so by TC, and is then
+/// taken for an empty one (RFC 2181 §9: what a truncated reply holds is not used).
+#[must_use]
+pub fn readable(mut reply: Vec<u8>) -> Option<Vec<u8>> {
+    if Message::parse(&reply).is_ok() {
+        return Some(reply);
+    }
+    let end = wire::question_end(&reply).filter(|_| Reply::read(&reply).is_some_and(|reply| reply.is_truncated()))?;
+    reply.truncate(end);
+    reply.get_mut(COUNTS_OF_RECORDS)?.fill(0);
+    Some(reply)
+}
+
+/// Where a header counts the records of the three sections (RFC 1035 §4.1.1).
+const COUNTS_OF_RECORDS: core::ops::Range<usize> = 6..12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_promises_more_than_it_holds() {
+        let reply = |flags: u8, answers: u8, rest: &[u8]| {
+            [&[0, 1, flags, 0, 0, 1, 0, answers, 0, 0, 0, 0][..], b"\x01a\0\0\x01\0\x01", rest].concat()
+        };
+        let record = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01";
+        let whole = reply(0x80, 1, record);
+        assert_eq!(readable(whole.clone()), Some(whole));
+        assert_eq!(readable(reply(0x80, 1, &record[..9])), None);
+        assert_eq!(readable(reply(0x82, 1, &record[..9])), Some(reply(0x82, 0, b"")));
+        assert_eq!(readable(b"\0\x01\x82".to_vec()), None);
+    }
+}

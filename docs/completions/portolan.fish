@@ -1,0 +1,38 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_portolan_global_optspecs
+    string join \n conf= p/dns.port= pidfile= quiet plugins version h/help
+end
+
+function __fish_portolan_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_portolan_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_portolan_using_subcommand
+    set -l cmd (__fish_portolan_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c portolan -n "__fish_portolan_needs_command" -l conf -d 'The Corefile; `stdin` reads standard input. Without it: `Corefile` here, or a built-in one' -r -F
+complete -c portolan -n "__fish_portolan_needs_command" -s p -l dns.port -d 'The port for keys of the Corefile that have none' -r
+complete -c portolan -n "__fish_portolan_needs_command" -l pidfile -d 'Write the process id to this file, and remove it at the end' -r -F
+complete -c portolan -n "__fish_portolan_needs_command" -l quiet -d 'Say nothing about zones and version at the start'
+complete -c portolan -n "__fish_portolan_needs_command" -l plugins -d 'Print the directives of this build and end'
+complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the version and end'
+complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print help'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -s h -l help -d 'Print help'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

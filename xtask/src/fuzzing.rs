@@ -1,0 +1,138 @@
+//! Looks for input that breaks a reader, for a while: libFuzzer, guided by the code that an input reaches.
+//!
+//! cargo-fuzz needs a nightly compiler for its sanitizers; safe code needs none, and what guides the search is stable.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Arg, ArgAction, ArgMatches};
+
+use crate::{Failed, root};
+
+/// Seconds for each target.
+const SECONDS: &str = "20";
+/// Octets of the longest input: some packets and Corefiles are longer, but none is stranger for it.
+const INPUT_MAX: usize = 4096;
+/// What makes the compiler note which code was reached, as libFuzzer reads it.
+const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+/// The command line of `fuzz`.
+pub(crate) fn command() -> clap::Command {
+    clap::Command::new("fuzz")
+        .about("Looks for input that breaks a reader; findings are kept in target/fuzz/findings")
+        .arg(Arg::new("target").help("Only this one: query, reply, corefile …"))
+        .arg(
+            Arg::new("seconds")
+                .long("seconds")
+                .default_value(SECONDS)
+                .value_parser(clap::value_parser!(u32))
+                .help("How long, for each target"),
+        )
+        .arg(
+            Arg::new("keep")
+                .long("keep")
+                .action(ArgAction::SetTrue)
+                .help("Adds the inputs that reach what the kept ones do not"),
+        )
+}
+
+/// Looks as the command line says.
+pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
+    let seconds = options.get_one::<u32>("seconds").copied().unwrap_or_default();
+    look(options.get_one("target").map(String::as_str), seconds, options.get_flag("keep"))
+}
+
+/// Looks for so long at each target, or at one only; `keep` adds what reaches more to the inputs that are kept.
+pub(crate) fn look(only: Option<&str>, seconds: u32, keep: bool) -> Result<(), Failed> {
+    if !has_cxx() {
+        println!("fuzz: SKIPPED, libFuzzer needs a C++ compiler");
+        return Ok(());
+    }
+    let host = host()?;
+    build(&host)?;
+    for (name, _) in fuzz::TARGETS.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)) {
+        println!("fuzz: {name} for {seconds} s");
+        let fuzzer = Fuzzer::new(&host, name)?;
+        fuzzer.look(seconds)?;
+        if keep {
+            fuzzer.keep()?;
+        }
+    }
+    Ok(())
+}
+
+fn has_cxx() -> bool {
+    Command::new("c++").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// The target triple of this machine. Naming it keeps the flags away from build scripts.
+fn host() -> Result<String, Failed> {
+    let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc does not say its host".to_owned())
+}
+
+fn folder() -> PathBuf {
+    root().join("target/fuzz")
+}
+
+fn build(host: &str) -> Result<(), Failed> {
+    let status = Command::new("cargo")
+        .args(["build", "--quiet", "--package", "portolan-fuzz", "--features", "libfuzzer", "--bins"])
+        .args(["--profile", "fuzz", "--target", host, "--target-dir"])
+        .arg(folder())
+        .env("RUSTFLAGS", COVERAGE)
+        .current_dir(root())
+        .status();
+    if status.map_err(|error| error.to_string())?.success() { Ok(()) } else { Err("fuzz: cannot be built".to_owned()) }
+}
+
+/// The fuzzer of one target, with its folders.
+struct Fuzzer {
+    name: String,
+    program: PathBuf,
+    /// What is committed.
+    kept: PathBuf,
+    /// What was found to reach more.
+    fresh: PathBuf,
+}
+
+impl Fuzzer {
+    fn new(host: &str, name: &str) -> Result<Fuzzer, Failed> {
+        let fresh = folder().join("corpus").join(name);
+        for folder in [&fresh, &folder().join("findings")] {
+            std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        }
+        Ok(Fuzzer {
+            name: name.to_owned(),
+            program: folder().join(host).join("fuzz").join(name),
+            kept: root().join("crates/fuzz/corpus").join(name),
+            fresh,
+        })
+    }
+
+    fn look(&self, seconds: u32) -> Result<(), Failed> {
+        let findings = folder().join("findings");
+        let arguments = [
+            format!("-max_total_time={seconds}"),
+            format!("-max_len={INPUT_MAX}"),
+            format!("-artifact_prefix={}/{}-", findings.display(), self.name),
+            "-verbosity=0".to_owned(),
+            "-print_final_stats=1".to_owned(),
+        ];
+        self.run(&arguments, &[&self.fresh, &self.kept])
+    }
+
+    fn keep(&self) -> Result<(), Failed> {
+        self.run(&["-merge=1".to_owned()], &[&self.kept, &self.fresh])
+    }
+
+    fn run(&self, arguments: &[String], folders: &[&Path]) -> Result<(), Failed> {
+        let status = Command::new(&self.program).args(arguments).args(folders).status();
+        let good = status.map_err(|error| format!("{}: {error}", self.program.display()))?.success();
+        if good { Ok(()) } else { Err(format!("fuzz: {} found something, see above", self.name)) }
+    }
+}
