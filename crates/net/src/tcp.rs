@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Cursor};
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
+use engine::setup::ProxyHeader;
 use engine::{Clock, Path, Query, Response, Transport, Turn, Walk};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,6 +17,7 @@ use wire::OptionCode;
 
 use crate::clock::MonotonicClock;
 use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
+use crate::proxy::{Start, accept, look};
 use crate::tls;
 use crate::worker::{Endpoint, Shared};
 
@@ -53,7 +55,10 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
 struct Connection {
     shared: Rc<Shared>,
     endpoint: Rc<Endpoint>,
-    path: Path,
+    path: Cell<Path>,
+    limits: StreamLimits,
+    /// Queries that may still be answered; `None` for any number.
+    queries_left: Cell<Option<u32>>,
     /// Answers that have not been written yet, each with its length before it.
     outgoing: RefCell<Vec<u8>>,
     /// Answers of which more messages are to follow, the first of them at present.
@@ -75,10 +80,19 @@ impl Drop for Connection {
 impl Connection {
     fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Connection {
         shared.streams.set(shared.streams.get() + 1);
+        let (timeouts, usual) = (endpoint.timeouts(shared), shared.stream_limits);
+        let limits = StreamLimits {
+            read: timeouts.read.unwrap_or(usual.read),
+            idle: timeouts.idle.unwrap_or(usual.idle),
+            write: timeouts.write.unwrap_or(usual.write),
+            ..usual
+        };
         Connection {
             shared: Rc::clone(shared),
             endpoint: Rc::clone(endpoint),
-            path: Path { peer, local, transport: Transport::Tcp },
+            path: Cell::new(Path { peer, local, transport: Transport::Tcp }),
+            limits,
+            queries_left: Cell::new(timeouts.queries_max),
             outgoing: RefCell::new(Vec::new()),
             unfinished: RefCell::default(),
             awaited: Cell::new(0),
@@ -87,28 +101,39 @@ impl Connection {
         }
     }
 
-    /// Greets the client, if there is TLS, and serves it.
-    async fn serve(self: Rc<Self>, stream: TcpStream) -> io::Result<()> {
+    /// Hears what a proxy says and greets the client, where there are proxies and TLS, and serves it.
+    async fn serve(self: Rc<Self>, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let (generation, listener) = self.endpoint.listener(&self.shared);
-        let tls = generation.listeners.get(listener).and_then(|listener| listener.tls.clone());
-        drop(generation);
-        let Some(tls) = tls else { return self.run(stream).await };
+        let mut early = Vec::new();
+        if !self.unless_closed(self.read_proxy_header(&mut stream, &mut early)).await? {
+            return Ok(());
+        }
+        let Some(tls) = self.endpoint.tls(&self.shared) else { return self.run(stream, early).await };
         let acceptor = tls::acceptor(&*tls).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+        let (reader, writer) = stream.into_split();
+        // What was read behind the words of the proxy is the start of the greeting.
+        let stream = tokio::io::join(Cursor::new(early).chain(reader), writer);
+        let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
+        let mut stream = self.unless_closed(greeted).await?;
+        Rc::clone(&self).run(&mut stream, Vec::new()).await?;
+        timeout(self.limits.write, stream.shutdown()).await?
+    }
+
+    /// Does what comes before the first query, which nobody waits for once the address is served no more.
+    async fn unless_closed<T>(&self, opening: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         let mut closing = self.endpoint.closing();
-        let mut stream = tokio::select! {
-            greeted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)) => greeted??,
-            _ = closing.wait_for(|closed| *closed) => return Ok(()),
-        };
-        Rc::clone(&self).run(&mut stream).await?;
-        timeout(self.shared.stream_limits.write, stream.shutdown()).await?
+        tokio::select! {
+            biased;
+            outcome = opening => outcome,
+            _ = closing.wait_for(|closed| *closed) => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
     }
 
     /// Reads queries and writes answers until the client has no more queries, is too slow, or the address is served no
-    /// more; answers that are on their way then are still written.
-    async fn run(self: Rc<Self>, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    /// more; answers that are on their way then are still written. The octets in `early` were read before.
+    async fn run(self: Rc<Self>, mut stream: impl AsyncRead + AsyncWrite + Unpin, early: Vec<u8>) -> io::Result<()> {
         let mut closing = self.endpoint.closing();
-        let mut input = Input::new(self.shared.stream_limits);
+        let mut input = Input::new(self.limits, early);
         loop {
             input.take(self.answer_all(&input.buffer));
             if self.write_outgoing(&mut stream).await? {
@@ -119,6 +144,9 @@ impl Connection {
             }
             if self.has_room() && framed(&input.buffer, 0).is_some() {
                 continue;
+            }
+            if self.queries_left.get() == Some(0) {
+                self.ending.set(true);
             }
             if self.ending.get() && self.awaited.get() == 0 {
                 return Ok(());
@@ -140,9 +168,35 @@ impl Connection {
         }
     }
 
+    /// Takes what a proxy says before the first query, if somebody looks for it; says whether the client is served.
+    async fn read_proxy_header(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(policy) = self.endpoint.proxy_policy(&self.shared) else { return Ok(true) };
+        let deadline = Instant::now() + self.limits.read;
+        let path = self.path.get();
+        let said = (policy.0)(path.peer.ip().to_canonical());
+        if said == ProxyHeader::Skip {
+            return Ok(true);
+        }
+        loop {
+            match look(buffer, true) {
+                Start::Bare => return Ok(true),
+                Start::Broken => return Ok(false),
+                Start::Header(length, ends) => {
+                    buffer.drain(..length);
+                    let path = accept(said, ends, path);
+                    path.into_iter().for_each(|path| self.path.set(path));
+                    return Ok(path.is_some());
+                }
+                Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),
+                Start::Partial => {}
+            }
+        }
+    }
+
     /// Whether one more query may be answered: not while an answer has more messages to come.
     fn has_room(&self) -> bool {
-        self.awaited.get() < PIPELINE_MAX
+        self.queries_left.get() != Some(0)
+            && self.awaited.get() < PIPELINE_MAX
             && self.outgoing.borrow().len() < UNWRITTEN_MAX
             && self.unfinished.borrow().is_empty()
     }
@@ -157,7 +211,7 @@ impl Connection {
             stream.write_all(&octets).await?;
             stream.flush().await
         };
-        timeout(self.shared.stream_limits.write, written).await??;
+        timeout(self.limits.write, written).await??;
         Ok(true)
     }
 
@@ -167,6 +221,7 @@ impl Connection {
         while self.has_room()
             && let Some((query, next)) = framed(octets, used)
         {
+            self.queries_left.set(self.queries_left.get().map(|left| left.saturating_sub(1)));
             self.answer(query);
             used = next;
         }
@@ -178,7 +233,7 @@ impl Connection {
         let mut walk = self.shared.worker.borrow_mut().take_walk();
         walk.query.packet.clear();
         walk.query.packet.extend_from_slice(query);
-        walk.query.path = self.path;
+        walk.query.path = self.path.get();
         walk.query.received = MonotonicClock.now();
         let turn = generation.receive(listener, &mut walk, &mut self.shared.worker.borrow_mut());
         if turn == Turn::Waiting {
@@ -226,7 +281,7 @@ impl Connection {
     fn say_how_long_to_stay(&self, query: &Query, response: &mut Response) {
         let asks = |query: &Query| query.options().any(|(code, _)| code == OptionCode::TCP_KEEPALIVE);
         if query.opt().is_some() && asks(query) {
-            let idle = if self.ending.get() { Duration::ZERO } else { self.shared.stream_limits.idle };
+            let idle = if self.ending.get() { Duration::ZERO } else { self.limits.idle };
             let tenths = u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX);
             response.set_option(OptionCode::TCP_KEEPALIVE, tenths.to_be_bytes().to_vec());
         }
@@ -263,8 +318,9 @@ struct Input {
 }
 
 impl Input {
-    fn new(limits: StreamLimits) -> Input {
-        let buffer = Vec::with_capacity(READ_AHEAD);
+    /// Of which `buffer` was read early.
+    fn new(limits: StreamLimits, mut buffer: Vec<u8>) -> Input {
+        buffer.reserve(READ_AHEAD);
         Input { buffer, limits, touched: Instant::now(), patience: limits.read, whole_by: None }
     }
 

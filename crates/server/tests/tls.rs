@@ -9,7 +9,8 @@
 
 mod support;
 
-use std::net::IpAddr;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use support::{Client, Folder, Server};
@@ -61,4 +62,41 @@ fn questions_pass_through_tls() {
             assert_eq!(answer.addresses(), known, "{name}");
         }
     }
+}
+
+/// Says of each client that it is 10.1.2.3, in one breath with the first octets of the client.
+fn proxy(to: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut server = TcpStream::connect(to).expect("the server");
+            let mut first = [0; 4096];
+            let length = client.read(&mut first).expect("a greeting");
+            let start = [b"PROXY TCP4 10.1.2.3 192.0.2.1 4660 853\r\n", &first[..length]].concat();
+            server.write_all(&start).expect("room");
+            let (mut from, mut into) = (client.try_clone().expect("a copy"), server.try_clone().expect("a copy"));
+            std::thread::spawn(move || io::copy(&mut from, &mut into));
+            std::thread::spawn(move || io::copy(&mut server, &mut client));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_proxy_names_its_client_before_the_greeting() {
+    let folder = Folder::new("tls-proxy");
+    certify(&folder, &["127.0.0.1"]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let tls = format!("tls {} {}", path("cert.pem"), path("key.pem"));
+    let corefile = format!("tls://.:0 {{\nbind 127.0.0.1\n{tls}\nproxyproto {{\ndefault use\n}}\nwhoami\n}}\n");
+    let mut upstream = Server::start(&folder.write("upstream", &corefile));
+    let to = proxy(upstream.address_of("tls://127.0.0.1:0"));
+
+    let options = format!("tls {}", path("ca.pem"));
+    let corefile = format!(".:0 {{\nbind 127.0.0.1\nforward . tls://{to} {{\n{options}\n}}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    let answer = client.ask("www.example.org.", Type::A).expect("an answer");
+    assert_eq!(answer.addresses(), ["10.1.2.3".parse::<IpAddr>().expect("an address")]);
 }

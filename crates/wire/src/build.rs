@@ -298,10 +298,25 @@ impl MessageBuf {
         ttl: u32,
         record: &Record<'_>,
     ) -> Result<Option<Mark>, NameError> {
+        self.push_record_mapped(section, owner, ttl, record, |name| name)
+    }
+
+    /// As [`MessageBuf::push_record_as`], with each name in the data as `map` gives it.
+    ///
+    /// # Errors
+    /// If a name in it cannot be read.
+    pub fn push_record_mapped(
+        &mut self,
+        section: Section,
+        owner: Owner<'_>,
+        ttl: u32,
+        record: &Record<'_>,
+        map: impl FnMut(Name) -> Name,
+    ) -> Result<Option<Mark>, NameError> {
         self.remember_question();
         let mut outcome = Ok(());
         let mark = self.push(section, owner, (record.rtype(), record.class(), ttl), |rdata| {
-            outcome = rdata.copy(record);
+            outcome = rdata.copy(record, map);
         });
         if outcome.is_err()
             && let Some(mark) = mark
@@ -548,13 +563,13 @@ impl RdataWriter<'_> {
         self.u16(0xc000 | u16::try_from(at & 0x3fff).unwrap_or_default());
     }
 
-    /// Appends the data of another message's record, its names written anew.
-    fn copy(&mut self, record: &Record<'_>) -> Result<(), NameError> {
+    /// Appends the data of another message's record, its names written anew as `map` gives them.
+    fn copy(&mut self, record: &Record<'_>, mut map: impl FnMut(Name) -> Name) -> Result<(), NameError> {
         let Some((compress, fields)) = name_fields(record.rtype()) else {
             self.octets(record.rdata());
             return Ok(());
         };
-        self.copy_fields(record.rdata(), compress, fields, |at| record.name_at(at))
+        self.copy_fields(record.rdata(), compress, fields, |at| record.name_at(at).map(|(name, end)| (map(name), end)))
     }
 
     /// Appends data whose names stand where `fields` says and are read by `name_at`, which gives their ends too.
@@ -563,7 +578,7 @@ impl RdataWriter<'_> {
         rdata: &[u8],
         compress: bool,
         fields: &[Field],
-        name_at: impl Fn(usize) -> Result<(Name, usize), NameError>,
+        mut name_at: impl FnMut(usize) -> Result<(Name, usize), NameError>,
     ) -> Result<(), NameError> {
         let mut at = 0;
         for field in fields {
