@@ -42,10 +42,15 @@ fn check(path: &Path, text: &str) -> Vec<String> {
         wrong.push("begins without `//!`: what is it, and why is it there?".to_owned());
     }
     let own = path.ends_with("tidy.rs");
-    if let Some(part) = MACHINE_PATHS.iter().find(|part| !own && text.contains(**part)) {
+    if let Some(part) = MACHINE_PATHS.iter().find(|part| !own && names_path(text, part)) {
         wrong.push(format!("names a path of one machine: `{part}`"));
     }
     wrong
+}
+
+/// Whether a text names a path that begins so; in the middle of a longer one it is another's folder.
+fn names_path(text: &str, start: &str) -> bool {
+    text.match_indices(start).any(|(at, _)| !text[..at].ends_with(|before: char| before.is_alphanumeric()))
 }
 
 #[cfg(test)]
@@ -64,5 +69,6 @@ mod tests {
         assert_eq!(check(path, "fn main() {}\n").len(), 1);
         assert_eq!(check(path, &"//!\n".repeat(801)).len(), 1);
         assert_eq!(check(Path::new("a.md"), "see /home/me\n").len(), 1);
+        assert_eq!(check(Path::new("a.md"), "see src/root/README.md\n").len(), 0);
     }
 }

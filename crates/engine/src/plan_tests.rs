@@ -51,7 +51,7 @@ fn what_cannot_be_served_twice() {
         ("a.test {\n bind ::1\n}\na.test {\n}\n", "zone overlap"),
         ("a.test {\n bind eth9\n}\n", "not a valid IP address or interface name"),
         ("a.test {\n binds ::1\n}\n", "unknown directive"),
-        ("tls://a.test {\n}\n", "does not serve `tls://` yet"),
+        ("quic://a.test {\n}\n", "does not serve `quic://` yet"),
     ] {
         let messages = planned(text).unwrap_err();
         assert!(messages.iter().any(|message| message.contains(part)), "{text}: {messages:?}");

@@ -6,6 +6,7 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use crate::metrics::Counters;
+use crate::tls::TlsClient;
 use crate::{Moment, Query, Resolved, Response, Transport, Verdict, Worker};
 
 /// A future on the worker that received the query.
@@ -74,7 +75,15 @@ pub trait Outside {
     /// The id is chosen anew and put back; over UDP the source port is unpredictable, and datagrams that do not answer
     /// the question are passed over until `exchange.until`.
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>>;
+
+    /// As [`Outside::exchange`], over a stream of its own and for an answer of several messages: each is given to `take`,
+    /// until that wants no more.
+    fn exchange_all<'a>(&'a self, exchange: Exchange<'a>, take: Take<'a>)
+    -> LocalFuture<'a, Result<(), ExchangeError>>;
 }
+
+/// Takes a message; says whether more is to come.
+pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
 
 /// One attempt to get an answer from one upstream.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +92,8 @@ pub struct Exchange<'a> {
     pub to: SocketAddr,
     /// How to speak to it.
     pub over: Transport,
+    /// Within TLS, if it is a stream.
+    pub tls: Option<&'a TlsClient>,
     /// The query; its id does not matter.
     pub query: &'a [u8],
     /// When to give up.
@@ -133,7 +144,7 @@ pub enum ExchangeError {
     },
     /// The other side closed the connection without an answer.
     Closed,
-    /// The reply is no message, or promises more than it holds.
+    /// The reply is no message, promises more than it holds, or has the id of another query.
     Unreadable,
     /// A bound of our own was reached.
     Exhausted,

@@ -29,6 +29,7 @@ pub struct Response {
     ede: Option<(EdeCode, Cow<'static, str>)>,
     options: Vec<(OptionCode, Vec<u8>)>,
     seal: Option<Box<dyn Seal>>,
+    more: Option<Box<dyn Continuation>>,
     rcode: Rcode,
     /// The place, among the directives of its block, of the one that wrote the answer.
     source: Option<usize>,
@@ -44,6 +45,13 @@ pub trait Seal {
 
     /// Writes a record in wire form over the message, in which that record is not counted yet; or nothing.
     fn seal(&self, message: &[u8], record: &mut Vec<u8>);
+}
+
+/// More messages of the same answer, over a stream: zone transfers (RFC 5936 §2.2).
+pub trait Continuation {
+    /// Writes the records of the next message, whose question and flags are those of the first; `false` if there is no
+    /// other message. It is called when the one before it is on its way, however long that took.
+    fn next(&mut self, message: &mut MessageBuf) -> bool;
 }
 
 impl Response {
@@ -77,6 +85,7 @@ impl Response {
         self.failure = None;
         self.ede = None;
         self.options.clear();
+        self.more = None;
         self.rcode = Rcode::NOERROR;
         self.source = None;
         self.local = false;
@@ -244,6 +253,31 @@ impl Response {
         self.seal = Some(seal);
     }
 
+    /// Has more messages follow this one, if the client came over a stream; what begins the answer anew ends that.
+    pub fn continue_with(&mut self, more: Box<dyn Continuation>) {
+        self.more = Some(more);
+    }
+
+    /// Writes out the next message of an answer of several, once the one before has been; `None` if that was the last.
+    pub fn finish_next(&mut self, query: &Query) -> Option<&[u8]> {
+        let mut more = self.more.take()?;
+        let header = self.message.header;
+        self.message.start(header, Some((query.name(), query.qtype, query.qclass)));
+        self.message.set_limit(self.room(query));
+        if !more.next(&mut self.message) {
+            self.seal = None;
+            return None;
+        }
+        self.more = Some(more);
+        Some(self.finish(query))
+    }
+
+    /// Whether more messages may follow this one.
+    #[must_use]
+    pub const fn has_more(&self) -> bool {
+        self.more.is_some()
+    }
+
     /// Is sealed as `other` was to be.
     pub(crate) fn take_seal(&mut self, other: &mut Response) {
         self.seal = other.seal.take().or(self.seal.take());
@@ -255,7 +289,7 @@ impl Response {
     }
 
     /// Writes the message out: cut to the client's size, with an OPT record if the query had one, and sealed if a plugin
-    /// wants it so.
+    /// wants it so. Of an answer of several messages this is the first ([`Response::finish_next`]).
     pub fn finish(&mut self, query: &Query) -> &[u8] {
         let Some(seal) = self.seal.take() else { return self.write_out(query, usize::from(query.size_max())) };
         let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(seal.room()));
@@ -263,6 +297,9 @@ impl Response {
         seal.seal(finished, &mut record);
         if !record.is_empty() {
             self.message.push_behind(&record);
+        }
+        if self.more.is_some() {
+            self.seal = Some(seal);
         }
         self.message.octets_at(0..self.message.len())
     }

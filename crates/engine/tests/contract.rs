@@ -2,8 +2,8 @@
 //! that hold them to it.
 //!
 //! From top to bottom as in a real chain: `tally` (counts what comes by), `dns64`, `sign` (tsig), `rename` and
-//! `rename_again` (rewrite), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), `directory`
-//! (etcd), and two directives of the testkit that answer. What was learned stands in `docs/decisions/0003-plugin-contract.md`.
+//! `rename_again` (rewrite), `onward` (rewrite edns0), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), `directory`
+//! (etcd), `stream` (transfer), and two directives of the testkit that answer. What was learned stands in `docs/decisions/0003-plugin-contract.md`.
 
 #[path = "contract/autopath.rs"]
 mod autopath;
@@ -15,12 +15,16 @@ mod directory;
 mod dns64;
 #[path = "contract/fragile.rs"]
 mod fragile;
+#[path = "contract/onward.rs"]
+mod onward;
 #[path = "contract/rename.rs"]
 mod rename;
 #[path = "contract/sign.rs"]
 mod sign;
 #[path = "contract/stale.rs"]
 mod stale;
+#[path = "contract/stream.rs"]
+mod stream;
 #[path = "contract/tally.rs"]
 mod tally;
 
@@ -30,18 +34,20 @@ use engine::Slot::{self, Here};
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
-static SLOTS: [Slot; 13] = [
+static SLOTS: [Slot; 15] = [
     Here(&tally::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&sign::MANIFEST),
     Here(&rename::RENAME),
     Here(&rename::RENAME_AGAIN),
+    Here(&onward::MANIFEST),
     Here(&autopath::MANIFEST),
     Here(&fragile::MANIFEST),
     Here(&chase::CHASE_ABOVE),
     Here(&stale::MANIFEST),
     Here(&chase::CHASE),
     Here(&directory::MANIFEST),
+    Here(&stream::MANIFEST),
     testkit::toys::RECORDS,
     testkit::toys::OUTWARD,
 ];
@@ -88,6 +94,20 @@ fn what_waited_is_signed() {
         assert_eq!(outcome.as_ref().map(|outcome| outcome.took), Some(delay.min(Duration::from_millis(200))));
         assert_signed(&query, outcome, "rd", 1232);
         server.pass(Duration::from_secs(30));
+    }
+}
+
+/// Each message of an answer of several is signed, and has its own place in the row.
+#[test]
+fn what_follows_is_signed() {
+    let mut server = server("test {\nsign\nstream 3\n}");
+    let query = question("all.test.", Type::AXFR).packet();
+    let arrival = Arrival { transport: engine::Transport::Tcp, ..Arrival::default() };
+    let outcome = server.ask(&query, arrival).outcome().unwrap();
+    assert_eq!(outcome.more.len(), 2);
+    for message in &outcome.more {
+        let answer = Some(message.clone());
+        assert_signed(&query, Some(Outcome { answer, ..outcome.clone() }), "aa rd", u16::MAX);
     }
 }
 

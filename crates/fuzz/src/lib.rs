@@ -10,6 +10,8 @@
     reason = "panicking is how a finding is told"
 )]
 
+pub mod zone;
+
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -27,7 +29,8 @@ use wire::{Header, Message};
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: &[(&str, Target)] = &[("query", query), ("reply", reply), ("corefile", corefile)];
+pub const TARGETS: &[(&str, Target)] =
+    &[("query", query), ("reply", reply), ("corefile", corefile), ("zone", zone::file), ("transfer", zone::transfer)];
 
 /// Octets of the header before the counts: id and flags; and of the whole header.
 const COUNTS_AT: usize = 4;

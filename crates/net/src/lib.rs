@@ -15,7 +15,9 @@ mod datagrams;
 mod limits;
 mod listen;
 mod outside;
+mod proxy;
 mod tcp;
+mod tls;
 mod udp;
 mod worker;
 
@@ -24,4 +26,5 @@ pub use datagrams::Batch;
 pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
+pub use tls::Rustls;
 pub use worker::{Live, Workers};

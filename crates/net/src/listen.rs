@@ -20,6 +20,8 @@ pub struct Address {
     pub ip: Option<IpAddr>,
     /// The port; 0 for any free one.
     pub port: u16,
+    /// No datagrams.
+    pub streams_only: bool,
 }
 
 /// The sockets of an address, one pair a worker.
@@ -29,8 +31,8 @@ pub struct Opened {
     pub label: String,
     /// The address that was bound.
     pub bound: SocketAddr,
-    /// A datagram socket and a stream socket for each worker.
-    pub sockets: Vec<(UdpSocket, TcpListener)>,
+    /// A datagram socket, unless there are streams only, and a stream socket for each worker.
+    pub sockets: Vec<(Option<UdpSocket>, TcpListener)>,
 }
 
 /// Why an address cannot be listened on.
@@ -74,11 +76,14 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
     }
     for _ in 0..workers {
         let fail = |protocol, address| move |error| ListenError { protocol, address, error };
-        let udp = udp_socket(wanted, address.ip.is_none()).map_err(fail("udp", wanted))?;
+        let mut udp = None;
+        if !address.streams_only {
+            udp = Some(udp_socket(wanted, address.ip.is_none()).map_err(fail("udp", wanted))?);
+        }
         let tcp = tcp_socket(wanted, address.ip.is_none()).map_err(fail("tcp", wanted))?;
         sockets.push((udp, tcp));
     }
-    if let [(first, _), _, ..] = sockets.as_slice() {
+    if let [(Some(first), _), _, ..] = sockets.as_slice() {
         // Where the kernel refuses, it spreads clients by their addresses, as it does without being asked.
         let _ = crate::datagrams::spread_at_random(first, workers);
     }

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::io::Write;
 
 use engine::metrics::{Counters, Registry};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Transport};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Take, Transport};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
 
-use crate::client::{StreamClient, UdpClient, fetch};
+use crate::client::{Route, StreamClient, UdpClient, exchange_all, fetch};
 use crate::clock::MonotonicClock;
 
 /// The outside world for the tasks of one thread.
@@ -70,5 +70,15 @@ impl Outside for TokioOutside {
             Transport::Udp => Box::pin(self.udp.exchange(exchange, random)),
             Transport::Tcp => Box::pin(self.streams.exchange(exchange, random)),
         }
+    }
+
+    fn exchange_all<'a>(
+        &'a self,
+        exchange: Exchange<'a>,
+        take: Take<'a>,
+    ) -> LocalFuture<'a, Result<(), ExchangeError>> {
+        let Exchange { to, tls, query, until, connections, .. } = exchange;
+        let id = self.random.borrow_mut().random();
+        Box::pin(exchange_all(Route::new((to, tls), connections), query, id, MonotonicClock::instant(until), take))
     }
 }

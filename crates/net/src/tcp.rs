@@ -1,13 +1,15 @@
 //! Serving streams (RFC 7766): queries come one after the other or all at once, answers go as they are ready.
 
 use std::cell::{Cell, RefCell};
-use std::io;
+use std::collections::VecDeque;
+use std::io::{self, Cursor};
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
+use engine::setup::ProxyHeader;
 use engine::{Clock, Path, Query, Response, Transport, Turn, Walk};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -15,8 +17,12 @@ use wire::OptionCode;
 
 use crate::clock::MonotonicClock;
 use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
+use crate::proxy::{Start, accept, look};
+use crate::tls;
 use crate::worker::{Endpoint, Shared};
 
+/// How long a client may take to greet.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Octets read at once: some dozen pipelined queries.
 const READ_AHEAD: usize = 4096;
 /// Octets of the length before each message.
@@ -40,7 +46,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
         let connection = Rc::new(Connection::new(&shared, &endpoint, peer, local));
         tokio::task::spawn_local(async move {
             // A client that went away is no error of ours.
-            let _ = connection.run(stream).await;
+            let _ = connection.serve(stream).await;
         });
     }
 }
@@ -49,9 +55,14 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
 struct Connection {
     shared: Rc<Shared>,
     endpoint: Rc<Endpoint>,
-    path: Path,
+    path: Cell<Path>,
+    limits: StreamLimits,
+    /// Queries that may still be answered; `None` for any number.
+    queries_left: Cell<Option<u32>>,
     /// Answers that have not been written yet, each with its length before it.
     outgoing: RefCell<Vec<u8>>,
+    /// Answers of which more messages are to follow, the first of them at present.
+    unfinished: RefCell<VecDeque<Box<Walk>>>,
     /// Answers that are being waited for.
     awaited: Cell<usize>,
     /// An answer that was waited for is there.
@@ -69,30 +80,73 @@ impl Drop for Connection {
 impl Connection {
     fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Connection {
         shared.streams.set(shared.streams.get() + 1);
+        let (timeouts, usual) = (endpoint.timeouts(shared), shared.stream_limits);
+        let limits = StreamLimits {
+            read: timeouts.read.unwrap_or(usual.read),
+            idle: timeouts.idle.unwrap_or(usual.idle),
+            write: timeouts.write.unwrap_or(usual.write),
+            ..usual
+        };
         Connection {
             shared: Rc::clone(shared),
             endpoint: Rc::clone(endpoint),
-            path: Path { peer, local, transport: Transport::Tcp },
+            path: Cell::new(Path { peer, local, transport: Transport::Tcp }),
+            limits,
+            queries_left: Cell::new(timeouts.queries_max),
             outgoing: RefCell::new(Vec::new()),
+            unfinished: RefCell::default(),
             awaited: Cell::new(0),
             arrived: Notify::new(),
             ending: Cell::new(false),
         }
     }
 
-    /// Reads queries and writes answers until the client has no more queries, is too slow, or the address is served no
-    /// more; answers that are on their way then are still written.
-    async fn run(self: Rc<Self>, mut stream: TcpStream) -> io::Result<()> {
+    /// Hears what a proxy says and greets the client, where there are proxies and TLS, and serves it.
+    async fn serve(self: Rc<Self>, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
+        let mut early = Vec::new();
+        if !self.unless_closed(self.read_proxy_header(&mut stream, &mut early)).await? {
+            return Ok(());
+        }
+        let Some(tls) = self.endpoint.tls(&self.shared) else { return self.run(stream, early).await };
+        let acceptor = tls::acceptor(&*tls).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+        let (reader, writer) = stream.into_split();
+        // What was read behind the words of the proxy is the start of the greeting.
+        let stream = tokio::io::join(Cursor::new(early).chain(reader), writer);
+        let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
+        let mut stream = self.unless_closed(greeted).await?;
+        Rc::clone(&self).run(&mut stream, Vec::new()).await?;
+        timeout(self.limits.write, stream.shutdown()).await?
+    }
+
+    /// Does what comes before the first query, which nobody waits for once the address is served no more.
+    async fn unless_closed<T>(&self, opening: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         let mut closing = self.endpoint.closing();
-        let mut input = Input::new(self.shared.stream_limits);
+        tokio::select! {
+            biased;
+            outcome = opening => outcome,
+            _ = closing.wait_for(|closed| *closed) => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+
+    /// Reads queries and writes answers until the client has no more queries, is too slow, or the address is served no
+    /// more; answers that are on their way then are still written. The octets in `early` were read before.
+    async fn run(self: Rc<Self>, mut stream: impl AsyncRead + AsyncWrite + Unpin, early: Vec<u8>) -> io::Result<()> {
+        let mut closing = self.endpoint.closing();
+        let mut input = Input::new(self.limits, early);
         loop {
             input.take(self.answer_all(&input.buffer));
             if self.write_outgoing(&mut stream).await? {
                 input.touch();
             }
+            if self.continue_unfinished() {
+                continue;
+            }
             if self.has_room() && framed(&input.buffer, 0).is_some() {
                 continue;
+            }
+            if self.queries_left.get() == Some(0) {
+                self.ending.set(true);
             }
             if self.ending.get() && self.awaited.get() == 0 {
                 return Ok(());
@@ -103,25 +157,61 @@ impl Connection {
                 () = self.arrived.notified() => {}
                 _ = closing.wait_for(|closed| *closed), if !self.ending.get() => {
                     // What the kernel has taken already is still ours.
-                    let _ = stream.try_read_buf(&mut input.buffer);
+                    tokio::select! {
+                        biased;
+                        _ = stream.read_buf(&mut input.buffer) => {}
+                        () = std::future::ready(()) => {}
+                    }
                     self.ending.set(true);
                 }
             }
         }
     }
 
-    /// Whether one more query may be answered.
+    /// Takes what a proxy says before the first query, if somebody looks for it; says whether the client is served.
+    async fn read_proxy_header(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(policy) = self.endpoint.proxy_policy(&self.shared) else { return Ok(true) };
+        let deadline = Instant::now() + self.limits.read;
+        let path = self.path.get();
+        let said = (policy.0)(path.peer.ip().to_canonical());
+        if said == ProxyHeader::Skip {
+            return Ok(true);
+        }
+        loop {
+            match look(buffer, true) {
+                Start::Bare => return Ok(true),
+                Start::Broken => return Ok(false),
+                Start::Header(length, ends) => {
+                    buffer.drain(..length);
+                    let path = accept(said, ends, path);
+                    path.into_iter().for_each(|path| self.path.set(path));
+                    return Ok(path.is_some());
+                }
+                Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),
+                Start::Partial => {}
+            }
+        }
+    }
+
+    /// Whether one more query may be answered: not while an answer has more messages to come.
     fn has_room(&self) -> bool {
-        self.awaited.get() < PIPELINE_MAX && self.outgoing.borrow().len() < UNWRITTEN_MAX
+        self.queries_left.get() != Some(0)
+            && self.awaited.get() < PIPELINE_MAX
+            && self.outgoing.borrow().len() < UNWRITTEN_MAX
+            && self.unfinished.borrow().is_empty()
     }
 
     /// Writes what is ready; says whether there was something.
-    async fn write_outgoing(&self, stream: &mut TcpStream) -> io::Result<bool> {
+    async fn write_outgoing(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
         let octets = self.outgoing.take();
         if octets.is_empty() {
             return Ok(false);
         }
-        timeout(self.shared.stream_limits.write, stream.write_all(&octets)).await??;
+        let written = async {
+            stream.write_all(&octets).await?;
+            stream.flush().await
+        };
+        timeout(self.limits.write, written).await??;
         Ok(true)
     }
 
@@ -131,6 +221,7 @@ impl Connection {
         while self.has_room()
             && let Some((query, next)) = framed(octets, used)
         {
+            self.queries_left.set(self.queries_left.get().map(|left| left.saturating_sub(1)));
             self.answer(query);
             used = next;
         }
@@ -142,7 +233,7 @@ impl Connection {
         let mut walk = self.shared.worker.borrow_mut().take_walk();
         walk.query.packet.clear();
         walk.query.packet.extend_from_slice(query);
-        walk.query.path = self.path;
+        walk.query.path = self.path.get();
         walk.query.received = MonotonicClock.now();
         let turn = generation.receive(listener, &mut walk, &mut self.shared.worker.borrow_mut());
         if turn == Turn::Waiting {
@@ -159,12 +250,30 @@ impl Connection {
         if turn == Turn::Answered {
             let Walk { query, response, .. } = walk;
             self.say_how_long_to_stay(query, response);
-            let answer = response.finish(query);
-            let length = u16::try_from(answer.len()).unwrap_or(0);
-            let mut outgoing = self.outgoing.borrow_mut();
-            outgoing.extend_from_slice(&length.to_be_bytes());
-            outgoing.extend_from_slice(&answer[..usize::from(length)]);
+            frame(response.finish(query), &mut self.outgoing.borrow_mut());
+            if response.has_more() {
+                let mut kept = self.shared.worker.borrow_mut().take_walk();
+                core::mem::swap(&mut *kept, walk);
+                self.unfinished.borrow_mut().push_back(kept);
+            }
         }
+    }
+
+    /// Takes as many messages of answers that are not finished as are written at once; says whether there were any. No
+    /// other query is read meanwhile: the client takes them at its own pace.
+    fn continue_unfinished(&self) -> bool {
+        let mut outgoing = self.outgoing.borrow_mut();
+        let mut unfinished = self.unfinished.borrow_mut();
+        while outgoing.len() < UNWRITTEN_MAX {
+            let Some(walk) = unfinished.front_mut() else { break };
+            let Walk { query, response, .. } = &mut **walk;
+            if let Some(message) = response.finish_next(query) {
+                frame(message, &mut outgoing);
+            } else if let Some(walk) = unfinished.pop_front() {
+                self.shared.worker.borrow_mut().give_walk(walk);
+            }
+        }
+        !outgoing.is_empty()
     }
 
     /// Tells a client that wants to know how long the connection may be silent, in tenths of a second; none at all if it
@@ -172,7 +281,7 @@ impl Connection {
     fn say_how_long_to_stay(&self, query: &Query, response: &mut Response) {
         let asks = |query: &Query| query.options().any(|(code, _)| code == OptionCode::TCP_KEEPALIVE);
         if query.opt().is_some() && asks(query) {
-            let idle = if self.ending.get() { Duration::ZERO } else { self.shared.stream_limits.idle };
+            let idle = if self.ending.get() { Duration::ZERO } else { self.limits.idle };
             let tenths = u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX);
             response.set_option(OptionCode::TCP_KEEPALIVE, tenths.to_be_bytes().to_vec());
         }
@@ -209,8 +318,9 @@ struct Input {
 }
 
 impl Input {
-    fn new(limits: StreamLimits) -> Input {
-        let buffer = Vec::with_capacity(READ_AHEAD);
+    /// Of which `buffer` was read early.
+    fn new(limits: StreamLimits, mut buffer: Vec<u8>) -> Input {
+        buffer.reserve(READ_AHEAD);
         Input { buffer, limits, touched: Instant::now(), patience: limits.read, whole_by: None }
     }
 
@@ -233,7 +343,7 @@ impl Input {
     }
 
     /// Reads more; says whether there may be more still. A client that waits for an answer is not silent.
-    async fn read(&mut self, stream: &mut TcpStream, answer_awaited: bool) -> bool {
+    async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin), answer_awaited: bool) -> bool {
         if !self.buffer.is_empty() && self.whole_by.is_none() {
             // A query has so long to arrive as a whole, however many small pieces it comes in.
             self.whole_by = Some(Instant::now() + self.limits.read);
@@ -246,6 +356,13 @@ impl Input {
         };
         matches!(read, Some(Ok(octets)) if octets > 0)
     }
+}
+
+/// Appends a message with its length before it.
+fn frame(message: &[u8], outgoing: &mut Vec<u8>) {
+    let length = u16::try_from(message.len()).unwrap_or(0);
+    outgoing.extend_from_slice(&length.to_be_bytes());
+    outgoing.extend_from_slice(&message[..usize::from(length)]);
 }
 
 /// The message at `at` of a stream, and where the next one begins; `None` if it is not there as a whole.

@@ -10,6 +10,8 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Counter, Registry};
+use engine::setup::{ProxyPolicy, Timeouts};
+use engine::tls::TlsServer;
 use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, LocalSet};
@@ -27,7 +29,7 @@ pub type Live = Arc<ArcSwap<Generation>>;
 /// What a worker is told.
 enum Order {
     /// Serve these sockets, under this label.
-    Serve(String, UdpSocket, TcpListener),
+    Serve(String, Option<UdpSocket>, TcpListener),
     /// Close the sockets of this label.
     Close(String),
     /// Accept nothing new, answer what is on its way, and end.
@@ -128,7 +130,7 @@ pub(crate) struct Endpoint {
 /// An address that is served, and the tasks that do it.
 struct Served {
     endpoint: Rc<Endpoint>,
-    tasks: [AbortHandle; 2],
+    tasks: Vec<AbortHandle>,
 }
 
 impl Served {
@@ -159,6 +161,24 @@ impl Endpoint {
             }
         }
         seen.clone()
+    }
+
+    /// What clients on streams are greeted with here.
+    pub(crate) fn tls(&self, shared: &Shared) -> Option<Arc<dyn TlsServer>> {
+        let (generation, listener) = self.listener(shared);
+        generation.listeners.get(listener)?.tls.clone()
+    }
+
+    /// What becomes of what proxies say here.
+    pub(crate) fn proxy_policy(&self, shared: &Shared) -> Option<ProxyPolicy> {
+        let (generation, listener) = self.listener(shared);
+        generation.listeners.get(listener)?.proxy.clone()
+    }
+
+    /// What the Corefile says of how long clients on streams may take here.
+    pub(crate) fn timeouts(&self, shared: &Shared) -> Timeouts {
+        let (generation, listener) = self.listener(shared);
+        generation.listeners.get(listener).map(|listener| listener.timeouts).unwrap_or_default()
     }
 }
 
@@ -195,7 +215,7 @@ impl Shared {
         self.drain(&served).await;
     }
 
-    fn serve(self: &Rc<Self>, label: &str, udp: UdpSocket, tcp: TcpListener) -> Served {
+    fn serve(self: &Rc<Self>, label: &str, udp: Option<UdpSocket>, tcp: TcpListener) -> Served {
         let live = self.live.load_full();
         let index = live.listeners.iter().position(|listener| listener.label == label).unwrap_or(0);
         let endpoint = Rc::new(Endpoint {
@@ -203,13 +223,11 @@ impl Shared {
             seen: RefCell::new((live, index)),
             closed: tokio::sync::watch::Sender::new(false),
         });
-        let datagrams = udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp);
+        let datagrams = udp.map(|udp| udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp));
+        let datagrams = datagrams.map(|serve| tokio::task::spawn_local(async { drop(serve.await) }).abort_handle());
         let streams = tcp::serve(Rc::clone(self), Rc::clone(&endpoint), tcp);
-        let tasks = [
-            tokio::task::spawn_local(async { drop(datagrams.await) }).abort_handle(),
-            tokio::task::spawn_local(async { drop(streams.await) }).abort_handle(),
-        ];
-        Served { endpoint, tasks }
+        let streams = tokio::task::spawn_local(async { drop(streams.await) }).abort_handle();
+        Served { endpoint, tasks: datagrams.into_iter().chain([streams]).collect() }
     }
 
     /// Lets queries that wait come to their end, bounded by their own deadlines, then closes everything.

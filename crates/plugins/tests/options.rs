@@ -4,12 +4,14 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use cluster::Clusters;
 use cluster::scenario::Script;
 use corefile::Diagnostic;
 use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried};
+use engine::tls::TlsMaker;
 use engine::{Built, Planning, Surroundings, plan};
 use testkit::World;
 
@@ -87,7 +89,11 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let world = World::default();
     world.write("weights", "a.test\n192.0.2.1 3\n");
     world.write("broken", "192.0.2.1 3\n");
+    world.write("keys", "key \"k.\" {\n secret \"YWJj\";\n};\n");
+    world.write("pem", "-----BEGIN CERTIFICATE-----\n");
     world.write("comments", "# nobody\n");
+    world.write("zone", "@ 60 SOA a b 1 2 3 4 5\n");
+    world.write("broken-zone", "@ 60 SOA a b 1 2 3 4 5\n@ A 192.0.2\n");
     world.write("/etc/resolv.conf", "nameserver 192.0.2.53\n");
     let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &world);
     let mut problems = parsed.diagnostics;
@@ -95,6 +101,8 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &interface };
     let planned = plan(&parsed.corefile, &planning, &mut problems);
     let (registry, mut process) = (Registry::new(), Capabilities::default());
+    let tls: Arc<dyn TlsMaker> = Arc::new(testkit::PretendedTls);
+    process.provide(tls);
     let clusters: Rc<dyn Clusters> = Rc::new(Script::default());
     process.provide(clusters);
     let surroundings =

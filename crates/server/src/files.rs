@@ -1,10 +1,13 @@
 //! Files of this machine: reading, matching a pattern, watching.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use engine::setup::{FileWatch, Files};
+use engine::Outside;
+use engine::setup::{FileWatch, Files, Inspection, LISTED_MAX, Stamp};
 use plugins::FileTimes;
 
 /// The files of this machine, for directives that read one while they are made to run.
@@ -17,6 +20,30 @@ impl Files for Disk {
 
     fn is_file(&self, path: &Path) -> bool {
         path.is_file()
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+        let metadata = std::fs::metadata(path)?;
+        let since_1970 = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Stamp { modified: since_1970.as_nanos(), len: metadata.len() })
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        let mut directories = VecDeque::from([std::fs::read_dir(directory)?]);
+        while let Some(entries) = directories.pop_front() {
+            for entry in entries.flatten() {
+                let Ok(kind) = entry.file_type() else { continue };
+                // A link to a directory is not followed: it may lead back up.
+                if kind.is_dir() {
+                    directories.extend(std::fs::read_dir(entry.path()));
+                } else if entry.path().is_file() && found.len() < LISTED_MAX {
+                    found.push(entry.path());
+                }
+            }
+        }
+        found.sort();
+        Ok(found)
     }
 }
 
@@ -100,6 +127,24 @@ pub(crate) async fn watch(mut watch: FileWatch) {
             tracing::warn!(target: "plugin", "plugin/{}: {}: {what}", watch.directive, watch.path.display());
         }
         seen = now;
+    }
+}
+
+/// Lets a directive look at its files again and again, as long as it is polled: on another thread, since much may have
+/// to be read.
+pub(crate) async fn inspect(inspection: Inspection, outside: Rc<dyn Outside>) {
+    let Inspection { every, mut look } = inspection;
+    while !every.is_zero() {
+        tokio::time::sleep(every).await;
+        let looked = tokio::task::spawn_blocking(move || {
+            let mut lines = Vec::new();
+            look(&Disk, &mut lines);
+            (look, lines)
+        });
+        // A panic in it ends it; what it has brought so far stays.
+        let Ok((again, lines)) = looked.await else { return };
+        look = again;
+        lines.iter().for_each(|line| outside.log(line));
     }
 }
 

@@ -8,11 +8,12 @@ use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
 use corefile::Style;
 use engine::metrics::{Kind, Metric, Registry};
-use engine::setup::{Capabilities, Carried, Readiness};
+use engine::setup::{Capabilities, Carried, Command, Readiness, When};
 use engine::{Built, Outside, PlannedListener, Surroundings};
 use net::{Address, Live, TokioOutside, Workers};
 
 use crate::admin::Admin;
+use crate::commands;
 use crate::configuration::{Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
@@ -44,6 +45,8 @@ pub(crate) struct Instance {
     /// How often to look for a new Corefile, and by how much to shift that.
     pub(crate) reload_every: Option<(Duration, Duration)>,
     readiness: Arc<Readiness>,
+    /// What to run when the process ends.
+    commands: Vec<Command>,
 }
 
 /// Why a configuration is not served.
@@ -84,6 +87,7 @@ impl Instance {
             lameduck: Duration::ZERO,
             reload_every: None,
             readiness: Arc::default(),
+            commands: Vec::new(),
         };
         sockets.into_iter().for_each(|opened| instance.workers.serve(opened));
         instance.take_up(built.needs, prepared).map_err(|error| Refused(error.to_string()))?;
@@ -122,15 +126,18 @@ impl Instance {
     }
 
     /// Begins with what the generation that serves now needs beside the queries.
-    fn take_up(&mut self, needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> std::io::Result<()> {
+    fn take_up(&mut self, mut needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> std::io::Result<()> {
         self.lameduck = needs.lameduck;
         self.reload_every = needs.reload;
-        self.readiness = needs.readiness;
-        for (directive, warning) in needs.warnings {
+        self.readiness = Arc::clone(&needs.readiness);
+        self.commands = core::mem::take(&mut needs.commands);
+        for (directive, warning) in core::mem::take(&mut needs.warnings) {
             tracing::warn!(target: "plugin", "plugin/{directive}: {warning}");
         }
-        self.jobs = Jobs::start(needs.jobs, needs.watches, &self.outside);
-        self.admin.serve(prepared, needs.pages)
+        self.jobs = Jobs::start(&mut needs, &self.outside);
+        self.admin.serve(prepared, needs.pages)?;
+        commands::run(&self.commands, When::Start);
+        Ok(())
     }
 
     /// Says, by metric and by log, which configuration runs.
@@ -170,6 +177,7 @@ impl Instance {
     /// Answers what is on its way, and ends.
     pub(crate) fn end(self) {
         self.workers.drain();
+        commands::run(&self.commands, When::End);
     }
 }
 
@@ -205,7 +213,12 @@ fn open_all<'a>(
     listeners: impl Iterator<Item = &'a PlannedListener>,
     workers: usize,
 ) -> Result<Vec<net::Opened>, Refused> {
-    let addresses = listeners.map(|listener| Address { label: listener.label(), ip: listener.ip, port: listener.port });
+    let addresses = listeners.map(|listener| Address {
+        label: listener.label(),
+        ip: listener.ip,
+        port: listener.port,
+        streams_only: listener.scheme != engine::Scheme::Dns,
+    });
     addresses
         .map(|address| {
             let opened = net::open(&address, workers).map_err(|error| Refused(error.to_string()))?;

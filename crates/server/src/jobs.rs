@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use engine::Outside;
-use engine::setup::{FileWatch, Job};
+use engine::setup::Needs;
 use tokio::task::AbortHandle;
 
 /// The running jobs and watches of a generation.
@@ -14,11 +14,16 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     /// Starts them on the present thread.
-    pub(crate) fn start(jobs: Vec<Job>, watches: Vec<FileWatch>, outside: &Rc<dyn Outside>) -> Jobs {
-        let jobs = jobs.into_iter().map(|job| tokio::task::spawn_local(job(Rc::clone(outside))).abort_handle());
-        let watches =
-            watches.into_iter().map(|watch| tokio::task::spawn_local(crate::files::watch(watch)).abort_handle());
-        Jobs { handles: jobs.chain(watches).collect() }
+    pub(crate) fn start(needs: &mut Needs, outside: &Rc<dyn Outside>) -> Jobs {
+        let jobs = core::mem::take(&mut needs.jobs).into_iter();
+        let jobs = jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(outside))).abort_handle());
+        let watches = core::mem::take(&mut needs.watches).into_iter();
+        let watches = watches.map(|watch| tokio::task::spawn_local(crate::files::watch(watch)).abort_handle());
+        let inspections = core::mem::take(&mut needs.inspections).into_iter();
+        let inspections = inspections.map(|inspection| {
+            tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(outside))).abort_handle()
+        });
+        Jobs { handles: jobs.chain(watches).chain(inspections).collect() }
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use engine::metrics::Registry;
 use engine::setup::Capabilities;
+use engine::tls::TlsMaker;
 use plugins::{FileTimes, HostLookup};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
@@ -65,8 +66,11 @@ async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
 fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let mut capabilities = Capabilities::default();
     capabilities.provide(crate::local::addresses());
+    capabilities.provide(crate::local::host_name());
     let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
     capabilities.provide(lookup);
+    let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
+    capabilities.provide(tls);
     capabilities.provide(clusters(registry));
     let times: Arc<dyn FileTimes> = Arc::new(Disk);
     capabilities.provide(times);

@@ -13,7 +13,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use cluster::Clusters;
 use cluster::scenario::Script;
 use corefile::NoFiles;
 use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, Files};
+use engine::setup::{Capabilities, Carried, Files, Stamp};
 use engine::{Clock, Generation, Moment, Path as QueryPath, Planning, Resolved, Surroundings, Turn, Walk, Worker};
 use plugins::LocalAddresses;
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Section, Type};
@@ -88,6 +88,14 @@ impl Files for NoDisk {
     fn is_file(&self, _: &Path) -> bool {
         false
     }
+
+    fn stamp(&self, _: &Path) -> io::Result<Stamp> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 struct Stopped;
@@ -109,8 +117,8 @@ struct Server {
 }
 
 impl Server {
-    fn new() -> Server {
-        let parsed = corefile::parse(Path::new("Corefile"), COREFILE.to_owned(), &NoFiles);
+    fn new(corefile: &str) -> Server {
+        let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &NoFiles);
         let mut problems = parsed.diagnostics;
         let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None };
         let plan = engine::plan(&parsed.corefile, &planning, &mut problems).expect("the Corefile is right");
@@ -164,7 +172,7 @@ fn reply() -> Vec<u8> {
 
 #[test]
 fn what_is_known_is_answered_without_allocating() {
-    let mut server = Server::new();
+    let mut server = Server::new(COREFILE);
     let external = query("www.example.org.", Type::A, Class::IN);
     assert_eq!(server.ask(&external), None, "nothing is cached yet");
     let turn = server.generation.resume(&mut server.walk, &Resolved::Reply(reply()), &mut server.worker);
@@ -189,6 +197,57 @@ fn what_is_known_is_answered_without_allocating() {
         assert_eq!(server.ask(packet), Some(*rcode), "{what}");
         let before = ALLOCATIONS.with(Cell::get);
         assert_eq!(server.ask(packet), Some(*rcode), "{what}");
+        assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0, "{what} allocates");
+    }
+}
+
+/// Rules that look at each query: who may ask, what is asked instead, what becomes of the answer.
+const RULES: &str = ". {
+    view all {
+        expr incidr(client_ip(), '::/0') && !do()
+    }
+    metadata
+    bufsize 1232
+    nsid
+    local
+    any
+    chaos
+    rewrite name other.test www.test
+    rewrite type TXT A
+    rewrite ttl regex ^www 60
+    acl {
+        block net 10.0.0.0/8
+        filter type MX
+        block type SRV
+    }
+    header {
+        response set ra
+    }
+    minimal
+    template IN A unrelated.test
+    hosts /nonexistent {
+        192.0.2.1 www.test
+    }
+}
+";
+
+#[test]
+fn rules_are_followed_without_allocating() {
+    let mut server = Server::new(RULES);
+    let cases = [
+        ("no rule", "www.test.", Type::A, Rcode::NOERROR),
+        ("another name", "other.test.", Type::A, Rcode::NOERROR),
+        ("another type", "www.test.", Type::TXT, Rcode::NOERROR),
+        ("blocked", "www.test.", Type::SRV, Rcode::REFUSED),
+        ("filtered", "www.test.", Type::MX, Rcode::NOERROR),
+        ("ANY", "www.test.", Type::ANY, Rcode::NOERROR),
+        ("this host", "localhost.", Type::AAAA, Rcode::NOERROR),
+    ];
+    for (what, name, qtype, rcode) in cases {
+        let packet = query(name, qtype, Class::IN);
+        assert_eq!(server.ask(&packet), Some(rcode), "{what}");
+        let before = ALLOCATIONS.with(Cell::get);
+        assert_eq!(server.ask(&packet), Some(rcode), "{what}");
         assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0, "{what} allocates");
     }
 }

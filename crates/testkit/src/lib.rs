@@ -13,6 +13,7 @@ mod record;
 mod scenario;
 mod server;
 mod time;
+mod tls;
 pub mod toys;
 mod upstream;
 mod world;
@@ -24,6 +25,7 @@ pub use record::{Record, RecordError};
 pub use scenario::{Extension, Line, MakeExtension, Problem, Stage, Statement, Words, run_directory, run_text};
 pub use server::{Arrival, CLIENT, Outcome, Server, Ticket};
 pub use time::VirtualTime;
+pub use tls::PretendedTls;
 pub use upstream::{Answer, Asked, Entry, Names, Reaction, Upstreams};
 pub use world::World;
 

@@ -65,6 +65,8 @@ pub struct Parsed {
     pub options: Vec<(OptionCode, Vec<u8>)>,
     /// Octets that follow the last record.
     pub trailing: usize,
+    /// Of how many messages it is: an answer over a stream may be several.
+    pub messages: usize,
 }
 
 impl Parsed {
@@ -81,6 +83,7 @@ impl Parsed {
             opt: None,
             options: Vec::new(),
             trailing: octets.len() - message.octets().len(),
+            messages: 1,
         };
         for record in message.records() {
             if record.rtype() == Type::OPT {
@@ -91,6 +94,16 @@ impl Parsed {
             }
         }
         Ok(parsed)
+    }
+
+    /// With the records of another message behind its own.
+    #[must_use]
+    pub fn followed_by(mut self, other: Parsed) -> Parsed {
+        for (section, more) in self.sections.iter_mut().zip(other.sections) {
+            section.extend(more);
+        }
+        self.messages += other.messages;
+        self
     }
 
     /// The response code, its upper bits from EDNS.

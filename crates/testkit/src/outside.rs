@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use engine::metrics::{Counters, Registry};
 use engine::setup::{Page, PageContent};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Transport};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Take, Transport};
 
 use crate::upstream::{Came, Outcome};
 use crate::{Upstreams, VirtualTime};
@@ -152,12 +152,24 @@ impl Outside for VirtualOutside {
             }
         })
     }
+
+    /// What is made up is one message, however long.
+    fn exchange_all<'a>(
+        &'a self,
+        exchange: Exchange<'a>,
+        take: Take<'a>,
+    ) -> LocalFuture<'a, Result<(), ExchangeError>> {
+        Box::pin(async move {
+            let exchanged = self.exchange(Exchange { over: Transport::Tcp, ..exchange }).await?;
+            if take(&exchanged.reply) { Err(ExchangeError::Closed) } else { Ok(()) }
+        })
+    }
 }
 
 impl VirtualOutside {
     /// Sends a query, once more if it is wanted so and nothing has come: gives what comes first, and when.
     async fn send(&self, exchange: Exchange<'_>) -> (Outcome, Moment) {
-        let Exchange { to, over, query, until, connections, again_after } = exchange;
+        let Exchange { to, over, query, until, connections, again_after, .. } = exchange;
         let ask = || {
             let outcome = self.upstreams.ask((to, over), query, connections, self.now());
             let delay = if let Came::Nothing = outcome.what { Duration::MAX } else { outcome.delay };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use corefile::{Style, render};
 use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, FileWatch, Files, Job, Needs, Readiness};
+use engine::setup::{Capabilities, Carried, FileWatch, Files, Inspection, Job, Needs, Readiness};
 use engine::{
     Built, Clock, Driver, Generation, Moment, Outside, Path, PlannedListener, Planning, Slot, Surroundings, Transport,
     Turn, Walk, Worker, plan,
@@ -22,6 +22,8 @@ use crate::{VirtualOutside, VirtualTime, World};
 const DNS_PORT: u16 = 53;
 /// Random numbers are the same in each run.
 const SEED: u64 = 1;
+/// Messages of one answer that are looked at.
+const MESSAGES_MAX: usize = 1000;
 /// The client, unless a scenario says otherwise: a pod.
 pub const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 0, 9)), 40_000);
 /// The address that is asked: a cluster's DNS service.
@@ -82,6 +84,8 @@ pub struct Ticket {
 pub struct Outcome {
     /// The answer; `None` if there will be none.
     pub answer: Option<Vec<u8>>,
+    /// The messages that follow it, over a stream.
+    pub more: Vec<Vec<u8>>,
     /// Time between question and answer.
     pub took: Duration,
 }
@@ -96,7 +100,12 @@ impl Ticket {
     fn settle(&self, walk: &mut Walk, turn: Turn, now: Moment) {
         let Walk { query, response, .. } = walk;
         let answer = (turn == Turn::Answered).then(|| response.finish(query).to_vec());
-        *self.outcome.borrow_mut() = Some(Outcome { answer, took: now.since(self.asked) });
+        let mut more = Vec::new();
+        while query.path.transport.is_stream() && more.len() < MESSAGES_MAX {
+            let Some(message) = response.finish_next(query) else { break };
+            more.push(message.to_vec());
+        }
+        *self.outcome.borrow_mut() = Some(Outcome { answer, more, took: now.since(self.asked) });
     }
 }
 
@@ -110,7 +119,7 @@ impl Server {
         Server {
             outside,
             world: Rc::default(),
-            process: Capabilities::default(),
+            process: with_tls(),
             registry,
             slots: slots.to_vec(),
             time,
@@ -151,7 +160,9 @@ impl Server {
         self.outside.set_pages(core::mem::take(&mut needs.pages));
         let jobs = core::mem::take(&mut needs.jobs).into_iter().map(|job| self.start_job(job));
         let watches = core::mem::take(&mut needs.watches).into_iter().map(|watch| self.start_watch(watch));
-        let tasks = jobs.chain(watches).collect();
+        let inspections = core::mem::take(&mut needs.inspections).into_iter();
+        let inspections = inspections.map(|inspection| self.start_inspection(inspection));
+        let tasks = jobs.chain(watches).chain(inspections).collect();
         self.running = Some(Running { generation: Arc::new(generation), listeners, needs, carried, tasks });
         self.settle();
     }
@@ -168,6 +179,11 @@ impl Server {
     fn start_watch(&self, watch: FileWatch) -> Task {
         let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
         self.executor.spawn(Box::pin(follow(watch, outside, world)))
+    }
+
+    fn start_inspection(&self, inspection: Inspection) -> Task {
+        let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
+        self.executor.spawn(Box::pin(inspect(inspection, outside, world)))
     }
 
     /// The time.
@@ -283,6 +299,14 @@ impl Server {
     }
 }
 
+/// What a process offers at the least.
+fn with_tls() -> Capabilities {
+    let mut process = Capabilities::default();
+    let tls: Arc<dyn engine::tls::TlsMaker> = Arc::new(crate::PretendedTls);
+    process.provide(tls);
+    process
+}
+
 /// Looks at a file again and again and tells of its changes.
 async fn follow(mut watch: FileWatch, outside: Rc<VirtualOutside>, world: Rc<World>) {
     let mut known = Files::read(&*world, &watch.path).ok();
@@ -297,5 +321,15 @@ async fn follow(mut watch: FileWatch, outside: Rc<VirtualOutside>, world: Rc<Wor
                 outside.log(&format!("[WARNING] plugin/{directive}: {path}: {problem}"));
             }
         }
+    }
+}
+
+/// Lets a directive look at its files again and again.
+async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world: Rc<World>) {
+    while !inspection.every.is_zero() {
+        outside.sleep_until(outside.now() + inspection.every).await;
+        let mut lines = Vec::new();
+        (inspection.look)(&*world, &mut lines);
+        lines.iter().for_each(|line| outside.log(line));
     }
 }

@@ -138,8 +138,10 @@ impl Outward {
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
         let packet = packet_of(query);
         let until = outside.now() + TIMEOUT;
-        let exchange =
-            |over| Exchange { to: self.to, over, query: &packet, until, connections: CONNECTIONS, again_after: None };
+        let exchange = |over| {
+            let (connections, again_after) = (CONNECTIONS, None);
+            Exchange { to: self.to, over, tls: None, query: &packet, until, connections, again_after }
+        };
         let over = |over| outside.exchange(exchange(over));
         let mut outcome = over(query.path.transport).await;
         let cut = |reply: &[u8]| wire::Header::read(reply).is_some_and(|header| header.flags.truncated());
@@ -168,6 +170,6 @@ impl Outward {
 fn packet_of(query: &Query) -> Vec<u8> {
     let mut message = MessageBuf::new();
     message.start(query.header(), Some((query.name(), query.qtype, query.qclass)));
-    let options: Vec<(OptionCode, &[u8])> = query.options().collect();
+    let options: Vec<(OptionCode, &[u8])> = query.options().chain(query.onward_options()).collect();
     message.finish(query.opt(), options.into_iter()).to_vec()
 }

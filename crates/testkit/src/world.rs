@@ -1,21 +1,27 @@
 //! Files and variables in memory.
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use engine::setup::Stamp;
+
 /// What a scenario says there is outside of the server, as far as it is read from a disk.
 #[derive(Default)]
 pub struct World {
-    files: RefCell<BTreeMap<PathBuf, String>>,
+    files: RefCell<BTreeMap<PathBuf, (String, Stamp)>>,
+    writes: Cell<u128>,
     variables: RefCell<BTreeMap<String, String>>,
 }
 
 impl World {
     /// Writes a file.
     pub fn write(&self, path: impl Into<PathBuf>, text: impl Into<String>) {
-        self.files.borrow_mut().insert(path.into(), text.into());
+        let text = text.into();
+        self.writes.set(self.writes.get() + 1);
+        let stamp = Stamp { modified: self.writes.get(), len: text.len() as u64 };
+        self.files.borrow_mut().insert(path.into(), (text, stamp));
     }
 
     /// Removes a file; says whether there was one.
@@ -29,7 +35,8 @@ impl World {
     }
 
     fn text(&self, path: &Path) -> io::Result<String> {
-        self.files.borrow().get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+        let files = self.files.borrow();
+        files.get(path).map(|(text, _)| text.clone()).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -40,6 +47,17 @@ impl engine::setup::Files for World {
 
     fn is_file(&self, path: &Path) -> bool {
         self.files.borrow().contains_key(path)
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+        let files = self.files.borrow();
+        files.get(path).map(|(_, stamp)| *stamp).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let files = self.files.borrow();
+        let found: Vec<PathBuf> = files.keys().filter(|path| path.starts_with(directory)).cloned().collect();
+        if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
     }
 }
 

@@ -11,7 +11,7 @@ use engine::ExchangeError;
 use tokio::sync::oneshot;
 use wire::{Flags, HEADER_LEN, Header};
 
-pub(crate) use stream::StreamClient;
+pub(crate) use stream::{Route, StreamClient, exchange_all};
 pub(crate) use udp::UdpClient;
 
 /// How often a random id is tried on a socket on which few are taken.

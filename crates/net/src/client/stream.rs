@@ -10,18 +10,20 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Connections, Exchange, ExchangeError, Exchanged};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpSocket, TcpStream};
+use engine::tls::TlsClient;
+use engine::{Connections, Exchange, ExchangeError, Exchanged, Take};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpSocket;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::udp::network;
 use super::{Leave, Waiting};
 use crate::clock::MonotonicClock;
+use crate::tls::Client;
 
 /// Queries on one connection at a time.
 const PIPELINE_MAX: usize = 64;
@@ -31,8 +33,36 @@ const CONNECTIONS_FEW: usize = 8;
 /// How often at most a connection is looked at that nobody may be using any more.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// An upstream, and the address from which it is asked.
-type Key = (SocketAddr, Option<IpAddr>);
+/// What connections to one upstream have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    to: SocketAddr,
+    source: Option<IpAddr>,
+    /// Where the TLS of it is kept, if it has any: it stays there as long as a connection uses it.
+    tls: usize,
+}
+
+/// How an upstream is reached.
+#[derive(Clone)]
+pub(crate) struct Route {
+    to: SocketAddr,
+    source: Option<IpAddr>,
+    tls: Option<TlsClient>,
+}
+
+impl Route {
+    pub(crate) fn new((to, tls): (SocketAddr, Option<&TlsClient>), connections: Connections) -> Route {
+        Route { to, source: connections.source, tls: tls.cloned() }
+    }
+
+    fn key(&self) -> Key {
+        let tls = self.tls.as_ref().map_or(0, |tls| Arc::as_ptr(&tls.0).cast::<()>().addr());
+        Key { to: self.to, source: self.source, tls }
+    }
+}
+
+type Reader = Box<dyn AsyncRead + Unpin>;
+type Writer = Box<dyn AsyncWrite + Unpin>;
 
 /// Upstreams over TCP, for one worker.
 #[derive(Default)]
@@ -59,7 +89,9 @@ enum Way {
 }
 
 struct Connection {
-    writer: Mutex<OwnedWriteHalf>,
+    writer: Mutex<Writer>,
+    /// Keeps the TLS of the connection, and with it its place in memory.
+    _route: Route,
     waiting: Waiting,
     in_flight: Cell<usize>,
     opened: Instant,
@@ -75,18 +107,18 @@ impl StreamClient {
         exchange: Exchange<'_>,
         mut random: impl FnMut() -> u16,
     ) -> Result<Exchanged, ExchangeError> {
-        let Exchange { to, query, connections, .. } = exchange;
+        let Exchange { to, tls, query, connections, .. } = exchange;
         let until = MonotonicClock::instant(exchange.until);
-        let key = (to, connections.source);
+        let route = Route::new((to, tls), connections);
         loop {
-            match self.way(key, connections) {
+            match self.way(route.key(), connections) {
                 Way::Over(kept) => match kept.exchange(query, until, &mut random).await {
                     Ok(reply) => return Ok(Exchanged { reply, reused: true }),
                     Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
                     Err(_) => kept.retired.set(true),
                 },
                 Way::Dial => {
-                    let fresh = self.dial(key, connections, until).await?;
+                    let fresh = self.dial(&route, connections, until).await?;
                     let reply = fresh.exchange(query, until, &mut random).await?;
                     return Ok(Exchanged { reply, reused: false });
                 }
@@ -115,14 +147,20 @@ impl StreamClient {
         }
     }
 
-    async fn dial(&self, key: Key, connections: Connections, until: Instant) -> Result<Rc<Connection>, ExchangeError> {
+    async fn dial(
+        &self,
+        route: &Route,
+        connections: Connections,
+        until: Instant,
+    ) -> Result<Rc<Connection>, ExchangeError> {
+        let key = route.key();
         let dialing = Dialing::new(&self.upstreams, key);
-        let stream = timeout_at(until, connect(key)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
-        let stream = stream.map_err(|error| network("dial", &error))?;
-        let (reader, writer) = stream.into_split();
+        let connected = timeout_at(until, connect(route)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
+        let (reader, writer) = connected.map_err(|error| network("dial", &error))?;
         let now = Instant::now();
         let connection = Rc::new(Connection {
             writer: Mutex::new(writer),
+            _route: route.clone(),
             waiting: Waiting::default(),
             in_flight: Cell::new(0),
             opened: now,
@@ -191,14 +229,20 @@ fn forget(upstreams: &mut HashMap<Key, Pool>, key: Key, gone: &Weak<Connection>)
     }
 }
 
-async fn connect((to, source): Key) -> std::io::Result<TcpStream> {
-    let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    if let Some(source) = source {
+async fn connect(route: &Route) -> std::io::Result<(Reader, Writer)> {
+    let socket = if route.to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(source) = route.source {
         socket.bind(SocketAddr::new(source, 0))?;
     }
-    let stream = socket.connect(to).await?;
+    let stream = socket.connect(route.to).await?;
     stream.set_nodelay(true)?;
-    Ok(stream)
+    let Some(tls) = &route.tls else {
+        let (reader, writer) = stream.into_split();
+        return Ok((Box::new(reader), Box::new(writer)));
+    };
+    let stream = Client::of(tls)?.connect(stream, route.to.ip()).await?;
+    let (reader, writer) = tokio::io::split(stream);
+    Ok((Box::new(reader), Box::new(writer)))
 }
 
 impl Connection {
@@ -229,14 +273,10 @@ impl Connection {
     }
 
     async fn send(&self, query: &[u8], id: u16) -> Result<(), ExchangeError> {
-        let length = u16::try_from(query.len()).map_err(|_| ExchangeError::Exhausted)?;
-        let mut octets = Vec::with_capacity(query.len() + 2);
-        octets.extend_from_slice(&length.to_be_bytes());
-        octets.extend_from_slice(&id.to_be_bytes());
-        octets.extend_from_slice(query.get(2..).unwrap_or_default());
+        let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
         let mut writer = self.writer.lock().await;
         let whole = Whole { connection: self, written: Cell::new(false) };
-        writer.write_all(&octets).await.map_err(|error| network("write", &error))?;
+        write(&mut writer, &octets).await?;
         whole.written.set(true);
         Ok(())
     }
@@ -275,8 +315,51 @@ impl Drop for Whole<'_> {
     }
 }
 
+/// Asks over a connection of its own and gives each message of the answer to `take`, until that wants no more.
+pub(crate) async fn exchange_all(
+    route: Route,
+    query: &[u8],
+    id: u16,
+    until: Instant,
+    take: Take<'_>,
+) -> Result<(), ExchangeError> {
+    let conversation = async {
+        let (mut reader, mut writer) = connect(&route).await.map_err(|error| network("dial", &error))?;
+        let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
+        write(&mut writer, &octets).await?;
+        loop {
+            let message = read_message(&mut reader).await.map_err(|_| ExchangeError::Closed)?;
+            if message.first_chunk() != Some(&id.to_be_bytes()) {
+                return Err(ExchangeError::Unreadable);
+            }
+            if !take(&message) {
+                return Ok(());
+            }
+        }
+    };
+    timeout_at(until, conversation).await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
+}
+
+async fn write(writer: &mut Writer, octets: &[u8]) -> Result<(), ExchangeError> {
+    let written = async {
+        writer.write_all(octets).await?;
+        writer.flush().await
+    };
+    written.await.map_err(|error| network("write", &error))
+}
+
+/// A query with its length before it and another id.
+fn framed(query: &[u8], id: u16) -> Option<Vec<u8>> {
+    let length = u16::try_from(query.len()).ok()?;
+    let mut octets = Vec::with_capacity(query.len() + 2);
+    octets.extend_from_slice(&length.to_be_bytes());
+    octets.extend_from_slice(&id.to_be_bytes());
+    octets.extend_from_slice(query.get(2..)?);
+    Some(octets)
+}
+
 /// Reads a connection until it ends, was not used for long enough, or nobody has it any more.
-async fn receive(connection: &Weak<Connection>, mut reader: OwnedReadHalf, connections: Connections) {
+async fn receive(connection: &Weak<Connection>, mut reader: Reader, connections: Connections) {
     loop {
         let mut reading = pin!(read_message(&mut reader));
         let read = loop {
@@ -298,7 +381,7 @@ async fn receive(connection: &Weak<Connection>, mut reader: OwnedReadHalf, conne
 }
 
 /// Reads a length and the message behind it.
-async fn read_message(reader: &mut OwnedReadHalf) -> std::io::Result<Vec<u8>> {
+async fn read_message(reader: &mut Reader) -> std::io::Result<Vec<u8>> {
     let length = reader.read_u16().await?;
     let mut message = vec![0; usize::from(length)];
     reader.read_exact(&mut message).await?;

@@ -46,6 +46,11 @@ pub struct Config {
     pub(super) failover: Vec<Rcode>,
     pub(super) source: Option<IpAddr>,
     pub(super) resolvers: Vec<SocketAddr>,
+    /// Files of the client's own certificate and key.
+    pub(super) identity: Option<(String, String)>,
+    /// A file of authorities.
+    pub(super) authorities: Option<String>,
+    pub(super) server_name: Option<String>,
 }
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -75,6 +80,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         failover: Vec::new(),
         source: None,
         resolvers: Vec::new(),
+        identity: None,
+        authorities: None,
+        server_name: None,
     },
     super::build,
 )
@@ -100,8 +108,8 @@ fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem>
         let target = Target::read(&word.text)
             .map_err(|error| args.problem_at(word.span, "options/value", format!("`{}`: {error}", word.text)))?;
         let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = &target;
-        if *protocol != Protocol::Dns {
-            let message = format!("`{}`: this build does not speak TLS or HTTPS to upstreams yet", word.text);
+        if *protocol == Protocol::Https {
+            let message = format!("`{}`: this build does not speak HTTPS to upstreams yet", word.text);
             return Err(args.problem_at(word.span, "options/value", message));
         }
         if !config.targets.contains(&target) {
@@ -115,6 +123,10 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let config = writing.config;
     if !config.max_age.is_zero() && config.max_age < config.expire {
         return Err(writing.problem_with("max_age", "max_age is shorter than expire"));
+    }
+    let named = |target: &Target| matches!(target, Target::Address { server_name: Some(_), .. });
+    if config.server_name.is_some() && config.targets.iter().any(named) {
+        return Err(writing.problem_with("tls_servername", "both tls_servername and an upstream name a certificate"));
     }
     Ok(())
 }
@@ -208,19 +220,26 @@ static PROPERTIES: &[Property<Config>] = &[
         set: |_, args| args.choice(&[("POST", ()), ("GET", ())]),
     },
     Property {
-        usage: Usage("tls [CERT [KEY [CA]]]"),
-        default: "",
-        doc: "For upstreams over TLS, which this build does not have yet.",
-        set: |_, args| {
-            args.take_rest();
+        usage: Usage("tls [CERT KEY] [CA]"),
+        default: "the system's authorities",
+        doc: "For upstreams over TLS: the client's own certificate, and the authorities that are believed.",
+        set: |config, args| {
+            let files: Vec<String> = args.take_rest().iter().map(|word| word.text.clone()).collect();
+            let (identity, authorities) = files.split_at(files.len() / 2 * 2);
+            config.identity = identity.first().cloned().zip(identity.get(1).cloned());
+            config.authorities = authorities.first().cloned();
             Ok(())
         },
     },
     Property {
         usage: Usage("tls_servername NAME"),
         default: "",
-        doc: "For upstreams over TLS, which this build does not have yet.",
-        set: |_, args| args.word().map(drop),
+        doc: "The name that the certificates of upstreams over TLS must have; without it each must have its address. \
+              `tls://IP%NAME` says it for one upstream.",
+        set: |config, args| {
+            config.server_name = Some(args.word()?.text.clone());
+            Ok(())
+        },
     },
     Property {
         usage: Usage("policy random|round_robin|sequential"),

@@ -38,8 +38,9 @@ impl Stanza {
 
     async fn attempt(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
         let start = outside.now();
-        let octets =
-            upstream::outgoing(query.name(), query.qtype, query.qclass, query.flags(), query.udp_size, query.dnssec_ok);
+        let question = (query.name(), query.qtype, query.qclass);
+        let Query { udp_size, dnssec_ok, .. } = *query;
+        let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
         let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), outside.random()));
         let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
         loop {
@@ -71,7 +72,7 @@ impl Stanza {
                     if self.limits.max_fails > 0 {
                         upstream.health.suspect();
                     }
-                    failure = failed(upstream, self.transport(query), &error);
+                    failure = failed(upstream, self.transport(query, upstream), &error);
                 }
             }
         }
@@ -86,7 +87,7 @@ impl Stanza {
         until: Moment,
         outside: &dyn Outside,
     ) -> Result<Vec<u8>, ExchangeError> {
-        let over = self.transport(query);
+        let over = self.transport(query, upstream);
         let reply = self.exchange_over(over, upstream, octets, until, outside).await?;
         let cut = Reply::read(&reply).is_some_and(|reply| reply.is_truncated());
         if cut && self.prefer_udp && over == Transport::Udp {
@@ -104,9 +105,9 @@ impl Stanza {
         outside: &dyn Outside,
     ) -> Result<Vec<u8>, ExchangeError> {
         let sent = outside.now();
-        let (connections, again_after) = (self.connections, Some(AGAIN_AFTER));
-        let Exchanged { reply, reused } =
-            outside.exchange(Exchange { to: upstream.address, over, query, until, connections, again_after }).await?;
+        let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
+        let exchange = Exchange { to: upstream.address, over, tls, query, until, connections, again_after };
+        let Exchanged { reply, reused } = outside.exchange(exchange).await?;
         let counters = outside.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
@@ -117,8 +118,9 @@ impl Stanza {
         upstream::readable(reply).ok_or(ExchangeError::Unreadable)
     }
 
-    fn transport(&self, query: &Query) -> Transport {
+    fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
         match query.path.transport {
+            _ if upstream.tls.is_some() => Transport::Tcp,
             _ if self.force_tcp => Transport::Tcp,
             _ if self.prefer_udp => Transport::Udp,
             transport => transport,
@@ -137,10 +139,12 @@ impl Stanza {
     }
 
     async fn probe(&self, upstream: &Upstream, outside: &dyn Outside) {
-        let over = if self.force_tcp { Transport::Tcp } else { Transport::Udp };
+        let streams = self.force_tcp || upstream.tls.is_some();
+        let over = if streams { Transport::Tcp } else { Transport::Udp };
         let until = outside.now() + PROBE_TIMEOUT;
-        let (connections, again_after) = (self.connections, None);
-        let exchange = Exchange { to: upstream.address, over, query: &self.probe, until, connections, again_after };
+        let (connections, again_after, tls) = (self.connections, None, upstream.tls.as_ref());
+        let query = &self.probe;
+        let exchange = Exchange { to: upstream.address, over, tls, query, until, connections, again_after };
         match outside.exchange(exchange).await {
             Ok(_) => upstream.health.probe_answered(),
             Err(_) => {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use engine::Connections;
 use engine::Zones;
 use engine::setup::{Setup, SetupError};
-use upstream::{Health, Limits, Policy, Target, nameservers};
+use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
+use upstream::{Health, Limits, Policy, Protocol, Target, nameservers};
 use wire::{Name, NameRef, Rcode};
 
 use super::config::{Config, PolicyName};
@@ -31,6 +32,8 @@ pub trait HostLookup: Send + Sync {
 /// One upstream.
 pub(super) struct Upstream {
     pub(super) address: SocketAddr,
+    /// If it is spoken to over TLS.
+    pub(super) tls: Option<TlsClient>,
     pub(super) health: Health,
     pub(super) metrics: UpstreamMetrics,
 }
@@ -57,11 +60,11 @@ pub(super) struct Stanza {
 
 impl Stanza {
     pub(super) fn new(config: Config, setup: &Setup<'_>, metrics: ForwardMetrics) -> Result<Stanza, SetupError> {
-        let addresses = addresses(&config, setup)?;
-        let upstreams: Vec<Upstream> = addresses
+        let upstreams: Vec<Upstream> = addresses(&config, setup)?
             .into_iter()
-            .map(|address| Upstream {
+            .map(|(address, tls)| Upstream {
                 address,
+                tls,
                 health: Health::default(),
                 metrics: UpstreamMetrics::new(setup.registry, &address.to_string()),
             })
@@ -115,20 +118,39 @@ impl Stanza {
 }
 
 /// The addresses of all upstreams, each once.
-fn addresses(config: &Config, setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
-    let mut addresses = Vec::new();
+fn addresses(config: &Config, setup: &Setup<'_>) -> Result<Vec<(SocketAddr, Option<TlsClient>)>, SetupError> {
+    let mut addresses: Vec<(SocketAddr, Option<TlsClient>)> = Vec::new();
     for target in &config.targets {
-        let found = match target {
-            Target::Address { address, .. } => vec![*address],
-            Target::Named { name, port, .. } => named(name, *port, config, setup)?,
+        let (protocol, server_name, found) = match target {
+            Target::Address { protocol, address, server_name } => (*protocol, server_name.as_ref(), vec![*address]),
+            Target::Named { protocol, name, port } => (*protocol, Some(name), named(name, *port, config, setup)?),
         };
+        let tls = (protocol == Protocol::Tls).then(|| tls(config, server_name, setup)).transpose()?;
         for address in found {
-            if !addresses.contains(&address) {
-                addresses.push(address);
+            if !addresses.iter().any(|(known, _)| *known == address) {
+                addresses.push((address, tls.clone()));
             }
         }
     }
     if addresses.is_empty() { Err(SetupError::new("no valid upstream addresses found")) } else { Ok(addresses) }
+}
+
+/// TLS with an upstream whose certificate must have this name, unless the line names another for all.
+fn tls(config: &Config, server_name: Option<&String>, setup: &Setup<'_>) -> Result<TlsClient, SetupError> {
+    let read = |name: &String| {
+        setup.files.read(&setup.path(name)).map_err(|error| SetupError::new(format!("open {name}: {error}")))
+    };
+    let identity = config.identity.as_ref().map(|(certificates, key)| {
+        Ok::<_, SetupError>(Identity { certificates: read(certificates)?, key: read(key)? })
+    });
+    let wanted = ClientTls {
+        server_name: config.server_name.as_ref().or(server_name).cloned(),
+        authorities: config.authorities.as_ref().map(read).transpose()?,
+        identity: identity.transpose()?,
+    };
+    let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
+    let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
+    maker.client(&wanted).map_err(|error| SetupError::new(format!("tls: {error}")))
 }
 
 /// The name servers in a file, or the addresses of a host.

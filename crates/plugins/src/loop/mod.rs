@@ -120,7 +120,8 @@ impl Watch {
         let until = outside.now() + PATIENCE;
         // Sent once only: a second copy would look as if the first had come back.
         let again_after = None;
-        let exchange = Exchange { to: self.own, over: Transport::Udp, query: &query, until, connections, again_after };
+        let over = Transport::Udp;
+        let exchange = Exchange { to: self.own, over, tls: None, query: &query, until, connections, again_after };
         let answered = outside.exchange(exchange).await.is_ok();
         Some((text, answered))
     }

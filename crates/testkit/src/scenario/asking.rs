@@ -79,9 +79,10 @@ fn check(stage: &mut Stage, statement: &Statement, asked: &Asked) -> Result<(), 
     let expected = Expected::read(statement)?;
     let outcome = stage.server.wait_for(&asked.ticket, PATIENCE);
     if let Some((question, transport)) = &asked.question
-        && let Some(Outcome { answer: Some(answer), .. }) = &outcome
+        && let Some(Outcome { answer: Some(answer), more, .. }) = &outcome
     {
-        let broken = broken_rules(question, *transport, answer);
+        let messages = core::iter::once(answer).chain(more);
+        let broken: Vec<_> = messages.flat_map(|answer| broken_rules(question, *transport, answer)).collect();
         if !broken.is_empty() {
             return Err(statement.problem(format!("the answer breaks the rules: {}", broken.join("; "))));
         }

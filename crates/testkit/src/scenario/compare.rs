@@ -75,6 +75,7 @@ impl ExpectedReply {
                 self.options.push(format!("option {} {}", code.0, hex_of(&data)));
             }
             ("edns", size) => self.notes.push(("edns", size.to_owned())),
+            ("messages", count) => self.notes.push(("messages", count.to_owned())),
             ("question", question) => self.notes.push(("question", question.to_owned())),
             ("took", span) => {
                 let span = engine::options::duration(span).map_err(|_| problem(line, "`took` wants a duration"))?;
@@ -125,6 +126,7 @@ fn note_of(name: &str, got: &Parsed, took: Duration) -> String {
     let question = || got.question.as_ref().map(|(name, qtype, qclass)| format!("{name} {qclass} {qtype}"));
     match name {
         "took" => format!("{took:?}"),
+        "messages" => got.messages.to_string(),
         "question" => question().unwrap_or_else(|| "none".to_owned()),
         _ => got.opt.map_or_else(|| "none".to_owned(), |opt| opt.udp_size.to_string()),
     }
@@ -168,7 +170,11 @@ fn pair_up(expected: &[String], got: &[String], ordered: bool) -> Vec<Row> {
 pub(super) fn compare(statement: &Statement, expected: &Expected, outcome: Option<&Outcome>) -> Result<(), Problem> {
     let took = outcome.map(|outcome| outcome.took).unwrap_or_default();
     let answer = outcome.and_then(|outcome| outcome.answer.as_deref()).map(Parsed::read).transpose();
-    let got = answer.map_err(|error| statement.problem(format!("the answer is no message: {error}")))?;
+    let mut got = answer.map_err(|error| statement.problem(format!("the answer is no message: {error}")))?;
+    for message in outcome.into_iter().flat_map(|outcome| &outcome.more) {
+        let more = Parsed::read(message).map_err(|error| statement.problem(format!("a message is none: {error}")))?;
+        got = got.map(|got| got.followed_by(more));
+    }
     let rows = match (expected, &got) {
         (Expected::Silence, None) => return Ok(()),
         (Expected::Silence, Some(got)) => {

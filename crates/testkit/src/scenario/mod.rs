@@ -26,7 +26,7 @@
 //! An **answer** is `silence`, or a line with the response code and all flags that are set (but QR), then the records of
 //! the answer section, those below `authority`, those below `additional` (without OPT). `ordered`: their order matters
 //! too. `ede CODE [TEXT]` and `option CODE HEX` list all EDNS options. `edns SIZE`, `took DURATION` and
-//! `question NAME CLASS TYPE|none` are looked at only if they are there. A word `*` in a record stands for any word.
+//! `question NAME CLASS TYPE|none` and `messages N` (of how many the answer is) are looked at only if they are there. A word `*` in a record stands for any word.
 //! Whatever it says, an answer to `ask` must have its id, question, opcode, RD and CD, have EDNS if and only if the query
 //! had, and fit.
 //!

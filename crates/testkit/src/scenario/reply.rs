@@ -24,7 +24,7 @@ pub(super) struct ReplyText<'a> {
 }
 
 /// What may be said of a message beside its records.
-const NOTES: [&str; 6] = ["ede", "option", "edns", "ordered", "took", "question"];
+const NOTES: [&str; 7] = ["ede", "option", "edns", "ordered", "took", "question", "messages"];
 /// The headings of the sections; records without one are the answer.
 const HEADINGS: [&str; 3] = ["answer", "authority", "additional"];
 

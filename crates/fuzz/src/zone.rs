@@ -1,0 +1,74 @@
+//! Zones, as files and as transfers bring them.
+
+use std::io;
+use std::path::Path;
+
+use ::zone::text::is_well_formed;
+use ::zone::{Incoming, Question, Zone, load};
+use wire::{Class, Header, Message, MessageBuf, Name, Type};
+
+/// Names that are asked of one zone: fuzzing is for small ones.
+const ASKED_MAX: usize = 64;
+
+/// A zone file: an error says where it is, and what is a zone answers with messages.
+pub fn file(input: &[u8]) {
+    let path = Path::new("zone");
+    let mut read = |asked: &Path| if asked == path { Ok(input.to_vec()) } else { Err(io::ErrorKind::NotFound.into()) };
+    match load(origin().as_ref(), path, &mut read) {
+        Ok(loaded) => ask(&loaded.zone),
+        Err(error) => {
+            let lines = input.iter().filter(|octet| **octet == b'\n').count() + 1;
+            assert!(error.place.is_none_or(|(line, _)| (1..=lines).contains(&(line as usize))), "{error}");
+        }
+    }
+}
+
+/// The messages of a transfer, each with two octets of length before it.
+pub fn transfer(input: &[u8]) {
+    let mut incoming = Incoming::new(origin().as_ref());
+    let mut rest = input;
+    while let Some((length, after)) = rest.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_be_bytes(*length)).min(after.len());
+        let (message, after) = after.split_at(length);
+        rest = after;
+        match incoming.take(message) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(_) => return,
+        }
+    }
+    if let Ok(zone) = incoming.finish() {
+        ask(&zone);
+    }
+}
+
+fn origin() -> Name {
+    Name::from_text("example.org.").expect("a name")
+}
+
+/// Asks for what is in a zone, and for what is below it.
+fn ask(zone: &Zone) {
+    assert!(zone.soa().is_some());
+    for (_, owner, set) in zone.sets_from(0).take(ASKED_MAX) {
+        assert!(set.data().all(|rdata| is_well_formed(set.rtype, rdata)), "{owner} {}", set.rtype);
+        let mut below = Name::root();
+        let fits = below.push_label(b"x").and_then(|()| below.append(owner.as_ref())).is_ok();
+        for name in [Some(&owner), fits.then_some(&below)].into_iter().flatten() {
+            for qtype in [set.rtype, Type::A, Type::NS, Type::DS] {
+                answer(zone, name, qtype);
+            }
+        }
+    }
+}
+
+fn answer(zone: &Zone, name: &Name, qtype: Type) {
+    for dnssec_ok in [false, true] {
+        let mut message = MessageBuf::new();
+        message.start(Header::default(), Some((name.as_ref(), qtype, Class::IN)));
+        let reply = zone.answer(Question { name: name.as_ref(), qtype, dnssec_ok }, &mut message);
+        assert!(reply.is_some(), "{name} is in the zone");
+        let octets = message.finish(None, core::iter::empty());
+        let message = Message::parse(octets).expect("an answer is a message");
+        assert!(message.records().all(|record| record.owner().is_ok()), "{name} {qtype}");
+    }
+}

@@ -1,0 +1,149 @@
+//! TLS by rustls, with aws-lc as everywhere in this process; 1.2 at least.
+
+use std::any::Any;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// Makes TLS for directives.
+pub struct Rustls;
+
+impl TlsMaker for Rustls {
+    fn client(&self, wanted: &ClientTls) -> Result<TlsClient, String> {
+        let name = wanted.server_name.clone().map(ServerName::try_from).transpose();
+        let name = name.map_err(|_| "the server name is none".to_owned())?;
+        Ok(TlsClient(Arc::new(Client { connector: TlsConnector::from(Arc::new(client_config(wanted)?)), name })))
+    }
+
+    fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, String> {
+        Ok(Arc::new(Server { config: ArcSwap::from_pointee(server_config(wanted)?) }))
+    }
+}
+
+/// TLS with one upstream.
+pub(crate) struct Client {
+    connector: TlsConnector,
+    name: Option<ServerName<'static>>,
+}
+
+impl Client {
+    /// What a directive has from [`Rustls`].
+    pub(crate) fn of(client: &TlsClient) -> io::Result<Arc<Client>> {
+        Arc::clone(&client.0).downcast().map_err(|_| io::Error::other("TLS is not of this process"))
+    }
+
+    /// Greets an upstream.
+    pub(crate) async fn connect(
+        &self,
+        stream: TcpStream,
+        address: IpAddr,
+    ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+        let name = self.name.clone().unwrap_or_else(|| ServerName::from(address.to_canonical()));
+        self.connector.connect(name, stream).await
+    }
+}
+
+/// TLS of one listener.
+struct Server {
+    config: ArcSwap<ServerConfig>,
+}
+
+impl TlsServer for Server {
+    fn renew(&self, wanted: &ServerTls) -> Result<(), String> {
+        self.config.store(Arc::new(server_config(wanted)?));
+        Ok(())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What greets the clients of a listener, with its certificates as they are now.
+pub(crate) fn acceptor(server: &dyn TlsServer) -> Option<TlsAcceptor> {
+    let server: &Server = server.as_any().downcast_ref()?;
+    Some(TlsAcceptor::from(server.config.load_full()))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
+    let roots = Arc::new(roots(wanted.authorities.as_deref())?);
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
+    let verifier = verifier.map_err(|error| error.to_string())?;
+    let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?.with_webpki_verifier(verifier);
+    let Some(identity) = &wanted.identity else { return Ok(config.with_no_client_auth()) };
+    let (certificates, key) = read(identity)?;
+    config.with_client_auth_cert(certificates, key).map_err(|error| error.to_string())
+}
+
+fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {
+    let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?;
+    let config = match wanted.clients {
+        ClientCertificates::Unasked => config.with_no_client_auth(),
+        asked => {
+            let roots = Arc::new(roots(wanted.authorities.as_deref())?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+            let verifier =
+                if asked == ClientCertificates::Verified { verifier.allow_unauthenticated() } else { verifier };
+            config.with_client_cert_verifier(verifier.build().map_err(|error| error.to_string())?)
+        }
+    };
+    let (certificates, key) = read(&wanted.identity)?;
+    let mut config = config.with_single_cert(certificates, key).map_err(|error| error.to_string())?;
+    // Clients keep what they need to resume a session: no memory of ours, and workers need not share any.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
+    Ok(config)
+}
+
+fn read(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    let certificates = certificates(&identity.certificates)?;
+    let key = PrivateKeyDer::from_pem_slice(&identity.key).map_err(|error| format!("no private key: {error}"))?;
+    Ok((certificates, key))
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| format!("no certificate: {error}"))?;
+    if certificates.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(certificates) }
+}
+
+/// The authorities that are believed: those that are given, or those of the system.
+fn roots(given: Option<&[u8]>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    match given {
+        Some(pem) => {
+            for certificate in certificates(pem)? {
+                roots.add(certificate).map_err(|error| format!("an authority cannot be used: {error}"))?;
+            }
+        }
+        None => {
+            let found = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(found.certs);
+        }
+    }
+    if roots.is_empty() {
+        return Err("this system has no certificate authorities: name a file of them".to_owned());
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+#[path = "tls_tests.rs"]
+mod tests;

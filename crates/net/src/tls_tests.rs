@@ -1,0 +1,68 @@
+use std::sync::Arc;
+
+use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsMaker, TlsServer};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Client, Rustls, acceptor};
+
+/// A certificate that is its own authority.
+fn identity() -> Identity {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificates = params.self_signed(&key).unwrap().pem().into_bytes();
+    Identity { certificates, key: key.serialize_pem().into_bytes() }
+}
+
+fn server_of(identity: &Identity, trusted: Option<&Identity>) -> ServerTls {
+    ServerTls {
+        identity: identity.clone(),
+        clients: if trusted.is_some() { ClientCertificates::Required } else { ClientCertificates::Unasked },
+        authorities: trusted.map(|trusted| trusted.certificates.clone()),
+    }
+}
+
+/// Whether a client that believes `authority` and shows `own` comes through, and can read an octet.
+async fn greets(server: &Arc<dyn TlsServer>, authority: &Identity, own: Option<&Identity>) -> bool {
+    let wanted =
+        ClientTls { server_name: None, authorities: Some(authority.certificates.clone()), identity: own.cloned() };
+    let client = Client::of(&Rustls.client(&wanted).unwrap()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let acceptor = acceptor(&**server).unwrap();
+    let serve = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = acceptor.accept(stream).await?;
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"x").await?;
+        tokio::io::AsyncWriteExt::shutdown(&mut stream).await
+    };
+    let ask = async {
+        let stream = TcpStream::connect(address).await?;
+        let mut stream = client.connect(stream, address.ip()).await?;
+        tokio::io::AsyncReadExt::read_u8(&mut stream).await
+    };
+    let (served, asked) = tokio::join!(serve, ask);
+    served.is_ok() && asked.is_ok()
+}
+
+#[tokio::test]
+async fn certificates_can_be_renewed() {
+    let (old, new) = (identity(), identity());
+    let server = Rustls.server(&server_of(&old, None)).unwrap();
+    assert!(greets(&server, &old, None).await);
+    assert!(!greets(&server, &new, None).await);
+    let broken = Identity { key: b"nothing".to_vec(), ..new.clone() };
+    assert!(server.renew(&server_of(&broken, None)).is_err());
+    assert!(greets(&server, &old, None).await);
+    server.renew(&server_of(&new, None)).unwrap();
+    assert!(greets(&server, &new, None).await);
+    assert!(!greets(&server, &old, None).await);
+}
+
+#[tokio::test]
+async fn clients_may_have_to_show_certificates() {
+    let (own, client, stranger) = (identity(), identity(), identity());
+    let server = Rustls.server(&server_of(&own, Some(&client))).unwrap();
+    assert!(greets(&server, &own, Some(&client)).await);
+    assert!(!greets(&server, &own, Some(&stranger)).await);
+    assert!(!greets(&server, &own, None).await);
+}

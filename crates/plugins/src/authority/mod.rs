@@ -1,0 +1,112 @@
+//! Serving zones: what *file*, *auto* and *secondary* have in common, wherever their zones come from.
+
+mod held;
+mod snapshot;
+mod source;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use engine::{Ask, Failure, Plugin, Query, Response, Verdict, Whom, Worker, ZoneMap};
+use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
+use zone::Question;
+
+pub(crate) use held::Held;
+pub(crate) use snapshot::offer;
+pub(crate) use source::FileZone;
+
+/// The zones that a directive serves at the moment.
+pub(crate) type Directory = Arc<ArcSwap<ZoneMap<Arc<Held>>>>;
+
+/// What answers from zones.
+pub(crate) struct Authority {
+    /// The directive, as logs name it.
+    pub(crate) directive: &'static str,
+    /// Its zones.
+    pub(crate) zones: Directory,
+}
+
+/// A directory of these zones; the first of a name counts.
+pub(crate) fn directory(zones: impl IntoIterator<Item = Arc<Held>>) -> ZoneMap<Arc<Held>> {
+    let mut map = ZoneMap::new();
+    for held in zones {
+        map.entry(held.origin.as_ref(), || Arc::clone(&held));
+    }
+    map
+}
+
+impl Plugin for Authority {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let zones = self.zones.load();
+        let Some(held) = find(&zones, query.key(), query.qtype) else { return Verdict::Pass };
+        if query.flags().opcode() == Opcode::NOTIFY {
+            return self.notified(held, query, response, worker);
+        }
+        if query.qtype.is_transfer() {
+            return Verdict::Fail(Failure::refused(EdeCode::PROHIBITED, "transfers are not allowed"));
+        }
+        answer(held, query, response)
+    }
+
+    /// What is known about the target of an alias that leads out of the zone.
+    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        if matches!(sub.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) {
+            response.append_answers(sub);
+        }
+        // That nobody here knows the target is the client's to find out, not our failure.
+        if matches!(sub.rcode(), Rcode::NXDOMAIN | Rcode::SERVFAIL) {
+            response.set_rcode(sub.rcode());
+        }
+        let zones = self.zones.load();
+        if let Some(zone) = find(&zones, query.key(), query.qtype).and_then(|held| held.zone()) {
+            zone.end_alias(query.dnssec_ok, &mut response.message);
+        }
+        Verdict::Done
+    }
+}
+
+impl Authority {
+    /// Word that a zone has changed (RFC 1996): of use where it comes from others, and only from those.
+    fn notified(&self, held: &Held, query: &Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let (peer, name) = (query.path.peer.ip().to_canonical(), query.name());
+        let taken = query.key() == held.origin.as_ref() && held.notify(peer);
+        let line = if taken {
+            format!("[INFO] plugin/{}: Notify from {peer} for {name}: checking transfer", self.directive)
+        } else {
+            format!("[INFO] plugin/{}: Dropping notify from {peer} for {name}", self.directive)
+        };
+        worker.log(|log| log.extend_from_slice(line.as_bytes()));
+        response.set_authoritative(true);
+        if taken { Verdict::Done } else { Verdict::Drop }
+    }
+}
+
+/// The zone that answers for a name: the longest, but DS at an apex is its parent's (RFC 4035 §3.1.4.1).
+fn find<'z>(zones: &'z ZoneMap<Arc<Held>>, key: NameRef<'z>, qtype: Type) -> Option<&'z Arc<Held>> {
+    let mut matches = zones.matches(key);
+    let (name, held) = matches.next()?;
+    let parent = if qtype == Type::DS && name == key { matches.next() } else { None };
+    Some(parent.map_or(held, |(_, held)| held))
+}
+
+/// Answers from a zone.
+pub(crate) fn answer(held: &Held, query: &Query, response: &mut Response) -> Verdict {
+    let Some(zone) = held.zone() else {
+        let cause = if held.is_expired() { "is expired" } else { "is not there yet" };
+        return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, format!("Zone {} {cause}", held.origin)));
+    };
+    let question = Question { name: query.name(), qtype: query.qtype, dnssec_ok: query.dnssec_ok };
+    let Some(reply) = zone.answer(question, &mut response.message) else { return Verdict::Pass };
+    response.set_authoritative(reply.authoritative);
+    response.set_rcode(reply.rcode);
+    if let Some(name) = reply.next {
+        return follow(name, query.qtype);
+    }
+    response.set_local();
+    let is_missing = reply.rcode == Rcode::NXDOMAIN && response.message.section(Section::Answer).next().is_none();
+    if is_missing { Verdict::Missing } else { Verdict::Done }
+}
+
+fn follow(name: Name, qtype: Type) -> Verdict {
+    Verdict::Ask(Box::new(Ask { name, qtype, whom: Whom::Server }))
+}

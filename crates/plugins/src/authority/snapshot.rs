@@ -1,0 +1,63 @@
+//! Zones as *transfer* wants them: all records, a message at a time.
+
+use std::sync::Arc;
+
+use engine::setup::Setup;
+use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
+use wire::{Class, MessageBuf, Name, NameRef, Owner, Section};
+use zone::Zone;
+
+use super::Directory;
+
+/// Offers the zones of a directive to those above it.
+pub(crate) fn offer(zones: &Directory, setup: &mut Setup<'_>) {
+    let mut sources = setup.below.find::<ZoneSources>().unwrap_or_default();
+    sources.0.push(Arc::new(Source(Arc::clone(zones))));
+    setup.below.provide(sources);
+}
+
+struct Source(Directory);
+
+impl ZoneSource for Source {
+    fn zones(&self) -> Vec<Name> {
+        self.0.load().iter().map(|(zone, _)| zone.to_name()).collect()
+    }
+
+    fn snapshot(&self, zone: NameRef<'_>) -> Option<Box<dyn ZoneSnapshot>> {
+        let zone = self.0.load().get(zone)?.zone()?;
+        Some(Box::new(Snapshot { zone, set: 0, record: 0 }))
+    }
+}
+
+/// A zone of which a part has been written.
+struct Snapshot {
+    zone: Arc<Zone>,
+    /// Where the next record set is.
+    set: usize,
+    /// How many of its records have been written.
+    record: usize,
+}
+
+impl ZoneSnapshot for Snapshot {
+    fn soa(&self) -> (u32, &[u8]) {
+        self.zone.soa_set().map_or((0, &[]), |set| (set.ttl, set.first()))
+    }
+
+    fn len(&self) -> usize {
+        self.zone.len()
+    }
+
+    fn write(&mut self, message: &mut MessageBuf) -> bool {
+        for (after, owner, set) in self.zone.sets_from(self.set) {
+            for rdata in set.data().skip(self.record) {
+                let fixed = (set.rtype, Class::IN, set.ttl);
+                if message.push_data(Section::Answer, Owner::Name(owner.as_ref()), fixed, rdata).is_none() {
+                    return false;
+                }
+                self.record += 1;
+            }
+            (self.set, self.record) = (after, 0);
+        }
+        true
+    }
+}

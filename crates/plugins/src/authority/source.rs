@@ -1,0 +1,77 @@
+//! A zone that comes from a file, and is read again when that changes.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::setup::{Files, Stamp};
+use wire::NameRef;
+use zone::{LoadError, Loaded};
+
+use super::Held;
+
+/// A zone and the file that it comes from.
+pub(crate) struct FileZone {
+    /// The zone.
+    pub(crate) held: Arc<Held>,
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// The file and those that it includes, as they were when they were read last.
+    seen: Mutex<Vec<(PathBuf, Option<Stamp>)>>,
+}
+
+/// What has become of a file.
+pub(crate) enum Change {
+    /// Nothing that matters.
+    None,
+    /// Another version is served: this is its serial.
+    Taken(u32),
+}
+
+impl FileZone {
+    /// A zone that has not been read yet.
+    pub(crate) fn new(origin: NameRef<'_>, path: PathBuf) -> FileZone {
+        FileZone { held: Arc::new(Held::new(origin)), path, seen: Mutex::default() }
+    }
+
+    /// Reads the file, if it or one that it includes has changed since it was read last. Another version is taken over
+    /// if its serial differs from that of the present one, or whatever it is if `by_time`.
+    pub(crate) fn look(&self, files: &dyn Files, by_time: bool) -> Result<Change, LoadError> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if !seen.is_empty() && seen.iter().all(|(path, stamp)| files.stamp(path).ok() == *stamp) {
+            return Ok(Change::None);
+        }
+        // Stamped first: what changes while it is read is read again.
+        *seen = vec![stamped(files, &self.path)];
+        let mut read = |path: &Path| {
+            if path != self.path {
+                seen.push(stamped(files, path));
+            }
+            files.read(path)
+        };
+        let Loaded { zone, .. } = zone::load(self.held.origin.as_ref(), &self.path, &mut read)?;
+        let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
+        if self.held.soa().is_some_and(|soa| soa.serial == serial) && !by_time {
+            return Ok(Change::None);
+        }
+        self.held.set(zone);
+        Ok(Change::Taken(serial))
+    }
+
+    /// As [`FileZone::look`], with what there is to say as a line for the log.
+    pub(crate) fn follow(&self, files: &dyn Files, by_time: bool, directive: &str) -> Option<String> {
+        match self.look(files, by_time) {
+            Ok(Change::None) => None,
+            Ok(Change::Taken(serial)) => {
+                let (origin, path) = (&self.held.origin, self.path.display());
+                Some(format!(
+                    "[INFO] plugin/{directive}: Successfully reloaded zone \"{origin}\" in \"{path}\" with {serial} SOA serial"
+                ))
+            }
+            Err(error) => Some(format!("[WARNING] plugin/{directive}: {error}")),
+        }
+    }
+}
+
+fn stamped(files: &dyn Files, path: &Path) -> (PathBuf, Option<Stamp>) {
+    (path.to_owned(), files.stamp(path).ok())
+}

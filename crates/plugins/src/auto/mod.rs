@@ -1,0 +1,177 @@
+//! Zones from all the files of a directory.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::options::{Args, Manifest, Problem, Property, Usage};
+use engine::setup::{Files, Inspection, Part, Setup, SetupError};
+use engine::{Hooks, Zones};
+use regex::{Captures, Regex};
+use wire::Name;
+
+use crate::authority::{Authority, Directory, FileZone, directory, offer};
+
+/// What an `auto` line says.
+pub struct Config {
+    zones: Vec<Name>,
+    directory: String,
+    pattern: Option<Regex>,
+    template: String,
+    reload: Duration,
+}
+
+const RELOAD: Duration = Duration::from_secs(60);
+const PATTERN: &str = r"db\.(.*)";
+const TEMPLATE: &str = "{1}";
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "auto",
+    "answers from all the zone files of a directory",
+    include_str!("README.md"),
+    || Config {
+        zones: Vec::new(),
+        directory: String::new(),
+        pattern: Regex::new(PATTERN).ok(),
+        template: TEMPLATE.to_owned(),
+        reload: RELOAD,
+    },
+    build,
+)
+.repeated()
+.arguments("auto [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("directory DIR [REGEXP ORIGIN_TEMPLATE]"),
+        default: r"`db\.(.*)`, `{1}`",
+        doc: "Where the files are, at any depth; those whose own name matches REGEXP are zones. In ORIGIN_TEMPLATE, `{1}` \
+              is what the first group of REGEXP matched.",
+        set: set_directory,
+    },
+    Property {
+        usage: Usage("reload DURATION"),
+        default: "60s",
+        doc: "How often the directory and its files are looked at; 0s for never.",
+        set: |config, args| {
+            config.reload = args.duration()?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("upstream [ADDRESS...]"),
+        default: "",
+        doc: "Without meaning: aliases that lead elsewhere are always looked up by this server.",
+        set: |_, args| {
+            args.take_rest();
+            Ok(())
+        },
+    },
+]);
+
+fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let directory = args.word()?;
+    config.directory = directory.text.clone();
+    let Some(word) = args.next_word() else { return Ok(()) };
+    let pattern = Regex::new(&word.text).map_err(|_| args.bad(word, "a regular expression"))?;
+    let Some(template) = args.next_word() else {
+        return Err(args.problem_at(directory.span, "options/value", "a REGEXP needs its ORIGIN_TEMPLATE behind it"));
+    };
+    if pattern.captures_len() < 2 {
+        let message = format!("`{}` has no group: what it matched would be in no name", word.text);
+        return Err(args.problem_at(word.span, "options/value", message));
+    }
+    config.pattern = Some(pattern);
+    config.template = template.text.clone();
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let (zones, mut within) = (Directory::default(), Zones::default());
+    let all: Arc<Mutex<Vec<Found>>> = Arc::new(Mutex::new(configs.iter().map(|_| Found::default()).collect()));
+    for (index, config) in configs.into_iter().enumerate() {
+        let zones_of_line = setup.zones_or_keys(&config.zones);
+        within.extend(zones_of_line.names().iter().cloned());
+        let path = setup.path(&config.directory);
+        let every = config.reload;
+        let scan = Scan { path, pattern: config.pattern, template: config.template, within: zones_of_line };
+        let (shared, served) = (Arc::clone(&all), Arc::clone(&zones));
+        let look = move |files: &dyn Files, lines: &mut Vec<String>| {
+            let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = all.get_mut(index) {
+                scan.run(files, found, lines);
+            }
+            let held = all.iter().flat_map(|found| found.zones.values()).map(|zone| Arc::clone(&zone.held));
+            served.store(Arc::new(directory(held)));
+        };
+        let mut lines = Vec::new();
+        look(setup.files, &mut lines);
+        let warnings = lines.iter().filter_map(|line| line.strip_prefix("[WARNING] plugin/auto: "));
+        setup.needs.warnings.extend(warnings.map(|warning| (MANIFEST.name, warning.to_owned())));
+        setup.needs.inspections.push(Inspection { every, look: Box::new(look) });
+    }
+    offer(&zones, setup);
+    let plugin = Authority { directive: MANIFEST.name, zones };
+    Ok(Some(Part { zones: Some(within), ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// What one line has found, by the names of the zones.
+#[derive(Default)]
+struct Found {
+    zones: BTreeMap<String, FileZone>,
+    /// The directory cannot be read, and that has been said.
+    is_gone: bool,
+}
+
+/// Where one line looks.
+struct Scan {
+    path: PathBuf,
+    pattern: Option<Regex>,
+    template: String,
+    within: Zones,
+}
+
+impl Scan {
+    /// Looks for files that are new, have changed, or are gone.
+    fn run(&self, files: &dyn Files, found: &mut Found, lines: &mut Vec<String>) {
+        let listed = files.list(&self.path);
+        let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
+        if let Err(error) = &listed
+            && !was_gone
+        {
+            lines.push(format!("[WARNING] plugin/auto: {}: {error}", self.path.display()));
+        }
+        let mut now = BTreeMap::new();
+        for path in listed.unwrap_or_default() {
+            let Some(origin) = self.origin(&path) else { continue };
+            now.entry(origin.to_string()).or_insert((origin, path));
+        }
+        let gone = |zone: &FileZone, origin: &String| now.get(origin).is_none_or(|(_, path)| *path != zone.path);
+        for (origin, zone) in found.zones.extract_if(.., |origin, zone| gone(zone, origin)) {
+            lines.push(format!("[INFO] plugin/auto: Deleting zone `{origin}' from {}", zone.path.display()));
+        }
+        for (text, (origin, path)) in now {
+            let zone = found.zones.entry(text).or_insert_with(|| FileZone::new(origin.as_ref(), path));
+            lines.extend(zone.follow(files, false, MANIFEST.name));
+        }
+    }
+
+    /// The zone that a file is, by its name.
+    fn origin(&self, path: &Path) -> Option<Name> {
+        let name = path.file_name()?.to_str()?;
+        let captures = self.pattern.as_ref()?.captures(name)?;
+        let origin = Name::from_text(&fill(&self.template, &captures)).ok()?.into_lowercase();
+        self.within.contain(origin.as_ref()).then_some(origin)
+    }
+}
+
+/// The template with the groups of a match in it.
+fn fill(template: &str, captures: &Captures<'_>) -> String {
+    let groups = captures.iter().enumerate().skip(1);
+    groups.fold(template.to_owned(), |text, (number, group)| {
+        text.replace(&format!("{{{number}}}"), group.map_or("", |group| group.as_str()))
+    })
+}

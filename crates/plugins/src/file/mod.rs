@@ -1,0 +1,128 @@
+//! Zones from master files.
+
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use engine::options::{Manifest, Property, Usage};
+use engine::setup::{Files, Inspection, Part, Setup, SetupError};
+use engine::{Hooks, Zones};
+use wire::Name;
+use zone::Trouble;
+
+use crate::authority::{Authority, FileZone, directory, offer};
+use crate::common::go_duration;
+
+/// What a `file` line says.
+pub struct Config {
+    file: String,
+    zones: Vec<Name>,
+    reload: Option<Duration>,
+    by_time: bool,
+    fallthrough: Option<Vec<Name>>,
+}
+
+const RELOAD: Duration = Duration::from_secs(60);
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "file",
+    "answers from zone files",
+    include_str!("README.md"),
+    || Config { file: String::new(), zones: Vec::new(), reload: None, by_time: false, fallthrough: None },
+    build,
+)
+.repeated()
+.arguments("file DBFILE [ZONES...]", |config, args| {
+    config.file = args.word()?.text.clone();
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("reload DURATION"),
+        default: "1m",
+        doc: "How often the file is looked at; 0s for never. It holds for the `file` lines below it too.",
+        set: |config, args| {
+            config.reload = Some(args.duration()?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("reload_by_mtime"),
+        default: "off",
+        doc: "A file that was written again is taken over even if its serial is the same.",
+        set: |config, _| {
+            config.by_time = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "off",
+        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES. The last of a server \
+              block holds for all its `file` lines.",
+        set: |config, args| {
+            let zones = args.zones()?;
+            config.fallthrough = Some(if zones.is_empty() { vec![Name::root()] } else { zones });
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("upstream [ADDRESS...]"),
+        default: "",
+        doc: "Without meaning: aliases that lead elsewhere are always looked up by this server.",
+        set: |_, args| {
+            args.take_rest();
+            Ok(())
+        },
+    },
+]);
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let (mut every, mut fallthrough, mut all) = (RELOAD, Vec::new(), Vec::new());
+    for config in configs {
+        every = config.reload.unwrap_or(every);
+        fallthrough = config.fallthrough.clone().unwrap_or(fallthrough);
+        let origins = setup.zones_or_keys(&config.zones);
+        for origin in origins.names() {
+            let zone = open(&config, origin, every, setup)?;
+            all.push(Arc::clone(&zone.held));
+            setup.needs.inspections.push(inspection(zone, every, config.by_time));
+        }
+    }
+    let zones: Zones = all.iter().map(|held| held.origin.clone()).collect();
+    let held = Arc::new(ArcSwap::from_pointee(directory(all)));
+    offer(&held, setup);
+    let plugin = Authority { directive: MANIFEST.name, zones: held };
+    let fallthrough = fallthrough.into_iter().collect();
+    Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// The zone as its file has it now. What is there from before a reload is not read again for nothing.
+fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<FileZone>, SetupError> {
+    let path = setup.path(&config.file);
+    let key = format!("file/{}/{origin}", path.display());
+    let zone = setup.carried.take_over(key, || FileZone::new(origin.as_ref(), path));
+    match zone.look(setup.files, config.by_time) {
+        Ok(_) => {}
+        Err(error) if may_come(&error.trouble) && !every.is_zero() => {
+            let wait = go_duration(every);
+            setup.needs.warnings.push((MANIFEST.name, format!("{error}: trying again in {wait}")));
+        }
+        Err(error) => return Err(SetupError::new(error.to_string())),
+    }
+    Ok(zone)
+}
+
+/// Whether waiting helps: the file is not there.
+fn may_come(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Io(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+fn inspection(zone: Arc<FileZone>, every: Duration, by_time: bool) -> Inspection {
+    let look = move |files: &dyn Files, lines: &mut Vec<String>| {
+        lines.extend(zone.follow(files, by_time, MANIFEST.name));
+    };
+    Inspection { every, look: Box::new(look) }
+}

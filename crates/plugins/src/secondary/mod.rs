@@ -1,0 +1,116 @@
+//! Zones that come from other servers, and follow them.
+
+mod follow;
+
+use core::net::SocketAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Zones};
+use wire::Name;
+
+use crate::authority::{Authority, Held, directory, offer};
+
+/// What a `secondary` line says.
+#[derive(Default)]
+pub struct Config {
+    zones: Vec<Name>,
+    primaries: Vec<SocketAddr>,
+    catalog: bool,
+    fallthrough: Vec<Name>,
+}
+
+/// The port of primaries unless another is given.
+const DNS_PORT: u16 = 53;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "secondary",
+    "answers from zones that it gets from other servers",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated()
+.arguments("secondary [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("transfer from ADDRESS..."),
+        default: "",
+        doc: "Who has the zones, each with its port (53 without one). The first that answers is asked.",
+        set: set_primaries,
+    },
+    Property {
+        usage: Usage("catalog [MEMBERS...]"),
+        default: "off",
+        doc: "Not served by this build: the zone lists others (RFC 9432).",
+        set: |config, args| {
+            args.take_rest();
+            config.catalog = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "off",
+        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
+        set: |config, args| {
+            let zones = args.zones()?;
+            config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
+            Ok(())
+        },
+    },
+])
+.check(check);
+
+fn set_primaries(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let from = args.word()?;
+    if from.text != "from" {
+        return Err(args.bad(from, "`from`"));
+    }
+    for word in args.take_rest() {
+        let address = word.text.parse().map(|ip| SocketAddr::new(ip, DNS_PORT)).or_else(|_| word.text.parse());
+        config.primaries.push(address.map_err(|_| args.bad(word, "an IP address, with or without a port"))?);
+    }
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    match writing.config.primaries.as_slice() {
+        [] => Err(writing.problem("secondary needs `transfer from` those who have the zone")),
+        _ => Ok(()),
+    }
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let (mut all, mut fallthrough) = (Vec::new(), Vec::new());
+    for config in configs {
+        if config.catalog {
+            return Err(SetupError::new("catalog zones are not served by this build")
+                .with_help("name the zones themselves, a `secondary` line for each"));
+        }
+        for origin in setup.zones_or_keys(&config.zones).names() {
+            let held = open(origin, &config.primaries, setup);
+            let followed = Arc::clone(&held);
+            setup.needs.jobs.push(Box::new(move |outside| Box::pin(follow::run(followed, outside))));
+            all.push(held);
+        }
+        fallthrough.extend(config.fallthrough);
+    }
+    let zones: Zones = all.iter().map(|held| held.origin.clone()).collect();
+    let held = Arc::new(ArcSwap::from_pointee(directory(all)));
+    offer(&held, setup);
+    let plugin = Authority { directive: MANIFEST.name, zones: held };
+    let fallthrough = fallthrough.into_iter().collect();
+    Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// A zone; what has come before a reload is there still.
+fn open(origin: &Name, primaries: &[SocketAddr], setup: &mut Setup<'_>) -> Arc<Held> {
+    let key = format!("secondary/{origin}/{primaries:?}");
+    setup.carried.take_over(key, || Held::of(origin.as_ref(), primaries.to_vec()))
+}

@@ -1,0 +1,191 @@
+//! Zones sent to others as a whole (RFC 5936, RFC 1995), and word to them that one has changed (RFC 1996).
+
+mod notify;
+mod outgoing;
+
+use core::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, ZoneMap, ZoneSnapshot, ZoneSources, Zones};
+use wire::{EdeCode, Message, Name, Opcode, Section, Type};
+use zone::Soa;
+
+use notify::Notifier;
+use outgoing::Outgoing;
+
+/// What a `transfer` line says.
+#[derive(Default)]
+pub struct Config {
+    zones: Vec<Name>,
+    anyone: bool,
+    peers: Vec<SocketAddr>,
+    source: Option<IpAddr>,
+}
+
+/// Where NOTIFY goes unless a port is given.
+const DNS_PORT: u16 = 53;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "transfer",
+    "sends whole zones to other servers",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated()
+.arguments("transfer [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("to HOST..."),
+        default: "",
+        doc: "Who may have the zones: addresses, each with a port for notifications (53 without one), or `*` for everyone, \
+              who is notified of nothing.",
+        set: set_peers,
+    },
+    Property {
+        usage: Usage("source IP"),
+        default: "any",
+        doc: "The address that notifications come from.",
+        set: |config, args| {
+            let word = args.word()?;
+            if config.source.is_some() {
+                return Err(args.problem_at(word.span, "options/value", "source already specified"));
+            }
+            config.source = Some(word.text.parse().map_err(|_| args.bad(word, "an IP address"))?);
+            Ok(())
+        },
+    },
+])
+.check(check);
+
+fn set_peers(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    for word in args.take_rest() {
+        if word.text == "*" {
+            config.anyone = true;
+            continue;
+        }
+        let address = word.text.parse().map(|ip| SocketAddr::new(ip, DNS_PORT)).or_else(|_| word.text.parse());
+        config.peers.push(address.map_err(|_| args.bad(word, "an IP address, with or without a port, or `*`"))?);
+    }
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    let Config { anyone, peers, .. } = writing.config;
+    if *anyone || !peers.is_empty() { Ok(()) } else { Err(writing.problem("'to' is required: who may have the zones")) }
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let sources = setup.below.find::<ZoneSources>().unwrap_or_default();
+    let (mut lines, mut by_zone, mut zones) = (Vec::new(), ZoneMap::new(), Zones::default());
+    for config in configs {
+        let named = setup.zones_or_keys(&config.zones);
+        for zone in named.names() {
+            by_zone.entry(zone.as_ref(), || lines.len());
+        }
+        zones.extend(named.names().iter().cloned());
+        lines.push(config);
+    }
+    let transfer = Arc::new(Lines { lines, by_zone, sources });
+    if transfer.lines.iter().any(|line| !line.peers.is_empty()) {
+        let notifier = Notifier::new(Arc::clone(&transfer));
+        setup.needs.jobs.push(Box::new(move |outside| Box::pin(notifier.run(outside))));
+    }
+    Ok(Some(Part { zones: Some(zones), ..Part::new(Transfer(transfer), Hooks::DOWN) }))
+}
+
+/// The lines of a server block, and the zones below them.
+struct Lines {
+    lines: Vec<Config>,
+    /// Which line is for a zone.
+    by_zone: ZoneMap<usize>,
+    sources: ZoneSources,
+}
+
+impl Lines {
+    /// The line for a name: that of the longest zone.
+    fn of(&self, name: &Name) -> Option<&Config> {
+        self.by_zone.longest(name.as_ref()).and_then(|(_, line)| self.lines.get(*line))
+    }
+}
+
+struct Transfer(Arc<Lines>);
+
+impl Plugin for Transfer {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if !query.qtype.is_transfer() || query.flags().opcode() != Opcode::QUERY {
+            return Verdict::Pass;
+        }
+        let zone = query.key().to_name();
+        let has = |source: &&Arc<dyn engine::ZoneSource>| source.zones().contains(&zone);
+        let Some(line) = self.0.of(&zone) else { return Verdict::Pass };
+        let Some(source) = self.0.sources.0.iter().find(has) else { return Verdict::Pass };
+        if !query.path.transport.is_stream() {
+            return refused("zones are not transferred over UDP");
+        }
+        if !line.admits(query.path.peer.ip()) {
+            return refused("this client may not have the zone");
+        }
+        let Some(snapshot) = source.snapshot(zone.as_ref()) else {
+            return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, format!("zone {zone} is not there")));
+        };
+        send(zone, snapshot, query, response, worker)
+    }
+}
+
+fn refused(why: &'static str) -> Verdict {
+    Verdict::Fail(Failure::refused(EdeCode::PROHIBITED, why))
+}
+
+impl Config {
+    fn admits(&self, client: IpAddr) -> bool {
+        let client = client.to_canonical();
+        self.anyone || self.peers.iter().any(|peer| peer.ip().to_canonical() == client)
+    }
+}
+
+/// Sends a zone: all of it, or its SOA record to who has the same version already.
+fn send(
+    zone: Name,
+    snapshot: Box<dyn ZoneSnapshot>,
+    query: &Query,
+    response: &mut Response,
+    worker: &mut Worker,
+) -> Verdict {
+    let serial = Soa::read(snapshot.soa().1).map_or(0, |soa| soa.serial);
+    let mut outgoing = Outgoing::new(zone, snapshot);
+    response.set_authoritative(true);
+    if query.qtype == Type::IXFR {
+        let Some(theirs) = serial_of_client(query) else {
+            return Verdict::Fail(Failure::servfail(EdeCode::OTHER, "IXFR without the client's SOA record"));
+        };
+        let ours = Soa { serial, refresh: 0, retry: 0, expire: 0, minimum: 0 };
+        if theirs == serial || ours.is_older_than(theirs) {
+            outgoing.push_soa(&mut response.message);
+            return Verdict::Done;
+        }
+    }
+    let (zone, peer) = (query.name(), query.path.peer.ip().to_canonical());
+    let line = format!(
+        "[INFO] plugin/transfer: Outgoing transfer of {} records of zone {zone} to {peer} for {serial} SOA serial",
+        outgoing.len()
+    );
+    worker.log(|log| log.extend_from_slice(line.as_bytes()));
+    outgoing.begin(&mut response.message);
+    response.continue_with(Box::new(outgoing));
+    Verdict::Done
+}
+
+/// The serial that the client has (RFC 1995 §3); `None` if it does not say one.
+fn serial_of_client(query: &Query) -> Option<u32> {
+    let message = Message::parse(&query.packet).ok()?;
+    let authority = message.records().filter(|record| record.section() == Section::Authority);
+    let mut soas = authority.filter(|record| record.rtype() == Type::SOA);
+    let soa = soas.next().filter(|_| soas.next().is_none())?;
+    Soa::read(soa.rdata()).map(|soa| soa.serial)
+}

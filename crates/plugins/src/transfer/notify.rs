@@ -1,0 +1,79 @@
+//! Word to other servers that a zone has changed (RFC 1996).
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::{Connections, Exchange, Outside, Transport};
+use wire::{Class, Flags, Header, MessageBuf, Name, Opcode, Type};
+use zone::Soa;
+
+use super::Lines;
+
+/// How often serials are looked at: that late is a server told at most.
+const EVERY: Duration = Duration::from_secs(1);
+/// How often a server is told that does not answer.
+const TRIES: usize = 3;
+/// How long it may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) struct Notifier {
+    lines: Arc<Lines>,
+    /// The serials that were told last.
+    told: HashMap<String, u32>,
+}
+
+impl Notifier {
+    pub(super) fn new(lines: Arc<Lines>) -> Notifier {
+        Notifier { lines, told: HashMap::new() }
+    }
+
+    pub(super) async fn run(mut self, outside: Rc<dyn Outside>) {
+        loop {
+            outside.sleep_until(outside.now() + EVERY).await;
+            for zone in self.changed() {
+                let Some(line) = self.lines.of(&zone) else { continue };
+                for peer in &line.peers {
+                    notify(&zone, *peer, line.source, &*outside).await;
+                }
+            }
+        }
+    }
+
+    /// The zones with another serial than when this was last asked.
+    fn changed(&mut self) -> Vec<Name> {
+        let mut changed = Vec::new();
+        for source in &self.lines.sources.0 {
+            for zone in source.zones() {
+                let soa = source.snapshot(zone.as_ref()).and_then(|snapshot| Soa::read(snapshot.soa().1));
+                let Some(soa) = soa else { continue };
+                if self.told.insert(zone.to_string(), soa.serial) != Some(soa.serial) {
+                    changed.push(zone);
+                }
+            }
+        }
+        changed
+    }
+}
+
+async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>, outside: &dyn Outside) {
+    let flags = Flags::default().with_opcode(Opcode::NOTIFY).with_authoritative(true);
+    let mut message = MessageBuf::new();
+    message.start(Header { flags, ..Header::default() }, Some((zone.as_ref(), Type::SOA, Class::IN)));
+    let query = message.finish(None, core::iter::empty()).to_vec();
+    let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source };
+    for _ in 0..TRIES {
+        let until = outside.now() + PATIENCE;
+        // This loop sends it again.
+        let again_after = None;
+        let over = Transport::Udp;
+        let exchange = Exchange { to: peer, over, tls: None, query: &query, until, connections, again_after };
+        if outside.exchange(exchange).await.is_ok() {
+            return;
+        }
+        outside.sleep_until(until).await;
+    }
+    outside.log(&format!("[WARNING] plugin/transfer: {peer} does not answer to being notified of zone {zone}"));
+}

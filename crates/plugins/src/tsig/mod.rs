@@ -1,0 +1,183 @@
+//! Queries and answers signed with shared secrets (RFC 8945).
+
+mod record;
+mod seal;
+mod secrets;
+
+use std::collections::HashMap;
+
+use aws_lc_rs::hmac;
+use engine::options::{Args, Manifest, Problem, Property, Usage};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker};
+use wire::{EdeCode, Name, Opcode, Rcode, Type};
+
+use record::Signed;
+use seal::TsigSeal;
+
+/// Secrets by the names of their keys.
+type Secrets = HashMap<String, Vec<u8>>;
+
+/// What a `tsig` line says.
+#[derive(Default)]
+pub struct Config {
+    zones: Vec<Name>,
+    secrets: Secrets,
+    files: Vec<String>,
+    types: Required<Type>,
+    opcodes: Required<Opcode>,
+}
+
+/// Which queries must be signed.
+enum Required<T> {
+    All,
+    These(Vec<T>),
+}
+
+impl<T> Default for Required<T> {
+    fn default() -> Self {
+        Required::These(Vec::new())
+    }
+}
+
+impl<T: PartialEq> Required<T> {
+    fn contains(&self, one: &T) -> bool {
+        match self {
+            Required::All => true,
+            Required::These(these) => these.contains(one),
+        }
+    }
+}
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "tsig",
+    "checks the signatures of queries and signs their answers, with shared secrets",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.arguments("tsig [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("secret NAME KEY"),
+        default: "",
+        doc: "A key by its name, and its secret in base 64. The algorithm is that of the query.",
+        set: set_secret,
+    },
+    Property {
+        usage: Usage("secrets FILE"),
+        default: "",
+        doc: "A file of keys, as `key \"NAME\" { algorithm hmac-sha256; secret \"KEY\"; };`.",
+        set: |config, args| {
+            config.files.push(args.word()?.text.clone());
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("require all|none|QTYPE..."),
+        default: "none",
+        doc: "Questions for these types are refused unless they are signed.",
+        set: |config, args| {
+            config.types = required(args, "`all`, `none` or a type")?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("require_opcode all|none|OPCODE..."),
+        default: "none",
+        doc: "Messages of these kinds are refused unless they are signed.",
+        set: |config, args| {
+            config.opcodes = required(args, "`all`, `none` or an opcode")?;
+            Ok(())
+        },
+    },
+]);
+
+fn set_secret(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let word = args.word()?;
+    let name = Name::from_text(&word.text).map_err(|_| args.bad(word, "the name of a key"))?;
+    let secret = args.word()?;
+    let octets = zone::text::base64(&secret.text).ok_or_else(|| args.bad(secret, "a secret in base 64"))?;
+    match config.secrets.insert(name.into_lowercase().to_string(), octets) {
+        Some(_) => Err(args.problem_at(word.span, "options/value", format!("key `{}` is there already", word.text))),
+        None => Ok(()),
+    }
+}
+
+fn required<T: core::str::FromStr>(args: &mut Args<'_>, wanted: &str) -> Result<Required<T>, Problem> {
+    let mut these = Vec::new();
+    for word in args.take_rest() {
+        match word.text.as_str() {
+            "all" => return Ok(Required::All),
+            "none" => return Ok(Required::default()),
+            text => these.push(text.parse().map_err(|_| args.bad(word, wanted))?),
+        }
+    }
+    Ok(Required::These(these))
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(mut config) = configs.into_iter().next() else { return Ok(None) };
+    for name in &config.files {
+        let path = setup.path(name);
+        let octets =
+            setup.files.read(&path).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?;
+        let found = secrets::read(&octets).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))?;
+        config.secrets.extend(found);
+    }
+    let zones = Some(setup.zones_or_keys(&config.zones));
+    let plugin = Tsig { secrets: config.secrets, types: config.types, opcodes: config.opcodes };
+    Ok(Some(Part { zones, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+struct Tsig {
+    secrets: Secrets,
+    types: Required<Type>,
+    opcodes: Required<Opcode>,
+}
+
+impl Plugin for Tsig {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        // What this server asks itself was looked at when its client asked.
+        if query.is_own() {
+            return Verdict::Pass;
+        }
+        let Some(signed) = Signed::read(&query.packet) else {
+            let must = self.types.contains(&query.qtype) || self.opcodes.contains(&query.flags().opcode());
+            return if must { refused("the query is not signed") } else { Verdict::Pass };
+        };
+        let now = worker.since_1970().as_secs();
+        let key = self.secrets.get(&signed.key.to_string()).and_then(|secret| signed.key_of(secret));
+        let checked = check(&signed, key.as_ref(), now);
+        let (error, _) = checked.err().unwrap_or((Rcode::NOERROR, ""));
+        // What could be anybody's is not signed (RFC 8945 §5.2.1, §5.2.2).
+        let key = key.filter(|_| error != BADSIG);
+        response.seal_with(Box::new(TsigSeal::new(signed, key, error, now)));
+        match checked {
+            Ok(()) => Verdict::Pass,
+            Err((_, why)) => Verdict::Fail(Failure { rcode: Rcode::NOTAUTH, ede: EdeCode::OTHER, cause: why.into() }),
+        }
+    }
+}
+
+/// BADSIG has the number of BADVERS (RFC 8945 §3).
+const BADSIG: Rcode = Rcode(16);
+
+/// Whether a signature is good; else the error, and why.
+fn check(signed: &Signed, key: Option<&hmac::Key>, now: u64) -> Result<(), (Rcode, &'static str)> {
+    let Some(key) = key else { return Err((Rcode::BADKEY, "TSIG: the key or its algorithm is not known")) };
+    if !signed.is_by(key) {
+        return Err((BADSIG, "TSIG: the signature is wrong"));
+    }
+    if signed.time.abs_diff(now) > u64::from(signed.fudge) {
+        return Err((Rcode::BADTIME, "TSIG: signed too long ago, or in the future"));
+    }
+    Ok(())
+}
+
+fn refused(why: &'static str) -> Verdict {
+    Verdict::Fail(Failure::refused(EdeCode::PROHIBITED, why))
+}

@@ -1,0 +1,68 @@
+//! Signing answers (RFC 8945 §5.3): the first over the query's signature, each further one over that before it.
+
+use core::cell::RefCell;
+
+use aws_lc_rs::hmac;
+use engine::Seal;
+use wire::Rcode;
+
+use super::record::{Signed, Variables};
+
+/// Octets of the record beside names and MAC: type, class, TTL, length, and the fixed part of its data with a time.
+const ROOM: usize = 10 + 16 + 6;
+/// Octets of the longest MAC.
+const MAC_MAX: usize = 64;
+
+/// Signs the answer to one query.
+pub(super) struct TsigSeal {
+    query: Signed,
+    key: Option<hmac::Key>,
+    error: Rcode,
+    now: u64,
+    /// The MAC of the message before: that of the query at first.
+    before: RefCell<Vec<u8>>,
+    first: RefCell<bool>,
+}
+
+impl TsigSeal {
+    /// Answers `query`, with a signature if there is a key.
+    pub(super) fn new(mut query: Signed, key: Option<hmac::Key>, error: Rcode, now: u64) -> TsigSeal {
+        let before = RefCell::new(core::mem::take(&mut query.mac));
+        TsigSeal { query, key, error, now, before, first: RefCell::new(true) }
+    }
+}
+
+impl Seal for TsigSeal {
+    fn room(&self) -> usize {
+        self.query.key.octets().len() + self.query.algorithm.octets().len() + ROOM + MAC_MAX
+    }
+
+    fn seal(&self, message: &[u8], record: &mut Vec<u8>) {
+        let server_time = self.now.to_be_bytes();
+        let is_late = self.error == Rcode::BADTIME;
+        // Who is told that the time is wrong is told it by its own time (RFC 8945 §5.2.3).
+        let variables = Variables {
+            time: if is_late || self.error != Rcode::NOERROR { self.query.time } else { self.now },
+            fudge: self.query.fudge,
+            error: self.error.0,
+            other: if is_late { &server_time[2..] } else { &[] },
+        };
+        let (key, algorithm) = (self.query.key.as_ref(), self.query.algorithm.as_ref());
+        let mut mac = Vec::new();
+        if let Some(secret) = &self.key {
+            let mut before = self.before.borrow_mut();
+            let mut text = u16::try_from(before.len()).unwrap_or(u16::MAX).to_be_bytes().to_vec();
+            text.extend(&*before);
+            text.extend(message);
+            if self.first.replace(false) {
+                variables.write(key, algorithm, &mut text);
+            } else {
+                variables.write_times(&mut text);
+            }
+            mac = hmac::sign(secret, &text).as_ref().to_vec();
+            before.clone_from(&mac);
+        }
+        let id = message.first_chunk().copied().unwrap_or_default();
+        variables.write_record(key, algorithm, &mac, id, record);
+    }
+}

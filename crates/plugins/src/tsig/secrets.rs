@@ -1,0 +1,65 @@
+//! Files of keys, as BIND writes them: `key "name" { algorithm hmac-sha256; secret "base64=="; };`.
+
+use wire::Name;
+
+use super::Secrets;
+
+/// Reads the keys of a file; what is wrong comes with the line before it.
+pub(super) fn read(octets: &[u8]) -> Result<Secrets, String> {
+    let text = String::from_utf8_lossy(octets);
+    let mut words = words(&text).into_iter();
+    let mut secrets = Secrets::new();
+    while let Some((line, word)) = words.next() {
+        if word == ";" {
+            continue;
+        }
+        let wrong = |what: &str| format!("{line}: expected {what}");
+        if word != "key" {
+            return Err(wrong("`key`"));
+        }
+        let name = words.next().and_then(|(_, name)| Name::from_text(name).ok());
+        let name = name.ok_or_else(|| wrong("the name of a key behind `key`"))?;
+        let body: Vec<&str> = words.by_ref().map(|(_, word)| word).take_while(|word| *word != "}").collect();
+        let secret = body.windows(2).find(|pair| pair[0] == "secret").and_then(|pair| zone::text::base64(pair[1]));
+        let secret = secret.ok_or_else(|| wrong("a `secret` in base 64 in the key"))?;
+        secrets.insert(name.into_lowercase().to_string(), secret);
+    }
+    Ok(secrets)
+}
+
+/// The words of a file, each with its line: `{`, `}` and `;` are words, `#` and `//` begin comments.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut rest = line.split("//").next().unwrap_or_default().trim_start();
+        while let Some(first) = rest.chars().next() {
+            let end = match first {
+                '{' | '}' | ';' => 1,
+                '"' => rest[1..].find('"').map_or(rest.len(), |end| end + 2),
+                _ => rest.find([' ', '\t', '{', '}', ';']).unwrap_or(rest.len()),
+            };
+            let (word, after) = rest.split_at(end);
+            words.push((at + 1, word.trim_matches('"')));
+            rest = after.trim_start();
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_what_is_none() {
+        let text =
+            "# c\nkey \"One.\" {\n  algorithm hmac-sha256; // c\n  secret \"YWJj\";\n};\nkey two { secret YQ==; };\n";
+        let secrets = read(text.as_bytes()).unwrap();
+        assert_eq!(secrets["one."], b"abc");
+        assert_eq!(secrets["two."], b"a");
+        assert_eq!(read(b"\nzone x {};"), Err("2: expected `key`".to_owned()));
+        assert_eq!(read(b"key x { secret \"?\"; };"), Err("1: expected a `secret` in base 64 in the key".to_owned()));
+        assert_eq!(read(b"key"), Err("1: expected the name of a key behind `key`".to_owned()));
+    }
+}

@@ -1,0 +1,102 @@
+//! DNS over TLS, both ways: one server with a certificate, and others that pass questions on to it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use support::{Client, Folder, Server};
+use wire::{Rcode, Type};
+
+/// Writes an authority's certificate, and a server's with its key.
+fn certify(folder: &Folder, names: &[&str]) {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).expect("an authority");
+    folder.write("ca.pem", &authority.pem());
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().expect("a key");
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let params = CertificateParams::new(names).expect("names");
+    folder.write("cert.pem", &params.signed_by(&key, &issuer).expect("a certificate").pem());
+    folder.write("key.pem", &key.serialize_pem());
+}
+
+#[test]
+fn questions_pass_through_tls() {
+    let folder = Folder::new("tls");
+    certify(&folder, &["dns.example.org", "127.0.0.1"]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let corefile = format!(
+        "tls://.:0 {{\nbind 127.0.0.1\ntls {} {}\nhosts /dev/null {{\n192.0.2.1 www.example.org\n}}\n}}\n",
+        path("cert.pem"),
+        path("key.pem")
+    );
+    let mut upstream = Server::start(&folder.write("upstream", &corefile));
+    let to = upstream.address_of("tls://127.0.0.1:0");
+
+    let ca = path("ca.pem");
+    for (name, options, rcode) in [
+        ("by-name", format!("tls {ca}\ntls_servername dns.example.org"), Rcode::NOERROR),
+        ("by-address", format!("tls {ca}"), Rcode::NOERROR),
+        ("another-name", format!("tls {ca}\ntls_servername dns.example.net"), Rcode::SERVFAIL),
+        ("unknown-authority", format!("tls {}\ntls_servername dns.example.org", path("cert.pem")), Rcode::SERVFAIL),
+    ] {
+        let corefile = format!(".:0 {{\nbind 127.0.0.1\nforward . tls://{to} {{\n{options}\n}}\n}}\n");
+        let mut server = Server::start(&folder.write(name, &corefile));
+        let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+        // The second question finds the connection open.
+        for _ in 0..2 {
+            let answer = client.ask("www.example.org.", Type::A).expect("an answer");
+            assert_eq!(answer.rcode(), rcode, "{name}");
+            let known: &[IpAddr] = if rcode == Rcode::NOERROR { &["192.0.2.1".parse().unwrap()] } else { &[] };
+            assert_eq!(answer.addresses(), known, "{name}");
+        }
+    }
+}
+
+/// Says of each client that it is 10.1.2.3, in one breath with the first octets of the client.
+fn proxy(to: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut server = TcpStream::connect(to).expect("the server");
+            let mut first = [0; 4096];
+            let length = client.read(&mut first).expect("a greeting");
+            let start = [b"PROXY TCP4 10.1.2.3 192.0.2.1 4660 853\r\n", &first[..length]].concat();
+            server.write_all(&start).expect("room");
+            let (mut from, mut into) = (client.try_clone().expect("a copy"), server.try_clone().expect("a copy"));
+            std::thread::spawn(move || io::copy(&mut from, &mut into));
+            std::thread::spawn(move || io::copy(&mut server, &mut client));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_proxy_names_its_client_before_the_greeting() {
+    let folder = Folder::new("tls-proxy");
+    certify(&folder, &["127.0.0.1"]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let tls = format!("tls {} {}", path("cert.pem"), path("key.pem"));
+    let corefile = format!("tls://.:0 {{\nbind 127.0.0.1\n{tls}\nproxyproto {{\ndefault use\n}}\nwhoami\n}}\n");
+    let mut upstream = Server::start(&folder.write("upstream", &corefile));
+    let to = proxy(upstream.address_of("tls://127.0.0.1:0"));
+
+    let options = format!("tls {}", path("ca.pem"));
+    let corefile = format!(".:0 {{\nbind 127.0.0.1\nforward . tls://{to} {{\n{options}\n}}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    let answer = client.ask("www.example.org.", Type::A).expect("an answer");
+    assert_eq!(answer.addresses(), ["10.1.2.3".parse::<IpAddr>().expect("an address")]);
+}

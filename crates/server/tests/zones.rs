@@ -1,0 +1,172 @@
+//! Zones between servers: with Knot DNS as primary and as secondary, skipped loudly where it is not installed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::{Child, Command, Stdio};
+
+use support::{Client, Folder, Server, wait_until};
+use wire::Type;
+
+/// Records in the zone that is sent: many messages.
+const HOSTS: u32 = 20_000;
+
+/// Knot DNS, on an address of its own.
+struct Knot {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Knot {
+    /// Starts it with these sections of its configuration; `None` if there is none.
+    fn start(folder: &Folder, address: SocketAddr, sections: &str) -> Option<Knot> {
+        let path = folder.path().display();
+        let (ip, port) = (address.ip(), address.port());
+        let server = format!("server:\n  listen: {ip}@{port}\n  rundir: \"{path}\"\n  pidfile: \"{path}/knot.pid\"\n");
+        let database = format!("database:\n  storage: \"{path}\"\n");
+        let conf = folder.write("knot.conf", &format!("{server}{database}{sections}"));
+        let child = Command::new("knotd").arg("-c").arg(conf).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        match child {
+            Ok(child) => Some(Knot { child, address }),
+            Err(error) => {
+                eprintln!("SKIPPED: a test of zone transfers needs knotd: {error}");
+                None
+            }
+        }
+    }
+
+    /// Waits until it answers so.
+    fn wait_for(&self, name: &str, last: u8) {
+        let mut client = Client::new(self.address);
+        wait_until("Knot has the zone", || asks(&mut client, name, last));
+    }
+}
+
+impl Drop for Knot {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn asks(client: &mut Client, name: &str, last: u8) -> bool {
+    let answer = client.ask(name, Type::A);
+    answer.is_some_and(|answer| answer.addresses() == [Ipv4Addr::new(192, 0, 2, last)])
+}
+
+/// A port that is free at the moment: Knot takes no other answer to which one it has found.
+fn free() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port")
+}
+
+fn zone(serial: u32, last: u8) -> String {
+    let mut text = format!("$TTL 60\n@ SOA ns host {serial} 2 1 1000 60\n@ NS ns\nns A 192.0.2.{last}\n");
+    for host in 0..HOSTS {
+        writeln!(text, "host-{host} AAAA 2001:db8::{host:x}").expect("a line");
+    }
+    text
+}
+
+#[test]
+fn knot_gets_a_zone_and_hears_of_changes() {
+    let (folder, address) = (Folder::new("to-knot"), free());
+    folder.write("db.example.org", &zone(1, 1));
+    let db = folder.path().join("db.example.org");
+    let corefile = format!(
+        "example.org:0 {{\nbind 127.0.0.1\nfile {} {{\nreload 1s\n}}\ntransfer {{\nto * {address}\n}}\n}}\n",
+        db.display()
+    );
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let ours = server.address_of("dns://127.0.0.1:0");
+    let (ip, port) = (ours.ip(), ours.port());
+    let knot = Knot::start(
+        &folder,
+        address,
+        &format!(
+            "remote:\n  - id: us\n    address: {ip}@{port}\nacl:\n  - id: us\n    address: {ip}\n    action: notify\nzone:\n  - domain: example.org\n    master: us\n    acl: us\n    storage: \"{}/knot\"\n",
+            folder.path().display()
+        ),
+    );
+    let Some(knot) = knot else { return };
+    knot.wait_for("ns.example.org.", 1);
+    server.wait_for("Outgoing transfer of 20004 records of zone example.org.");
+    folder.write("db.example.org", &zone(2, 2));
+    knot.wait_for("ns.example.org.", 2);
+}
+
+#[test]
+fn knot_s_zone_is_served_and_followed() {
+    let (folder, address) = (Folder::new("from-knot"), free());
+    let path = folder.path().display();
+    folder.write("example.org.zone", &zone(1, 1));
+    let sections = format!(
+        "acl:\n  - id: us\n    address: 127.0.0.1\n    action: transfer\nzone:\n  - domain: example.org\n    acl: us\n    storage: \"{path}\"\n    file: example.org.zone\n    zonefile-sync: -1\n    journal-content: none\n"
+    );
+    let Some(knot) = Knot::start(&folder, address, &sections) else { return };
+    let corefile = format!("example.org:0 {{\nbind 127.0.0.1\nsecondary {{\ntransfer from {address}\n}}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    wait_until("the zone is there", || asks(&mut client, "ns.example.org.", 1));
+    let last = client.ask("host-19999.example.org.", Type::AAAA).expect("an answer");
+    assert_eq!(last.addresses(), ["2001:db8::4e1f".parse::<std::net::IpAddr>().expect("an address")]);
+    // Knot begins anew with another version, and is looked at every two seconds.
+    drop(knot);
+    folder.write("example.org.zone", &zone(2, 2));
+    let _knot = Knot::start(&folder, address, &sections);
+    wait_until("the zone is followed", || asks(&mut client, "ns.example.org.", 2));
+}
+
+/// What `dig` says when it asks with a key; `None` if there is none.
+fn dig(server: SocketAddr, key: &str, question: &[&str]) -> Option<String> {
+    let output = Command::new("dig")
+        .args([&format!("@{}", server.ip()), "-p", &server.port().to_string(), "-y", key, "+tries=1"])
+        .args(question)
+        .output();
+    match output {
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Err(error) => {
+            eprintln!("SKIPPED: a test of signed queries needs dig: {error}");
+            None
+        }
+    }
+}
+
+/// dig says nothing about a signature that is good, and tells of one that is not.
+#[test]
+fn signed_queries_get_signed_answers() {
+    let folder = Folder::new("tsig");
+    folder.write("db", &zone(1, 1));
+    folder.write("keys", "key \"file.\" { algorithm hmac-sha1; secret \"c2VjcmV0\"; };\n");
+    let (db, keys) = (folder.path().join("db"), folder.path().join("keys"));
+    let corefile = format!(
+        "example.org:0 {{\nbind 127.0.0.1\nfile {}\ntransfer {{\nto *\n}}\ntsig {{\nsecret key. YWJjZGVm\nsecrets {}\nrequire all\n}}\n}}\n",
+        db.display(),
+        keys.display()
+    );
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let address = server.address_of("dns://127.0.0.1:0");
+    for key in ["hmac-sha256:key:YWJjZGVm", "hmac-sha512:key:YWJjZGVm", "hmac-sha1:file:c2VjcmV0"] {
+        for (question, wanted) in [
+            (&["ns.example.org", "A"][..], "192.0.2.1"),
+            (&["no.example.org", "A"], "NXDOMAIN"),
+            (&["example.org", "AXFR"], "XFR size: 20004 records"),
+        ] {
+            let Some(said) = dig(address, key, question) else { return };
+            assert!(said.contains(wanted), "{key} {question:?}: {said}");
+            assert!(!said.contains("verify") && !said.contains("failed"), "{key} {question:?}: {said}");
+        }
+    }
+    for (key, error) in [("hmac-sha256:key:YWJj", "BADSIG"), ("hmac-sha256:other:YWJj", "BADKEY")] {
+        let Some(said) = dig(address, key, &["ns.example.org", "A"]) else { return };
+        assert!(said.contains("NOTAUTH") && said.contains(error), "{key}: {said}");
+    }
+}

@@ -1,0 +1,99 @@
+//! A zone that comes in messages (AXFR, RFC 5936 §2.2): its SOA record, all others, its SOA record again.
+
+use core::fmt;
+
+use wire::{Message, Name, NameError, NameRef, Rcode, Section, Type};
+
+use crate::text::expand;
+use crate::{Builder, Soa, Unfit, Zone};
+
+/// Why messages are no zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// One is no message.
+    Message(String),
+    /// The other side says no.
+    Refused(Rcode),
+    /// The first record is not the zone's SOA record.
+    NoSoa,
+    /// A record in it is not what its type has.
+    Record(Type, NameError),
+    /// The records are no zone.
+    Unfit(Unfit),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Broken::Message(error) => write!(f, "what came is no message: {error}"),
+            Broken::Refused(rcode) => write!(f, "the other side says {rcode}"),
+            Broken::NoSoa => f.write_str("what came does not begin with the SOA record of the zone"),
+            Broken::Record(rtype, error) => write!(f, "a {rtype} record is broken: {error}"),
+            Broken::Unfit(unfit) => unfit.fmt(f),
+        }
+    }
+}
+
+/// A zone of which a part has come.
+pub struct Incoming {
+    builder: Builder,
+    serial: Option<u32>,
+    rdata: Vec<u8>,
+    done: bool,
+}
+
+impl Incoming {
+    /// A zone of this name, of which nothing has come.
+    #[must_use]
+    pub fn new(origin: NameRef<'_>) -> Incoming {
+        Incoming { builder: Builder::new(origin), serial: None, rdata: Vec::new(), done: false }
+    }
+
+    /// Takes the next message; says whether more is to come.
+    ///
+    /// # Errors
+    /// If it is no part of a zone.
+    pub fn take(&mut self, message: &[u8]) -> Result<bool, Broken> {
+        let message = Message::parse(message).map_err(|error| Broken::Message(error.to_string()))?;
+        let rcode = message.header().flags.rcode();
+        if rcode != Rcode::NOERROR {
+            return Err(Broken::Refused(rcode));
+        }
+        for record in message.records().filter(|record| record.section() == Section::Answer) {
+            if self.done {
+                break;
+            }
+            self.take_record(&record)?;
+        }
+        // A message without a record would otherwise keep us waiting for ever.
+        if self.serial.is_none() { Err(Broken::NoSoa) } else { Ok(!self.done) }
+    }
+
+    fn take_record(&mut self, record: &wire::Record<'_>) -> Result<(), Broken> {
+        let rtype = record.rtype();
+        let broken = |error| Broken::Record(rtype, error);
+        let owner: Name = record.owner().map_err(broken)?;
+        self.rdata.clear();
+        expand(record, &mut self.rdata).map_err(broken)?;
+        if rtype == Type::SOA && owner.as_ref() == self.builder.origin() {
+            self.done = self.serial.is_some();
+            self.serial = self.serial.or(Soa::read(&self.rdata).map(|soa| soa.serial));
+        }
+        if self.serial.is_none() {
+            return Err(Broken::NoSoa);
+        }
+        if self.done {
+            return Ok(());
+        }
+        let fixed = (rtype, record.class(), record.ttl());
+        self.builder.add(owner.as_ref(), fixed, &self.rdata).map_err(Broken::Unfit)
+    }
+
+    /// The zone, once all of it has come.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn finish(self) -> Result<Zone, Broken> {
+        self.builder.finish().map_err(Broken::Unfit)
+    }
+}
