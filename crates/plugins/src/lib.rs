@@ -8,6 +8,7 @@ mod cache;
 mod classify;
 mod common;
 mod errors;
+mod exposed;
 mod forward;
 mod health;
 mod hosts;

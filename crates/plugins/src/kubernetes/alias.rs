@@ -76,7 +76,7 @@ impl Kubernetes {
         let owner = Owner::Name(name.as_ref());
         let asked = Asked { plugin: self, qtype: query.qtype, owner, zone };
         let alias = match Target::read(&lower.octets()[..prefix], view.grammar) {
-            Target::Service { namespace, service, part } if self.shows(namespace) => {
+            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
                 view.index.service(namespace, service, |service| match asked.service(service, part, response, worker) {
                     Outcome::Alias(target) => Name::from_text(target).ok(),
                     Outcome::Answered | Outcome::NoData | Outcome::NoName => None,

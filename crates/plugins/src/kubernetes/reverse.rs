@@ -26,18 +26,18 @@ impl Kubernetes {
         let Some(address) = address_of(query.key()) else { return Found::NoName(Kinds::NONE) };
         let mut exists = false;
         let mut add = |name: Option<Name>, service: &Service| {
-            if let Some(name) = name.filter(|_| self.shows(service.namespace.as_bytes())) {
+            if let Some(name) = name.filter(|_| self.exposed.shows(service.namespace.as_bytes())) {
                 exists = true;
                 if query.qtype == Type::PTR {
                     self.push_ptr_once(response, &name);
                 }
             }
         };
-        let of_service = self.index.service_of_cluster_ip(address, |service| {
+        let of_service = self.exposed.index.service_of_cluster_ip(address, |service| {
             add(service_name(service, self.primary.as_ref()), service);
         });
         if of_service.is_none() {
-            self.index.services_of_endpoint(address, |service, endpoint| {
+            self.exposed.index.services_of_endpoint(address, |service, endpoint| {
                 add(endpoint_name(endpoint, service, self.primary.as_ref()), service);
             });
         }

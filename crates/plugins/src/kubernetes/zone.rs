@@ -72,8 +72,8 @@ impl Kubernetes {
             let server = name.map(|name| (name, address));
             servers.extend(server.filter(|server| !servers.contains(server)));
         };
-        for local in self.local_addresses.iter().copied() {
-            self.index.services_of_endpoint(local, |service, _| {
+        for local in self.exposed.local_addresses.iter().copied() {
+            self.exposed.index.services_of_endpoint(local, |service, _| {
                 let name = service_name(service, zone);
                 for ip in service.cluster_ips() {
                     add(name.clone(), *ip);
@@ -92,7 +92,7 @@ impl Kubernetes {
             let mut name = Name::root();
             let built = [&b"ns"[..], b"dns"].iter().try_for_each(|label| name.push_label(label));
             if built.and_then(|()| name.append(zone)).is_ok() {
-                servers.extend(self.local_addresses.iter().map(|address| (name.clone(), *address)));
+                servers.extend(self.exposed.local_addresses.iter().map(|address| (name.clone(), *address)));
             }
         }
         servers
