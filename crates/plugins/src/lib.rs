@@ -3,6 +3,7 @@
 //! The order of a chain is behaviour that users rely on: it is CoreDNS's, whatever the order in the Corefile. The list
 //! below is the only registry; adding a plugin is a folder and one line.
 
+mod autopath;
 mod bind;
 mod cache;
 mod classify;
@@ -63,7 +64,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&loadbalance::MANIFEST),
     Later("tsig"),
     Later("rewrite"),
-    Later("autopath"),
+    Here(&autopath::MANIFEST),
     Later("acl"),
     Here(&cache::MANIFEST),
     Later("header"),

@@ -366,7 +366,9 @@ impl Kubernetes {
         let address = match self.pods {
             Pods::Disabled => None,
             Pods::Insecure => dashed::read(pod),
-            Pods::Verified => dashed::read_pod(pod).filter(|address| self.exposed.index.pod_exists(namespace, *address)),
+            Pods::Verified => {
+                dashed::read_pod(pod).filter(|address| self.exposed.index.pod_exists(namespace, *address))
+            }
         };
         let Some(address) = address.map(|address| address.to_canonical()) else { return Outcome::NoName };
         match query.qtype {
