@@ -20,6 +20,7 @@ mod r#loop;
 mod prometheus;
 mod ready;
 mod reload;
+mod service_records;
 mod whoami;
 
 pub use forward::HostLookup;

@@ -21,10 +21,10 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 use crate::exposed::{Exposed, is_reverse};
+use crate::service_records::{Outcome, end_alias};
 
 pub(crate) use config::MANIFEST;
 
-use answer::{Asked, Outcome};
 use config::{Config, Pods};
 use name::{Grammar, Target};
 
@@ -158,8 +158,8 @@ impl Plugin for Kubernetes {
         }
     }
 
-    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
-        Kubernetes::end_alias(query, sub, response)
+    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        end_alias(sub, response)
     }
 }
 
@@ -198,10 +198,10 @@ impl Kubernetes {
                 Found::of(&self.pod(namespace, pod, query, response), self.needs_of_pods())
             }
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
-                let asked = Asked { plugin: self, qtype: query.qtype, owner: Owner::Question, zone: query.zone() };
+                let asked = self.asked(query.qtype, Owner::Question, query.zone());
                 let mut alias = None;
                 let found = view.index.service(namespace, service, |service| {
-                    match asked.service(service, part, response, worker) {
+                    match self.answer(&asked, service, part, response, worker) {
                         Outcome::Alias(target) => {
                             alias = Some(Name::from_text(target));
                             Found::NoData
