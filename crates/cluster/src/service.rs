@@ -91,7 +91,7 @@ impl Service {
     }
 
     /// The IP addresses at which it is reached from outside the cluster.
-    pub fn external_ips(&self) -> impl Iterator<Item = IpAddr> {
+    pub fn external_ips(&self) -> impl Iterator<Item = IpAddr> + Clone {
         self.external.iter().filter_map(|external| match external {
             External::Ip(ip) => Some(*ip),
             External::Host(_) => None,

@@ -13,6 +13,7 @@ mod exposed;
 mod forward;
 mod health;
 mod hosts;
+mod k8s_external;
 mod kubernetes;
 mod loadbalance;
 mod log;
@@ -78,7 +79,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("route53"),
     Later("azure"),
     Later("clouddns"),
-    Later("k8s_external"),
+    Here(&k8s_external::MANIFEST),
     Here(&kubernetes::MANIFEST),
     Later("file"),
     Later("auto"),
