@@ -51,6 +51,12 @@ impl AddressTable {
         }
     }
 
+    /// Visits every pair.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(IpAddr, u64)) {
+        self.v4.for_each(|kept| visit(kept.address.into(), u64::from_ne_bytes(kept.owner)));
+        self.v6.for_each(|kept| visit(kept.address.into(), u64::from_ne_bytes(kept.owner)));
+    }
+
     /// Visits the owners of an address.
     pub(crate) fn owners(&self, address: IpAddr, visit: impl FnMut(u64)) {
         match address {

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use rcu::{Entry, Seed, Shards};
 
@@ -32,6 +32,10 @@ pub struct Index {
     serial: AtomicU32,
     /// The kinds whose watches have not all been listed once.
     unlisted: AtomicU8,
+    /// What is known beyond that was remembered from an earlier process.
+    remembered: AtomicBool,
+    /// How often anything changed.
+    changes: AtomicU64,
     clusterset: Option<Arc<Index>>,
     objects: [AtomicU32; Kind::COUNT],
     refused: AtomicU64,
@@ -79,6 +83,23 @@ impl Index {
             if service.is_declared() {
                 visit(service);
             }
+        });
+    }
+
+    /// Visits every Service, and what slices say about those that do not exist, in no order.
+    pub(crate) fn for_each_entry(&self, mut visit: impl FnMut(&Service)) {
+        self.services.for_each(|service| visit(service));
+    }
+
+    /// Visits the name of every namespace, in no order.
+    pub(crate) fn for_each_namespace(&self, mut visit: impl FnMut(&str)) {
+        self.namespaces.for_each(|namespace| visit(&namespace.name));
+    }
+
+    /// Visits every pod in a namespace that exists: its namespace and its address.
+    pub(crate) fn for_each_pod(&self, mut visit: impl FnMut(&str, IpAddr)) {
+        self.pods.for_each(|address, namespace| {
+            self.namespaces.read(namespace, |kept| kept.key == namespace, |kept| visit(&kept.name, address));
         });
     }
 
@@ -131,10 +152,24 @@ impl Index {
         self.unlisted.load(Ordering::Acquire) == 0
     }
 
-    /// Whether every watch of these kinds has been listed once, so that what is not known does not exist.
+    /// Whether what is not known of these kinds does not exist: every watch of theirs has been listed once, or what an
+    /// earlier process knew is remembered.
     #[must_use]
     pub fn knows(&self, kinds: Kinds) -> bool {
-        self.unlisted.load(Ordering::Acquire) & kinds.0 == 0
+        self.unlisted.load(Ordering::Acquire) & kinds.0 == 0 || self.remembered.load(Ordering::Acquire)
+    }
+
+    /// Whether part of what is known is only remembered from an earlier process: it may be old.
+    #[must_use]
+    pub fn is_remembered(&self) -> bool {
+        self.remembered.load(Ordering::Acquire) && !self.is_synced()
+    }
+
+    /// A number that is another one after each change.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        let common = self.clusterset.as_ref().map_or(0, |common| common.changes());
+        self.changes.load(Ordering::Acquire).wrapping_add(common)
     }
 
     /// The services that this cluster has in common with others, if they are watched; which of its kinds are known is
@@ -171,6 +206,8 @@ impl Index {
             pods: AddressTable::new(),
             serial: AtomicU32::new(0),
             unlisted: AtomicU8::new(u8::MAX),
+            remembered: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
             clusterset,
             objects: Default::default(),
             refused: AtomicU64::new(0),
@@ -248,6 +285,14 @@ impl Index {
         if let Some(address) = before {
             self.pods.remove(address, namespace);
         }
+    }
+
+    pub(crate) fn remember(&self) {
+        self.remembered.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn count_change(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn stamp(&self, now_seconds: u32) {

@@ -108,9 +108,8 @@ impl Kept for ServiceKept {
         let ports = writer.ports(&object.ports);
         // Another cluster IP or type is no reason for a new serial in CoreDNS either.
         let external = writer.external(&object.external);
-        let stamps = before.ports != ports
-            || before.external != external
-            || external_name(&before.kind) != external_name(&kind);
+        let stamps =
+            before.ports != ports || before.external != external || external_name(&before.kind) != external_name(&kind);
         let after = Service { kind, ports, external, ..before.as_ref().clone() };
         writer.index.publish(Some(&before), after);
         Effect::kept(ServiceKept, stamps)

@@ -26,6 +26,7 @@ pub mod scenario;
 mod selector;
 mod service;
 mod slice;
+pub mod snapshot;
 mod spec;
 mod world;
 

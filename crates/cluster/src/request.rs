@@ -63,6 +63,8 @@ pub struct Request {
     pub endpoint_zones: bool,
     /// Whether ServiceImports and their EndpointSlices are watched.
     pub multicluster: bool,
+    /// Where to remember what is known, for a process that begins while the API server is away.
+    pub snapshot: Option<PathBuf>,
 }
 
 impl Request {
@@ -79,6 +81,7 @@ impl Request {
             endpoint_pod_names: false,
             endpoint_zones: false,
             multicluster: false,
+            snapshot: None,
         }
     }
 

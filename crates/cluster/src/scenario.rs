@@ -178,6 +178,14 @@ impl Stage {
         self.spec.watches.iter().position(|watch| watch.kind == kind && sees(&watch.namespace))
     }
 
+    /// Takes a snapshot.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn restore(&mut self, octets: &[u8]) -> Result<(), crate::snapshot::NoSnapshot> {
+        self.world.restore(octets, self.now_seconds)
+    }
+
     /// Says that all lists are complete.
     pub fn list_all(&mut self) {
         for watch in 0..self.spec.watches.len() {

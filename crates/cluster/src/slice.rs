@@ -125,7 +125,7 @@ impl<'a> Endpoint<'a> {
     }
 
     /// What it is called if that is not its address.
-    fn own_label(self) -> Option<&'a [u8]> {
+    pub(crate) fn own_label(self) -> Option<&'a [u8]> {
         self.slice.labels.as_ref()?.get(self.at)
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::index::Index;
 use crate::kinds::{ImportKept, NamespaceKept, PodKept, ServiceKept, SliceKept, Writer};
-use crate::object::Event;
+use crate::object::{Event, Meta};
 use crate::records::{Records, Reduce};
-use crate::{Kind, Kinds, Spec};
+use crate::snapshot::{self, NoSnapshot};
+use crate::{Kind, Kinds, Spec, Watch};
 
 /// What an event changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub struct World {
 
 struct Watched {
     kind: Kind,
+    namespace: Option<Box<str>>,
     records: Box<dyn Reduce>,
     listed: bool,
 }
@@ -47,9 +49,14 @@ impl World {
         let has_clusterset = spec.watches.iter().any(|watch| watch.kind.is_of_clusterset());
         let common = has_clusterset.then(|| Arc::new(Index::new(None)));
         let index = Arc::new(Index::new(common.clone()));
-        let watched = |kind| Watched { kind, records: records(kind), listed: false };
+        let watched = |watch: &Watch| Watched {
+            kind: watch.kind,
+            namespace: watch.namespace.clone(),
+            records: records(watch.kind),
+            listed: false,
+        };
         let world = World {
-            watches: spec.watches.iter().map(|watch| watched(watch.kind)).collect(),
+            watches: spec.watches.iter().map(watched).collect(),
             writer: Writer::new(Arc::clone(&index), spec),
             clusterset: common.map(|common| Writer::new(common, spec)),
         };
@@ -66,6 +73,9 @@ impl World {
             _ => &mut self.writer,
         };
         let outcome = watched.records.reduce(event, writer);
+        if outcome.change != Change::Nothing {
+            writer.index.count_change();
+        }
         if outcome.stamps {
             writer.index.stamp(now_seconds);
         }
@@ -74,6 +84,29 @@ impl World {
             self.note_unlisted();
         }
         outcome.change
+    }
+
+    /// Takes what [`snapshot::write`] wrote of an index with the same watches. It is known from here on, and
+    /// [remembered](Index::is_remembered) until every watch has been listed.
+    ///
+    /// # Errors
+    /// If it did not; then the world may know a part of it and must not be used.
+    pub fn restore(&mut self, octets: &[u8], now_seconds: u32) -> Result<(), NoSnapshot> {
+        let watches = &self.watches;
+        let places: Vec<(Kind, Option<Box<str>>)> =
+            watches.iter().map(|watched| (watched.kind, watched.namespace.clone())).collect();
+        let sees = |kind: Kind, meta: Meta<'_>| {
+            let place = if kind == Kind::Namespace { meta.name } else { meta.namespace };
+            let is_there = |namespace: &Option<Box<str>>| namespace.as_deref().is_none_or(|known| known == place);
+            places.iter().position(|(known, namespace)| *known == kind && is_there(namespace))
+        };
+        snapshot::read(octets, |kind, object| {
+            if let Some(watch) = sees(kind, object.meta()) {
+                self.apply(watch, &Event::Applied(object), now_seconds);
+            }
+        })?;
+        self.writer.index.remember();
+        Ok(())
     }
 
     fn note_unlisted(&self) {

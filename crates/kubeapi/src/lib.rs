@@ -19,6 +19,7 @@ mod failure;
 mod manifests;
 mod meter;
 mod problem;
+mod snapshot;
 mod subscribe;
 mod target;
 mod timing;

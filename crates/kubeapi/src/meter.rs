@@ -72,9 +72,24 @@ static MANIFEST_ERRORS: Metric = Metric {
     labels: &["reason"],
 };
 
+static SNAPSHOT_ERRORS: Metric = Metric {
+    name: "portolan_kubernetes_snapshot_errors_total",
+    help: "Snapshots that could not be written.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+
 /// What is counted here, for the documentation.
-pub static METRICS: [&Metric; 7] =
-    [&PROGRAMMING, &REQUESTS, &REQUEST_DURATION, &LISTS, &WATCH_FAILURES, &OBJECT_ERRORS, &MANIFEST_ERRORS];
+pub static METRICS: [&Metric; 8] = [
+    &PROGRAMMING,
+    &REQUESTS,
+    &REQUEST_DURATION,
+    &LISTS,
+    &WATCH_FAILURES,
+    &OBJECT_ERRORS,
+    &MANIFEST_ERRORS,
+    &SNAPSHOT_ERRORS,
+];
 
 /// The counters of the thread that the edge runs on.
 pub(crate) struct Meter {
@@ -112,6 +127,10 @@ impl Meter {
 
     pub(crate) fn manifest_error(&self, reason: &str) {
         self.count(&MANIFEST_ERRORS, &[reason]);
+    }
+
+    pub(crate) fn snapshot_error(&self) {
+        self.count(&SNAPSHOT_ERRORS, &[]);
     }
 
     pub(crate) fn programmed(&self, service_kind: &str, time: Duration) {

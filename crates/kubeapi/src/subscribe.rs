@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::meter::Meter;
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
-use crate::{SetupProblem, Timing, credentials, manifests};
+use crate::{SetupProblem, Timing, credentials, manifests, snapshot};
 
 /// A part of a cluster that is kept up to date. Once the last holder drops it, its tasks end.
 pub struct Subscription {
@@ -81,6 +81,11 @@ impl Subscriber {
         let (timing, meter) = (Rc::clone(&self.timing), Rc::clone(&self.meter));
         let api = Rc::new(Api::new(request.source.clone(), host, timing, meter));
         let mut tasks = JoinSet::new();
+        if let Some(file) = &request.snapshot {
+            snapshot::restore(file, request, &mut shared.world.borrow_mut());
+            let (index, meter) = (Arc::clone(&index), Rc::clone(&self.meter));
+            tasks.spawn_local(snapshot::keep(file.clone(), request.clone(), index, meter, self.timing.snapshot));
+        }
         for (position, watch) in spec.watches.iter().enumerate() {
             let sink = Sink::new(&shared, position, watch.kind);
             let watcher = Watcher::new(&api, Target::new(watch, request), sink, &self.timing);

@@ -1,6 +1,7 @@
 //! The times of the edge, each with its reason, and the pauses between attempts.
 
 use core::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
@@ -32,6 +33,8 @@ pub struct Timing {
     pub forbidden: Duration,
     /// How often manifests are looked at.
     pub poll: Duration,
+    /// The least time between two snapshots: what is lost with a process that dies is no older.
+    pub snapshot: Duration,
 }
 
 impl Default for Timing {
@@ -50,8 +53,14 @@ impl Default for Timing {
             client_min: seconds(10),
             forbidden: seconds(300),
             poll: seconds(1),
+            snapshot: seconds(30),
         }
     }
+}
+
+/// The time of day, since 1970.
+pub(crate) fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The longest time that `Retry-After` is obeyed: a mistake there must not blind us for a day.

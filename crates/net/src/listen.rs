@@ -68,11 +68,13 @@ pub fn open(address: &Address, workers: usize) -> Result<Opened, ListenError> {
 
 fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<Opened, ListenError> {
     let mut sockets = Vec::with_capacity(workers);
+    if wanted.port() == 0 {
+        let free = free_port(wanted);
+        wanted.set_port(free.map_err(|error| ListenError { protocol: "udp", address: wanted, error })?);
+    }
     for _ in 0..workers {
         let fail = |protocol, address| move |error| ListenError { protocol, address, error };
         let udp = udp_socket(wanted, address.ip.is_none()).map_err(fail("udp", wanted))?;
-        // A free port is chosen once, by the first socket.
-        wanted = udp.local_addr().map_err(fail("udp", wanted))?;
         let tcp = tcp_socket(wanted, address.ip.is_none()).map_err(fail("tcp", wanted))?;
         sockets.push((udp, tcp));
     }
@@ -81,6 +83,24 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
         let _ = crate::datagrams::spread_at_random(first, workers);
     }
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets })
+}
+
+/// How often a port is looked for that both protocols have free.
+const PORT_TRIES: usize = 64;
+
+/// A port that nobody has, for UDP and TCP. It is looked for with sockets that share nothing: to those that may share a
+/// port the system gives also one that another server of the same user has.
+fn free_port(wanted: SocketAddr) -> io::Result<u16> {
+    let mut outcome = Err(io::ErrorKind::AddrInUse.into());
+    for _ in 0..PORT_TRIES {
+        let port = UdpSocket::bind(wanted)?.local_addr()?.port();
+        let both = (wanted.ip(), port);
+        outcome = UdpSocket::bind(both).and_then(|_| TcpListener::bind(both)).map(|_| port);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
 }
 
 fn udp_socket(address: SocketAddr, wildcard: bool) -> io::Result<UdpSocket> {

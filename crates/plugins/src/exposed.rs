@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Request};
-use engine::Zones;
-use wire::NameRef;
+use engine::{Response, Zones};
+use wire::{EdeCode, NameRef};
 
 /// A cluster, as one stanza shows it; offered as `Arc<Exposed>`.
 pub(crate) struct Exposed {
@@ -51,6 +51,16 @@ impl Exposed {
     pub(crate) fn shows(&self, namespace: &[u8]) -> bool {
         let listed = self.namespaces.is_empty() || self.namespaces.iter().any(|listed| **listed == *namespace);
         listed && self.index.namespace_exists(namespace)
+    }
+
+    /// Says of an answer that it is made from what an earlier process knew, and whether it is (RFC 8914 §4.4, §4.20).
+    pub(crate) fn mark_remembered(&self, denies: bool, response: &mut Response) -> bool {
+        let is_remembered = self.index.is_remembered();
+        if is_remembered {
+            let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
+            response.set_ede(code, "the API server has not been asked yet");
+        }
+        is_remembered
     }
 }
 

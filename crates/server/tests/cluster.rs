@@ -17,8 +17,10 @@ use support::{Client, Folder, Server, page, wait_until};
 use wire::{Rcode, Type};
 
 const WEB: &str = "web.shop.svc.cluster.local.";
-/// RFC 8914 §4.15.
+/// RFC 8914 §4.15, §4.4, §4.20.
 const NOT_READY: u16 = 14;
+const STALE_ANSWER: u16 = 3;
+const STALE_NXDOMAIN: u16 = 19;
 
 /// What kubeadm installs, but for the ports and where the API server is.
 fn kubeadm(api: &FakeApi) -> String {
@@ -191,4 +193,32 @@ fn a_source_that_can_never_be_is_refused_at_its_place() {
     assert_eq!(server.wait(), Some(1));
     server.wait_for("Corefile:2:5");
     server.wait_for("/nonexistent/config");
+}
+
+#[test]
+fn a_server_killed_again_and_again_answers_from_its_snapshot() {
+    let api = FakeApi::with_shop();
+    let folder = Folder::new("remembered");
+    let file = folder.path().join("snapshot");
+    let corefile = kubeadm(&api).replace("ttl 30", &format!("ttl 30\n       snapshot {}", file.display()));
+    let mut served = Served::start(&corefile);
+    served.wait_for_addresses(WEB, &["10.96.0.11"]);
+    wait_until("the snapshot is written", || file.exists());
+    api.down();
+    for round in 0..20 {
+        // Dropping a server kills it.
+        served = Served::start(&corefile);
+        let answer = served.client.ask(WEB, Type::A).expect("an answer at once");
+        let taken = served.server.started.elapsed();
+        assert_eq!((answer.rcode(), answer.ede()), (Rcode::NOERROR, Some(STALE_ANSWER)), "start {round}");
+        assert!(taken < Duration::from_secs(1), "{taken:?}: unoptimised and beside other tests");
+        let denial = served.client.ask("missing.shop.svc.cluster.local.", Type::A).expect("an answer");
+        assert_eq!((denial.rcode(), denial.ede()), (Rcode::NXDOMAIN, Some(STALE_NXDOMAIN)));
+        assert!(served.is_ready());
+    }
+    api.put(service("shop", "web", "10.96.0.12"));
+    api.up();
+    served.wait_for_addresses(WEB, &["10.96.0.12"]);
+    let answer = served.client.ask(WEB, Type::A).expect("an answer");
+    assert_eq!(answer.ede(), None);
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use cluster::object::{Event, Meta, Object};
 use cluster::{Change, Index, Kind, ServiceKind, World};
@@ -12,6 +12,7 @@ use tracing::warn;
 use crate::LOG;
 use crate::decode::Unreadable;
 use crate::meter::Meter;
+use crate::timing::since_epoch;
 
 /// The world as all watches of a subscription share it. It is borrowed for one event at a time, never while waiting.
 pub(crate) struct Shared {
@@ -84,8 +85,4 @@ impl Sink {
     pub(crate) fn meter(&self) -> &Meter {
         &self.shared.meter
     }
-}
-
-fn since_epoch() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -11,5 +11,6 @@ mod credentials;
 mod faults;
 mod log;
 mod manifests;
+mod snapshot;
 mod support;
 mod watch;

@@ -75,7 +75,9 @@ impl Plugin for External {
         response.set_authoritative(true);
         response.set_local();
         let is_reverse = self.are_reverse.get(query.zone_index()).copied().unwrap_or_default();
-        match self.find(is_reverse, query, response, worker) {
+        let found = self.find(is_reverse, query, response, worker);
+        self.exposed.mark_remembered(matches!(found, Found::Nothing), response);
+        match found {
             Found::Alias(verdict) => verdict,
             Found::Nothing if !self.exposed.index.knows(self.needs()) => {
                 Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))

@@ -38,6 +38,7 @@ pub struct Config {
     pub(super) no_endpoints: bool,
     pub(super) multicluster: Vec<Name>,
     pub(super) zonal: bool,
+    pub(super) snapshot: Option<String>,
     pub(super) ignore_empty: bool,
     pub(super) fallthrough: Vec<Name>,
 }
@@ -64,6 +65,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         no_endpoints: false,
         multicluster: Vec::new(),
         zonal: false,
+        snapshot: None,
         ignore_empty: false,
         fallthrough: Vec::new(),
     },
@@ -74,6 +76,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Ok(())
 })
 .properties(PROPERTIES)
+.metrics(&super::METRICS)
 .check(check);
 
 static PROPERTIES: &[Property<Config>] = &[
@@ -113,6 +116,16 @@ static PROPERTIES: &[Property<Config>] = &[
               This option is Portolan's own.",
         set: |config, args| {
             config.manifests.extend(texts(args));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("snapshot FILE"),
+        default: "off",
+        doc: "Where to remember what is known, at most every 30 seconds, for a start while the API server is away: answers \
+            then say by an Extended DNS Error that they may be old. This option is Portolan's own.",
+        set: |config, args| {
+            config.snapshot = Some(args.word()?.text.clone());
             Ok(())
         },
     },
@@ -314,6 +327,7 @@ impl Config {
             endpoint_pod_names: self.endpoint_pod_names,
             endpoint_zones: self.zonal,
             multicluster: !self.multicluster.is_empty(),
+            snapshot: self.snapshot.as_ref().map(|name| path(name)),
         }
     }
 }

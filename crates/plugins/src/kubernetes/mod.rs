@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Clusters, Index, Kind, Kinds};
+use engine::metrics::{self, Counter, Metric};
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
@@ -27,6 +28,16 @@ pub(crate) use config::MANIFEST;
 
 use config::{Config, Pods};
 use name::{Grammar, Target};
+
+static STALE: Metric = Metric {
+    name: "portolan_kubernetes_stale_answers_total",
+    help: "Answers made from a snapshot, while the API server has not been asked, by zone.",
+    kind: metrics::Kind::Counter,
+    labels: &["zone"],
+};
+
+/// What is counted here.
+static METRICS: [&Metric; 1] = [&STALE];
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
@@ -62,6 +73,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         ttl: config.ttl,
         pods: config.pods,
         ignore_empty: config.ignore_empty,
+        stale: zones.names().iter().map(|zone| setup.registry.counter(&STALE, &[&zone.to_string()])).collect(),
         exposed,
     };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
@@ -81,6 +93,8 @@ struct Kubernetes {
     ttl: u32,
     pods: Pods,
     ignore_empty: bool,
+    /// Of each zone, how many answers were made from what was only remembered.
+    stale: Box<[Counter]>,
 }
 
 /// What a zone shows.
@@ -140,6 +154,11 @@ impl Plugin for Kubernetes {
         let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
         let found =
             if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
+        if self.exposed.mark_remembered(matches!(found, Found::NoName(_)), response)
+            && let Some(counter) = self.stale.get(query.zone_index())
+        {
+            worker.counters.count(*counter);
+        }
         match found {
             Found::Answered => Verdict::Done,
             Found::NoData => {

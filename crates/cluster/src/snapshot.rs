@@ -1,0 +1,245 @@
+//! The index as octets, and back: what was known of a cluster, for a process that begins while its API server is away.
+//!
+//! What is kept is what answers need, not the objects: slices and pods have no names in it. Octets go back into a world as
+//! the objects that they stand for, by the same way and with the same bounds as those of an API server, so nothing in them
+//! can break a rule. Names that no object can have stand in for those that are missing, and the first complete list of a
+//! kind sweeps what was only remembered.
+//!
+//! Where the octets are kept, and whether they are whole, is for the caller to know.
+
+use serde::{Deserialize, Serialize};
+
+use crate::object::{self, AddressType, Meta, Object};
+use crate::service::{External, Port, Service, ServiceKind};
+use crate::slice::{Address, Addresses, Slice};
+use crate::{Index, Kind};
+
+/// What stands in place of the cluster IPs of a service that has none to have.
+const HEADLESS: &str = "None";
+
+/// One thing that is known.
+#[derive(Deserialize, Serialize)]
+struct Record {
+    /// Whether it belongs to the services that clusters have in common.
+    common: bool,
+    namespace: String,
+    name: String,
+    what: What,
+}
+
+#[derive(Deserialize, Serialize)]
+enum What {
+    Namespace,
+    Service(ServiceRecord),
+    Slice(SliceRecord),
+    /// A pod by its address.
+    Pod,
+}
+
+#[derive(Deserialize, Serialize)]
+struct ServiceRecord {
+    /// As in the object: `None` is headless.
+    ips: Vec<String>,
+    external_name: String,
+    ports: Vec<PortRecord>,
+    external: Vec<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct PortRecord {
+    name: String,
+    protocol: String,
+    number: Option<u16>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct SliceRecord {
+    family: Family,
+    cluster: String,
+    endpoints: Vec<EndpointRecord>,
+    ports: Vec<PortRecord>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize)]
+enum Family {
+    V4,
+    V6,
+    Names,
+}
+
+#[derive(Deserialize, Serialize)]
+struct EndpointRecord {
+    address: String,
+    label: String,
+    zone: String,
+}
+
+/// Why octets are no snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSnapshot;
+
+/// Appends all that an index knows to `octets`.
+pub fn write(index: &Index, octets: &mut Vec<u8>) {
+    write_index(index, false, octets);
+    if let Some(common) = index.clusterset() {
+        write_index(common, true, octets);
+    }
+}
+
+fn write_index(index: &Index, common: bool, octets: &mut Vec<u8>) {
+    let mut put = |namespace: &str, name: &str, what| {
+        let record = Record { common, namespace: namespace.to_owned(), name: name.to_owned(), what };
+        // Into memory: there is nothing that could fail.
+        if let Ok(longer) = postcard::to_extend(&record, core::mem::take(octets)) {
+            *octets = longer;
+        }
+    };
+    index.for_each_namespace(|name| put("", name, What::Namespace));
+    index.for_each_entry(|service| {
+        if service.is_declared() {
+            put(&service.namespace, &service.name, What::Service(service_record(service)));
+        }
+        for slice in &service.slices {
+            put(&service.namespace, &service.name, What::Slice(slice_record(slice)));
+        }
+    });
+    index.for_each_pod(|namespace, address| put(namespace, &address.to_string(), What::Pod));
+}
+
+fn service_record(service: &Service) -> ServiceRecord {
+    let (ips, external_name) = match &service.kind {
+        ServiceKind::ClusterIp(ips) => (ips.iter().map(ToString::to_string).collect(), ""),
+        ServiceKind::ExternalName(name) => (Vec::new(), &**name),
+        ServiceKind::Headless | ServiceKind::Undeclared => (vec![HEADLESS.to_owned()], ""),
+    };
+    let external = service.external.iter().map(|external| match external {
+        External::Ip(ip) => ip.to_string(),
+        External::Host(host) => host.to_string(),
+    });
+    ServiceRecord {
+        ips,
+        external_name: external_name.to_owned(),
+        ports: port_records(&service.ports),
+        external: external.collect(),
+    }
+}
+
+fn slice_record(slice: &Slice) -> SliceRecord {
+    let endpoints = slice.endpoints().map(|endpoint| EndpointRecord {
+        address: match endpoint.address() {
+            Address::Ip(ip) => ip.to_string(),
+            Address::Name(name) => name.to_owned(),
+        },
+        label: String::from_utf8_lossy(endpoint.own_label().unwrap_or_default()).into_owned(),
+        zone: endpoint.zone().to_owned(),
+    });
+    SliceRecord {
+        family: match slice.addresses {
+            Addresses::V4(_) => Family::V4,
+            Addresses::V6(_) => Family::V6,
+            Addresses::Names(_) => Family::Names,
+        },
+        cluster: slice.cluster.as_deref().unwrap_or_default().to_owned(),
+        endpoints: endpoints.collect(),
+        ports: port_records(&slice.ports),
+    }
+}
+
+/// A port that stands for none is left out.
+fn port_records(ports: &[Port]) -> Vec<PortRecord> {
+    let given = ports.iter().filter(|port| port.number.is_some() || !port.name.is_empty() || !port.protocol.is_empty());
+    given
+        .map(|port| PortRecord {
+            name: port.name.to_string(),
+            protocol: port.protocol.to_string(),
+            number: port.number,
+        })
+        .collect()
+}
+
+/// Hands out the objects that octets stand for, each with the kind of watch that would see it.
+///
+/// # Errors
+/// If they were not written by [`write`], at the first place where that shows: what came before has been handed out.
+pub fn read(mut octets: &[u8], mut each: impl FnMut(Kind, Object<'_>)) -> Result<(), NoSnapshot> {
+    let mut number = 0_u64;
+    while !octets.is_empty() {
+        let (record, rest) = postcard::take_from_bytes::<Record>(octets).map_err(|_| NoSnapshot)?;
+        octets = rest;
+        number += 1;
+        hand_out(&record, number, &mut each);
+    }
+    Ok(())
+}
+
+fn hand_out(record: &Record, number: u64, each: &mut impl FnMut(Kind, Object<'_>)) {
+    let Record { common, namespace, name, what } = record;
+    // No name of an object has a blank in it.
+    let nameless = format!(" {number}");
+    let meta = |name| Meta { namespace, name, version: "" };
+    match what {
+        What::Namespace => each(Kind::Namespace, Object::Namespace(meta(name))),
+        What::Service(service) if *common => each(Kind::ServiceImport, import_object(meta(name), service)),
+        What::Service(service) => each(Kind::Service, service_object(meta(name), service)),
+        What::Slice(slice) => {
+            let kind = if *common { Kind::ImportedSlice } else { Kind::EndpointSlice };
+            each(kind, slice_object(meta(&nameless), name, slice));
+        }
+        What::Pod => {
+            let meta = meta(&nameless);
+            each(Kind::Pod, Object::Pod(object::Pod { meta, address: name, terminating: false }));
+        }
+    }
+}
+
+fn service_object<'a>(meta: Meta<'a>, service: &'a ServiceRecord) -> Object<'a> {
+    Object::Service(object::Service {
+        meta,
+        service_type: if service.external_name.is_empty() { "ClusterIP" } else { "ExternalName" },
+        cluster_ips: service.ips.iter().map(String::as_str).collect(),
+        external_name: &service.external_name,
+        ports: ports(&service.ports),
+        external: service.external.iter().map(String::as_str).collect(),
+    })
+}
+
+fn import_object<'a>(meta: Meta<'a>, service: &'a ServiceRecord) -> Object<'a> {
+    let is_headless = service.ips.first().is_some_and(|ip| ip == HEADLESS);
+    Object::ServiceImport(object::ServiceImport {
+        meta,
+        import_type: if is_headless { "Headless" } else { "ClusterSetIP" },
+        ips: if is_headless { Vec::new() } else { service.ips.iter().map(String::as_str).collect() },
+        ports: ports(&service.ports),
+    })
+}
+
+fn slice_object<'a>(meta: Meta<'a>, service: &'a str, slice: &'a SliceRecord) -> Object<'a> {
+    let endpoint = |endpoint: &'a EndpointRecord| object::Endpoint {
+        address: &endpoint.address,
+        ready: Some(true),
+        hostname: &endpoint.label,
+        target: "",
+        zone: &endpoint.zone,
+    };
+    Object::EndpointSlice(object::EndpointSlice {
+        meta,
+        service,
+        source_cluster: &slice.cluster,
+        address_type: match slice.family {
+            Family::V4 => AddressType::Ipv4,
+            Family::V6 => AddressType::Ipv6,
+            Family::Names => AddressType::Fqdn,
+        },
+        endpoints: slice.endpoints.iter().map(endpoint).collect(),
+        ports: ports(&slice.ports),
+    })
+}
+
+fn ports(ports: &[PortRecord]) -> Vec<object::Port<'_>> {
+    let each = ports.iter();
+    each.map(|port| object::Port { name: &port.name, protocol: &port.protocol, number: port.number }).collect()
+}
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;

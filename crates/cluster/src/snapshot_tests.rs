@@ -1,0 +1,129 @@
+//! What is remembered is what was known, whatever becomes of the octets.
+
+use super::*;
+use crate::scenario::{ALL, Stage};
+use crate::{Kinds, Spec};
+
+const CLUSTER: &str = "ns alpha
+    ns empty
+    svc alpha/web@1 ips=10.96.0.11,fd00:96::11 ports=http:80/TCP,:53/UDP outside=203.0.113.5,lb.example.com
+    svc alpha/hl@1 ips=None
+    svc alpha/ext@1 external=www.example.com
+    slice alpha/web-a@1 of=web v4=10.1.0.5#w0%eu-1,10.1.0.6,!10.1.0.7 ports=http:8080/TCP
+    slice alpha/web-b@1 of=web v6=fd00::5,fd00::6 ports=http:8080/TCP
+    slice alpha/hl-a@1 of=hl names=host.example.com
+    slice alpha/orphan@1 of=lost v4=10.1.0.9
+    pod alpha/p@1 ip=10.1.0.5
+    pod empty/q@1 ip=fd00::7
+    import alpha/common@1 ips=10.112.0.1 ports=http:80/TCP
+    import alpha/spread@1 headless
+    imported alpha/spread-east@1 of=spread cluster=east v4=10.3.0.1#s-0 ports=:80/TCP
+    listed ns
+    listed svc
+    listed slice
+    listed pod
+    listed import
+    listed imported";
+
+const QUESTIONS: &[&str] = &[
+    "ns alpha",
+    "ns empty",
+    "ns beta",
+    "svc alpha/web",
+    "svc alpha/hl",
+    "svc alpha/ext",
+    "svc alpha/lost",
+    "called alpha/web w0",
+    "ip 10.96.0.11",
+    "ip fd00:96::11",
+    "at 10.1.0.5",
+    "at 10.1.0.9",
+    "pod alpha 10.1.0.5",
+    "pod empty fd00::7",
+    "pod alpha fd00::7",
+    "counts",
+];
+
+fn spec() -> Spec {
+    Spec { endpoint_zones: true, ..Spec::new(&ALL, &[]) }
+}
+
+fn octets_of(index: &Index) -> Vec<u8> {
+    let mut octets = Vec::new();
+    write(index, &mut octets);
+    octets
+}
+
+#[test]
+fn what_is_remembered_is_what_was_known() {
+    let mut before = Stage::new(spec());
+    before.play(CLUSTER);
+    let (mut after, octets) = (Stage::new(spec()), octets_of(&before.index));
+    assert_eq!(after.restore(&octets), Ok(()));
+    for question in QUESTIONS {
+        assert_eq!(after.ask(question), before.ask(question), "{question}");
+    }
+    let outside = |stage: &Stage| stage.index.service(b"alpha", b"web", |service| service.external.clone());
+    assert_eq!(outside(&after), outside(&before));
+    let common = |stage: &Stage| {
+        let read = |service: &Service| format!("{service:?}").replace(char::is_numeric, "");
+        stage.index.clusterset().map(|common| common.service(b"alpha", b"spread", read))
+    };
+    assert_eq!(common(&after), common(&before));
+    let mut again = octets_of(&after.index);
+    let mut first = octets;
+    again.sort_unstable();
+    first.sort_unstable();
+    assert_eq!(again, first);
+}
+
+#[test]
+fn what_is_remembered_is_old_until_all_is_listed() {
+    let mut before = Stage::new(spec());
+    before.play(CLUSTER);
+    let mut after = Stage::new(spec());
+    after.restore(&octets_of(&before.index)).unwrap();
+    assert!(after.index.is_remembered() && !after.index.is_synced() && after.index.knows(Kinds::of(&ALL)));
+    after.play(
+        "listing ns
+         ns alpha@7
+         listed ns
+         ? ns empty = false
+         listing svc
+         svc alpha/web@7 ips=10.96.0.99 ports=http:80/TCP
+         listed svc
+         ? svc alpha/hl = none
+         ? ip 10.96.0.11 = none
+         ? ip 10.96.0.99 = alpha/web
+         listing slice
+         slice alpha/web-z@7 of=web v4=10.1.0.8 ports=http:8080/TCP
+         listed slice
+         ? svc alpha/web = ClusterIp 10.96.0.99 http:80/TCP [10-1-0-8=10.1.0.8 http:8080/TCP]
+         listing pod
+         listed pod
+         ? pod alpha 10.1.0.5 = false
+         listing import
+         listed import",
+    );
+    assert!(after.index.is_remembered());
+    after.play("listing imported\nlisted imported");
+    assert!(!after.index.is_remembered() && after.index.is_synced());
+}
+
+#[test]
+fn octets_that_are_no_snapshot_break_nothing() {
+    let mut before = Stage::new(spec());
+    before.play(CLUSTER);
+    let octets = octets_of(&before.index);
+    for end in 0..octets.len() {
+        let mut count = 0;
+        let whole = read(&octets[..end], |_, _| count += 1).is_ok();
+        assert!(count < 40 || whole);
+    }
+    for at in 0..octets.len() {
+        let mut damaged = octets.clone();
+        damaged[at] ^= u8::try_from(at % 255).unwrap() + 1;
+        let mut each = |_, object: Object<'_>| assert!(object.meta().name.len() <= octets.len());
+        let _ = read(&damaged, &mut each);
+    }
+}
