@@ -7,7 +7,7 @@ use corefile::Diagnostic;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::plan::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Capabilities, Carried, Files, Needs, Setup, SiteInfo};
+use crate::setup::{Capabilities, Carried, Files, Needs, ProxyPolicy, Setup, SiteInfo, Timeouts};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
 /// What the building of a generation takes from the world.
@@ -45,6 +45,8 @@ impl Plan {
         let mut sites = Vec::new();
         let mut blocks = Vec::new();
         let mut any_class = vec![false; self.blocks.len()];
+        let of_edge = |block: &PlannedBlock| (block.info.timeouts, block.info.proxy.clone());
+        let of_edge: Vec<(Timeouts, Option<ProxyPolicy>)> = self.blocks.iter().map(of_edge).collect();
         for (index, block) in self.blocks.into_iter().enumerate() {
             any_class[index] = block.info.directives.iter().any(|name| matches!(*name, "chaos" | "forward"));
             let info = block.info.clone();
@@ -58,12 +60,18 @@ impl Plan {
                 needs: &mut needs,
                 carried: &mut carried,
             };
-            blocks.push(Block { chain: block.build(setup)? });
+            let chain = block.build(setup)?;
+            blocks.push(Block { chain, filter: below.find() });
             sites.extend(info.sites.iter().map(|site| (index, site.clone())));
         }
-        let (listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
+        let (mut listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
+        for (listener, planned) in listeners.iter_mut().zip(&self.listeners) {
+            let first = planned.zones.first().and_then(|(_, block)| of_edge.get(*block));
+            (listener.timeouts, listener.proxy) = first.cloned().unwrap_or_default();
+        }
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
-        let generation = Generation { listeners, sites, blocks, metrics, ..Generation::default() };
+        let panics_end = needs.panics_end;
+        let generation = Generation { listeners, sites, blocks, metrics, panics_end, ..Generation::default() };
         Ok(Built { generation, listeners: self.listeners, needs, carried })
     }
 }

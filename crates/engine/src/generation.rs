@@ -6,7 +6,8 @@ use wire::{Class, EdeCode, Rcode};
 
 use crate::gate::{Admission, admit};
 use crate::metrics::ServerMetrics;
-use crate::{Chain, Failure, LocalFuture, Outside, Resolved, Router, Turn, Walk, Worker};
+use crate::setup::{BlockFilter, ProxyPolicy, Timeouts};
+use crate::{Chain, Failure, LocalFuture, Outside, Query, Resolved, Router, Turn, Walk, Worker};
 
 /// An address that is listened on, with the zones served there.
 #[derive(Default)]
@@ -17,6 +18,10 @@ pub struct Listener {
     pub router: Router,
     /// Whether classes other than IN reach the chains: a block here has `chaos` or `forward`.
     pub any_class: bool,
+    /// How long clients on streams may take.
+    pub timeouts: Timeouts,
+    /// What becomes of what proxies say; `None` if nobody looks for it.
+    pub proxy: Option<ProxyPolicy>,
 }
 
 /// A zone served on an address.
@@ -34,6 +39,14 @@ pub struct Site {
 pub struct Block {
     /// Its plugins.
     pub chain: Chain,
+    /// Which queries it wants; all of them without one.
+    pub filter: Option<BlockFilter>,
+}
+
+impl Block {
+    fn wants(&self, query: &Query) -> bool {
+        self.filter.as_ref().is_none_or(|BlockFilter(wants)| wants(query))
+    }
 }
 
 /// One generation of the configuration.
@@ -89,7 +102,8 @@ impl Generation {
     /// Finds the server block for the name that is asked.
     pub(crate) fn route(&self, walk: &mut Walk) -> Result<(), Failure> {
         let query = &mut walk.query;
-        let site = self.listeners[walk.listener].router.find(query.key(), query.qtype);
+        let wants = |site: usize| self.blocks[self.sites[site].block].wants(query);
+        let site = self.listeners[walk.listener].router.find(query.key(), query.qtype, wants);
         let outside = || Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no zone here holds the name");
         let site = site.ok_or_else(outside)?;
         let block = self.sites[site].block;

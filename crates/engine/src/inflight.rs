@@ -22,6 +22,7 @@ pub(crate) struct Key {
     udp_size: u16,
     flags: u16,
     dnssec_ok: bool,
+    onward: Vec<(u16, Box<[u8]>)>,
 }
 
 /// RD, AD and CD: the flags that are passed on.
@@ -41,6 +42,7 @@ impl Key {
             udp_size: if stream { 0 } else { query.udp_size.max(UDP_SIZE) },
             flags: query.flags().0 & FLAGS_THAT_MATTER,
             dnssec_ok: query.dnssec_ok,
+            onward: query.onward_options().map(|(code, data)| (code.0, data.into())).collect(),
         }
     }
 }

@@ -97,9 +97,15 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
         .zip(&keys)
         .map(|(written, keys)| plan_block(written, keys, planning.slots, problems))
         .collect();
-    let addresses: Vec<Vec<Option<IpAddr>>> =
-        blocks.iter().map(|block| listen_addresses(&block.settings(), planning, problems)).collect();
-    let listeners = plan_listeners(&keys, &addresses, problems);
+    let mut places = Vec::new();
+    for (block, keys) in blocks.iter_mut().zip(keys) {
+        let settings = block.settings();
+        let addresses = listen_addresses(&settings, planning, problems);
+        places.push(Place { keys, addresses, is_view: !settings.view.is_empty() });
+        (block.info.root, block.info.view) = (settings.root, settings.view);
+        (block.info.timeouts, block.info.proxy) = (settings.timeouts, settings.proxy);
+    }
+    let listeners = plan_listeners(&places, problems);
     assign_sites(&mut blocks, &listeners);
     problems[before..].iter().all(|problem| !problem.is_error()).then_some(Plan { blocks, listeners })
 }
@@ -212,17 +218,22 @@ fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, 
     })
 }
 
+/// What a server block serves, and on which addresses.
+struct Place {
+    keys: Vec<Key>,
+    addresses: Vec<Option<IpAddr>>,
+    /// It wants only some of the queries, so that others may serve the same.
+    is_view: bool,
+}
+
 /// One address is listened on once, whatever the number of blocks that are served there.
-fn plan_listeners(
-    blocks: &[Vec<Key>],
-    addresses: &[Vec<Option<IpAddr>>],
-    problems: &mut Vec<Diagnostic>,
-) -> Vec<PlannedListener> {
+fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<PlannedListener> {
     let mut listeners: Vec<PlannedListener> = Vec::new();
-    for (block, (keys, addresses)) in blocks.iter().zip(addresses).enumerate() {
-        for key in keys {
-            for ip in addresses {
-                if let Some(problem) = conflict(key, *ip, &listeners) {
+    for (block, place) in places.iter().enumerate() {
+        let taken = |other: usize| other == block || !(place.is_view || places[other].is_view);
+        for key in &place.keys {
+            for ip in &place.addresses {
+                if let Some(problem) = conflict(key, *ip, &listeners, taken) {
                     problems.push(problem);
                     continue;
                 }
@@ -244,15 +255,22 @@ fn plan_listeners(
     listeners
 }
 
-/// What is wrong with serving a key on an address beside what is served already.
-fn conflict(key: &Key, ip: Option<IpAddr>, listeners: &[PlannedListener]) -> Option<Diagnostic> {
+/// What is wrong with serving a key on an address beside what is served already; `taken` says whether a block lets no
+/// other one serve the same.
+fn conflict(
+    key: &Key,
+    ip: Option<IpAddr>,
+    listeners: &[PlannedListener],
+    taken: impl Fn(usize) -> bool,
+) -> Option<Diagnostic> {
     let of_port = listeners.iter().filter(|known| known.scheme == key.scheme && known.port == key.port);
     let mut of_zone = of_port.filter(|known| known.zones.iter().any(|(zone, _)| *zone == key.zone));
+    let is_taken = |known: &PlannedListener| known.zones.iter().any(|(zone, block)| *zone == key.zone && taken(*block));
     let message = of_zone.find_map(|known| match (known.ip, ip) {
-        (before, now) if before == now => {
+        (before, now) if before == now => is_taken(known).then(|| {
             let on = now.map_or(String::new(), |ip| format!(" on {ip}"));
-            Some(format!("cannot serve {key}{on} - it is already defined"))
-        }
+            format!("cannot serve {key}{on} - it is already defined")
+        }),
         (None, Some(_)) | (Some(_), None) => {
             Some(format!("cannot serve {key} - zone overlap listener capacity with {}", known.label()))
         }
@@ -267,8 +285,8 @@ fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
     for (number, block) in blocks.iter_mut().enumerate() {
         for listener in listeners {
             for (zone, _) in listener.zones.iter().filter(|(_, block)| *block == number) {
-                let (server, zone) = (listener.label(), zone.to_string());
-                block.info.sites.push(SiteInfo { index, server, zone, ip: listener.ip, port: listener.port });
+                let (server, zone, view) = (listener.label(), zone.to_string(), block.info.view.clone());
+                block.info.sites.push(SiteInfo { index, server, zone, view, ip: listener.ip, port: listener.port });
                 index += 1;
             }
         }

@@ -13,6 +13,8 @@ use crate::walk::Patience;
 
 /// Steps in the longest chain: CoreDNS knows 60 directives, and a set of passed steps is one word.
 pub const STEPS_MAX: usize = 64;
+/// EDNS options that go along to an upstream: more than any set of rules adds with sense.
+const ONWARD_MAX: usize = 8;
 /// Octets that any client takes over UDP (RFC 1035 §4.2.1).
 const UDP_SIZE_MIN: u16 = 512;
 /// Octets of the longest message over a stream.
@@ -104,6 +106,8 @@ pub struct Query {
     pub(crate) abandoned: Option<Rc<Cell<bool>>>,
     notes: Notes,
     kept: Vec<(usize, Box<dyn Any>)>,
+    /// EDNS options that go along to upstreams.
+    onward: Vec<(OptionCode, Box<[u8]>)>,
 }
 
 /// One word a step for what a plugin must remember between its hooks.
@@ -170,6 +174,7 @@ impl Query {
         self.zone_at = other.zone_at;
         self.zone_index = other.zone_index;
         self.notes.0 = other.notes.0;
+        self.take_onward(other);
     }
 
     fn reset(&mut self) {
@@ -181,6 +186,7 @@ impl Query {
         self.abandoned = None;
         self.renamed = false;
         self.kept.clear();
+        self.onward.clear();
     }
 
     /// Forgets what the steps of a longer life noted.
@@ -207,6 +213,13 @@ impl Query {
         self.key.set_lowercase(name);
         self.set_zone(0, NameRef::ROOT);
         self.renamed = true;
+    }
+
+    /// Asks again what the client asked, or the plugin whose question it is: on the way up, what a step must do that has
+    /// changed the question on the way down, if none above it has.
+    pub fn restore_question(&mut self) {
+        self.take_request();
+        self.set_zone(0, NameRef::ROOT);
     }
 
     /// Whether the name has changed since this was last asked: the answer must then begin anew.
@@ -264,6 +277,29 @@ impl Query {
     /// The EDNS options that the client sent.
     pub fn options(&self) -> impl Iterator<Item = (OptionCode, &[u8])> {
         self.request.options(&self.packet)
+    }
+
+    /// The EDNS options that go along to an upstream. None of the client's do: they are for this server.
+    pub fn onward_options(&self) -> impl Iterator<Item = (OptionCode, &[u8])> {
+        self.onward.iter().map(|(code, data)| (*code, &**data))
+    }
+
+    /// Sends an EDNS option along to upstreams, beside others of its code; with [`ONWARD_MAX`] of them there already it
+    /// is left out.
+    pub fn add_onward_option(&mut self, code: OptionCode, data: impl Into<Box<[u8]>>) {
+        if self.onward.len() < ONWARD_MAX {
+            self.onward.push((code, data.into()));
+        }
+    }
+
+    /// Sends the EDNS options along that `other` does.
+    pub(crate) fn take_onward(&mut self, other: &Query) {
+        self.onward.clone_from(&other.onward);
+    }
+
+    /// Sends no EDNS option of this code along.
+    pub fn remove_onward_options(&mut self, code: OptionCode) {
+        self.onward.retain(|(known, _)| *known != code);
     }
 
     /// Octets that the answer may have.

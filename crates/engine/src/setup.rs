@@ -15,7 +15,7 @@ use corefile::Span;
 use wire::Name;
 
 use crate::metrics::Registry;
-use crate::{Hooks, LocalFuture, Outside, Plugin, Zones};
+use crate::{Hooks, Labels, LocalFuture, Outside, Plugin, Query, Zones};
 
 /// What a directive becomes in the chain.
 pub struct Part {
@@ -48,6 +48,50 @@ pub struct BlockInfo {
     pub directives: Vec<&'static str>,
     /// Where relative file names start.
     pub root: PathBuf,
+    /// Its name as a view: it serves only the queries that it wants; empty if it is none.
+    pub view: String,
+    /// How long clients on streams may take.
+    pub timeouts: Timeouts,
+    /// What becomes of what proxies say; `None` if nobody looks for it.
+    pub proxy: Option<ProxyPolicy>,
+}
+
+/// What becomes of the header of a proxy (the PROXY protocol), by the proxy's address. An address that is listened on has
+/// that of the first of its blocks.
+#[derive(Clone)]
+pub struct ProxyPolicy(pub Arc<dyn Fn(IpAddr) -> ProxyHeader + Send + Sync>);
+
+impl core::fmt::Debug for ProxyPolicy {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("ProxyPolicy")
+    }
+}
+
+/// What becomes of the header of a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// It is believed.
+    Use,
+    /// It is read and forgotten.
+    Ignore,
+    /// Who sends one is not served.
+    Reject,
+    /// Nobody looks for one.
+    Skip,
+}
+
+/// How long clients on streams may take, and how much they may ask, where a directive says so. An address has those of
+/// the first of its blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a query to arrive once its first octet has.
+    pub read: Option<Duration>,
+    /// For an answer to be accepted.
+    pub write: Option<Duration>,
+    /// Without a query.
+    pub idle: Option<Duration>,
+    /// Queries on one connection.
+    pub queries_max: Option<u32>,
 }
 
 /// What directives say about their server block as a whole.
@@ -57,6 +101,14 @@ pub struct BlockSettings {
     pub bind: Vec<BindTarget>,
     /// Those of them that are not listened on.
     pub bind_except: Vec<BindTarget>,
+    /// Where relative file names start.
+    pub root: PathBuf,
+    /// Its name as a view: other blocks may serve the same zones; empty if it is none.
+    pub view: String,
+    /// How long clients on streams may take.
+    pub timeouts: Timeouts,
+    /// What becomes of what proxies say; `None` if nobody looks for it.
+    pub proxy: Option<ProxyPolicy>,
 }
 
 /// An address or a network interface, as written.
@@ -77,6 +129,8 @@ pub struct SiteInfo {
     pub server: String,
     /// The zone, as metrics write it.
     pub zone: String,
+    /// The name of the view, as metrics write it; empty without one.
+    pub view: String,
     /// The address that is listened on; `None` for all of the machine.
     pub ip: Option<IpAddr>,
     /// The port that is listened on.
@@ -133,6 +187,17 @@ impl Setup<'_> {
         zones.iter().cloned().collect()
     }
 
+    /// The labels of this server block.
+    #[must_use]
+    pub fn labels(&mut self) -> Arc<Labels> {
+        let known = self.below.find();
+        known.unwrap_or_else(|| {
+            let labels = Arc::<Labels>::default();
+            self.below.provide(Arc::clone(&labels));
+            labels
+        })
+    }
+
     /// A file name of the Corefile, from `root` if it is relative.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
@@ -175,6 +240,10 @@ impl Capabilities {
 #[derive(Clone, Debug, Default)]
 pub struct LocalZones(pub Zones);
 
+/// Which queries a server block wants: another one of the same zone, or of a shorter one, gets the others.
+#[derive(Clone)]
+pub struct BlockFilter(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
+
 /// What outlives a reload, by a key that says all that it depends on.
 #[derive(Default)]
 pub struct Carried {
@@ -213,8 +282,36 @@ pub struct Needs {
     pub reload: Option<(Duration, Duration)>,
     /// Who can say whether it is ready.
     pub readiness: Arc<Readiness>,
+    /// Programs to run.
+    pub commands: Vec<Command>,
+    /// A panic ends the process.
+    pub panics_end: bool,
     /// Lines for the log, each with the directive that says it.
     pub warnings: Vec<(&'static str, String)>,
+}
+
+/// A program that is run at some moment.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// At which.
+    pub when: When,
+    /// Its name.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Nobody waits for it.
+    pub in_background: bool,
+}
+
+/// A moment in the life of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// A configuration has been taken up.
+    Start,
+    /// The process ends.
+    End,
+    /// Certificates have been renewed.
+    CertificatesRenewed,
 }
 
 /// A page that is served over HTTP.

@@ -316,6 +316,7 @@ impl Generation {
             Move::Up(0)
         } else if ask.whom == Whom::Below {
             sub.query.clear_notes(self.blocks[sub.block].chain.steps().len());
+            sub.query.take_onward(&walk.query);
             Move::Down(walk.at + 1)
         } else {
             match self.route(&mut sub) {

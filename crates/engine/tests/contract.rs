@@ -2,7 +2,7 @@
 //! that hold them to it.
 //!
 //! From top to bottom as in a real chain: `tally` (counts what comes by), `dns64`, `sign` (tsig), `rename` and
-//! `rename_again` (rewrite), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), `directory`
+//! `rename_again` (rewrite), `onward` (rewrite edns0), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), `directory`
 //! (etcd), and two directives of the testkit that answer. What was learned stands in `docs/decisions/0003-plugin-contract.md`.
 
 #[path = "contract/autopath.rs"]
@@ -15,6 +15,8 @@ mod directory;
 mod dns64;
 #[path = "contract/fragile.rs"]
 mod fragile;
+#[path = "contract/onward.rs"]
+mod onward;
 #[path = "contract/rename.rs"]
 mod rename;
 #[path = "contract/sign.rs"]
@@ -30,12 +32,13 @@ use engine::Slot::{self, Here};
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
-static SLOTS: [Slot; 13] = [
+static SLOTS: [Slot; 14] = [
     Here(&tally::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&sign::MANIFEST),
     Here(&rename::RENAME),
     Here(&rename::RENAME_AGAIN),
+    Here(&onward::MANIFEST),
     Here(&autopath::MANIFEST),
     Here(&fragile::MANIFEST),
     Here(&chase::CHASE_ABOVE),

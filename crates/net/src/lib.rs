@@ -15,6 +15,7 @@ mod datagrams;
 mod limits;
 mod listen;
 mod outside;
+mod proxy;
 mod tcp;
 mod udp;
 mod worker;

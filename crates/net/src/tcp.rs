@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
+use engine::setup::ProxyHeader;
 use engine::{Clock, Path, Query, Response, Transport, Turn, Walk};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -15,6 +16,7 @@ use wire::OptionCode;
 
 use crate::clock::MonotonicClock;
 use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
+use crate::proxy::{Start, accept, look};
 use crate::worker::{Endpoint, Shared};
 
 /// Octets read at once: some dozen pipelined queries.
@@ -49,7 +51,10 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
 struct Connection {
     shared: Rc<Shared>,
     endpoint: Rc<Endpoint>,
-    path: Path,
+    path: Cell<Path>,
+    limits: StreamLimits,
+    /// Queries that may still be answered; `None` for any number.
+    queries_left: Cell<Option<u32>>,
     /// Answers that have not been written yet, each with its length before it.
     outgoing: RefCell<Vec<u8>>,
     /// Answers that are being waited for.
@@ -69,10 +74,19 @@ impl Drop for Connection {
 impl Connection {
     fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Connection {
         shared.streams.set(shared.streams.get() + 1);
+        let (timeouts, usual) = (endpoint.timeouts(shared), shared.stream_limits);
+        let limits = StreamLimits {
+            read: timeouts.read.unwrap_or(usual.read),
+            idle: timeouts.idle.unwrap_or(usual.idle),
+            write: timeouts.write.unwrap_or(usual.write),
+            ..usual
+        };
         Connection {
             shared: Rc::clone(shared),
             endpoint: Rc::clone(endpoint),
-            path: Path { peer, local, transport: Transport::Tcp },
+            path: Cell::new(Path { peer, local, transport: Transport::Tcp }),
+            limits,
+            queries_left: Cell::new(timeouts.queries_max),
             outgoing: RefCell::new(Vec::new()),
             awaited: Cell::new(0),
             arrived: Notify::new(),
@@ -85,7 +99,10 @@ impl Connection {
     async fn run(self: Rc<Self>, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let mut closing = self.endpoint.closing();
-        let mut input = Input::new(self.shared.stream_limits);
+        let mut input = Input::new(self.limits);
+        if !self.read_proxy_header(&mut stream, &mut input.buffer).await? {
+            return Ok(());
+        }
         loop {
             input.take(self.answer_all(&input.buffer));
             if self.write_outgoing(&mut stream).await? {
@@ -93,6 +110,9 @@ impl Connection {
             }
             if self.has_room() && framed(&input.buffer, 0).is_some() {
                 continue;
+            }
+            if self.queries_left.get() == Some(0) {
+                self.ending.set(true);
             }
             if self.ending.get() && self.awaited.get() == 0 {
                 return Ok(());
@@ -110,9 +130,36 @@ impl Connection {
         }
     }
 
+    /// Takes what a proxy says before the first query, if somebody looks for it; says whether the client is served.
+    async fn read_proxy_header(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(policy) = self.endpoint.proxy_policy(&self.shared) else { return Ok(true) };
+        let deadline = Instant::now() + self.limits.read;
+        let path = self.path.get();
+        let said = (policy.0)(path.peer.ip().to_canonical());
+        if said == ProxyHeader::Skip {
+            return Ok(true);
+        }
+        loop {
+            match look(buffer, true) {
+                Start::Bare => return Ok(true),
+                Start::Broken => return Ok(false),
+                Start::Header(length, ends) => {
+                    buffer.drain(..length);
+                    let path = accept(said, ends, path);
+                    path.into_iter().for_each(|path| self.path.set(path));
+                    return Ok(path.is_some());
+                }
+                Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),
+                Start::Partial => {}
+            }
+        }
+    }
+
     /// Whether one more query may be answered.
     fn has_room(&self) -> bool {
-        self.awaited.get() < PIPELINE_MAX && self.outgoing.borrow().len() < UNWRITTEN_MAX
+        self.queries_left.get() != Some(0)
+            && self.awaited.get() < PIPELINE_MAX
+            && self.outgoing.borrow().len() < UNWRITTEN_MAX
     }
 
     /// Writes what is ready; says whether there was something.
@@ -121,7 +168,7 @@ impl Connection {
         if octets.is_empty() {
             return Ok(false);
         }
-        timeout(self.shared.stream_limits.write, stream.write_all(&octets)).await??;
+        timeout(self.limits.write, stream.write_all(&octets)).await??;
         Ok(true)
     }
 
@@ -131,6 +178,7 @@ impl Connection {
         while self.has_room()
             && let Some((query, next)) = framed(octets, used)
         {
+            self.queries_left.set(self.queries_left.get().map(|left| left.saturating_sub(1)));
             self.answer(query);
             used = next;
         }
@@ -142,7 +190,7 @@ impl Connection {
         let mut walk = self.shared.worker.borrow_mut().take_walk();
         walk.query.packet.clear();
         walk.query.packet.extend_from_slice(query);
-        walk.query.path = self.path;
+        walk.query.path = self.path.get();
         walk.query.received = MonotonicClock.now();
         let turn = generation.receive(listener, &mut walk, &mut self.shared.worker.borrow_mut());
         if turn == Turn::Waiting {
@@ -172,7 +220,7 @@ impl Connection {
     fn say_how_long_to_stay(&self, query: &Query, response: &mut Response) {
         let asks = |query: &Query| query.options().any(|(code, _)| code == OptionCode::TCP_KEEPALIVE);
         if query.opt().is_some() && asks(query) {
-            let idle = if self.ending.get() { Duration::ZERO } else { self.shared.stream_limits.idle };
+            let idle = if self.ending.get() { Duration::ZERO } else { self.limits.idle };
             let tenths = u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX);
             response.set_option(OptionCode::TCP_KEEPALIVE, tenths.to_be_bytes().to_vec());
         }

@@ -13,6 +13,7 @@ use tokio::net::UdpSocket;
 use crate::clock::MonotonicClock;
 use crate::datagrams::{Batch, send_from};
 use crate::limits::{BATCH, BATCHES_IN_A_ROW};
+use crate::proxy::unwrap_datagram;
 use crate::worker::{Endpoint, Shared};
 
 /// A socket, and the address that it is bound to.
@@ -65,9 +66,15 @@ fn answer_batch(
     for at in 0..received {
         let Some(peer) = batch.peer(at) else { continue };
         let local = batch.local(at).map_or(bound.local, |ip| SocketAddr::new(ip, bound.local.port()));
+        let way = Path { peer, local, transport: Transport::Udp };
+        let unwrapped = match &generation.listeners[listener].proxy {
+            None => Some((batch.datagram(at), way)),
+            Some(policy) => unwrap_datagram(policy, batch.datagram(at), way),
+        };
+        let Some((packet, path)) = unwrapped else { continue };
         walk.query.packet.clear();
-        walk.query.packet.extend_from_slice(batch.datagram(at));
-        walk.query.path = Path { peer, local, transport: Transport::Udp };
+        walk.query.packet.extend_from_slice(packet);
+        walk.query.path = path;
         walk.query.received = now;
         let turn = generation.receive(listener, walk, &mut shared.worker.borrow_mut());
         match turn {
@@ -78,7 +85,7 @@ fn answer_batch(
             Turn::Dropped => {}
             Turn::Waiting => {
                 let waiting = std::mem::replace(walk, shared.worker.borrow_mut().take_walk());
-                park(shared, &generation, bound, waiting);
+                park(shared, &generation, bound, waiting, way);
             }
         }
     }
@@ -86,14 +93,13 @@ fn answer_batch(
     shared.end_batch(&generation, refused);
 }
 
-/// Lets a query wait for the outside world; its answer is sent by itself.
-fn park(shared: &Rc<Shared>, generation: &Arc<Generation>, bound: &Rc<Bound>, walk: Box<Walk>) {
+/// Lets a query wait for the outside world; its answer is sent by itself, back the way that the query came.
+fn park(shared: &Rc<Shared>, generation: &Arc<Generation>, bound: &Rc<Bound>, walk: Box<Walk>, way: Path) {
     let (bound, sender) = (Rc::clone(bound), Rc::clone(shared));
     shared.park(generation, walk, move |walk, turn| {
         if turn == Turn::Answered {
             let Walk { query, response, .. } = walk;
-            let Path { peer, local, .. } = query.path;
-            if send_from(bound.socket.as_raw_fd(), response.finish(query), peer, local.ip()).is_err() {
+            if send_from(bound.socket.as_raw_fd(), response.finish(query), way.peer, way.local.ip()).is_err() {
                 sender.count(sender.limits.sends);
             }
         }

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Counter, Registry};
+use engine::setup::{ProxyPolicy, Timeouts};
 use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, LocalSet};
@@ -159,6 +160,18 @@ impl Endpoint {
             }
         }
         seen.clone()
+    }
+
+    /// What becomes of what proxies say here.
+    pub(crate) fn proxy_policy(&self, shared: &Shared) -> Option<ProxyPolicy> {
+        let (generation, listener) = self.listener(shared);
+        generation.listeners.get(listener)?.proxy.clone()
+    }
+
+    /// What the Corefile says of how long clients on streams may take here.
+    pub(crate) fn timeouts(&self, shared: &Shared) -> Timeouts {
+        let (generation, listener) = self.listener(shared);
+        generation.listeners.get(listener).map(|listener| listener.timeouts).unwrap_or_default()
     }
 }
 

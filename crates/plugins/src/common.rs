@@ -2,7 +2,23 @@
 
 use core::time::Duration;
 
+use corefile::Token;
 use engine::options::{Args, Problem};
+use engine::setup::Setup;
+use regex::Regex;
+
+use crate::expression::Expression;
+
+/// The name of this host: what the process offers to directives that tell it.
+#[derive(Clone, Debug)]
+pub struct HostName(pub String);
+
+impl HostName {
+    /// The name that the process offers; `localhost` if it offers none.
+    pub(crate) fn of(setup: &Setup<'_>) -> String {
+        setup.process.find().map_or_else(|| "localhost".to_owned(), |HostName(name)| name)
+    }
+}
 
 /// A setter for properties that are accepted and say nothing.
 pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {
@@ -22,6 +38,42 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
         }
         _ => Err(args.bad(word, "an address of the form `[HOST]:PORT`")),
     }
+}
+
+/// Characters of the longest regular expression, as in CoreDNS: longer ones are a mistake and cost memory.
+const REGEX_MAX: usize = 10_000;
+
+/// A word as a regular expression.
+///
+/// # Errors
+/// If it is none, or longer than [`REGEX_MAX`].
+pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regex, Problem> {
+    if word.text.len() > REGEX_MAX {
+        return Err(args.bad(word, &format!("so short as it must be: at most {REGEX_MAX} characters")));
+    }
+    Regex::new(&word.text).map_err(|error| {
+        let problem = args.bad(word, "a regular expression");
+        Box::new(problem.with_help(error.to_string().lines().last().unwrap_or_default().to_owned()))
+    })
+}
+
+/// Takes the words that are left as one expression, in which these variables may stand.
+///
+/// # Errors
+/// If they are none, with the place inside.
+pub(crate) fn expression_of(args: &mut Args<'_>, variables: &[&str]) -> Result<Expression, Problem> {
+    let words = args.take_rest();
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    Expression::read(&texts.join(" "), variables).map_err(|(at, fault)| {
+        // The word that the octet lies in; a blank stands between two.
+        let mut end = 0;
+        let found = words.iter().find(|word| {
+            end += word.text.len() + 1;
+            at < end
+        });
+        let span = found.or(words.last()).unwrap_or(args.name()).span;
+        args.problem_at(span, "options/value", format!("could not compile expression: {fault}"))
+    })
 }
 
 /// A duration as Go writes it: `1h20m0s`, `1.5s`, `500ms`, `0s`.

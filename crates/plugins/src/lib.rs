@@ -3,77 +3,105 @@
 //! The order of a chain is behaviour that users rely on: it is CoreDNS's, whatever the order in the Corefile. The list
 //! below is the only registry; adding a plugin is a folder and one line.
 
+mod acl;
+mod any;
 mod autopath;
 mod bind;
+mod bufsize;
 mod cache;
+mod cancel;
+mod chaos;
 mod classify;
 mod common;
+mod debug;
+mod dns64;
+mod erratic;
 mod errors;
 mod exposed;
+mod expression;
 mod forward;
+mod geoip;
+mod gotemplate;
+mod header;
 mod health;
 mod hosts;
 mod k8s_external;
 mod kubernetes;
 mod loadbalance;
+mod local;
 mod log;
 mod r#loop;
+mod metadata;
+mod minimal;
+mod multisocket;
+mod nsid;
+mod on;
 mod prometheus;
+mod proxyproto;
 mod ready;
 mod reload;
+mod rewrite;
+mod root;
 mod service_records;
+mod shed;
+mod sites;
+mod template;
+mod timeouts;
+mod value;
+mod view;
 mod whoami;
 
+pub use common::HostName;
 pub use forward::HostLookup;
 pub use hosts::FileTimes;
 pub use kubernetes::LocalAddresses;
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
-use common::{go_duration, listen_address, no_arguments};
+use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
 use engine::Slot::{self, Here, Later};
 
 /// All directives of CoreDNS, in the order of the chain from its top to its bottom.
 pub static DIRECTIVES: &[Slot] = &[
-    Later("root"),
-    Later("metadata"),
-    Later("geoip"),
-    Later("cancel"),
-    Later("proxyproto"),
+    Here(&root::MANIFEST),
+    Here(&metadata::MANIFEST),
+    Here(&geoip::MANIFEST),
+    Here(&cancel::MANIFEST),
+    Here(&proxyproto::MANIFEST),
     Later("quic"),
     Later("grpc_server"),
     Later("https"),
     Later("https3"),
-    Later("timeouts"),
-    Later("multisocket"),
+    Here(&timeouts::MANIFEST),
+    Here(&multisocket::MANIFEST),
     Here(&reload::MANIFEST),
-    Later("nsid"),
-    Later("bufsize"),
+    Here(&nsid::MANIFEST),
+    Here(&bufsize::MANIFEST),
     Here(&bind::MANIFEST),
-    Later("debug"),
+    Here(&debug::MANIFEST),
     Later("trace"),
     Here(&ready::MANIFEST),
     Here(&health::MANIFEST),
     Later("pprof"),
-    Later("shed"),
+    Here(&shed::MANIFEST),
     Here(&prometheus::MANIFEST),
     Here(&errors::MANIFEST),
     Here(&log::MANIFEST),
     Later("dnstap"),
-    Later("local"),
-    Later("dns64"),
-    Later("any"),
-    Later("chaos"),
+    Here(&local::MANIFEST),
+    Here(&dns64::MANIFEST),
+    Here(&any::MANIFEST),
+    Here(&chaos::MANIFEST),
     Here(&loadbalance::MANIFEST),
     Later("tsig"),
-    Later("rewrite"),
+    Here(&rewrite::MANIFEST),
     Here(&autopath::MANIFEST),
-    Later("acl"),
+    Here(&acl::MANIFEST),
     Here(&cache::MANIFEST),
-    Later("header"),
+    Here(&header::MANIFEST),
     Later("dnssec"),
     Later("tls"),
-    Later("minimal"),
-    Later("template"),
+    Here(&minimal::MANIFEST),
+    Here(&template::MANIFEST),
     Later("transfer"),
     Here(&hosts::MANIFEST),
     Later("route53"),
@@ -88,11 +116,11 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),
     Later("grpc"),
-    Later("erratic"),
+    Here(&erratic::MANIFEST),
     Here(&whoami::MANIFEST),
-    Later("on"),
+    Here(&on::MANIFEST),
     Later("sign"),
-    Later("view"),
+    Here(&view::MANIFEST),
     Later("nomad"),
 ];
 

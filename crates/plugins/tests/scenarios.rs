@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::setup::Capabilities;
-use plugins::FileTimes;
+use plugins::{FileTimes, HostName};
 use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
 use wire::{Name, Section};
 
@@ -119,6 +119,10 @@ struct Shares;
 impl Extension for Shares {
     fn words(&self) -> &'static [&'static str] {
         &["first"]
+    }
+
+    fn provide(&self, process: &mut Capabilities) {
+        process.provide(HostName("host.test".to_owned()));
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {

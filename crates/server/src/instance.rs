@@ -8,11 +8,12 @@ use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
 use corefile::Style;
 use engine::metrics::{Kind, Metric, Registry};
-use engine::setup::{Capabilities, Carried, Readiness};
+use engine::setup::{Capabilities, Carried, Command, Readiness, When};
 use engine::{Built, Outside, PlannedListener, Surroundings};
 use net::{Address, Live, TokioOutside, Workers};
 
 use crate::admin::Admin;
+use crate::commands;
 use crate::configuration::{Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
@@ -44,6 +45,8 @@ pub(crate) struct Instance {
     /// How often to look for a new Corefile, and by how much to shift that.
     pub(crate) reload_every: Option<(Duration, Duration)>,
     readiness: Arc<Readiness>,
+    /// What to run when the process ends.
+    commands: Vec<Command>,
 }
 
 /// Why a configuration is not served.
@@ -84,6 +87,7 @@ impl Instance {
             lameduck: Duration::ZERO,
             reload_every: None,
             readiness: Arc::default(),
+            commands: Vec::new(),
         };
         sockets.into_iter().for_each(|opened| instance.workers.serve(opened));
         instance.take_up(built.needs, prepared).map_err(|error| Refused(error.to_string()))?;
@@ -126,11 +130,14 @@ impl Instance {
         self.lameduck = needs.lameduck;
         self.reload_every = needs.reload;
         self.readiness = needs.readiness;
+        self.commands = needs.commands;
         for (directive, warning) in needs.warnings {
             tracing::warn!(target: "plugin", "plugin/{directive}: {warning}");
         }
         self.jobs = Jobs::start(needs.jobs, needs.watches, &self.outside);
-        self.admin.serve(prepared, needs.pages)
+        self.admin.serve(prepared, needs.pages)?;
+        commands::run(&self.commands, When::Start);
+        Ok(())
     }
 
     /// Says, by metric and by log, which configuration runs.
@@ -170,6 +177,7 @@ impl Instance {
     /// Answers what is on its way, and ends.
     pub(crate) fn end(self) {
         self.workers.drain();
+        commands::run(&self.commands, When::End);
     }
 }
 

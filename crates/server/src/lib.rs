@@ -6,6 +6,7 @@ mod admin;
 mod check;
 pub mod cli;
 mod clusters;
+mod commands;
 mod configuration;
 mod files;
 mod instance;

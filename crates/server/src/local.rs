@@ -4,12 +4,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use if_addrs::{Interface, get_if_addrs};
-use plugins::LocalAddresses;
+use plugins::{HostName, LocalAddresses};
 
 /// The addresses of this machine's interfaces, without loopback.
 pub(crate) fn addresses() -> LocalAddresses {
     let addresses = interfaces().into_iter().filter(|interface| !interface.is_loopback());
     LocalAddresses(addresses.map(|interface| interface.ip()).collect::<Arc<[IpAddr]>>())
+}
+
+/// The name of this host, as the kernel has it; `localhost` where it does not say.
+pub(crate) fn host_name() -> HostName {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    HostName(if name.is_empty() { "localhost" } else { name }.to_owned())
 }
 
 /// The addresses of one interface, if there is one of that name.

@@ -65,6 +65,7 @@ async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
 fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let mut capabilities = Capabilities::default();
     capabilities.provide(crate::local::addresses());
+    capabilities.provide(crate::local::host_name());
     let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
     capabilities.provide(lookup);
     capabilities.provide(clusters(registry));

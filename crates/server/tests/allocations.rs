@@ -122,8 +122,8 @@ struct Server {
 }
 
 impl Server {
-    fn new(text: &str) -> Server {
-        let parsed = corefile::parse(Path::new("Corefile"), text.to_owned(), &NoFiles);
+    fn new(corefile: &str) -> Server {
+        let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &NoFiles);
         let mut problems = parsed.diagnostics;
         let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None };
         let plan = engine::plan(&parsed.corefile, &planning, &mut problems).expect("the Corefile is right");
@@ -224,4 +224,50 @@ fn what_need_not_be_searched_is_answered_without_allocating() {
         ("its address", name("9.2.0.192.in-addr.arpa.", Type::PTR), Rcode::NOERROR),
         ("one without an address there", name("db.shop.example.org.", Type::A), Rcode::NXDOMAIN),
     ]);
+}
+
+/// Rules that look at each query: who may ask, what is asked instead, what becomes of the answer.
+const RULES: &str = ". {
+    view all {
+        expr incidr(client_ip(), '::/0') && !do()
+    }
+    metadata
+    bufsize 1232
+    nsid
+    local
+    any
+    chaos
+    rewrite name other.test www.test
+    rewrite type TXT A
+    rewrite ttl regex ^www 60
+    acl {
+        block net 10.0.0.0/8
+        filter type MX
+        block type SRV
+    }
+    header {
+        response set ra
+    }
+    minimal
+    template IN A unrelated.test
+    hosts /nonexistent {
+        192.0.2.1 www.test
+    }
+}
+";
+
+#[test]
+fn rules_are_followed_without_allocating() {
+    let mut server = Server::new(RULES);
+    let cases = [
+        ("no rule", "www.test.", Type::A, Rcode::NOERROR),
+        ("another name", "other.test.", Type::A, Rcode::NOERROR),
+        ("another type", "www.test.", Type::TXT, Rcode::NOERROR),
+        ("blocked", "www.test.", Type::SRV, Rcode::REFUSED),
+        ("filtered", "www.test.", Type::MX, Rcode::NOERROR),
+        ("ANY", "www.test.", Type::ANY, Rcode::NOERROR),
+        ("this host", "localhost.", Type::AAAA, Rcode::NOERROR),
+    ];
+    let ask = |(what, name, qtype, rcode)| (what, query(name, qtype, Class::IN), rcode);
+    server.answers_without_allocating(&cases.map(ask));
 }

@@ -9,6 +9,7 @@
 
 mod support;
 
+use std::io::{Read, Write};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,4 +224,70 @@ fn garbage_is_answered_by_the_standards_or_not_at_all() {
         assert_eq!(got, rcode, "{what}");
         assert_eq!(prober.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR, "after {what}");
     }
+}
+
+/// After as many queries as `timeouts` allows, a connection is closed.
+#[test]
+fn a_connection_has_its_queries() {
+    let folder = Folder::new("queries");
+    let corefile = ".:0 {\n timeouts {\n maxtcpqueries 2\n idle 1h\n }\n whoami\n}\n";
+    let mut server = Server::start(&folder.write("Corefile", corefile));
+    let mut stream = std::net::TcpStream::connect(server.address_of("dns://:0")).unwrap();
+    let query = support::query(7, "one.test.", Type::A);
+    let framed = [&u16::try_from(query.len()).unwrap().to_be_bytes()[..], &query].concat();
+    stream.write_all(&framed.repeat(3)).unwrap();
+    let mut answers = Vec::new();
+    // What was not read any more makes the system break the connection off; the answers are there before.
+    let _ = stream.read_to_end(&mut answers);
+    let length = usize::from(u16::from_be_bytes([answers[0], answers[1]])) + 2;
+    assert_eq!(answers.len(), 2 * length);
+}
+
+/// Programs are run when a configuration is taken up, and when the process ends.
+#[test]
+fn commands_are_run() {
+    let folder = Folder::new("commands");
+    let file = |name: &str| folder.path().join(name);
+    let on = |when: &str| format!("on {when} touch {}\n", file(when).display());
+    let corefile = format!(".:0 {{\n{}{}on startup false\nwhoami\n}}\n", on("startup"), on("shutdown"));
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    server.wait_for("plugin/on: false: exit status: 1");
+    assert!(file("startup").exists() && !file("shutdown").exists());
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(0));
+    assert!(file("shutdown").exists());
+}
+
+/// A proxy that is believed names the client; one that is not is not served.
+#[test]
+fn proxies_name_their_clients() {
+    let folder = Folder::new("proxies");
+    let corefile = |policy: &str| format!(".:0 {{\n proxyproto {{\n default {policy}\n }}\n whoami\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile("use")));
+    let address = server.address_of("dns://:0");
+    let query = support::query(7, "one.test.", Type::A);
+    let header = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\x0a\x01\x02\x03\xc0\0\x02\x01\x12\x34\0\x35";
+    let mut client = Client::new(address);
+    client.send_octets(&[&header[..], &query].concat());
+    let named = "10.1.2.3".parse::<std::net::IpAddr>().unwrap();
+    assert_eq!(client.receive_any().unwrap().addresses(), [named]);
+    assert_ne!(client.ask("one.test.", Type::A).unwrap().addresses(), [named]);
+
+    let framed = [&u16::try_from(query.len()).unwrap().to_be_bytes()[..], &query].concat();
+    let over_tcp = |address, start: &[u8]| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(&[start, &framed].concat()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    };
+    let answer = over_tcp(address, b"PROXY TCP4 10.1.2.3 192.0.2.1 4660 53\r\n");
+    assert!(answer.windows(4).any(|part| part == [10, 1, 2, 3]), "{answer:?}");
+    assert!(!over_tcp(address, b"").is_empty());
+
+    let mut server = Server::start(&folder.write("Corefile", &corefile("reject")));
+    let address = server.address_of("dns://:0");
+    assert!(over_tcp(address, header).is_empty());
+    assert!(!over_tcp(address, b"").is_empty());
 }

@@ -168,6 +168,6 @@ impl Outward {
 fn packet_of(query: &Query) -> Vec<u8> {
     let mut message = MessageBuf::new();
     message.start(query.header(), Some((query.name(), query.qtype, query.qclass)));
-    let options: Vec<(OptionCode, &[u8])> = query.options().collect();
+    let options: Vec<(OptionCode, &[u8])> = query.options().chain(query.onward_options()).collect();
     message.finish(query.opt(), options.into_iter()).to_vec()
 }

@@ -1,6 +1,6 @@
 //! The message that is sent to an upstream: made anew, so that nothing of the client's hop goes along.
 
-use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Opt, Type};
+use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Opt, OptionCode, Type};
 
 /// Octets that are taken from an upstream over UDP at least (RFC 9715 §3.2).
 const UDP_SIZE_MIN: u16 = 1232;
@@ -8,35 +8,40 @@ const UDP_SIZE_MIN: u16 = 1232;
 const UDP_SIZE_MAX: u16 = 4096;
 
 /// A query for an upstream: the question, RD, CD and AD of the client, and an OPT record of our own with DO if the client
-/// had set it. Options of the client are for this server alone (RFC 6891 §6.1.1).
+/// had set it. Options of the client are for this server alone (RFC 6891 §6.1.1); `options` are our own.
 #[must_use]
-pub fn outgoing(
-    name: NameRef<'_>,
-    qtype: Type,
-    qclass: Class,
+pub fn outgoing<'o>(
+    (name, qtype, qclass): (NameRef<'_>, Type, Class),
     asked: Flags,
     udp_size: u16,
     dnssec_ok: bool,
+    options: impl Iterator<Item = (OptionCode, &'o [u8])>,
 ) -> Vec<u8> {
     let flags = Flags::default()
         .with_recursion_desired(asked.recursion_desired())
         .with_checking_disabled(asked.checking_disabled())
         .with_authentic_data(asked.authentic_data());
     let udp_size = udp_size.clamp(UDP_SIZE_MIN, UDP_SIZE_MAX);
-    compose(name, qtype, qclass, flags, Some(Opt { udp_size, extended_rcode: 0, version: 0, dnssec_ok }))
+    let opt = Opt { udp_size, extended_rcode: 0, version: 0, dnssec_ok };
+    compose((name, qtype, qclass), flags, Some(opt), options)
 }
 
 /// A query that only asks whether somebody is there: `NAME NS`.
 #[must_use]
 pub fn probe(name: &Name, recursion_desired: bool) -> Vec<u8> {
     let flags = Flags::default().with_recursion_desired(recursion_desired);
-    compose(name.as_ref(), Type::NS, Class::IN, flags, None)
+    compose((name.as_ref(), Type::NS, Class::IN), flags, None, core::iter::empty())
 }
 
-fn compose(name: NameRef<'_>, qtype: Type, qclass: Class, flags: Flags, opt: Option<Opt>) -> Vec<u8> {
+fn compose<'o>(
+    question: (NameRef<'_>, Type, Class),
+    flags: Flags,
+    opt: Option<Opt>,
+    options: impl Iterator<Item = (OptionCode, &'o [u8])>,
+) -> Vec<u8> {
     let mut message = MessageBuf::new();
-    message.start(Header { flags, ..Header::default() }, Some((name, qtype, qclass)));
-    message.finish(opt, core::iter::empty()).to_vec()
+    message.start(Header { flags, ..Header::default() }, Some(question));
+    message.finish(opt, options).to_vec()
 }
 
 #[cfg(test)]
@@ -48,13 +53,18 @@ mod tests {
     fn nothing_of_the_client_s_hop_goes_along() {
         let name = Name::from_text("Www.Example.").unwrap();
         let asked = Flags(0x0130).with_response(false).with_truncated(true);
-        let octets = outgoing(name.as_ref(), Type::AAAA, Class::IN, asked, 512, true);
+        let question = (name.as_ref(), Type::AAAA, Class::IN);
+        let octets = outgoing(question, asked, 512, true, core::iter::empty());
         let mut request = Request::default();
         request.read(Header::read(&octets).unwrap(), &octets).unwrap();
         assert_eq!(request.name.octets(), name.octets());
         assert_eq!(request.header.flags, Flags(0x0130));
         assert_eq!(request.opt.map(|opt| (opt.udp_size, opt.dnssec_ok)), Some((1232, true)));
         assert_eq!(request.options(&octets).count(), 0);
+        let options = [(OptionCode::NSID, &b"x"[..])];
+        let octets = outgoing(question, asked, 512, true, options.into_iter());
+        request.read(Header::read(&octets).unwrap(), &octets).unwrap();
+        assert_eq!(request.options(&octets).collect::<Vec<_>>(), options);
         let probe = probe(&Name::root(), false);
         assert_eq!(probe, b"\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01");
     }

@@ -298,10 +298,25 @@ impl MessageBuf {
         ttl: u32,
         record: &Record<'_>,
     ) -> Result<Option<Mark>, NameError> {
+        self.push_record_mapped(section, owner, ttl, record, |name| name)
+    }
+
+    /// As [`MessageBuf::push_record_as`], with each name in the data as `map` gives it.
+    ///
+    /// # Errors
+    /// If a name in it cannot be read.
+    pub fn push_record_mapped(
+        &mut self,
+        section: Section,
+        owner: Owner<'_>,
+        ttl: u32,
+        record: &Record<'_>,
+        map: impl FnMut(Name) -> Name,
+    ) -> Result<Option<Mark>, NameError> {
         self.remember_question();
         let mut outcome = Ok(());
         let mark = self.push(section, owner, (record.rtype(), record.class(), ttl), |rdata| {
-            outcome = rdata.copy(record);
+            outcome = rdata.copy(record, map);
         });
         if outcome.is_err()
             && let Some(mark) = mark
@@ -311,6 +326,29 @@ impl MessageBuf {
             self.compressor.cut(usize::from(mark.start));
         }
         outcome.map(|()| mark)
+    }
+
+    /// Appends a record whose data are given in wire form with their names in full; those that may be are compressed.
+    pub fn push_data(
+        &mut self,
+        section: Section,
+        owner: Owner<'_>,
+        (rtype, class, ttl): (Type, Class, u32),
+        data: &[u8],
+    ) -> Option<Mark> {
+        let Some((compress, fields)) = name_fields(rtype) else {
+            return self.push(section, owner, (rtype, class, ttl), |rdata| rdata.octets(data));
+        };
+        self.remember_question();
+        self.push(section, owner, (rtype, class, ttl), |rdata| {
+            // Data without such names are taken as they are.
+            let start = rdata.octets.len();
+            if rdata.copy_fields(data, compress, fields, |at| Name::read(data, at)).is_err() {
+                rdata.compressor.cut(start);
+                rdata.octets.truncate(start);
+                rdata.octets(data);
+            }
+        })
     }
 
     /// Takes the records of a message whose question is this one's but for case; OPT and TSIG are left behind, since
@@ -525,31 +563,37 @@ impl RdataWriter<'_> {
         self.u16(0xc000 | u16::try_from(at & 0x3fff).unwrap_or_default());
     }
 
-    /// Appends the data of another message's record, its names written anew.
-    fn copy(&mut self, record: &Record<'_>) -> Result<(), NameError> {
+    /// Appends the data of another message's record, its names written anew as `map` gives them.
+    fn copy(&mut self, record: &Record<'_>, mut map: impl FnMut(Name) -> Name) -> Result<(), NameError> {
         let Some((compress, fields)) = name_fields(record.rtype()) else {
             self.octets(record.rdata());
             return Ok(());
         };
-        let rdata = record.rdata();
+        self.copy_fields(record.rdata(), compress, fields, |at| record.name_at(at).map(|(name, end)| (map(name), end)))
+    }
+
+    /// Appends data whose names stand where `fields` says and are read by `name_at`, which gives their ends too.
+    fn copy_fields(
+        &mut self,
+        rdata: &[u8],
+        compress: bool,
+        fields: &[Field],
+        mut name_at: impl FnMut(usize) -> Result<(Name, usize), NameError>,
+    ) -> Result<(), NameError> {
         let mut at = 0;
         for field in fields {
-            match field {
-                Field::Octets(length) => {
-                    self.octets(rdata.get(at..at + length).ok_or(NameError::Short)?);
-                    at += length;
-                }
-                Field::String => {
-                    let length = 1 + usize::from(*rdata.get(at).ok_or(NameError::Short)?);
-                    self.octets(rdata.get(at..at + length).ok_or(NameError::Short)?);
-                    at += length;
-                }
+            let length = match field {
+                Field::Octets(length) => *length,
+                Field::String => 1 + usize::from(*rdata.get(at).ok_or(NameError::Short)?),
                 Field::Name => {
-                    let (name, end) = record.name_at(at)?;
+                    let (name, end) = name_at(at)?;
                     self.compressor.write(self.octets, name.as_ref(), compress);
                     at = end;
+                    continue;
                 }
-            }
+            };
+            self.octets(rdata.get(at..at + length).ok_or(NameError::Short)?);
+            at += length;
         }
         self.octets(rdata.get(at..).ok_or(NameError::Short)?);
         Ok(())

@@ -125,3 +125,21 @@ fn a_record_behind_a_finished_message_is_counted() {
     assert_eq!(message.records().map(|record| record.rtype()).collect::<Vec<_>>(), [Type::A, Type::OPT, Type::TSIG]);
     assert_eq!((message.header().additionals, message.octets().len()), (2, finished + 11));
 }
+
+#[test]
+fn names_in_the_data_may_be_changed() {
+    let mut from = started("a.test.", Type::MX);
+    let mx = (Type::MX, Class::IN, 9);
+    from.push(Section::Answer, Owner::Question, mx, |rdata| {
+        rdata.u16(10);
+        rdata.name(name("b.test.").as_ref());
+    });
+    from.push_a(Section::Answer, Owner::Question, 9, Ipv4Addr::LOCALHOST);
+    let mut to = started("a.test.", Type::MX);
+    for mark in from.marks() {
+        to.push_record_mapped(Section::Answer, Owner::Question, 5, &from.record(*mark), |_| name("c.org.")).unwrap();
+    }
+    assert_eq!(to.octets_at(to.marks()[0].rdata_range()), b"\0\x0a\x01c\x03org\0");
+    assert_eq!(to.octets_at(to.marks()[1].rdata_range()), [127, 0, 0, 1]);
+    assert_eq!(to.ttl_min(), Some(5));
+}

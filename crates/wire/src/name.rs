@@ -39,6 +39,8 @@ impl fmt::Display for NameError {
     }
 }
 
+impl core::error::Error for NameError {}
+
 /// A name in uncompressed wire form, borrowed: length-prefixed labels up to and with the root label.
 #[derive(Clone, Copy)]
 pub struct NameRef<'a> {

@@ -44,6 +44,27 @@ impl<'a> Args<'a> {
         Err(args.problem_at(span, "options/argument-count", message))
     }
 
+    /// No words after `name`, whatever the usage line says.
+    pub(crate) const fn none(name: &'a Token, usage: Usage) -> Args<'a> {
+        Args { name, words: &[], usage, warnings: Vec::new() }
+    }
+
+    /// Lets `read` take other words, such as those of several lines together.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn read_words<T>(
+        &mut self,
+        words: &[Token],
+        read: impl FnOnce(&mut Args<'_>) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let warnings = core::mem::take(&mut self.warnings);
+        let mut args = Args { name: self.name, words, usage: self.usage, warnings };
+        let outcome = read(&mut args);
+        self.warnings = args.into_warnings();
+        outcome
+    }
+
     /// The first word of the line.
     #[must_use]
     pub const fn name(&self) -> &'a Token {

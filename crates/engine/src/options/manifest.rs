@@ -22,6 +22,7 @@ pub struct Manifest<C: 'static> {
     arguments: Set<C>,
     properties: &'static [Property<C>],
     other_lines: Option<Set<C>>,
+    complete: Set<C>,
     metrics: &'static [&'static Metric],
     check: fn(&Writing<'_, C>) -> Result<(), Problem>,
     settings: fn(&C, &mut BlockSettings),
@@ -49,6 +50,7 @@ impl<C: 'static> Manifest<C> {
             arguments: |_, _| Ok(()),
             properties: &[],
             other_lines: None,
+            complete: |_, _| Ok(()),
             metrics: &[],
             check: |_| Ok(()),
             settings: |_, _| {},
@@ -84,6 +86,12 @@ impl<C: 'static> Manifest<C> {
     #[must_use]
     pub const fn other_lines(self, set: Set<C>) -> Self {
         Manifest { other_lines: Some(set), ..self }
+    }
+
+    /// What is to be done when all lines have been read; `set` is given no words.
+    #[must_use]
+    pub const fn complete(self, set: Set<C>) -> Self {
+        Manifest { complete: set, ..self }
     }
 
     /// What it counts.
@@ -269,6 +277,9 @@ impl<C: 'static> Manifest<C> {
         take(problems, &mut config, Args::new(&written.name, &written.args, self.usage), self.arguments);
         for line in written.lines() {
             self.read_property(&mut config, line, problems);
+        }
+        if problems[before..].iter().all(|problem| !problem.is_error()) {
+            take(problems, &mut config, Ok(Args::none(&written.name, self.usage)), self.complete);
         }
         if problems[before..].iter().all(|problem| !problem.is_error()) {
             let writing = Writing { config: &config, written, block };

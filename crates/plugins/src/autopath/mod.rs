@@ -17,6 +17,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 pub(crate) use config::MANIFEST;
 
 use crate::exposed::Exposed;
+use crate::sites::PerSite;
 use config::{Clients, Config, Source};
 use path::{ClusterPath, SearchPath, search_list};
 
@@ -34,12 +35,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     // As in CoreDNS the last line counts.
     let Some(config) = configs.into_iter().next_back() else { return Ok(None) };
     let Some(path) = search_path(&config, setup)? else { return Ok(None) };
-    let sites = setup.block.sites.iter();
-    let plugin = Autopath {
-        path,
-        first_site: setup.block.sites.first().map_or(0, |site| site.index),
-        successes: sites.map(|site| setup.registry.counter(&SUCCESSES, &[&site.server])).collect(),
-    };
+    let successes = PerSite::new(setup.block, |site| setup.registry.counter(&SUCCESSES, &[&site.server]));
+    let plugin = Autopath { path, successes };
     let zones = setup.zones_or_keys(&config.zones);
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::UP) }))
 }
@@ -87,9 +84,7 @@ fn cluster_path(exposed: Arc<Exposed>, clients: Clients, setup: &Setup<'_>) -> S
 
 struct Autopath {
     path: SearchPath,
-    first_site: usize,
-    /// By server block site.
-    successes: Vec<Counter>,
+    successes: PerSite<Counter>,
 }
 
 /// What was asked last, and at which position of the path: the note of a query.
@@ -224,7 +219,7 @@ impl Autopath {
     }
 
     fn count(&self, query: &Query, worker: &mut Worker) {
-        if let Some(counter) = query.site.checked_sub(self.first_site).and_then(|at| self.successes.get(at)) {
+        if let Some(counter) = self.successes.of(query) {
             worker.counters.count(*counter);
         }
     }

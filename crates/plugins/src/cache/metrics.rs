@@ -72,8 +72,8 @@ pub(super) struct CacheMetrics {
 }
 
 impl CacheMetrics {
-    pub(super) fn new(registry: &Registry, server: &str, zones: &str) -> CacheMetrics {
-        let labels = [server, zones, ""];
+    pub(super) fn new(registry: &Registry, server: &str, zones: &str, view: &str) -> CacheMetrics {
+        let labels = [server, zones, view];
         CacheMetrics {
             requests: registry.counter(&REQUESTS, &labels),
             hits: registry.table(&HITS, &labels, &[&TYPES]),

@@ -39,8 +39,8 @@ const ALIASES_MAX: usize = 16;
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let zones_label = config.zones_label(setup.block);
-    // Blocks of the same zones on other addresses may ask others: what is kept is theirs alone.
-    let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone)).collect();
+    // Blocks of the same zones on other addresses, or for other clients, may ask others: what is kept is theirs alone.
+    let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
     let key = format!("cache {on:?} {zones_label} {config:?}");
     let stores =
         setup.carried.take_over(key, || [Store::new(config.success.capacity), Store::new(config.denial.capacity)]);
@@ -53,9 +53,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
                 let stores = Arc::downgrade(&stores);
                 #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
                 let read = move || stores.upgrade().map(|stores| stores[place].len() as f64);
-                setup.registry.gauge(&ENTRIES, &[&site.server, name, &zones_label, ""], read);
+                setup.registry.gauge(&ENTRIES, &[&site.server, name, &zones_label, &setup.block.view], read);
             }
-            CacheMetrics::new(setup.registry, &site.server, &zones_label)
+            CacheMetrics::new(setup.registry, &site.server, &zones_label, &site.view)
         })
         .collect();
     let zones = setup.zones_or_keys(&config.zones);

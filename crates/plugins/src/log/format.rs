@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use engine::{Query, Response, Transport, Worker};
+use engine::{Label, Labels, Query, Response, Transport, Worker};
 use wire::Flags;
 
 /// What `{common}` stands for.
@@ -22,6 +22,8 @@ pub(super) struct Format {
 enum Part {
     Text(String),
     Value(Value),
+    /// The value of a label, which is known when the server block is.
+    Label(String, Option<Label>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,6 @@ enum Value {
     DnssecOk,
     BufferSize,
     ResponseFlags,
-    Metadata,
 }
 
 const VALUES: [(&str, Value); 16] = [
@@ -80,8 +81,8 @@ impl Format {
         while let Some(open) = rest.find('{') {
             literal.push_str(&rest[..open]);
             rest = &rest[open..];
-            let value = rest.find('}').and_then(|close| Some((value(&rest[1..close])?, close)));
-            let Some((value, close)) = value else {
+            let part = rest.find('}').and_then(|close| Some((part(&rest[1..close])?, close)));
+            let Some((part, close)) = part else {
                 literal.push('{');
                 rest = &rest[1..];
                 continue;
@@ -89,7 +90,7 @@ impl Format {
             if !literal.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut literal)));
             }
-            parts.push(Part::Value(value));
+            parts.push(part);
             rest = &rest[close + 1..];
         }
         literal.push_str(rest);
@@ -99,20 +100,34 @@ impl Format {
         Format { parts }
     }
 
+    /// Finds the labels that it reads.
+    pub(super) fn bind(&mut self, labels: &Labels) {
+        for part in &mut self.parts {
+            if let Part::Label(name, label) = part {
+                *label = Some(labels.label(name));
+            }
+        }
+    }
+
     /// Appends a line for a query and its answer.
     pub(super) fn write(&self, line: &mut Vec<u8>, seen: &Seen<'_>) {
         for part in &self.parts {
             match part {
                 Part::Text(text) => line.extend_from_slice(text.as_bytes()),
                 Part::Value(value) => seen.write(*value, line),
+                Part::Label(_, label) => {
+                    let value = label.as_ref().and_then(|label| label.value(seen.query));
+                    line.extend_from_slice(value.as_ref().map_or(ABSENT, String::as_bytes));
+                }
             }
         }
     }
 }
 
-fn value(name: &str) -> Option<Value> {
-    let metadata = name.starts_with('/').then_some(Value::Metadata);
-    VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).or(metadata)
+/// What a name in braces stands for.
+fn part(name: &str) -> Option<Part> {
+    let label = || name.strip_prefix('/').map(|label| Part::Label(label.to_owned(), None));
+    VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| Part::Value(*value)).or_else(label)
 }
 
 /// A query with its answer.
@@ -152,7 +167,6 @@ impl<'a> Seen<'a> {
             Value::BufferSize => write!(line, "{}", u16::MAX),
             Value::ResponseFlags if response.is_dropped() => line.write_all(ABSENT),
             Value::ResponseFlags => write_flags(line, response.message.flags()),
-            Value::Metadata => line.write_all(ABSENT),
         };
     }
 }
@@ -213,7 +227,7 @@ mod tests {
     fn what_nobody_knows_is_text() {
         let parts = Format::read("{when} {name}{ {/forward/upstream} {").parts;
         let text = |text: &str| Part::Text(text.to_owned());
-        let (name, metadata) = (Part::Value(Value::Name), Part::Value(Value::Metadata));
+        let (name, metadata) = (Part::Value(Value::Name), Part::Label("forward/upstream".to_owned(), None));
         assert_eq!(parts, [text("{when} "), name, text("{ "), metadata, text(" {")]);
         assert_eq!(Format::read("{common} x"), Format::read(&format!("{COMMON} x")));
         assert!(Format::read("{combined}").parts.len() > Format::default().parts.len());

@@ -64,11 +64,13 @@ fn read(rule: &mut Rule, args: &mut Args<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn build(rules: Vec<Rule>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    let finish = |rule: Rule| Rule {
-        zones: rule.names.iter().cloned().collect(),
-        classes: if rule.classes == 0 { ALL } else { rule.classes },
-        ..rule
+fn build(rules: Vec<Rule>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let labels = setup.labels();
+    let finish = |mut rule: Rule| {
+        rule.format.bind(&labels);
+        rule.zones = rule.names.iter().cloned().collect();
+        rule.classes = if rule.classes == 0 { ALL } else { rule.classes };
+        rule
     };
     Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect() }, Hooks::UP)))
 }

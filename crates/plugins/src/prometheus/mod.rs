@@ -53,11 +53,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let block = setup.block;
     for site in &block.sites {
         for name in &block.directives {
-            registry.gauge(&PLUGIN_ENABLED, &[&site.server, &site.zone, "", name], || Some(1.0));
+            registry.gauge(&PLUGIN_ENABLED, &[&site.server, &site.zone, &site.view, name], || Some(1.0));
         }
     }
     let first_site = block.sites.first().map_or(0, |site| site.index);
-    let labels = block.sites.iter().map(|site| [site.server.as_str(), site.zone.as_str(), ""]);
+    let labels = block.sites.iter().map(|site| [site.server.as_str(), site.zone.as_str(), site.view.as_str()]);
     let sites = labels.map(|labels| QueryMetrics::new(registry, labels, &block.directives)).collect();
     Ok(Some(Part::new(Prometheus { first_site, sites }, Hooks::UP)))
 }

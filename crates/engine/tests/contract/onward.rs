@@ -1,0 +1,23 @@
+//! Sends an EDNS option along to upstreams: `rewrite edns0`.
+
+use engine::options::Manifest;
+use engine::setup::Part;
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use wire::OptionCode;
+
+pub static MANIFEST: Manifest<()> =
+    Manifest::new("onward", "tells upstreams who asks", "", || (), |_, _| Ok(Some(Part::new(Onward, Hooks::DOWN))));
+
+/// A code for local use (RFC 6891 §9).
+const CODE: OptionCode = OptionCode(65_001);
+
+struct Onward;
+
+impl Plugin for Onward {
+    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        let who: Box<[u8]> = query.path.peer.ip().to_string().into_bytes().into();
+        query.remove_onward_options(CODE);
+        query.add_onward_option(CODE, who);
+        Verdict::Pass
+    }
+}

@@ -1,0 +1,189 @@
+//! The PROXY protocol, versions 1 and 2: what a proxy writes before the first octet of a client, to say whose it is.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use engine::Path;
+use engine::setup::{ProxyHeader, ProxyPolicy};
+
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// Octets of the fixed part of version 2.
+const FIXED_LEN: usize = 16;
+/// Octets of the longest rest of version 2 that is read: two addresses and some hundred octets of what else proxies say.
+const REST_MAX: usize = 2048;
+/// Octets of the longest line of version 1, with its end.
+const LINE_MAX: usize = 107;
+const LINE_START: &[u8] = b"PROXY ";
+
+/// What stands at the start of octets.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// No header.
+    Bare,
+    /// The beginning of a header.
+    Partial,
+    /// Something that begins like a header and is none.
+    Broken,
+    /// A header of so many octets; the ends that it names, if it names any.
+    Header(usize, Option<Ends>),
+}
+
+/// A client and the address that it asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+}
+
+/// Looks for a header of version 2, and of version 1 too on a stream.
+pub(crate) fn look(octets: &[u8], is_stream: bool) -> Start {
+    let begins = |start: &[u8]| octets.starts_with(start) || start.starts_with(octets);
+    if begins(SIGNATURE) {
+        return version_2(octets);
+    }
+    if is_stream && begins(LINE_START) { version_1(octets) } else { Start::Bare }
+}
+
+fn version_2(octets: &[u8]) -> Start {
+    let Some((fixed, rest)) = octets.split_first_chunk::<FIXED_LEN>() else { return Start::Partial };
+    let [.., version, family, high, low] = *fixed;
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    if version >> 4 != 2 || length > REST_MAX {
+        return Start::Broken;
+    }
+    let Some(rest) = rest.get(..length) else { return Start::Partial };
+    let ends = match (version & 0xf, family >> 4) {
+        // A proxy that asks for itself.
+        (0, _) => Ok(None),
+        (1, 1) => ends_of::<4>(rest).ok_or(()).map(Some),
+        (1, 2) => ends_of::<16>(rest).ok_or(()).map(Some),
+        (1, _) => Ok(None),
+        _ => Err(()),
+    };
+    ends.map_or(Start::Broken, |ends| Start::Header(FIXED_LEN + length, ends))
+}
+
+/// Two addresses of so many octets, and two ports.
+fn ends_of<const N: usize>(octets: &[u8]) -> Option<Ends> {
+    let (peer, rest) = octets.split_first_chunk::<N>()?;
+    let (local, rest) = rest.split_first_chunk::<N>()?;
+    let ([peer_high, peer_low, local_high, local_low], _) = rest.split_first_chunk::<4>()?;
+    let port = |high: &u8, low: &u8| u16::from_be_bytes([*high, *low]);
+    Some(Ends {
+        peer: SocketAddr::new(address(peer)?, port(peer_high, peer_low)),
+        local: SocketAddr::new(address(local)?, port(local_high, local_low)),
+    })
+}
+
+fn address(octets: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(octets).ok().map(|octets| IpAddr::V4(Ipv4Addr::from(octets)));
+    v4.or_else(|| <[u8; 16]>::try_from(octets).ok().map(|octets| IpAddr::V6(Ipv6Addr::from(octets))))
+}
+
+fn version_1(octets: &[u8]) -> Start {
+    let start = &octets[..octets.len().min(LINE_MAX)];
+    let Some(end) = start.windows(2).position(|pair| pair == b"\r\n") else {
+        return if start.len() < LINE_MAX { Start::Partial } else { Start::Broken };
+    };
+    let line = core::str::from_utf8(&octets[..end]).unwrap_or_default();
+    let words: Vec<&str> = line.split(' ').collect();
+    match words.as_slice() {
+        ["PROXY", "UNKNOWN", ..] => Start::Header(end + 2, None),
+        ["PROXY", "TCP4" | "TCP6", peer, local, peer_port, local_port] => {
+            let end_of = |ip: &str, port: &str| Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?));
+            match (end_of(peer, peer_port), end_of(local, local_port)) {
+                (Some(peer), Some(local)) => Start::Header(end + 2, Some(Ends { peer, local })),
+                _ => Start::Broken,
+            }
+        }
+        _ => Start::Broken,
+    }
+}
+
+/// A datagram without its header, and the way that it came; `None` if it is to be dropped.
+pub(crate) fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], path: Path) -> Option<(&'d [u8], Path)> {
+    let said = (policy.0)(path.peer.ip().to_canonical());
+    if said == ProxyHeader::Skip {
+        return Some((datagram, path));
+    }
+    match look(datagram, false) {
+        Start::Bare => Some((datagram, path)),
+        Start::Partial | Start::Broken => None,
+        Start::Header(length, ends) => accept(said, ends, path).and_then(|path| Some((datagram.get(length..)?, path))),
+    }
+}
+
+/// The way of a client whose proxy has named these ends; `None` if the proxy must not name any.
+pub(crate) fn accept(said: ProxyHeader, ends: Option<Ends>, path: Path) -> Option<Path> {
+    match (said, ends) {
+        (ProxyHeader::Reject, _) => None,
+        (ProxyHeader::Use, Some(Ends { peer, local })) => Some(Path { peer, local, ..path }),
+        (ProxyHeader::Use | ProxyHeader::Ignore | ProxyHeader::Skip, _) => Some(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn version_2_header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(rest.len()).unwrap().to_be_bytes();
+        [&SIGNATURE[..], &[command, family], &length, rest].concat()
+    }
+
+    fn ends(peer: &str, local: &str) -> Option<Ends> {
+        Some(Ends { peer: peer.parse().unwrap(), local: local.parse().unwrap() })
+    }
+
+    #[test]
+    fn headers_are_read() {
+        let v4 = version_2_header(0x21, 0x12, &[10, 0, 0, 1, 192, 0, 2, 1, 0x14, 0xe9, 0, 53]);
+        assert_eq!(
+            look(&[&v4[..], b"query"].concat(), false),
+            Start::Header(28, ends("10.0.0.1:5353", "192.0.2.1:53"))
+        );
+        let mut v6 = [0; 36];
+        (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 9, 53);
+        let v6 = version_2_header(0x21, 0x21, &[&v6[..], b"more"].concat());
+        assert_eq!(look(&v6, true), Start::Header(56, ends("[::1]:9", "[::2]:53")));
+        assert_eq!(look(&version_2_header(0x20, 0, b""), true), Start::Header(16, None));
+        let line = b"PROXY TCP4 10.0.0.1 192.0.2.1 5353 53\r\nquery";
+        assert_eq!(look(line, true), Start::Header(39, ends("10.0.0.1:5353", "192.0.2.1:53")));
+        assert_eq!(look(b"PROXY UNKNOWN\r\n", true), Start::Header(15, None));
+        assert_eq!(look(line, false), Start::Bare);
+        assert_eq!(look(b"\0\x20query", true), Start::Bare);
+        for bad in [
+            version_2_header(0x11, 0x11, &[0; 12]),
+            version_2_header(0x22, 0x11, &[0; 12]),
+            version_2_header(0x21, 0x11, &[0; 11]),
+            version_2_header(0x21, 0x11, &[0; 3000]),
+            b"PROXY TCP4 10.0.0.1 192.0.2.1 5353\r\n".to_vec(),
+            b"PROXY TCP4 10.0.0.1 192.0.2.1 5353 99999\r\n".to_vec(),
+            [&b"PROXY "[..], &[b'x'; 200]].concat(),
+        ] {
+            assert_eq!(look(&bad, true), Start::Broken, "{bad:?}");
+        }
+        for whole in [&v4[..], &v6, line.split_at(38).0] {
+            for length in 1..whole.len() {
+                assert_eq!(look(&whole[..length], true), Start::Partial);
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_says_what_counts() {
+        let header = version_2_header(0x21, 0x12, &[10, 0, 0, 1, 192, 0, 2, 1, 0, 9, 0, 53]);
+        let datagram = [&header[..], b"query"].concat();
+        let through = |said: ProxyHeader, datagram: &[u8]| {
+            let policy = ProxyPolicy(Arc::new(move |_| said));
+            let unwrapped = unwrap_datagram(&policy, datagram, Path::default());
+            unwrapped.map(|(rest, path)| (rest.len(), path.peer.to_string()))
+        };
+        assert_eq!(through(ProxyHeader::Use, &datagram), Some((5, "10.0.0.1:9".to_owned())));
+        assert_eq!(through(ProxyHeader::Ignore, &datagram), Some((5, "[::]:0".to_owned())));
+        assert_eq!(through(ProxyHeader::Reject, &datagram), None);
+        assert_eq!(through(ProxyHeader::Reject, b"query"), Some((5, "[::]:0".to_owned())));
+        assert_eq!(through(ProxyHeader::Skip, &datagram), Some((33, "[::]:0".to_owned())));
+        assert_eq!(through(ProxyHeader::Use, &header[..20]), None);
+    }
+}

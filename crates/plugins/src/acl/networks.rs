@@ -1,0 +1,203 @@
+//! Policies by address: thousands of networks are looked up at once, whether they stand on one line or each on its own.
+//!
+//! The addresses of a family are cut where a network begins or ends. For each span between two cuts the policies that
+//! are for it are known, in their order, up to the first one that is for all types: those behind it never decide.
+
+use core::net::IpAddr;
+use std::collections::BTreeSet;
+
+use ipnet::IpNet;
+use wire::Type;
+
+use super::{Action, Policy};
+
+/// Policies, looked up by address and type.
+pub(super) struct Policies {
+    /// What each does, and for which types; none stands for all.
+    actions: Vec<(Action, Box<[Type]>)>,
+    v4: Spans,
+    v6: Spans,
+}
+
+impl Policies {
+    pub(super) fn new(policies: Vec<Policy>) -> Policies {
+        let v4 = Spans::new(&policies, |network| match network {
+            IpNet::V4(net) => Some((u128::from(net.network().to_bits()), u128::from(net.broadcast().to_bits()))),
+            IpNet::V6(_) => None,
+        });
+        let v6 = Spans::new(&policies, |network| match network {
+            IpNet::V6(net) => Some((net.network().to_bits(), net.broadcast().to_bits())),
+            IpNet::V4(_) => None,
+        });
+        let actions = policies.into_iter().map(|policy| (policy.action, policy.types.into())).collect();
+        Policies { actions, v4, v6 }
+    }
+
+    /// What the first policy does that is for an address and a type, if there is one.
+    pub(super) fn decide(&self, address: IpAddr, qtype: Type) -> Option<Action> {
+        let candidates = match address.to_canonical() {
+            IpAddr::V4(v4) => self.v4.find(u128::from(v4.to_bits())),
+            IpAddr::V6(v6) => self.v6.find(v6.to_bits()),
+        };
+        let candidates = candidates.iter().filter_map(|at| self.actions.get(*at as usize));
+        let mut fitting = candidates.filter(|(_, types)| types.is_empty() || types.contains(&qtype));
+        fitting.next().map(|(action, _)| *action)
+    }
+}
+
+/// Spans of the addresses of one family, from each start to the next.
+struct Spans {
+    starts: Vec<u128>,
+    /// Where the policies of a span begin and end among all of them.
+    ranges: Vec<(u32, u32)>,
+    policies: Vec<u32>,
+}
+
+impl Spans {
+    fn new(policies: &[Policy], bounds: impl Fn(&IpNet) -> Option<(u128, u128)>) -> Spans {
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let mut everywhere = BTreeSet::new();
+        // Where a policy begins to be for addresses, or ceases to be: how many of its networks more or fewer.
+        let mut cuts: Vec<(u128, u32, i32)> = Vec::new();
+        for (at, policy) in policies.iter().enumerate() {
+            if policy.networks.is_empty() {
+                everywhere.insert(number(at));
+            }
+            for (first, last) in policy.networks.iter().filter_map(&bounds) {
+                cuts.push((first, number(at), 1));
+                cuts.extend(last.checked_add(1).map(|after| (after, number(at), -1)));
+            }
+        }
+        cuts.sort_unstable();
+        let mut spans = Spans { starts: Vec::new(), ranges: Vec::new(), policies: Vec::new() };
+        let mut holding = vec![0i32; policies.len()];
+        let mut active = everywhere;
+        spans.add(0, &active, policies);
+        for same_place in cuts.chunk_by(|one, other| one.0 == other.0) {
+            for (_, policy, change) in same_place {
+                let count = &mut holding[*policy as usize];
+                *count += change;
+                if *count > 0 {
+                    active.insert(*policy)
+                } else {
+                    active.remove(policy)
+                };
+            }
+            spans.add(same_place[0].0, &active, policies);
+        }
+        spans
+    }
+
+    /// Begins a span.
+    fn add(&mut self, start: u128, active: &BTreeSet<u32>, policies: &[Policy]) {
+        let from = self.policies.len();
+        for at in active {
+            self.policies.push(*at);
+            if policies.get(*at as usize).is_some_and(|policy| policy.types.is_empty()) {
+                break;
+            }
+        }
+        let same_as_before = self
+            .ranges
+            .last()
+            .is_some_and(|(first, last)| self.policies[*first as usize..*last as usize] == self.policies[from..]);
+        if same_as_before {
+            self.policies.truncate(from);
+            return;
+        }
+        // A network that begins at the first address takes the place of the span that was begun for none.
+        if self.starts.last() == Some(&start) {
+            self.starts.pop();
+            self.ranges.pop();
+        }
+        let end = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        self.starts.push(start);
+        self.ranges.push((end(from), end(self.policies.len())));
+    }
+
+    /// The policies for an address.
+    fn find(&self, address: u128) -> &[u32] {
+        let span = self.starts.partition_point(|start| *start <= address).checked_sub(1);
+        let range = span.and_then(|span| self.ranges.get(span));
+        range.and_then(|(from, to)| self.policies.get(*from as usize..*to as usize)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(action: Action, types: &[Type], networks: &[&str]) -> Policy {
+        let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
+        Policy { action, types: types.to_vec(), networks }
+    }
+
+    #[test]
+    fn the_first_policy_that_fits_decides() {
+        let policies = Policies::new(vec![
+            policy(Action::Allow, &[], &["10.1.0.0/16", "10.1.2.0/24"]),
+            policy(Action::Filter, &[Type::AAAA], &["10.0.0.0/8", "::/0"]),
+            policy(Action::Drop, &[], &["10.255.255.255/32", "255.255.255.255/32", "0.0.0.0/32"]),
+            policy(Action::Block, &[Type::MX], &[]),
+            policy(Action::Block, &[], &["10.0.0.0/8"]),
+        ]);
+        let cases = [
+            ("10.1.2.3", Type::AAAA, Some(Action::Allow)),
+            ("10.1.255.255", Type::A, Some(Action::Allow)),
+            ("10.2.0.0", Type::AAAA, Some(Action::Filter)),
+            ("10.2.0.0", Type::A, Some(Action::Block)),
+            ("10.255.255.255", Type::A, Some(Action::Drop)),
+            ("255.255.255.255", Type::A, Some(Action::Drop)),
+            ("0.0.0.0", Type::A, Some(Action::Drop)),
+            ("0.0.0.1", Type::A, None),
+            ("11.0.0.0", Type::A, None),
+            ("11.0.0.0", Type::MX, Some(Action::Block)),
+            ("::ffff:10.2.0.0", Type::A, Some(Action::Block)),
+            ("2001:db8::1", Type::AAAA, Some(Action::Filter)),
+            ("2001:db8::1", Type::A, None),
+        ];
+        for (address, qtype, action) in cases {
+            assert_eq!(policies.decide(address.parse().unwrap(), qtype), action, "{address} {qtype}");
+        }
+        assert_eq!(Policies::new(Vec::new()).decide("10.0.0.1".parse().unwrap(), Type::A), None);
+    }
+
+    /// The same as looking at one policy after the other.
+    #[test]
+    fn spans_say_what_a_list_says() {
+        let mut seed = 11u64;
+        let mut random = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % below
+        };
+        for _ in 0..200 {
+            let lines: Vec<(Action, Vec<Type>, Vec<IpNet>)> = (0..random(6))
+                .map(|_| {
+                    let action = [Action::Allow, Action::Block, Action::Filter][random(3)];
+                    let types = [vec![], vec![Type::A], vec![Type::MX, Type::A]][random(3)].clone();
+                    let network = |text: String| text.parse::<IpNet>().unwrap();
+                    let networks = (0..random(4)).map(|_| network(format!("0.0.0.{}/{}", random(256), 24 + random(9))));
+                    let networks = networks.map(|network| network.trunc()).collect();
+                    (action, types, networks)
+                })
+                .collect();
+            let policy = |(action, types, networks): &(Action, Vec<Type>, Vec<IpNet>)| Policy {
+                action: *action,
+                types: types.clone(),
+                networks: networks.clone(),
+            };
+            let policies = Policies::new(lines.iter().map(policy).collect());
+            for last in 0..=255u8 {
+                for qtype in [Type::A, Type::MX, Type::TXT] {
+                    let address = IpAddr::from([0, 0, 0, last]);
+                    let fits = |(_, types, networks): &&(Action, Vec<Type>, Vec<IpNet>)| {
+                        let of_type = types.is_empty() || types.contains(&qtype);
+                        of_type && (networks.is_empty() || networks.iter().any(|network| network.contains(&address)))
+                    };
+                    let expected = lines.iter().find(fits).map(|(action, ..)| *action);
+                    assert_eq!(policies.decide(address, qtype), expected);
+                }
+            }
+        }
+    }
+}

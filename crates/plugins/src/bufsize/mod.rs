@@ -1,0 +1,40 @@
+//! Bounds what clients say that they take over UDP.
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+
+pub static MANIFEST: Manifest<u16> = Manifest::new(
+    "bufsize",
+    "bounds what clients say that they take over UDP",
+    include_str!("README.md"),
+    || engine::UDP_SIZE,
+    build,
+)
+.repeated_in_vain()
+.arguments("bufsize [SIZE]", |size, args| {
+    if !args.rest().is_empty() {
+        *size = args.number(SIZE_MIN..=SIZE_MAX)?;
+    }
+    Ok(())
+});
+
+/// Octets that every client takes (RFC 1035 §4.2.1).
+const SIZE_MIN: u16 = 512;
+/// Octets beyond which datagrams are rarely heard of.
+const SIZE_MAX: u16 = 4096;
+
+fn build(sizes: Vec<u16>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(sizes.into_iter().next().map(|size| Part::new(BufSize { size }, Hooks::DOWN)))
+}
+
+struct BufSize {
+    size: u16,
+}
+
+impl Plugin for BufSize {
+    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        query.udp_size = query.udp_size.min(self.size);
+        Verdict::Pass
+    }
+}

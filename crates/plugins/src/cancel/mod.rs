@@ -1,0 +1,22 @@
+//! A time after which a query is given up: accepted, the plugins that wait have their own.
+
+use core::time::Duration;
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+
+pub static MANIFEST: Manifest<Duration> =
+    Manifest::new("cancel", "accepted: what waits gives up on its own", include_str!("README.md"), || TIMEOUT, build)
+        .repeated_in_vain()
+        .arguments("cancel [DURATION]", |timeout, args| {
+            if !args.rest().is_empty() {
+                *timeout = args.duration_above_zero()?;
+            }
+            Ok(())
+        });
+
+const TIMEOUT: Duration = Duration::from_millis(5001);
+
+fn build(_: Vec<Duration>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(None)
+}

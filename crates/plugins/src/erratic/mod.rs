@@ -1,0 +1,154 @@
+//! Answers badly, so that clients can be tried: drops, delays and cuts answers.
+
+use core::net::{Ipv4Addr, Ipv6Addr};
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+
+use engine::options::{Manifest, Property, Usage};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
+use wire::{Flags, Header, MessageBuf, Owner, Rcode, Section, Type};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "erratic",
+    "answers badly, so that clients can be tried",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated_in_vain()
+.arguments("erratic [WORDS...]", |_, args| {
+    args.take_rest().iter().for_each(|word| args.warn(word, "`erratic` takes no arguments: it says nothing"));
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("drop [AMOUNT]"),
+        default: "2",
+        doc: "One of AMOUNT queries gets no answer; 0 for none. The default holds if the block says nothing else.",
+        set: |config, args| {
+            config.drop = Some(if args.rest().is_empty() { AMOUNT } else { args.number(0..)? });
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("truncate [AMOUNT]"),
+        default: "0",
+        doc: "One of AMOUNT answers says that it is cut; 2 if AMOUNT is left out.",
+        set: |config, args| {
+            config.truncate = Some(if args.rest().is_empty() { AMOUNT } else { args.number(0..)? });
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("delay [AMOUNT [DURATION]]"),
+        default: "0",
+        doc: "One of AMOUNT answers comes after DURATION; 2 and 100ms if they are left out.",
+        set: |config, args| {
+            config.delay = Some(if args.rest().is_empty() { AMOUNT } else { args.number(0..)? });
+            if !args.rest().is_empty() {
+                config.delay_by = args.duration()?;
+            }
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("large"),
+        default: "off",
+        doc: "Answers to questions for addresses have many records.",
+        set: |config, _| {
+            config.large = true;
+            Ok(())
+        },
+    },
+]);
+
+/// One of so many, where no number is given.
+const AMOUNT: u64 = 2;
+const DELAY: Duration = Duration::from_millis(100);
+/// Records of a large answer: too many for a datagram.
+const LARGE: usize = 150;
+
+pub struct Config {
+    drop: Option<u64>,
+    truncate: Option<u64>,
+    delay: Option<u64>,
+    delay_by: Duration,
+    large: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { drop: None, truncate: None, delay: None, delay_by: DELAY, large: false }
+    }
+}
+
+fn build(configs: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(mut config) = configs.into_iter().next() else { return Ok(None) };
+    if config.drop.is_none() && config.truncate.is_none() && config.delay.is_none() {
+        config.drop = Some(AMOUNT);
+    }
+    Ok(Some(Part::new(Erratic { config, queries: AtomicU64::new(0) }, Hooks::DOWN)))
+}
+
+struct Erratic {
+    config: Config,
+    queries: AtomicU64,
+}
+
+/// Whether the number of a query is one of those that are chosen.
+fn is_chosen(number: u64, one_of: Option<u64>) -> bool {
+    one_of.is_some_and(|amount| amount > 0 && number.is_multiple_of(amount))
+}
+
+impl Plugin for Erratic {
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        let number = self.queries.fetch_add(1, Ordering::Relaxed) + 1;
+        let truncated = is_chosen(number, self.config.truncate);
+        if is_chosen(number, self.config.drop) {
+            return Verdict::Drop;
+        }
+        if is_chosen(number, self.config.delay) {
+            query.set_note(u64::from(truncated));
+            return Verdict::Wait;
+        }
+        self.answer(query, &mut response.message, truncated);
+        if !query.qtype.is_address() {
+            response.set_rcode(Rcode::SERVFAIL);
+        }
+        Verdict::Done
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        Box::pin(async move {
+            outside.sleep_until(outside.now() + self.config.delay_by).await;
+            let mut message = MessageBuf::new();
+            let flags = Flags::default().with_response(true);
+            let flags = if query.qtype.is_address() { flags } else { flags.with_rcode(Rcode::SERVFAIL) };
+            let question = (query.name(), query.qtype, query.qclass);
+            message.start(Header { flags, ..Header::default() }, Some(question));
+            self.answer(query, &mut message, query.note() != 0);
+            Resolved::Reply(message.finish(None, core::iter::empty()).to_vec())
+        })
+    }
+}
+
+impl Erratic {
+    fn answer(&self, query: &Query, message: &mut MessageBuf, truncated: bool) {
+        let flags = message.header.flags.with_authoritative(true);
+        message.header.flags = flags;
+        let records = if self.config.large { LARGE } else { 1 };
+        for _ in 0..records {
+            match query.qtype {
+                Type::A => message.push_a(Section::Answer, Owner::Question, 0, ADDRESS_V4),
+                Type::AAAA => message.push_aaaa(Section::Answer, Owner::Question, 0, ADDRESS_V6),
+                _ => None,
+            };
+        }
+        message.header.flags = message.header.flags.with_truncated(truncated || message.is_truncated());
+    }
+}
+
+/// Addresses for documentation (RFC 5737, RFC 3849), with the port of DNS as their last octet.
+const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
+const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x53);

@@ -1,0 +1,196 @@
+//! Publishes where clients are, by a database of MaxMind's format.
+
+#[cfg(test)]
+mod test_database;
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use engine::Query;
+use engine::options::{Manifest, Property, Usage};
+use engine::setup::{Part, Setup, SetupError};
+use maxminddb::{LookupResult, PathElement, Reader};
+use wire::OptionCode;
+
+use PathElement::{Index, Key};
+
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("geoip", "publishes where clients are", include_str!("README.md"), Config::default, build)
+        .arguments("geoip DBFILE", |config, args| {
+            config.file.clone_from(&args.word()?.text);
+            Ok(())
+        })
+        .properties(&[Property {
+            usage: Usage("edns-subnet"),
+            default: "off",
+            doc: "Takes the address in the client-subnet option of the query (RFC 7871), where there is one.",
+            set: |config, _| {
+                config.by_subnet = true;
+                Ok(())
+            },
+        }]);
+
+#[derive(Default)]
+pub struct Config {
+    file: String,
+    by_subnet: bool,
+}
+
+type Database = Reader<Vec<u8>>;
+type Found<'d> = LookupResult<'d, Vec<u8>>;
+
+/// Subdivisions of a country that are listed at most: there are two levels of them.
+const SUBDIVISIONS_MAX: usize = 8;
+
+/// What a label says of an address; `None` if the database has something else.
+type Say = fn(&Found<'_>) -> Option<String>;
+
+/// Labels of databases of cities and countries.
+const PLACES: [(&str, Say); 11] = [
+    ("geoip/city/name", |found| text(found, &[Key("city"), Key("names"), Key("en")])),
+    ("geoip/country/code", |found| text(found, &[Key("country"), Key("iso_code")])),
+    ("geoip/country/name", |found| text(found, &[Key("country"), Key("names"), Key("en")])),
+    ("geoip/country/is_in_european_union", |found| {
+        let path = [Key("country"), Key("is_in_european_union")];
+        Some(found.decode_path(&path).ok().flatten().unwrap_or(false).to_string())
+    }),
+    ("geoip/continent/code", |found| text(found, &[Key("continent"), Key("code")])),
+    ("geoip/continent/name", |found| text(found, &[Key("continent"), Key("names"), Key("en")])),
+    ("geoip/latitude", |found| degrees(found, "latitude")),
+    ("geoip/longitude", |found| degrees(found, "longitude")),
+    ("geoip/timezone", |found| text(found, &[Key("location"), Key("time_zone")])),
+    ("geoip/postalcode", |found| text(found, &[Key("postal"), Key("code")])),
+    ("geoip/subdivisions/code", |found| Some(subdivisions(found))),
+];
+
+/// Labels of databases of autonomous systems.
+const NETWORKS: [(&str, Say); 2] = [
+    ("geoip/asn/number", |found| {
+        let number: Option<u32> = found.decode_path(&[Key("autonomous_system_number")]).ok().flatten();
+        Some(number.unwrap_or_default().to_string())
+    }),
+    ("geoip/asn/org", |found| text(found, &[Key("autonomous_system_organization")])),
+];
+
+/// A text of a record; empty if it has none.
+fn text(found: &Found<'_>, path: &[PathElement<'_>]) -> Option<String> {
+    Some(found.decode_path(path).ok().flatten().unwrap_or_default())
+}
+
+fn degrees(found: &Found<'_>, name: &str) -> Option<String> {
+    let degrees: Option<f64> = found.decode_path(&[Key("location"), Key(name)]).ok().flatten();
+    Some(degrees.map_or_else(String::new, |degrees| degrees.to_string()))
+}
+
+fn subdivisions(found: &Found<'_>) -> String {
+    let code =
+        |at| -> Option<String> { found.decode_path(&[Key("subdivisions"), Index(at), Key("iso_code")]).ok().flatten() };
+    (0..SUBDIVISIONS_MAX).map_while(code).collect::<Vec<_>>().join(",")
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    for Config { file, by_subnet } in configs {
+        let path = setup.path(&file);
+        let problem = |error: String| SetupError::new(format!("{}: {error}", path.display()));
+        let octets = setup.files.read(&path).map_err(|error| problem(error.to_string()))?;
+        let database = Reader::from_source(octets).map_err(|error| problem(error.to_string()))?;
+        let said = labels_of(&database).ok_or_else(|| {
+            problem(format!("it is a database of the type `{}`", database.metadata().database_type))
+                .with_help("databases of cities, countries and autonomous systems can be used")
+        })?;
+        let (database, labels) = (Arc::new(database), setup.labels());
+        for (label, say) in said {
+            let database = Arc::clone(&database);
+            labels.publish(label, move |query| {
+                let found = database.lookup(address(query, by_subnet)).ok()?;
+                if found.has_data() { say(&found) } else { None }
+            });
+        }
+    }
+    Ok(None)
+}
+
+/// What a database of this type can say.
+fn labels_of(database: &Database) -> Option<&'static [(&'static str, Say)]> {
+    let kind = &database.metadata().database_type;
+    if ["City", "Country", "Enterprise"].iter().any(|part| kind.contains(part)) {
+        return Some(&PLACES);
+    }
+    kind.contains("ASN").then_some(&NETWORKS)
+}
+
+/// The address that is looked up.
+fn address(query: &Query, by_subnet: bool) -> IpAddr {
+    let peer = query.path.peer.ip().to_canonical();
+    let subnet = || query.options().find(|(code, _)| *code == OptionCode::CLIENT_SUBNET);
+    let subnet = if by_subnet { subnet() } else { None };
+    subnet.and_then(|(_, data)| subnet_address(data)).unwrap_or(peer)
+}
+
+/// The address of a client-subnet option (RFC 7871 §6), whose last octets may be left out.
+fn subnet_address(data: &[u8]) -> Option<IpAddr> {
+    let ([0, family, _, _], network) = data.split_first_chunk::<4>()? else { return None };
+    let mut octets = [0; 16];
+    octets.get_mut(..network.len())?.copy_from_slice(network);
+    match (family, octets.first_chunk::<4>()) {
+        (1, Some(v4)) if network.len() <= v4.len() => Some(Ipv4Addr::from(*v4).into()),
+        (2, _) => Some(Ipv6Addr::from(octets).into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(kind: &str, address: &str) -> Option<Vec<String>> {
+        let database = Reader::from_source(test_database::database(kind)).unwrap();
+        let found = database.lookup(address.parse().unwrap()).unwrap();
+        let labels = labels_of(&database)?;
+        found.has_data().then(|| labels.iter().map(|(_, say)| say(&found).unwrap()).collect())
+    }
+
+    #[test]
+    fn a_database_says_where_an_address_is() {
+        let place = ["Oslo", "NO", "Norway", "false", "EU", "Europe", "59.5", "-10.25", "Europe/Oslo", "0150", "03,X"];
+        assert_eq!(said("Test-City", "192.0.2.7"), Some(place.map(str::to_owned).to_vec()));
+        assert_eq!(said("Test-City", "2001:db8::1"), Some(place.map(str::to_owned).to_vec()));
+        assert_eq!(said("Test-City", "198.51.100.1"), None);
+        assert_eq!(said("GeoLite2-ASN", "192.0.2.7"), Some(vec!["64500".to_owned(), "Example".to_owned()]));
+        assert_eq!(said("Anonymous-IP", "192.0.2.7"), None);
+    }
+
+    #[test]
+    fn what_is_no_database_is_refused() {
+        let whole = test_database::database("Test-City");
+        assert!(Reader::from_source(b"nothing".to_vec()).is_err());
+        // Cut or changed anywhere, it is refused or says less.
+        for length in 0..whole.len() {
+            if let Ok(database) = Reader::from_source(whole[..length].to_vec()) {
+                let _ = database.lookup([192, 0, 2, 7].into()).map(|found| PLACES.map(|(_, say)| say(&found)));
+            }
+        }
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 0xff;
+            if let Ok(database) = Reader::from_source(changed) {
+                let _ = database.lookup([192, 0, 2, 7].into()).map(|found| PLACES.map(|(_, say)| say(&found)));
+            }
+        }
+    }
+
+    #[test]
+    fn subnets_have_addresses() {
+        assert_eq!(subnet_address(&[0, 1, 24, 0, 192, 0, 2]), Some([192, 0, 2, 0].into()));
+        assert_eq!(subnet_address(&[0, 2, 32, 0, 0x20, 1, 0xd, 0xb8]), "2001:db8::".parse().ok());
+        assert_eq!(subnet_address(&[0, 1, 0, 0]), Some([0, 0, 0, 0].into()));
+        for bad in [
+            &[0, 1, 40, 0, 1, 2, 3, 4, 5][..],
+            &[0, 3, 0, 0],
+            &[0, 1],
+            &[0, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+        ] {
+            assert_eq!(subnet_address(bad), None);
+        }
+    }
+}

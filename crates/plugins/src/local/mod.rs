@@ -1,0 +1,127 @@
+//! Answers what concerns this host alone: `localhost` and the zones of special addresses (RFC 6303, RFC 6761 §6.3).
+
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+use engine::metrics::{Counter, Kind, Metric};
+use engine::options::{Manifest, Property, Usage};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use wire::{Class, NameRef, Owner, Rcode, Section, Type};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "local",
+    "answers what concerns this host alone",
+    include_str!("README.md"),
+    || Config { prefix: true },
+    build,
+)
+.repeated_in_vain()
+.properties(&[Property {
+    usage: Usage("localhost_prefix on|off"),
+    default: "on",
+    doc: "Names that begin with the label `localhost`, as search paths make them, are answered as `localhost` itself.",
+    set: |config, args| {
+        config.prefix = args.choice(&[("on", true), ("off", false)])?;
+        Ok(())
+    },
+}])
+.metrics(&METRICS);
+
+static REQUESTS: Metric = Metric {
+    name: "coredns_local_localhost_requests_total",
+    help: "Queries for names that begin with `localhost` and have more labels.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+static METRICS: [&Metric; 1] = [&REQUESTS];
+
+/// Seconds: a week, as RFC 6303 §3 has it.
+const TTL: u32 = 604_800;
+const LOCALHOST: &[u8] = b"\x09localhost\0";
+/// The owner of the one address that has a name, `1.0.0.127.in-addr.arpa.`.
+const LOOPBACK: &[u8] = b"\x011\x010\x010\x03127\x07in-addr\x04arpa\0";
+/// The zones that are answered in full.
+const ZONES: [&[u8]; 4] =
+    [LOCALHOST, b"\x010\x07in-addr\x04arpa\0", b"\x03127\x07in-addr\x04arpa\0", b"\x03255\x07in-addr\x04arpa\0"];
+
+pub struct Config {
+    prefix: bool,
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let requests = setup.registry.counter(&REQUESTS, &[]);
+    let local = configs.into_iter().next().map(|config| Local { prefix: config.prefix, requests });
+    Ok(local.map(|local| Part::new(local, Hooks::DOWN)))
+}
+
+struct Local {
+    prefix: bool,
+    requests: Counter,
+}
+
+impl Plugin for Local {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let name = query.key();
+        if let Some(zone) = ZONES.into_iter().find(|zone| is_within(name, zone)) {
+            response.set_local();
+            answer_in(zone, query, response);
+            return Verdict::Done;
+        }
+        if self.prefix && name.labels().next() == Some(b"localhost") {
+            response.set_local();
+            worker.counters.count(self.requests);
+            answer_localhost(query, response);
+            return Verdict::Done;
+        }
+        Verdict::Pass
+    }
+}
+
+/// Whether a name is a zone or lies in it, both in lower case.
+fn is_within(name: NameRef<'_>, zone: &[u8]) -> bool {
+    name.octets().ends_with(zone) && NameRef::from_octets(zone).is_ok_and(|zone| name.is_within(zone))
+}
+
+/// Answers for a name in a zone of this host.
+fn answer_in(zone: &[u8], query: &Query, response: &mut Response) {
+    let name = query.key().octets();
+    let localhost = || NameRef::from_octets(LOCALHOST).unwrap_or(NameRef::ROOT);
+    match query.qtype {
+        Type::A | Type::AAAA if zone == LOCALHOST => answer_localhost(query, response),
+        Type::NS if name == zone => {
+            response.message.push_name(Section::Answer, Owner::Question, (Type::NS, TTL), localhost());
+        }
+        Type::SOA if name == zone => push_soa(Section::Answer, zone, response),
+        Type::PTR if name == LOOPBACK => {
+            response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, TTL), localhost());
+        }
+        _ => {
+            let exists = zone == LOCALHOST || name == zone || name == LOOPBACK;
+            response.set_rcode(if exists { Rcode::NOERROR } else { Rcode::NXDOMAIN });
+            push_soa(Section::Authority, zone, response);
+        }
+    }
+}
+
+/// The addresses of the host itself.
+fn answer_localhost(query: &Query, response: &mut Response) {
+    match query.qtype {
+        Type::A => response.message.push_a(Section::Answer, Owner::Question, TTL, Ipv4Addr::LOCALHOST),
+        Type::AAAA => response.message.push_aaaa(Section::Answer, Owner::Question, TTL, Ipv6Addr::LOCALHOST),
+        _ => {
+            push_soa(Section::Authority, query.key().octets(), response);
+            None
+        }
+    };
+}
+
+fn push_soa(section: Section, zone: &[u8], response: &mut Response) {
+    let (Ok(zone), Ok(localhost)) = (NameRef::from_octets(zone), NameRef::from_octets(LOCALHOST)) else { return };
+    response.message.push(section, Owner::Name(zone), (Type::SOA, Class::IN, TTL), |rdata| {
+        rdata.name(localhost);
+        rdata.octets(b"\x04root\x09localhost\0");
+        for number in [1, 0, 0, 0, TTL] {
+            rdata.u32(number);
+        }
+    });
+}

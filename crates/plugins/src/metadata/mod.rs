@@ -1,0 +1,24 @@
+//! Lets plugins say something about queries to each other.
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+use wire::Name;
+
+pub static MANIFEST: Manifest<Vec<Name>> = Manifest::new(
+    "metadata",
+    "lets plugins say something about queries to each other",
+    include_str!("README.md"),
+    Vec::new,
+    build,
+)
+.arguments("metadata [ZONES...]", |zones, args| {
+    *zones = args.zones()?;
+    Ok(())
+});
+
+fn build(configs: Vec<Vec<Name>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let named: Vec<Name> = configs.into_iter().flatten().collect();
+    let zones = setup.zones_or_keys(&named);
+    setup.labels().switch_on(zones);
+    Ok(None)
+}

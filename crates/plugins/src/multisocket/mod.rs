@@ -1,0 +1,25 @@
+//! Several sockets an address: accepted, since each worker has its own here.
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+
+pub static MANIFEST: Manifest<Option<usize>> = Manifest::new(
+    "multisocket",
+    "accepted: each worker has its own sockets",
+    include_str!("README.md"),
+    || None,
+    build,
+)
+.arguments("multisocket [NUMBER]", |number, args| {
+    if !args.rest().is_empty() {
+        *number = Some(args.number(1..=SOCKETS_MAX)?);
+    }
+    Ok(())
+});
+
+/// As in CoreDNS.
+const SOCKETS_MAX: usize = 1024;
+
+fn build(_: Vec<Option<usize>>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(None)
+}

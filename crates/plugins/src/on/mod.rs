@@ -1,0 +1,22 @@
+//! Runs commands when the server starts or ends.
+
+use engine::options::Manifest;
+use engine::setup::{Command, Part, Setup, SetupError, When};
+
+pub static MANIFEST: Manifest<Option<Command>> =
+    Manifest::new("on", "runs commands when the server starts or ends", include_str!("README.md"), || None, build)
+        .repeated()
+        .arguments("on startup|shutdown|certrenew COMMAND [ARGUMENTS...]", |command, args| {
+            let events = [("startup", When::Start), ("shutdown", When::End), ("certrenew", When::CertificatesRenewed)];
+            let when = args.choice(&events)?;
+            let program = args.word()?.text.clone();
+            let mut arguments: Vec<String> = args.take_rest().iter().map(|word| word.text.clone()).collect();
+            let in_background = arguments.pop_if(|last| last == "&").is_some();
+            *command = Some(Command { when, program, arguments, in_background });
+            Ok(())
+        });
+
+fn build(commands: Vec<Option<Command>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    setup.needs.commands.extend(commands.into_iter().flatten());
+    Ok(None)
+}

@@ -1,0 +1,94 @@
+//! What rules do to answers: names are put back, times and codes are changed.
+
+use engine::options::{Args, Problem};
+use wire::{Name, NameRef};
+
+use super::pattern::{Pattern, Template, name_of};
+
+/// What becomes of a name in an answer.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// The name that was asked for in place of the client's becomes the client's.
+    Back,
+    /// Another suffix.
+    Suffix { from: String, to: String },
+    /// What a regular expression makes of it.
+    Matching(Pattern, Template),
+}
+
+impl Change {
+    /// The name that becomes of `name`, `asked` having been asked in the place of `sent`; the same name if the change is
+    /// not for it or would give none.
+    pub(super) fn apply(&self, name: Name, asked: NameRef<'_>, sent: NameRef<'_>) -> Name {
+        match self {
+            Change::Back if name.as_ref() == asked => sent.to_name(),
+            Change::Back => name,
+            Change::Suffix { from, to } => {
+                let text = name.to_string();
+                let lower = text.to_ascii_lowercase();
+                let head = lower.strip_suffix(from.as_str()).and_then(|head| text.get(..head.len()));
+                head.and_then(|head| Name::from_text(&format!("{head}{to}")).ok()).unwrap_or(name)
+            }
+            Change::Matching(pattern, to) => {
+                let changed = pattern.replace(name.clone().into_lowercase().as_ref(), to);
+                changed.and_then(|text| name_of(&text).ok()).unwrap_or(name)
+            }
+        }
+    }
+}
+
+/// The times to live that a rule leaves: each is raised or lowered until it is within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Times {
+    least: u32,
+    most: u32,
+}
+
+impl Times {
+    /// Reads `SECONDS`, `MIN-MAX`, `-MAX` or `MIN-`.
+    pub(super) fn read(args: &mut Args<'_>) -> Result<Times, Problem> {
+        let word = args.word()?;
+        Times::of(&word.text)
+            .ok_or_else(|| args.bad(word, "a time in seconds or a range of them: `30`, `30-60`, `30-`, `-60`"))
+    }
+
+    fn of(text: &str) -> Option<Times> {
+        let number = |text: &str, absent| if text.is_empty() { Some(absent) } else { text.parse().ok() };
+        let times = match text.split_once('-') {
+            None => text.parse().ok().map(|seconds| Times { least: seconds, most: seconds })?,
+            Some(("", "")) => return None,
+            Some((least, most)) => Times { least: number(least, 0)?, most: number(most, u32::MAX)? },
+        };
+        (times.least <= times.most).then_some(times)
+    }
+
+    pub(super) fn apply(self, ttl: u32) -> u32 {
+        ttl.clamp(self.least, self.most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_numbers_or_ranges() {
+        let cases = [("30", 30, 30), ("30-60", 30, 60), ("-60", 0, 60), ("30-", 30, u32::MAX), ("0", 0, 0)];
+        for (text, least, most) in cases {
+            assert_eq!(Times::of(text), Some(Times { least, most }), "{text}");
+        }
+        for bad in ["", "-", "60-30", "x", "1-x", "-1-2", "99999999999", "1-2-3"] {
+            assert_eq!(Times::of(bad), None, "{bad}");
+        }
+        assert_eq!([5, 40, 70].map(|ttl| Times { least: 30, most: 60 }.apply(ttl)), [30, 40, 60]);
+    }
+
+    #[test]
+    fn suffixes_are_swapped_back() {
+        let name = |text: &str| Name::from_text(text).unwrap();
+        let change = Change::Suffix { from: ".b.test.".to_owned(), to: ".a.test.".to_owned() };
+        for (before, after) in [("X.B.Test.", "X.a.test."), ("b.test.", "b.test."), ("x.c.test.", "x.c.test.")] {
+            assert_eq!(change.apply(name(before), NameRef::ROOT, NameRef::ROOT).to_string(), after);
+        }
+    }
+}

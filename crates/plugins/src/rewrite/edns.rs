@@ -1,0 +1,237 @@
+//! Rules that add EDNS options to what goes to upstreams: local ones, NSID and client subnets.
+
+use core::net::IpAddr;
+
+use engine::options::{Args, Problem};
+use engine::{Label, Labels, Query};
+use wire::OptionCode;
+
+/// One rule.
+#[derive(Debug)]
+pub(super) struct Edit {
+    code: OptionCode,
+    action: Action,
+    data: Data,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    /// In the place of those that are there, or as the only one.
+    Set,
+    /// Beside those that are there.
+    Append,
+    /// In the place of those that are there, if there is one.
+    Replace,
+    /// None is left.
+    Unset,
+}
+
+const ACTIONS: [(&str, Action); 4] =
+    [("set", Action::Set), ("append", Action::Append), ("replace", Action::Replace), ("unset", Action::Unset)];
+
+/// What an option says.
+#[derive(Debug)]
+enum Data {
+    Octets(Box<[u8]>),
+    Variable(Variable),
+    /// The value of a label, as it is named; and the label, when the server block is known.
+    Label(String, Option<Label>),
+    /// The client's network (RFC 7871), with so many bits for each family.
+    Subnet {
+        v4: u8,
+        v6: u8,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Variable {
+    Name,
+    Type,
+    ClientIp,
+    ClientPort,
+    Protocol,
+    ServerIp,
+    ServerPort,
+}
+
+const VARIABLES: [(&str, Variable); 7] = [
+    ("qname", Variable::Name),
+    ("qtype", Variable::Type),
+    ("client_ip", Variable::ClientIp),
+    ("client_port", Variable::ClientPort),
+    ("protocol", Variable::Protocol),
+    ("server_ip", Variable::ServerIp),
+    ("server_port", Variable::ServerPort),
+];
+
+impl Edit {
+    /// Reads `local ACTION CODE DATA [revert]`, `nsid ACTION [revert]` or `subnet ACTION V4BITS V6BITS [revert]`; for
+    /// `unset` only what names the option.
+    pub(super) fn read(args: &mut Args<'_>) -> Result<Edit, Problem> {
+        #[derive(Clone, Copy)]
+        enum Kind {
+            Local,
+            Nsid,
+            Subnet,
+        }
+        let kind = args.choice(&[("local", Kind::Local), ("nsid", Kind::Nsid), ("subnet", Kind::Subnet)])?;
+        let action = args.choice(&ACTIONS)?;
+        let code = match kind {
+            Kind::Local => read_code(args)?,
+            Kind::Nsid => OptionCode::NSID,
+            Kind::Subnet => OptionCode::CLIENT_SUBNET,
+        };
+        let data = match kind {
+            Kind::Nsid => Data::Octets(Box::default()),
+            _ if action == Action::Unset => Data::Octets(Box::default()),
+            Kind::Local => read_data(args)?,
+            Kind::Subnet => Data::Subnet { v4: args.number(0..=32)?, v6: args.number(0..=128)? },
+        };
+        // Answers carry no options of upstreams: there is nothing to put back.
+        if action != Action::Unset
+            && let Some(word) = args.next_word()
+            && word.text != "revert"
+        {
+            return Err(args.bad(word, "`revert`, which is all that may stand here"));
+        }
+        Ok(Edit { code, action, data })
+    }
+
+    /// Finds the label of the server block that it reads.
+    pub(super) fn bind(&mut self, labels: &Labels) {
+        if let Data::Label(name, label) = &mut self.data {
+            *label = Some(labels.label(name));
+        }
+    }
+
+    /// Changes the options that go along with a query; gives whether it was for it.
+    pub(super) fn apply(&self, query: &mut Query) -> bool {
+        let code = self.code;
+        let is_there = query.onward_options().chain(query.options()).any(|(known, _)| known == code);
+        if matches!(self.action, Action::Replace | Action::Unset) && !is_there {
+            return false;
+        }
+        if self.action == Action::Unset {
+            query.remove_onward_options(code);
+            return true;
+        }
+        let Some(data) = self.data.value(query) else { return false };
+        if self.action != Action::Append {
+            query.remove_onward_options(code);
+        }
+        query.add_onward_option(code, data);
+        true
+    }
+}
+
+fn read_code(args: &mut Args<'_>) -> Result<OptionCode, Problem> {
+    let word = args.word()?;
+    let code = match word.text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16),
+        None => word.text.parse(),
+    };
+    code.map(OptionCode).map_err(|_| args.bad(word, "the code of an option such as `0xffee`"))
+}
+
+fn read_data(args: &mut Args<'_>) -> Result<Data, Problem> {
+    let word = args.word()?;
+    if let Some(digits) = word.text.strip_prefix("0x") {
+        let octets = hex(digits).ok_or_else(|| args.bad(word, "pairs of hexadecimal digits behind `0x`"))?;
+        return Ok(Data::Octets(octets.into()));
+    }
+    let inner = word.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let Some(inner) = inner else { return Ok(Data::Octets(word.text.as_bytes().into())) };
+    if let Some((_, variable)) = VARIABLES.iter().find(|(name, _)| *name == inner) {
+        return Ok(Data::Variable(*variable));
+    }
+    match inner.split_once('/') {
+        Some((plugin, key)) if !plugin.is_empty() && !key.is_empty() => Ok(Data::Label(inner.to_owned(), None)),
+        _ => {
+            let names: Vec<_> = VARIABLES.iter().map(|(name, _)| format!("`{{{name}}}`")).collect();
+            Err(args.bad(word, &format!("one of {}, or a label such as `{{plugin/key}}`", names.join(", "))))
+        }
+    }
+}
+
+fn hex(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                let digit = |octet: u8| char::from(octet).to_digit(16);
+                u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+impl Data {
+    fn value(&self, query: &Query) -> Option<Box<[u8]>> {
+        match self {
+            Data::Octets(octets) => Some(octets.clone()),
+            Data::Variable(variable) => variable.value(query),
+            Data::Label(_, label) => Some(label.as_ref()?.value(query)?.into_bytes().into()),
+            Data::Subnet { v4, v6 } => Some(subnet(query.path.peer.ip(), *v4, *v6)),
+        }
+    }
+}
+
+impl Variable {
+    fn value(self, query: &Query) -> Option<Box<[u8]>> {
+        let path = &query.path;
+        Some(match self {
+            Variable::Name => query.name().to_string().into_bytes().into(),
+            Variable::Type => query.qtype.0.to_be_bytes().into(),
+            Variable::ClientIp => octets_of(path.peer.ip()),
+            Variable::ClientPort => path.peer.port().to_be_bytes().into(),
+            Variable::Protocol => path.transport.label().as_bytes().into(),
+            Variable::ServerIp if path.local.ip().is_unspecified() => return None,
+            Variable::ServerIp => octets_of(path.local.ip()),
+            Variable::ServerPort => path.local.port().to_be_bytes().into(),
+        })
+    }
+}
+
+fn octets_of(address: IpAddr) -> Box<[u8]> {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.octets().into(),
+        IpAddr::V6(v6) => v6.octets().into(),
+    }
+}
+
+/// The data of a client-subnet option (RFC 7871 §6): no more octets than the bits need, the last ones cleared.
+fn subnet(address: IpAddr, v4: u8, v6: u8) -> Box<[u8]> {
+    let (family, bits) = if address.to_canonical().is_ipv4() { (1, v4) } else { (2, v6) };
+    let mut network = octets_of(address).into_vec();
+    network.truncate(usize::from(bits.div_ceil(8)));
+    if let (Some(last), 1..) = (network.last_mut(), bits % 8) {
+        *last &= 0xff << (8 - bits % 8);
+    }
+    [&[0, family, bits, 0][..], &network].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subnets_have_no_more_octets_than_they_need() {
+        let of = |address: &str, v4, v6| subnet(address.parse().unwrap(), v4, v6).to_vec();
+        assert_eq!(of("192.0.2.129", 24, 56), [0, 1, 24, 0, 192, 0, 2]);
+        assert_eq!(of("192.0.2.129", 25, 56), [0, 1, 25, 0, 192, 0, 2, 128]);
+        assert_eq!(of("192.0.2.129", 0, 56), [0, 1, 0, 0]);
+        assert_eq!(of("192.0.2.255", 31, 56), [0, 1, 31, 0, 192, 0, 2, 254]);
+        assert_eq!(of("2001:db8:ff:ff::1", 24, 52), [0, 2, 52, 0, 0x20, 1, 0xd, 0xb8, 0, 0xff, 0]);
+        assert_eq!(of("::ffff:192.0.2.1", 8, 0), [0, 1, 8, 0, 192]);
+    }
+
+    #[test]
+    fn hexadecimal_digits_come_in_pairs() {
+        assert_eq!(hex("0aFf"), Some(vec![10, 255]));
+        assert_eq!(hex(""), Some(Vec::new()));
+        for bad in ["a", "+1", "0g", "\u{e4}"] {
+            assert_eq!(hex(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Changes questions on their way down, and answers on their way up.
+
+mod answer;
+mod edns;
+mod pattern;
+mod rule;
+
+use corefile::Token;
+use engine::options::{Args, Manifest, Problem};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use wire::{EdeCode, Mark, Name, NameError, Owner, Section, Type};
+
+use answer::Change;
+use pattern::{Pattern, Template};
+use rule::{Action, Renaming, Rule};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "rewrite",
+    "changes questions on their way down, and answers on their way up",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated()
+.arguments("rewrite [continue|stop] [FIELD [TYPE] FROM TO [OPTIONS...]]", |config, args| {
+    config.words = args.take_rest().to_vec();
+    Ok(())
+})
+.other_lines(add_line)
+.complete(complete);
+
+/// A line with fewer words than this says nothing but the mode: the rule stands in the block.
+const RULE_WORDS_MIN: usize = 2;
+
+#[derive(Default)]
+pub struct Config {
+    /// The rule as it is written: on the line, or in the lines of the block.
+    words: Vec<Token>,
+    has_block: bool,
+    rule: Option<Rule>,
+}
+
+fn add_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    if !config.has_block && config.words.len() >= RULE_WORDS_MIN {
+        return Err(args.bad(args.name(), "wanted here: a rule stands on its line or in a block, and is one rule"));
+    }
+    config.has_block = true;
+    config.words.push(args.name().clone());
+    config.words.extend_from_slice(args.take_rest());
+    Ok(())
+}
+
+fn complete(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let words = core::mem::take(&mut config.words);
+    config.rule = args.read_words(&words, Rule::read)?;
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let labels = setup.labels();
+    let mut rules: Vec<Rule> = configs.into_iter().filter_map(|config| config.rule).collect();
+    for rule in &mut rules {
+        if let Action::Option(edit) = &mut rule.action {
+            edit.bind(&labels);
+        }
+    }
+    Ok(Some(Part::new(Rewrite { stages: stages(&rules), rules }, Hooks::BOTH)))
+}
+
+/// Rules in their order, as they are tried.
+enum Stage {
+    /// Rules for one name each that end the search: all are looked up at once.
+    Names(HashMap<Box<[u8]>, usize, RandomState>),
+    /// One rule.
+    One(usize),
+}
+
+fn stages(rules: &[Rule]) -> Vec<Stage> {
+    let mut stages = Vec::new();
+    for (at, rule) in rules.iter().enumerate() {
+        let Some(exact) = rule.only_name().filter(|_| !rule.goes_on) else {
+            stages.push(Stage::One(at));
+            continue;
+        };
+        if !matches!(stages.last(), Some(Stage::Names(_))) {
+            stages.push(Stage::Names(HashMap::default()));
+        }
+        if let Some(Stage::Names(names)) = stages.last_mut() {
+            names.entry(exact.octets().into()).or_insert(at);
+        }
+    }
+    stages
+}
+
+struct Rewrite {
+    rules: Vec<Rule>,
+    stages: Vec<Stage>,
+}
+
+/// What a note says: nothing was changed; several rules were for the query; or the number of the only one.
+const NOTHING: u64 = 0;
+const SEVERAL: u64 = u64::MAX;
+/// In a note: the target of an alias was asked for; the number of its rule is the rest.
+const ALIAS: u64 = 1 << 63;
+
+/// A rule that was for a query.
+struct Applied {
+    rule: usize,
+    /// The name before.
+    sent: Name,
+    /// The name after.
+    asked: Name,
+}
+
+impl Plugin for Rewrite {
+    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        let mut applied = AppliedRules::None;
+        for stage in &self.stages {
+            let at = match stage {
+                Stage::Names(names) => match names.get(query.key().octets()) {
+                    Some(at) => *at,
+                    None => continue,
+                },
+                Stage::One(at) => *at,
+            };
+            let sent = query.key().to_name();
+            match self.rules[at].action.apply(query) {
+                Ok(false) => continue,
+                Ok(true) => {}
+                Err(text) => {
+                    query.restore_question();
+                    return invalid_name(&text);
+                }
+            }
+            applied.add(at, sent, query);
+            if !self.rules[at].goes_on {
+                break;
+            }
+        }
+        applied.note(query);
+        Verdict::Pass
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let (one, several);
+        let applied: &[Applied] = match query.note() {
+            NOTHING => return Verdict::Pass,
+            SEVERAL => {
+                several = query.take_kept::<Vec<Applied>>().unwrap_or_default();
+                &several
+            }
+            rule => {
+                let rule = usize::try_from(rule - 1).unwrap_or_default();
+                one = [Applied { rule, sent: query.request.name.clone(), asked: query.key().to_name() }];
+                &one
+            }
+        };
+        if let Err(error) = self.put_back(applied, query, response, worker) {
+            return Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, error.to_string()));
+        }
+        for applied in applied.iter().rev() {
+            if let Some(ask) = self.rules[applied.rule].action.change_answer(query, response) {
+                query.set_note(ALIAS | applied.rule as u64);
+                return ask;
+            }
+        }
+        Verdict::Pass
+    }
+
+    fn on_subanswer(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Verdict {
+        let rule = usize::try_from(query.note() & !ALIAS).ok().and_then(|at| self.rules.get(at));
+        let Some(Action::Alias(from, to)) = rule.map(|rule| &rule.action) else { return Verdict::Pass };
+        match follow_other(from, to, query, sub, response, worker) {
+            Ok(()) => Verdict::Pass,
+            Err(error) => Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, error.to_string())),
+        }
+    }
+}
+
+fn invalid_name(text: &str) -> Verdict {
+    Verdict::Fail(Failure::servfail(EdeCode::OTHER, format!("invalid name after rewrite: {text}")))
+}
+
+/// The rules that were for one query: nearly always none or one.
+enum AppliedRules {
+    None,
+    One(usize),
+    Several(Vec<Applied>),
+}
+
+impl AppliedRules {
+    fn add(&mut self, rule: usize, sent: Name, query: &Query) {
+        let asked = || query.key().to_name();
+        match self {
+            AppliedRules::None => *self = AppliedRules::One(rule),
+            AppliedRules::One(first) => {
+                let first = Applied { rule: *first, sent: query.request.name.clone(), asked: sent.clone() };
+                *self = AppliedRules::Several(vec![first, Applied { rule, sent, asked: asked() }]);
+            }
+            AppliedRules::Several(rules) => rules.push(Applied { rule, sent, asked: asked() }),
+        }
+    }
+
+    /// Remembers them for the way up.
+    fn note(self, query: &mut Query) {
+        match self {
+            AppliedRules::None => {}
+            AppliedRules::One(rule) => query.set_note(rule as u64 + 1),
+            AppliedRules::Several(rules) => {
+                query.set_note(SEVERAL);
+                query.keep(rules);
+            }
+        }
+    }
+}
+
+impl Action {
+    /// Changes a query if it is for it, and says whether it is.
+    ///
+    /// # Errors
+    /// The text that should be the new name, and is none.
+    fn apply(&self, query: &mut Query) -> Result<bool, String> {
+        match self {
+            Action::Name(renaming) => return renaming.apply(query),
+            Action::Type(from, to) if query.qtype == *from => query.qtype = *to,
+            Action::Class(from, to) if query.qclass == *from => query.qclass = *to,
+            Action::Ttl(names, _) | Action::Rcode(names, ..) => return Ok(names.matches(query.key())),
+            Action::Option(edit) => return Ok(edit.apply(query)),
+            Action::Type(..) | Action::Class(..) => return Ok(false),
+            // Whether there is such an alias is seen in the answer.
+            Action::Alias(..) => {}
+        }
+        Ok(true)
+    }
+
+    /// Whether it changes the question.
+    const fn asks_otherwise(&self) -> bool {
+        matches!(self, Action::Name(_) | Action::Type(..) | Action::Class(..))
+    }
+
+    /// Changes an answer to the question that the client asked; the verdict says what else must be asked.
+    fn change_answer(&self, query: &Query, response: &mut Response) -> Option<Verdict> {
+        match self {
+            Action::Ttl(_, times) => {
+                for at in 0..response.message.marks().len() {
+                    let mark = response.message.marks()[at];
+                    let ttl = times.apply(response.message.ttl(mark));
+                    response.message.set_ttl(mark, ttl);
+                }
+            }
+            Action::Rcode(_, from, to) if response.rcode() == *from => response.set_rcode(*to),
+            Action::Alias(from, to) => {
+                let (_, target) = other_alias(from, to, response)?;
+                return Some(match pattern::name_of(&target) {
+                    Ok(name) => Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })),
+                    Err(_) => invalid_name(&target),
+                });
+            }
+            Action::Rcode(..) | Action::Name(_) | Action::Type(..) | Action::Class(..) | Action::Option(_) => {}
+        }
+        None
+    }
+}
+
+impl Renaming {
+    fn apply(&self, query: &mut Query) -> Result<bool, String> {
+        if let Some(name) = &self.to_name {
+            let is_for = self.from.matches(query.key());
+            if is_for {
+                query.set_name(name.as_ref());
+            }
+            return Ok(is_for);
+        }
+        let Some(text) = self.from.replace(query.key(), &self.to) else { return Ok(false) };
+        let Ok(name) = pattern::name_of(&text) else { return Err(text) };
+        query.set_name(name.as_ref());
+        Ok(true)
+    }
+}
+
+impl Rewrite {
+    /// Puts the question of the client back, and the names of the answer as the rules want them.
+    fn put_back(
+        &self,
+        applied: &[Applied],
+        query: &mut Query,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Result<(), NameError> {
+        let action = |applied: &Applied| &self.rules[applied.rule].action;
+        if !applied.iter().any(|applied| action(applied).asks_otherwise()) {
+            return Ok(());
+        }
+        query.restore_question();
+        let change = |name: Name, changes: fn(&Renaming) -> &[Change]| {
+            applied.iter().rev().fold(name, |name, applied| match action(applied) {
+                Action::Name(renaming) => {
+                    let (asked, sent) = (applied.asked.as_ref(), applied.sent.as_ref());
+                    changes(renaming).iter().fold(name, |name, change| change.apply(name, asked, sent))
+                }
+                _ => name,
+            })
+        };
+        let question = query.name().to_name();
+        response.rewrite(query, &mut worker.scratch, |message, old| {
+            old.marks().iter().try_for_each(|mark| {
+                let record = old.record(*mark);
+                let owner = change(record.owner()?, |renaming| &renaming.owners);
+                let owner = if owner == question { Owner::Question } else { Owner::Name(owner.as_ref()) };
+                let value = |name| change(name, |renaming| &renaming.values);
+                message.push_record_mapped(mark.section, owner, record.ttl(), &record, value).map(drop)
+            })
+        })
+    }
+}
+
+/// The first alias of an answer that a rule replaces: its place, and the text of its new target.
+fn other_alias(from: &Pattern, to: &Template, response: &Response) -> Option<(Mark, String)> {
+    response.message.section(Section::Answer).filter(|mark| mark.rtype == Type::CNAME).find_map(|mark| {
+        let target = response.message.name_in(mark, 0).ok()?.into_lowercase();
+        Some((mark, from.replace(target.as_ref(), to)?))
+    })
+}
+
+/// Replaces an alias and all that it led to by another one and what that leads to.
+fn follow_other(
+    from: &Pattern,
+    to: &Template,
+    query: &Query,
+    sub: &Response,
+    response: &mut Response,
+    worker: &mut Worker,
+) -> Result<(), NameError> {
+    let Some((alias, text)) = other_alias(from, to, response) else { return Ok(()) };
+    let target = pattern::name_of(&text)?;
+    let is_alias = query.qtype == Type::CNAME;
+    response.rewrite(query, &mut worker.scratch, |message, old| {
+        for mark in old.section(Section::Answer).take_while(|mark| mark.start <= alias.start) {
+            let record = old.record(mark);
+            let owner = record.owner()?;
+            let value = |name| if mark.start == alias.start { target.clone() } else { name };
+            let owner = Owner::Name(owner.as_ref());
+            message.push_record_mapped(Section::Answer, owner, record.ttl(), &record, value)?;
+        }
+        for mark in sub.message.section(Section::Answer).filter(|_| !is_alias) {
+            message.push_record(Section::Answer, &sub.message.record(mark))?;
+        }
+        let others = old.marks().iter().filter(|mark| mark.section > Section::Answer);
+        others
+            .map(|mark| (mark.section, old.record(*mark)))
+            .try_for_each(|(section, record)| message.push_record(section, &record).map(drop))
+    })
+}

@@ -1,0 +1,18 @@
+//! Says where relative file names start.
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+use std::path::PathBuf;
+
+pub static MANIFEST: Manifest<PathBuf> =
+    Manifest::new("root", "says where relative file names start", include_str!("README.md"), PathBuf::new, build)
+        .repeated()
+        .arguments("root PATH", |path, args| {
+            *path = PathBuf::from(&args.word()?.text);
+            Ok(())
+        })
+        .settings(|path, settings| settings.root.clone_from(path));
+
+fn build(_: Vec<PathBuf>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(None)
+}

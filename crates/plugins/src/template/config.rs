@@ -1,0 +1,215 @@
+//! What a `template` line says.
+
+use core::str::FromStr;
+use std::collections::BTreeMap;
+
+use corefile::Token;
+use engine::options::{Args, Problem, Property, Usage};
+use engine::{Labels, Query};
+use regex::Regex;
+use wire::{Class, EdeCode, Name, Rcode, Type};
+
+use crate::expression::Expression;
+use crate::gotemplate::Template;
+use crate::value::Value;
+
+/// What a `template` line says.
+#[derive(Default)]
+pub struct Config {
+    /// `None` for all classes.
+    pub(super) class: Option<Class>,
+    /// `None` for all types.
+    pub(super) rtype: Option<Type>,
+    /// The class and the type as they are written.
+    pub(super) labels: [String; 2],
+    pub(super) zones: Vec<Name>,
+    pub(super) matches: Vec<Regex>,
+    pub(super) answers: Vec<Template>,
+    pub(super) additionals: Vec<Template>,
+    pub(super) authorities: Vec<Template>,
+    /// What must be true.
+    pub(super) conditions: Vec<Expression>,
+    pub(super) variables: Vec<(String, Expression)>,
+    pub(super) rcode: Rcode,
+    pub(super) ede: Option<(EdeCode, String)>,
+    pub(super) fallthrough: Option<Vec<Name>>,
+}
+
+impl Config {
+    /// The names of its variables.
+    fn names(&self) -> Vec<&str> {
+        self.variables.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Finds the labels that its expressions read.
+    pub(super) fn bind(&mut self, labels: &Labels) {
+        let variables = self.variables.iter_mut().map(|(_, expression)| expression);
+        variables.chain(&mut self.conditions).for_each(|expression| expression.bind(labels));
+    }
+
+    /// The values of its variables for a query.
+    pub(super) fn values(&self, query: &Query) -> BTreeMap<String, Value> {
+        let mut values = BTreeMap::new();
+        for (name, expression) in &self.variables {
+            let known = |name: &str| values.get(name).cloned().unwrap_or_default();
+            let value = expression.value(query, &known).unwrap_or_default();
+            values.insert(name.clone(), value);
+        }
+        values
+    }
+}
+
+/// Takes `CLASS TYPE [ZONES...]`.
+pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let class = args.word()?;
+    let rtype = args.word()?;
+    let known: Class = mnemonic(args, class, "a class in capitals such as `IN`, or `ANY`", Class::mnemonic)?;
+    config.class = (known != Class::ANY).then_some(known);
+    let known: Type = mnemonic(args, rtype, "a type in capitals such as `A`, or `ANY`", Type::mnemonic)?;
+    config.rtype = (known != Type::ANY).then_some(known);
+    config.labels = [class.text.clone(), rtype.text.clone()];
+    config.zones = args.zones()?;
+    Ok(())
+}
+
+/// Reads a mnemonic exactly as it is.
+fn mnemonic<T: FromStr + Copy>(
+    args: &Args<'_>,
+    word: &Token,
+    wanted: &str,
+    text: fn(T) -> Option<&'static str>,
+) -> Result<T, Problem> {
+    let known = T::from_str(&word.text).ok();
+    known.filter(|known| text(*known) == Some(&word.text)).ok_or_else(|| {
+        let problem = args.bad(word, wanted);
+        match known.and_then(text) {
+            Some(right) => Box::new(problem.with_help(format!("did you mean `{right}`?"))),
+            None => problem,
+        }
+    })
+}
+
+fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {
+    let words = args.take_rest().iter();
+    words
+        .map(|word| {
+            Template::read(&word.text).map_err(|(at, fault)| {
+                let place = format!("at character {}: {fault}", 1 + word.text.get(..at).map_or(at, count));
+                args.problem_at(word.span, "options/value", format!("could not compile template: {place}"))
+            })
+        })
+        .collect()
+}
+
+fn count(text: &str) -> usize {
+    text.chars().count()
+}
+
+pub(super) const PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("match REGEX..."),
+        default: ".*",
+        doc: "Only for names that match one of these, in lower case and with the final dot. The groups of the first one \
+              that matches are there for the templates.",
+        set: |config, args| {
+            for word in args.take_rest() {
+                config.matches.push(crate::regular_expression(args, word)?);
+            }
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("var NAME EXPRESSION..."),
+        default: "",
+        doc: "A value, in the language of *view*, for templates as `.Var.NAME` and for later expressions as `NAME`.",
+        set: |config, args| {
+            let word = args.word()?;
+            let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
+            let is_name =
+                word.text.starts_with(is_start) && word.text.chars().all(|c| is_start(c) || c.is_ascii_digit());
+            if !is_name || config.variables.iter().any(|(name, _)| *name == word.text) {
+                return Err(args.bad(word, "a new name of letters, digits and `_`"));
+            }
+            let expression = crate::expression_of(args, &config.names())?;
+            config.variables.push((word.text.clone(), expression));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("expr EXPRESSION..."),
+        default: "",
+        doc: "Only for queries of which this is true, in the language of *view*; of several lines all must be.",
+        set: |config, args| {
+            let expression = crate::expression_of(args, &config.names())?;
+            config.conditions.push(expression);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("answer TEMPLATE..."),
+        default: "",
+        doc: "Records for the answer, each from one template.",
+        set: |config, args| {
+            config.answers.extend(read_templates(args)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("additional TEMPLATE..."),
+        default: "",
+        doc: "Records for the additional section.",
+        set: |config, args| {
+            config.additionals.extend(read_templates(args)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("authority TEMPLATE..."),
+        default: "",
+        doc: "Records for the authority section; a denial without an SOA record here is not kept by anybody.",
+        set: |config, args| {
+            config.authorities.extend(read_templates(args)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("rcode CODE"),
+        default: "NOERROR",
+        doc: "The response code, by its mnemonic in capitals. With SERVFAIL, REFUSED, FORMERR and NOTIMP there are no records.",
+        set: |config, args| {
+            let word = args.word()?;
+            config.rcode = mnemonic(args, word, "a response code in capitals such as `NXDOMAIN`", Rcode::mnemonic)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("ederror CODE [TEXT]"),
+        default: "",
+        doc: "An Extended DNS Error (RFC 8914), for clients that speak EDNS.",
+        set: |config, args| {
+            let code = EdeCode(args.number(0..=u16::MAX)?);
+            config.ede = Some((code, args.next_word().map(|word| word.text.clone()).unwrap_or_default()));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "",
+        doc: "Names in ZONES, or all, that do not match go on to the next template, and after the last one to the next \
+              plugin. Without it they get SERVFAIL.",
+        set: |config, args| {
+            let named = args.zones()?;
+            config.fallthrough = Some(if named.is_empty() { vec![Name::root()] } else { named });
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("upstream [WORDS...]"),
+        default: "",
+        doc: "Accepted for CoreDNS's sake: aliases in answers are always followed by asking this server.",
+        set: |_, args| {
+            args.take_rest();
+            Ok(())
+        },
+    },
+];

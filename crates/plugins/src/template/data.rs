@@ -1,0 +1,95 @@
+//! What a template can say about a query.
+
+use engine::{Label, Query};
+use regex::{Captures, Regex};
+use std::collections::BTreeMap;
+use wire::NameRef;
+
+use crate::gotemplate::Data;
+use crate::value::Value;
+
+/// A query that a template is for.
+pub(super) struct Asked<'a> {
+    pub(super) query: &'a Query,
+    /// The name, in presentation format and lower case.
+    pub(super) name: &'a str,
+    /// The zone that it lies in, of those of the template.
+    pub(super) zone: NameRef<'a>,
+    /// The expression that matched, and what it matched; `None` if there is none and every name does.
+    pub(super) matched: Option<(&'a Regex, Captures<'a>)>,
+    /// The label of a name, of those that the templates read.
+    pub(super) label: &'a dyn Fn(&str) -> Option<Label>,
+    pub(super) variables: BTreeMap<String, Value>,
+}
+
+impl Data for Asked<'_> {
+    fn field(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "Zone" => Value::text(self.zone.to_string()),
+            "Name" => Value::text(self.name),
+            "Class" => Value::text(self.query.qclass.to_string()),
+            "Type" => Value::text(self.query.qtype.to_string()),
+            "Match" => self.parts(),
+            "Group" => self.groups(),
+            "Remote" => Value::text(self.query.path.peer.ip().to_canonical().to_string()),
+            "Question" => self.question(),
+            "Message" => self.message(),
+            "Var" => Value::Map(self.variables.clone()),
+            _ => return None,
+        })
+    }
+
+    fn method(&self, name: &str, args: &[Value]) -> Option<Value> {
+        match (name, args) {
+            ("Meta", [Value::Text(label)]) => {
+                let value = (self.label)(label).and_then(|label| label.value(self.query));
+                Some(Value::Text(value.unwrap_or_default()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Asked<'_> {
+    fn parts(&self) -> Value {
+        let Some((_, found)) = &self.matched else { return Value::List(vec![Value::text(self.name)]) };
+        Value::List(found.iter().map(|part| Value::text(part.map_or("", |part| part.as_str()))).collect())
+    }
+
+    /// The groups by their numbers and by their names.
+    fn groups(&self) -> Value {
+        let Some((regex, found)) = &self.matched else {
+            return Value::Map([("0".to_owned(), Value::text(self.name))].into());
+        };
+        let text = |at: usize| Value::text(found.get(at).map_or("", |part| part.as_str()));
+        let named = regex.capture_names().enumerate();
+        let named = named.filter_map(|(at, name)| Some((name?.to_owned(), text(at))));
+        Value::Map((0..found.len()).map(|at| (at.to_string(), text(at))).chain(named).collect())
+    }
+
+    fn question(&self) -> Value {
+        let number = |number: u16| Value::Integer(i64::from(number));
+        object([
+            ("Name", Value::text(self.query.name().to_string())),
+            ("Qtype", number(self.query.qtype.0)),
+            ("Qclass", number(self.query.qclass.0)),
+        ])
+    }
+
+    fn message(&self) -> Value {
+        let header = self.query.header();
+        let flags = header.flags;
+        object([
+            ("Id", Value::Integer(i64::from(header.id))),
+            ("Opcode", Value::Integer(i64::from(flags.opcode().0))),
+            ("RecursionDesired", Value::Flag(flags.recursion_desired())),
+            ("AuthenticatedData", Value::Flag(flags.authentic_data())),
+            ("CheckingDisabled", Value::Flag(flags.checking_disabled())),
+            ("Question", Value::List(vec![self.question()])),
+        ])
+    }
+}
+
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
+}

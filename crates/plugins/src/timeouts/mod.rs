@@ -1,0 +1,92 @@
+//! Says how long clients on streams may take.
+
+use core::time::Duration;
+
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, duration};
+use engine::setup::{Part, Setup, SetupError, Timeouts};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "timeouts",
+    "says how long clients on streams may take",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated()
+.properties(&[
+    Property {
+        usage: Usage("read DURATION"),
+        default: "3s",
+        doc: "How long a query may take to arrive once its first octet has.",
+        set: |config, args| config.take(|timeouts| &mut timeouts.read, args),
+    },
+    Property {
+        usage: Usage("write DURATION"),
+        default: "5s",
+        doc: "How long a client may take to accept an answer.",
+        set: |config, args| config.take(|timeouts| &mut timeouts.write, args),
+    },
+    Property {
+        usage: Usage("idle DURATION"),
+        default: "10s",
+        doc: "How long a connection may be silent.",
+        set: |config, args| config.take(|timeouts| &mut timeouts.idle, args),
+    },
+    Property {
+        usage: Usage("maxtcpqueries NUMBER"),
+        default: "-1",
+        doc: "Queries on one connection, which is closed after them; -1 for any number.",
+        set: |config, args| {
+            let word = args.word()?;
+            let number: Option<i64> = word.text.parse().ok().filter(|number| *number == -1 || *number > 0);
+            let number = number.ok_or_else(|| args.bad(word, "a number above 0, or -1 for no limit"))?;
+            config.timeouts.queries_max = u32::try_from(number).ok();
+            config.says_something = true;
+            Ok(())
+        },
+    },
+])
+.check(check)
+.settings(|config, settings| {
+    let Timeouts { read, write, idle, queries_max } = config.timeouts;
+    let known = settings.timeouts;
+    settings.timeouts = Timeouts {
+        read: read.or(known.read),
+        write: write.or(known.write),
+        idle: idle.or(known.idle),
+        queries_max: queries_max.or(known.queries_max),
+    };
+});
+
+/// The shortest and the longest time, as in CoreDNS.
+const LEAST: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[derive(Default)]
+pub struct Config {
+    timeouts: Timeouts,
+    says_something: bool,
+}
+
+impl Config {
+    /// Takes a duration; a bare number is one of seconds.
+    fn take(&mut self, place: fn(&mut Timeouts) -> &mut Option<Duration>, args: &mut Args<'_>) -> Result<(), Problem> {
+        let word = args.word()?;
+        let seconds = word.text.parse().ok().map(Duration::from_secs);
+        let span = seconds.or_else(|| duration(&word.text).ok()).filter(|span| (LEAST..=MOST).contains(span));
+        *place(&mut self.timeouts) = Some(span.ok_or_else(|| args.bad(word, "a time from `1s` to `24h`"))?);
+        self.says_something = true;
+        Ok(())
+    }
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    if writing.config.says_something {
+        return Ok(());
+    }
+    Err(writing.problem("`timeouts` wants a block that says at least one of them"))
+}
+
+fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(None)
+}

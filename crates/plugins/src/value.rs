@@ -1,0 +1,122 @@
+//! The values of the two small languages of Corefiles, templates and expressions, printed as Go prints them.
+
+use core::cmp::Ordering;
+use core::fmt;
+use std::collections::BTreeMap;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub(crate) enum Value {
+    /// Nothing: Go's `nil`, or a key that a map does not have.
+    #[default]
+    Missing,
+    Flag(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Value>),
+    Map(BTreeMap<String, Value>),
+}
+
+impl Value {
+    /// A text.
+    pub(crate) fn text(text: impl Into<String>) -> Value {
+        Value::Text(text.into())
+    }
+
+    /// Whether it counts as true where a condition is wanted in a template: neither false nor zero nor empty.
+    pub(crate) fn is_true(&self) -> bool {
+        match self {
+            Value::Missing => false,
+            Value::Flag(flag) => *flag,
+            Value::Integer(number) => *number != 0,
+            Value::Float(number) => *number != 0.0,
+            Value::Text(text) => !text.is_empty(),
+            Value::List(list) => !list.is_empty(),
+            Value::Map(map) => !map.is_empty(),
+        }
+    }
+
+    /// Elements, or octets of a text; `None` for what has no length.
+    pub(crate) fn len(&self) -> Option<usize> {
+        match self {
+            Value::Text(text) => Some(text.len()),
+            Value::List(list) => Some(list.len()),
+            Value::Map(map) => Some(map.len()),
+            _ => None,
+        }
+    }
+
+    /// The number that it is.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            #[allow(clippy::cast_precision_loss, reason = "as in the languages that this follows")]
+            Value::Integer(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The order of two numbers or two texts; `None` for anything else.
+    pub(crate) fn order(&self, other: &Value) -> Option<Ordering> {
+        match (self, other) {
+            (Value::Integer(one), Value::Integer(other)) => Some(one.cmp(other)),
+            (Value::Text(one), Value::Text(other)) => Some(one.cmp(other)),
+            _ => self.number()?.partial_cmp(&other.number()?),
+        }
+    }
+
+    /// The name of its type in Go.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Value::Missing => "nil",
+            Value::Flag(_) => "bool",
+            Value::Integer(_) => "int",
+            Value::Float(_) => "float64",
+            Value::Text(_) => "string",
+            Value::List(_) => "list",
+            Value::Map(_) => "map",
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Missing => f.write_str("<no value>"),
+            Value::Flag(flag) => write!(f, "{flag}"),
+            Value::Integer(number) => write!(f, "{number}"),
+            Value::Float(number) => write!(f, "{number}"),
+            Value::Text(text) => f.write_str(text),
+            Value::List(list) => {
+                let texts: Vec<String> = list.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", texts.join(" "))
+            }
+            Value::Map(map) => {
+                let texts: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+                write!(f, "map[{}]", texts.join(" "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_print_as_in_go() {
+        let list = Value::List(vec![Value::text("a"), Value::Integer(-1), Value::Flag(true)]);
+        let map = [("b", Value::Float(1.5)), ("a", Value::Missing)].map(|(key, value)| (key.to_owned(), value));
+        assert_eq!(list.to_string(), "[a -1 true]");
+        assert_eq!(Value::Map(map.into()).to_string(), "map[a:<no value> b:1.5]");
+    }
+
+    #[test]
+    fn only_what_can_be_compared_has_an_order() {
+        assert_eq!(Value::Integer(1).order(&Value::Float(1.5)), Some(Ordering::Less));
+        assert_eq!(Value::text("b").order(&Value::text("a")), Some(Ordering::Greater));
+        assert_eq!(Value::text("1").order(&Value::Integer(1)), None);
+        assert_eq!(Value::Flag(true).order(&Value::Flag(true)), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! A server block for some of the queries only: those of which its expressions are true.
+
+use std::sync::Arc;
+
+use engine::Query;
+use engine::options::{Manifest, Property, Usage};
+use engine::setup::{BlockFilter, Part, Setup, SetupError};
+
+use crate::expression::Expression;
+use crate::value::Value;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "view",
+    "serves only the queries of which an expression is true",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.arguments("view NAME", |config, args| {
+    config.name = args.word()?.text.clone();
+    Ok(())
+})
+.properties(&[Property {
+    usage: Usage("expr EXPRESSION..."),
+    default: "",
+    doc: "The words together are an expression that must be true; of several lines all must.",
+    set: |config, args| {
+        config.expressions.push(crate::expression_of(args, &[])?);
+        Ok(())
+    },
+}])
+.settings(|config, settings| settings.view.clone_from(&config.name));
+
+#[derive(Default)]
+pub struct Config {
+    name: String,
+    expressions: Vec<Expression>,
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let labels = setup.labels();
+    for Config { name, mut expressions } in configs {
+        expressions.iter_mut().for_each(|expression| expression.bind(&labels));
+        labels.publish("view/name", move |_| Some(name.clone()));
+        let holds =
+            move |query: &Query| expressions.iter().all(|expression| expression.holds(query, &|_| Value::Missing));
+        setup.below.provide(BlockFilter(Arc::new(holds)));
+    }
+    Ok(None)
+}

@@ -1,0 +1,29 @@
+//! Programs that the Corefile wants to be run at some moment.
+
+use std::process;
+
+use engine::setup::{Command, When};
+
+/// Runs the programs for a moment, one after the other; waits for those that are not in the background.
+pub(crate) fn run(commands: &[Command], moment: When) {
+    for command in commands.iter().filter(|command| command.when == moment) {
+        if let Err(trouble) = run_one(command) {
+            tracing::error!(target: "plugin/on", "{}: {trouble}", command.program);
+        }
+    }
+}
+
+fn run_one(command: &Command) -> Result<(), String> {
+    let mut child =
+        process::Command::new(&command.program).args(&command.arguments).spawn().map_err(|error| error.to_string())?;
+    if command.in_background {
+        // Somebody must take notice of its end, or the system keeps it.
+        std::thread::spawn(move || child.wait());
+        return Ok(());
+    }
+    match child.wait() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(status.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}

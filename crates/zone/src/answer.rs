@@ -1,0 +1,377 @@
+//! What a zone says to a question: records into a message, in the order of its sections.
+
+use wire::{Class, MessageBuf, Name, NameRef, Owner, Rcode, Section, Type};
+
+use crate::find::{Found, Node};
+use crate::store::{ALIAS, APEX, RecordSet, Zone};
+use crate::text::name_at_start;
+
+/// Aliases that are followed within the zone: as many as CoreDNS follows. A longer row ends there, and the client follows
+/// the rest.
+const ALIASES_MAX: usize = 10;
+/// Names whose addresses are added to an answer.
+const TARGETS_MAX: usize = 16;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'q> {
+    /// The name; it stands as the question in the message.
+    pub name: NameRef<'q>,
+    /// The type; ANY is a type that no name has, as in CoreDNS.
+    pub qtype: Type,
+    /// Whether signatures and proofs are wanted.
+    pub dnssec_ok: bool,
+}
+
+/// What came of it, beside the records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The response code.
+    pub rcode: Rcode,
+    /// Whether the zone is an authority for the first name of the answer.
+    pub authoritative: bool,
+    /// The name outside the zone that an alias leads to: the authority section waits for what is found out about it, and
+    /// for [`Zone::end_alias`].
+    pub next: Option<Name>,
+}
+
+/// How an answer ends.
+struct End {
+    rcode: Rcode,
+    authoritative: bool,
+}
+
+impl End {
+    const fn authoritative(rcode: Rcode) -> End {
+        End { rcode, authoritative: true }
+    }
+
+    const fn reply(self, next: Option<Name>) -> Reply {
+        Reply { rcode: self.rcode, authoritative: self.authoritative, next }
+    }
+}
+
+impl Zone {
+    /// Answers a question; `None` if its name is not in the zone.
+    pub fn answer(&self, question: Question<'_>, message: &mut MessageBuf) -> Option<Reply> {
+        let found = self.find(question.name, question.qtype)?;
+        Some(Writer::new(self, question, message).answer(found))
+    }
+
+    /// Ends an answer whose alias led out of the zone.
+    pub fn end_alias(&self, dnssec_ok: bool, message: &mut MessageBuf) {
+        let question = Question { name: NameRef::ROOT, qtype: Type::CNAME, dnssec_ok };
+        Writer::new(self, question, message).end_positive();
+    }
+}
+
+struct Writer<'a> {
+    zone: &'a Zone,
+    question: Question<'a>,
+    message: &'a mut MessageBuf,
+    /// The name that an alias has led to.
+    name: Option<Name>,
+    /// Names whose aliases have been followed.
+    followed: Nodes<ALIASES_MAX>,
+    /// Names whose NSEC records prove that wildcards stood in for nothing closer.
+    proofs: Nodes<ALIASES_MAX>,
+}
+
+/// A few nodes, each once.
+struct Nodes<const MAX: usize> {
+    nodes: [u32; MAX],
+    count: usize,
+}
+
+impl<const MAX: usize> Nodes<MAX> {
+    const fn new() -> Self {
+        Nodes { nodes: [APEX; MAX], count: 0 }
+    }
+
+    /// Adds one, unless it is there already or there is no room for it.
+    fn add(&mut self, node: u32) -> bool {
+        let fresh = !self.as_slice().contains(&node) && self.count < MAX;
+        if fresh {
+            self.nodes[self.count] = node;
+            self.count += 1;
+        }
+        fresh
+    }
+
+    fn as_slice(&self) -> &[u32] {
+        &self.nodes[..self.count]
+    }
+}
+
+impl<'a> Writer<'a> {
+    fn new(zone: &'a Zone, question: Question<'a>, message: &'a mut MessageBuf) -> Writer<'a> {
+        Writer { zone, question, message, name: None, followed: Nodes::new(), proofs: Nodes::new() }
+    }
+
+    /// Follows aliases to the last name, and says what is there.
+    fn answer(mut self, mut found: Found) -> Reply {
+        loop {
+            let target = match found {
+                Found::Name(node) => self.at_name(node),
+                Found::Wildcard { at, .. } => {
+                    self.prove_absence();
+                    self.at_name(at)
+                }
+                Found::Renamed(node) => self.rename(node),
+                Found::Cut(node) => Err(self.refer(node)),
+                Found::Nothing(encloser) => Err(self.deny_name(encloser)),
+            };
+            let target = match target {
+                Ok(target) => target,
+                Err(end) => return end.reply(None),
+            };
+            let next = self.zone.find(target.as_ref(), self.question.qtype);
+            let Some(next) = next else { return End::authoritative(Rcode::NOERROR).reply(Some(target)) };
+            self.name = Some(target);
+            if self.followed.count == ALIASES_MAX || self.is_loop(next) {
+                return self.give_up().reply(None);
+            }
+            found = next;
+        }
+    }
+
+    fn is_loop(&self, found: Found) -> bool {
+        let (Found::Name(node) | Found::Wildcard { at: node, .. } | Found::Renamed(node)) = found else { return false };
+        self.followed.as_slice().contains(&node.0)
+    }
+
+    /// The row of aliases has no end, or none near. CoreDNS fails for NS; other types get as much of the row as there is.
+    fn give_up(mut self) -> End {
+        self.end_positive();
+        End::authoritative(if self.question.qtype == Type::NS { Rcode::SERVFAIL } else { Rcode::NOERROR })
+    }
+
+    /// A name that is there: gives the name that it is an alias of, or what came of it.
+    fn at_name(&mut self, Node(node): Node) -> Result<Name, End> {
+        let (zone, qtype) = (self.zone, self.question.qtype);
+        if let Some(set) = zone.set(node, qtype) {
+            if qtype == Type::RRSIG {
+                zone.all(node).filter(|set| set.rtype == qtype).for_each(|set| self.push_owned(set));
+            } else {
+                self.push_signed(node, set);
+            }
+            if node != APEX || qtype != Type::NS {
+                self.end_positive();
+            }
+            self.push_targets(set);
+            return Err(End::authoritative(Rcode::NOERROR));
+        }
+        let alias = (zone.node(node).flags & ALIAS != 0).then(|| zone.set(node, Type::CNAME)).flatten();
+        let Some(set) = alias else { return Err(self.deny_type(node)) };
+        self.push_signed(node, set);
+        self.followed.add(node);
+        Ok(name_at_start(set.first()).unwrap_or(NameRef::ROOT).to_name())
+    }
+
+    /// The name servers of the zone, which end each answer, and what proves wildcards.
+    fn end_positive(&mut self) {
+        if let Some(set) = self.zone.set(APEX, Type::NS) {
+            self.push_at(Section::Authority, APEX, set);
+        }
+        self.push_proofs();
+    }
+
+    /// No record of this type.
+    fn deny_type(&mut self, node: u32) -> End {
+        let proves = self.proves();
+        let aliases = self.followed.count;
+        // CoreDNS ends an alias to a name without the type as if it had been found, unless it looks for NS.
+        let has_records = self.zone.all(node).next().is_some();
+        if aliases > 0 && has_records && !proves && (aliases > 1 || self.question.qtype != Type::NS) {
+            self.end_positive();
+            return End::authoritative(Rcode::NOERROR);
+        }
+        self.push_soa();
+        if proves {
+            let own = self.zone.nsec_for(self.zone.labels(node));
+            own.map(|nsec| self.proofs.add(nsec));
+            self.push_proofs();
+        }
+        End::authoritative(Rcode::NOERROR)
+    }
+
+    /// No such name, and no wildcard for it: RFC 4035 §3.1.3.2.
+    fn deny_name(&mut self, Node(encloser): Node) -> End {
+        self.push_soa();
+        if self.proves() {
+            let mut wildcard = Name::root();
+            let named = wildcard.push_label(b"*").and_then(|()| wildcard.append(self.zone.name(encloser).as_ref()));
+            self.prove_absence();
+            let of_wildcard = named.ok().and_then(|()| self.nsec_of(wildcard.as_ref()));
+            of_wildcard.map(|nsec| self.proofs.add(nsec));
+            self.push_proofs();
+        }
+        End::authoritative(Rcode::NXDOMAIN)
+    }
+
+    /// A zone cut: its name servers, whether it is signed, and addresses (RFC 4035 §3.1.4).
+    fn refer(&mut self, Node(node): Node) -> End {
+        let servers = self.zone.set(node, Type::NS);
+        if let Some(set) = servers {
+            self.push_under(Section::Authority, node, set);
+        }
+        if self.proves() {
+            match self.zone.set(node, Type::DS) {
+                Some(set) => self.push_at(Section::Authority, node, set),
+                None => self.push_nsec(node),
+            }
+        }
+        if let Some(set) = servers {
+            self.push_targets(set);
+        }
+        End { rcode: Rcode::NOERROR, authoritative: self.name.is_some() }
+    }
+
+    /// A name below one that owns DNAME: that record, and the alias that it makes (RFC 6672 §3.2).
+    fn rename(&mut self, Node(node): Node) -> Result<Name, End> {
+        let zone = self.zone;
+        let Some(set) = zone.set(node, Type::DNAME) else { return Err(End::authoritative(Rcode::SERVFAIL)) };
+        self.push_at(Section::Answer, node, set);
+        let stem = name_at_start(set.first()).unwrap_or(NameRef::ROOT);
+        let renamed = renamed(self.current(), zone.name(node).as_ref(), stem);
+        let Some(target) = renamed else { return Err(End::authoritative(Rcode::YXDOMAIN)) };
+        self.followed.add(node);
+        let fixed = (Type::CNAME, Class::IN, set.ttl);
+        self.message.push_data(Section::Answer, owner(self.name.as_ref()), fixed, target.octets());
+        Ok(target)
+    }
+
+    /// The name that is being looked for.
+    fn current(&self) -> NameRef<'_> {
+        self.name.as_ref().map_or(self.question.name, Name::as_ref)
+    }
+
+    /// Whether what is not there is proven not to be.
+    const fn proves(&self) -> bool {
+        self.question.dnssec_ok && self.zone.is_signed()
+    }
+
+    fn nsec_of(&self, name: NameRef<'_>) -> Option<u32> {
+        let labels_len = name.prefix_len(self.zone.origin())?;
+        self.zone.nsec_for(name.octets().get(..labels_len)?)
+    }
+
+    /// Keeps in mind to prove that the present name does not exist (RFC 4035 §3.1.3.3).
+    fn prove_absence(&mut self) {
+        if self.proves()
+            && let Some(nsec) = self.nsec_of(self.current())
+        {
+            self.proofs.add(nsec);
+        }
+    }
+
+    fn push_proofs(&mut self) {
+        for at in 0..self.proofs.count {
+            self.push_nsec(self.proofs.nodes[at]);
+        }
+    }
+
+    fn push_soa(&mut self) {
+        if let Some(set) = self.zone.soa_set() {
+            self.push_at(Section::Authority, APEX, set);
+        }
+    }
+
+    fn push_nsec(&mut self, node: u32) {
+        if let Some(set) = self.zone.set(node, Type::NSEC) {
+            self.push_at(Section::Authority, node, set);
+        }
+    }
+
+    /// Appends records of the name that is being looked for.
+    fn push_owned(&mut self, set: RecordSet<'_>) {
+        set.push_to(self.message, Section::Answer, owner(self.name.as_ref()));
+    }
+
+    /// As [`Writer::push_owned`], with their signatures.
+    fn push_signed(&mut self, node: u32, set: RecordSet<'_>) {
+        self.push_owned(set);
+        if let Some(signatures) = self.signatures(node, set.rtype) {
+            self.push_owned(signatures);
+        }
+    }
+
+    /// Appends records of a node, under its own name.
+    fn push_under(&mut self, section: Section, node: u32, set: RecordSet<'_>) {
+        let name = self.zone.name(node);
+        let is_asked = self.question.name.octets() == name.octets();
+        set.push_to(self.message, section, if is_asked { Owner::Question } else { Owner::Name(name.as_ref()) });
+    }
+
+    /// As [`Writer::push_under`], with their signatures.
+    fn push_at(&mut self, section: Section, node: u32, set: RecordSet<'_>) {
+        self.push_under(section, node, set);
+        if let Some(signatures) = self.signatures(node, set.rtype) {
+            self.push_under(section, node, signatures);
+        }
+    }
+
+    fn signatures(&self, node: u32, covered: Type) -> Option<RecordSet<'a>> {
+        if self.question.dnssec_ok { self.zone.signatures(node, covered) } else { None }
+    }
+
+    /// Appends the addresses of the names that records lead to.
+    fn push_targets(&mut self, set: RecordSet<'_>) {
+        let Some(offset) = target_at(set.rtype) else { return };
+        let mut seen = Nodes::<TARGETS_MAX>::new();
+        for rdata in set.data() {
+            let Some(target) = rdata.get(offset..).and_then(name_at_start) else { continue };
+            let Some(node) = self.target_node(set.rtype, target).filter(|node| seen.add(*node)) else { continue };
+            for rtype in [Type::A, Type::AAAA] {
+                if let Some(addresses) = self.zone.set(node, rtype) {
+                    self.push_at(Section::Additional, node, addresses);
+                }
+            }
+        }
+    }
+
+    /// The node of a target; `.` is the owner itself in service bindings (RFC 9460 §2.5.2).
+    fn target_node(&self, rtype: Type, target: NameRef<'_>) -> Option<u32> {
+        let is_owner = target.is_root() && matches!(rtype, Type::SVCB | Type::HTTPS);
+        let target = if is_owner { self.current() } else { target };
+        let labels_len = target.prefix_len(self.zone.origin())?;
+        self.zone.find_labels(target.octets().get(..labels_len)?)
+    }
+}
+
+impl RecordSet<'_> {
+    /// Appends the records to a message.
+    pub fn push_to(self, message: &mut MessageBuf, section: Section, owner: Owner<'_>) {
+        for rdata in self.data() {
+            message.push_data(section, owner, (self.rtype, Class::IN, self.ttl), rdata);
+        }
+    }
+}
+
+/// The owner of what answers: the name that aliases have led to, or that of the question.
+fn owner(name: Option<&Name>) -> Owner<'_> {
+    name.map_or(Owner::Question, |name| Owner::Name(name.as_ref()))
+}
+
+/// `name` with `stem` in the place of `above`; `None` if that is too long.
+fn renamed(name: NameRef<'_>, above: NameRef<'_>, stem: NameRef<'_>) -> Option<Name> {
+    let labels = name.labels().count().checked_sub(above.labels().count())?;
+    let mut renamed = Name::root();
+    name.labels().take(labels).try_for_each(|label| renamed.push_label(label)).ok()?;
+    renamed.append(stem).ok()?;
+    Some(renamed)
+}
+
+/// Where, in the data of a type, the name stands whose addresses the client will want.
+const fn target_at(rtype: Type) -> Option<usize> {
+    match rtype {
+        Type::NS => Some(0),
+        Type::MX | Type::SVCB | Type::HTTPS => Some(2),
+        Type::SRV => Some(6),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

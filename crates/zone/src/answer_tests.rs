@@ -1,0 +1,151 @@
+use std::path::Path;
+
+use wire::{Header, MessageBuf, Name, Rcode, Section, Type};
+
+use super::Question;
+use crate::{Zone, load};
+
+const ZONE: &str = "$TTL 60
+@ SOA ns host 1 2 3 4 5
+@ NS ns
+ns A 192.0.2.1
+www A 192.0.2.2
+*.w A 192.0.2.3
+*.w TXT w
+sub.w TXT closer
+a.ent TXT e
+cut NS ns.cut
+cut DS 1 8 2 00
+ns.cut A 192.0.2.4
+under.ns.cut A 192.0.2.5
+d DNAME t
+x.t A 192.0.2.6
+alias CNAME www
+far CNAME far.test.
+*.c CNAME x.t
+one CNAME two
+two CNAME one
+long DNAME aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+svc HTTPS 1 .
+svc AAAA 2001:db8::1
+";
+
+fn zone(text: &str) -> Zone {
+    let origin = Name::from_text("z.test.").unwrap();
+    load(origin.as_ref(), Path::new("z"), &mut |_| Ok(text.as_bytes().to_vec())).unwrap().zone
+}
+
+/// What is answered: the code, whether with authority, and owner and type of the records of each section.
+fn ask(zone: &Zone, name: &str, qtype: Type, dnssec_ok: bool) -> String {
+    let name = Name::from_text(name).unwrap();
+    let mut message = MessageBuf::new();
+    message.start(Header::default(), Some((name.as_ref(), qtype, wire::Class::IN)));
+    let reply = zone.answer(Question { name: name.as_ref(), qtype, dnssec_ok }, &mut message);
+    let Some(reply) = reply else { return "outside".to_owned() };
+    let mut text = if reply.rcode == Rcode::NOERROR { String::new() } else { reply.rcode.to_string() };
+    text.push_str(if reply.authoritative { " aa" } else { "" });
+    for section in Section::ALL {
+        text.push_str(" |");
+        for mark in message.section(section) {
+            let owner = message.owner(mark).unwrap().to_string();
+            text.push_str(&format!(" {} {}", owner.trim_end_matches(".z.test."), mark.rtype));
+        }
+    }
+    if let Some(next) = reply.next {
+        text.push_str(&format!(" -> {next}"));
+    }
+    text.trim().to_owned()
+}
+
+#[test]
+fn names_and_what_is_said_of_them() {
+    let zone = zone(ZONE);
+    for (name, qtype, wanted) in [
+        ("www.z.test.", Type::A, "aa | www A | z.test. NS |"),
+        ("WWW.Z.test.", Type::A, "aa | WWW.Z.test. A | z.test. NS |"),
+        ("www.z.test.", Type::TXT, "aa | | z.test. SOA |"),
+        ("z.test.", Type::NS, "aa | z.test. NS | | ns A"),
+        ("nothing.z.test.", Type::A, "NXDOMAIN aa | | z.test. SOA |"),
+        ("ent.z.test.", Type::A, "aa | | z.test. SOA |"),
+        ("b.ent.z.test.", Type::A, "NXDOMAIN aa | | z.test. SOA |"),
+        ("a.w.z.test.", Type::A, "aa | a.w A | z.test. NS |"),
+        ("b.a.w.z.test.", Type::TXT, "aa | b.a.w TXT | z.test. NS |"),
+        ("a.w.z.test.", Type::MX, "aa | | z.test. SOA |"),
+        ("sub.w.z.test.", Type::A, "aa | | z.test. SOA |"),
+        ("a.sub.w.z.test.", Type::A, "NXDOMAIN aa | | z.test. SOA |"),
+        ("w.z.test.", Type::A, "aa | | z.test. SOA |"),
+        ("cut.z.test.", Type::A, "| | cut NS | ns.cut A"),
+        ("cut.z.test.", Type::DS, "aa | cut DS | z.test. NS |"),
+        ("a.cut.z.test.", Type::DS, "| | cut NS | ns.cut A"),
+        ("under.ns.cut.z.test.", Type::A, "| | cut NS | ns.cut A"),
+        ("x.d.z.test.", Type::A, "aa | d DNAME x.d CNAME x.t A | z.test. NS |"),
+        ("y.d.z.test.", Type::A, "NXDOMAIN aa | d DNAME y.d CNAME | z.test. SOA |"),
+        ("d.z.test.", Type::A, "aa | | z.test. SOA |"),
+        ("d.z.test.", Type::DNAME, "aa | d DNAME | z.test. NS |"),
+        (
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.long.z.test.",
+            Type::A,
+            "YXDOMAIN aa | long DNAME | |",
+        ),
+        ("alias.z.test.", Type::A, "aa | alias CNAME www A | z.test. NS |"),
+        ("alias.z.test.", Type::CNAME, "aa | alias CNAME | z.test. NS |"),
+        ("alias.z.test.", Type::MX, "aa | alias CNAME | z.test. NS |"),
+        ("far.z.test.", Type::A, "aa | far CNAME | | -> far.test."),
+        ("a.c.z.test.", Type::A, "aa | a.c CNAME x.t A | z.test. NS |"),
+        ("one.z.test.", Type::A, "aa | one CNAME two CNAME | z.test. NS |"),
+        ("one.z.test.", Type::NS, "SERVFAIL aa | one CNAME two CNAME | z.test. NS |"),
+        ("svc.z.test.", Type::HTTPS, "aa | svc HTTPS | z.test. NS | svc AAAA"),
+        ("test.", Type::A, "outside"),
+        ("az.test.", Type::A, "outside"),
+    ] {
+        assert_eq!(ask(&zone, name, qtype, false), wanted, "{name} {qtype}");
+    }
+}
+
+/// The signatures are no signatures here: what matters is which come along.
+const SIGNED: &str = "$TTL 60
+@ SOA ns host 1 2 3 4 5
+@ RRSIG SOA 13 2 60 0 0 1 @ AA==
+@ NS ns
+@ RRSIG NS 13 2 60 0 0 1 @ AA==
+@ NSEC a NS SOA
+a A 192.0.2.2
+a RRSIG A 13 2 60 0 0 1 @ AA==
+a RRSIG NSEC 13 2 60 0 0 1 @ AA==
+a NSEC cut A
+b.e TXT x
+b.e NSEC safe TXT
+cut NS ns.cut
+cut NSEC b.e NS
+ns.cut A 192.0.2.4
+safe NS ns.cut
+safe DS 1 8 2 00
+safe NSEC *.w NS DS
+*.w A 192.0.2.3
+*.w NSEC z A
+z CNAME q.w
+z NSEC @ CNAME
+";
+
+#[test]
+fn proofs() {
+    let zone = zone(SIGNED);
+    for (name, qtype, wanted) in [
+        ("a.z.test.", Type::A, "aa | a A a RRSIG | z.test. NS z.test. RRSIG |"),
+        ("a.z.test.", Type::MX, "aa | | z.test. SOA z.test. RRSIG a NSEC a RRSIG |"),
+        ("e.z.test.", Type::MX, "aa | | z.test. SOA z.test. RRSIG cut NSEC |"),
+        ("aa.z.test.", Type::A, "NXDOMAIN aa | | z.test. SOA z.test. RRSIG a NSEC a RRSIG z.test. NSEC |"),
+        ("d.z.test.", Type::A, "NXDOMAIN aa | | z.test. SOA z.test. RRSIG cut NSEC z.test. NSEC |"),
+        ("x.cut.z.test.", Type::A, "| | cut NS cut NSEC | ns.cut A"),
+        ("x.safe.z.test.", Type::A, "| | safe NS safe DS | ns.cut A"),
+        ("q.w.z.test.", Type::A, "aa | q.w A | z.test. NS z.test. RRSIG *.w NSEC |"),
+        ("q.w.z.test.", Type::MX, "aa | | z.test. SOA z.test. RRSIG *.w NSEC |"),
+        ("z.z.test.", Type::A, "aa | z CNAME q.w A | z.test. NS z.test. RRSIG *.w NSEC |"),
+        ("a.z.test.", Type::NSEC, "aa | a NSEC a RRSIG | z.test. NS z.test. RRSIG |"),
+        ("a.z.test.", Type::RRSIG, "aa | a RRSIG a RRSIG | z.test. NS z.test. RRSIG |"),
+    ] {
+        assert_eq!(ask(&zone, name, qtype, true), wanted, "{name} {qtype}");
+    }
+    assert_eq!(ask(&zone, "a.z.test.", Type::A, false), "aa | a A | z.test. NS |");
+    assert_eq!(ask(&zone, "d.z.test.", Type::A, false), "NXDOMAIN aa | | z.test. SOA |");
+}

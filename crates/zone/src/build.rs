@@ -1,0 +1,267 @@
+//! Records, in whatever order they come, become a zone.
+
+use core::fmt;
+use std::collections::HashSet;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use wire::{Class, Name, NameRef, Type};
+
+use crate::canonical;
+use crate::keys::hash;
+use crate::store::{ALIAS, APEX, BELOW, CUT, DNAME, LENGTH_LEN, NodeEntry, SetEntry, WILDCARD, Zone};
+
+/// Records in the largest zone: a gigabyte or so of memory.
+const RECORDS_MAX: usize = 1 << 24;
+/// Octets of an arena: offsets are 32 bits.
+const ARENA_MAX: usize = u32::MAX as usize;
+
+/// Why records are no zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// No SOA record at the zone's name.
+    NoSoa,
+    /// More than one SOA record at the zone's name.
+    ManySoas,
+    /// More than 16,777,216 records, or 4 GiB of them.
+    TooLarge,
+    /// More than 65,535 records of one name and type.
+    SetTooLarge,
+    /// Signed with NSEC3, which is not served.
+    Nsec3,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unfit::NoSoa => "the zone has no SOA record",
+            Unfit::ManySoas => "the zone has more than one SOA record",
+            Unfit::TooLarge => "the zone has more than 16777216 records or 4 GiB of data",
+            Unfit::SetTooLarge => "more than 65535 records of one name and type",
+            Unfit::Nsec3 => "the zone is signed with NSEC3, which is not served: sign it with NSEC",
+        })
+    }
+}
+
+/// Takes the records of a zone.
+pub struct Builder {
+    origin: Name,
+    names: Vec<u8>,
+    nodes: Vec<NodeEntry>,
+    table: HashTable<u32>,
+    pending: Vec<Pending>,
+    data: Vec<u8>,
+    /// The last owner's node: records of one name come together.
+    last: (Name, u32),
+    strangers: usize,
+}
+
+/// A record that has no place yet.
+#[derive(Clone, Copy)]
+struct Pending {
+    node: u32,
+    rtype: Type,
+    covered: Type,
+    ttl: u32,
+    at: u32,
+}
+
+impl Builder {
+    /// A zone of this name.
+    #[must_use]
+    pub fn new(origin: NameRef<'_>) -> Builder {
+        let mut builder = Builder {
+            origin: origin.to_name(),
+            names: Vec::new(),
+            nodes: Vec::new(),
+            table: HashTable::new(),
+            pending: Vec::new(),
+            data: Vec::new(),
+            last: (origin.to_name(), APEX),
+            strangers: 0,
+        };
+        builder.insert(&[], APEX);
+        builder
+    }
+
+    /// The name of the zone.
+    #[must_use]
+    pub fn origin(&self) -> NameRef<'_> {
+        self.origin.as_ref()
+    }
+
+    /// How many records were left out: their owners are not in the zone, or their class is not IN.
+    #[must_use]
+    pub const fn strangers(&self) -> usize {
+        self.strangers
+    }
+
+    /// Takes a record; its data are well formed ([`crate::text::is_well_formed`]).
+    ///
+    /// # Errors
+    /// If it is too much.
+    pub fn add(
+        &mut self,
+        owner: NameRef<'_>,
+        (rtype, class, ttl): (Type, Class, u32),
+        rdata: &[u8],
+    ) -> Result<(), Unfit> {
+        let Some(labels_len) = owner.prefix_len(self.origin()).filter(|_| class == Class::IN) else {
+            self.strangers += 1;
+            return Ok(());
+        };
+        if matches!(rtype, Type::NSEC3 | Type::NSEC3PARAM) {
+            return Err(Unfit::Nsec3);
+        }
+        if self.last.0.octets() != owner.octets() {
+            self.last.1 = self.node(&owner.octets()[..labels_len]);
+            self.last.0.set(owner);
+        }
+        let covered =
+            if rtype == Type::RRSIG { rdata.first_chunk().map_or(0, |type_| u16::from_be_bytes(*type_)) } else { 0 };
+        let at = u32::try_from(self.data.len()).map_err(|_| Unfit::TooLarge)?;
+        if self.pending.len() == RECORDS_MAX || self.names.len() > ARENA_MAX - wire::NAME_MAX {
+            return Err(Unfit::TooLarge);
+        }
+        self.pending.push(Pending { node: self.last.1, rtype, covered: Type(covered), ttl, at });
+        push_data(&mut self.data, rdata);
+        Ok(())
+    }
+
+    /// The node of a name, made with all above it if it is new.
+    fn node(&mut self, labels: &[u8]) -> u32 {
+        let known = |names: &[u8], nodes: &[NodeEntry], node: u32| {
+            let entry = nodes[node as usize];
+            names[entry.name_at as usize..][..usize::from(entry.name_len)].eq_ignore_ascii_case(labels)
+        };
+        if let Some(node) = self.table.find(hash(labels), |node| known(&self.names, &self.nodes, *node)) {
+            return *node;
+        }
+        let Some((length, rest)) = labels.split_first() else { return APEX };
+        let (label, above) = rest.split_at(usize::from(*length));
+        let parent = self.node(above);
+        if label == b"*" {
+            self.nodes[parent as usize].flags |= WILDCARD;
+        }
+        self.insert(labels, parent)
+    }
+
+    fn insert(&mut self, labels: &[u8], parent: u32) -> u32 {
+        let place = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        let (node, name_at) = (place(self.nodes.len()), place(self.names.len()));
+        self.names.extend_from_slice(labels);
+        let name_len = u8::try_from(labels.len()).unwrap_or(u8::MAX);
+        self.nodes.push(NodeEntry { name_at, first_set: 0, parent, sets: 0, name_len, flags: 0 });
+        let (names, nodes) = (&self.names, &self.nodes);
+        let hasher = |node: &u32| {
+            let entry = nodes[*node as usize];
+            hash(&names[entry.name_at as usize..][..usize::from(entry.name_len)])
+        };
+        if let Entry::Vacant(vacant) = self.table.entry(hash(labels), |_| false, hasher) {
+            vacant.insert(node);
+        }
+        node
+    }
+
+    /// The zone of all the records.
+    ///
+    /// # Errors
+    /// If they are none.
+    pub fn finish(mut self) -> Result<Zone, Unfit> {
+        // What came first stays first within a set.
+        self.pending.sort_by_key(|record| (record.node, record.rtype, record.covered));
+        let mut zone = Zone {
+            origin: self.origin,
+            names: self.names,
+            nodes: self.nodes,
+            sets: Vec::with_capacity(self.pending.len()),
+            data: Vec::with_capacity(self.data.len()),
+            table: self.table,
+            chain: Vec::new(),
+            records: 0,
+        };
+        let same = |one: &Pending, other: &Pending| {
+            (one.node, one.rtype, one.covered) == (other.node, other.rtype, other.covered)
+        };
+        for records in self.pending.chunk_by(same) {
+            zone.push_set(records, &self.data)?;
+        }
+        zone.place_sets();
+        zone.names.shrink_to_fit();
+        zone.nodes.shrink_to_fit();
+        zone.sets.shrink_to_fit();
+        zone.data.shrink_to_fit();
+        zone.mark();
+        let soas = zone.soa_set().map_or(0, |set| set.data().count());
+        match soas {
+            0 => Err(Unfit::NoSoa),
+            1 => Ok(zone),
+            _ => Err(Unfit::ManySoas),
+        }
+    }
+}
+
+fn push_data(data: &mut Vec<u8>, rdata: &[u8]) {
+    let length = u16::try_from(rdata.len()).unwrap_or(u16::MAX);
+    data.extend_from_slice(&length.to_be_bytes());
+    data.extend_from_slice(&rdata[..usize::from(length)]);
+}
+
+fn data_at(data: &[u8], at: u32) -> &[u8] {
+    let rest = data.get(at as usize..).unwrap_or_default();
+    let Some((length, rest)) = rest.split_first_chunk::<LENGTH_LEN>() else { return &[] };
+    rest.get(..usize::from(u16::from_be_bytes(*length))).unwrap_or_default()
+}
+
+impl Zone {
+    /// Adds the records of one name and type, each once (RFC 2181 §5), with the lowest of their times to live (§5.2).
+    fn push_set(&mut self, records: &[Pending], data: &[u8]) -> Result<(), Unfit> {
+        let Some(first) = records.first() else { return Ok(()) };
+        let at = u32::try_from(self.data.len()).map_err(|_| Unfit::TooLarge)?;
+        let mut seen = HashSet::new();
+        let mut count: u16 = 0;
+        for record in records {
+            let rdata = data_at(data, record.at);
+            if records.len() == 1 || seen.insert(rdata) {
+                push_data(&mut self.data, rdata);
+                count = count.checked_add(1).ok_or(Unfit::SetTooLarge)?;
+            }
+        }
+        let ttl = records.iter().map(|record| record.ttl).min().unwrap_or_default();
+        self.records += usize::from(count);
+        self.sets.push(SetEntry { at, ttl, rtype: first.rtype, covered: first.covered, count });
+        let node = &mut self.nodes[first.node as usize];
+        node.sets = node.sets.checked_add(1).ok_or(Unfit::SetTooLarge)?;
+        Ok(())
+    }
+
+    /// Says to each node where its sets begin: they stand in the order of the nodes.
+    fn place_sets(&mut self) {
+        let mut next = 0;
+        for node in &mut self.nodes {
+            node.first_set = next;
+            next += u32::from(node.sets);
+        }
+    }
+
+    /// Marks where the zone ends, and what is signed. A parent stands before its children.
+    fn mark(&mut self) {
+        for index in 0..self.nodes.len() {
+            let node = u32::try_from(index).unwrap_or(u32::MAX);
+            let mut flags = self.nodes[index].flags;
+            let above = self.nodes[self.nodes[index].parent as usize].flags;
+            for (rtype, flag) in [(Type::NS, CUT), (Type::DNAME, DNAME), (Type::CNAME, ALIAS)] {
+                let counts = self.set(node, rtype).is_some() && (node != APEX || flag == DNAME);
+                flags |= if counts { flag } else { 0 };
+            }
+            if node != APEX && above & (CUT | DNAME | BELOW) != 0 {
+                flags |= BELOW;
+            }
+            self.nodes[index].flags = flags;
+        }
+        let all = (0..self.nodes.len()).filter_map(|node| u32::try_from(node).ok());
+        let mut chain: Vec<u32> = all.filter(|node| self.set(*node, Type::NSEC).is_some()).collect();
+        chain.sort_by(|one, other| canonical::compare(self.labels(*one), self.labels(*other)));
+        self.chain = chain;
+    }
+}

@@ -1,0 +1,67 @@
+//! The canonical order of names (RFC 4034 §6.1).
+
+use core::cmp::Ordering;
+
+/// Labels of the longest name.
+const LABELS_MAX: usize = 128;
+
+/// Compares two rows of length-prefixed labels from right to left; case does not matter.
+pub(crate) fn compare(one: &[u8], other: &[u8]) -> Ordering {
+    let (mut starts, mut other_starts) = ([0; LABELS_MAX], [0; LABELS_MAX]);
+    let mine = labels(one, &mut starts).iter().rev().map(|at| label(one, *at));
+    let others = labels(other, &mut other_starts).iter().rev().map(|at| label(other, *at));
+    mine.cmp_by_lowercase(others)
+}
+
+trait CompareLabels<'a>: Iterator<Item = &'a [u8]> + Sized {
+    fn cmp_by_lowercase(mut self, mut others: impl Iterator<Item = &'a [u8]>) -> Ordering {
+        loop {
+            let order = match (self.next(), others.next()) {
+                (Some(one), Some(other)) => {
+                    one.iter().map(u8::to_ascii_lowercase).cmp(other.iter().map(u8::to_ascii_lowercase))
+                }
+                (one, other) => return one.is_some().cmp(&other.is_some()),
+            };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+    }
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>> CompareLabels<'a> for I {}
+
+/// Where labels begin.
+fn labels<'s>(octets: &[u8], starts: &'s mut [usize; LABELS_MAX]) -> &'s [usize] {
+    let (mut at, mut count) = (0, 0);
+    while let (Some(length), Some(start)) = (octets.get(at), starts.get_mut(count)) {
+        *start = at;
+        count += 1;
+        at += 1 + usize::from(*length);
+    }
+    &starts[..count]
+}
+
+fn label(octets: &[u8], at: usize) -> &[u8] {
+    let length = octets.get(at).copied().map_or(0, usize::from);
+    octets.get(at + 1..at + 1 + length).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_standard() {
+        let order = ["", "a", "yljkjljk.a", "Z.a", "zABC.a", "z", "\u{1}.z", "*.z"];
+        let octets = |text: &str| -> Vec<u8> {
+            let labels = text.split('.').filter(|label| !label.is_empty());
+            labels.flat_map(|label| core::iter::once(u8::try_from(label.len()).unwrap()).chain(label.bytes())).collect()
+        };
+        for (at, one) in order.iter().enumerate() {
+            for (other_at, other) in order.iter().enumerate() {
+                assert_eq!(compare(&octets(one), &octets(other)), at.cmp(&other_at), "{one} {other}");
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Where a name falls in a zone (RFC 1034 §4.3.2, RFC 4592, RFC 6672).
+
+use wire::{NameRef, Type};
+
+use crate::canonical;
+use crate::store::{APEX, BELOW, CUT, DNAME, WILDCARD, Zone};
+
+/// A name that exists in a zone; it is of no use in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node(pub(crate) u32);
+
+/// Where a name falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It exists.
+    Name(Node),
+    /// It does not, but a wildcard answers for it.
+    Wildcard {
+        /// The wildcard.
+        at: Node,
+        /// What exists of the name.
+        encloser: Node,
+    },
+    /// It is at a zone cut, or below one.
+    Cut(Node),
+    /// It is below a name that owns a DNAME record.
+    Renamed(Node),
+    /// It does not exist; what exists of it is this (the closest encloser).
+    Nothing(Node),
+}
+
+impl Zone {
+    /// Where `name` falls; `None` if it is not in this zone. A cut itself belongs to its child, but for questions for DS.
+    #[must_use]
+    pub fn find(&self, name: NameRef<'_>, qtype: Type) -> Option<Found> {
+        let labels = &name.octets()[..name.prefix_len(self.origin())?];
+        let (encloser, exact) = self.closest(labels);
+        let flags = self.node(encloser).flags;
+        let is_cut = flags & CUT != 0 && !(exact && qtype == Type::DS);
+        if flags & BELOW != 0 || is_cut || flags & DNAME != 0 && !exact {
+            return Some(self.border(encloser, exact, qtype));
+        }
+        if exact {
+            return Some(Found::Name(Node(encloser)));
+        }
+        let wildcard = (flags & WILDCARD != 0).then(|| self.wildcard(encloser)).flatten();
+        Some(match wildcard {
+            Some(at) => Found::Wildcard { at: Node(at), encloser: Node(encloser) },
+            None => Found::Nothing(Node(encloser)),
+        })
+    }
+
+    /// The longest part of a name that exists, and whether it is the whole.
+    fn closest(&self, labels: &[u8]) -> (u32, bool) {
+        let mut rest = labels;
+        loop {
+            if let Some(node) = self.find_labels(rest) {
+                return (node, rest.len() == labels.len());
+            }
+            let Some((length, after)) = rest.split_first() else { return (APEX, labels.is_empty()) };
+            rest = after.get(usize::from(*length)..).unwrap_or_default();
+        }
+    }
+
+    /// The topmost cut or DNAME on the way to a node.
+    fn border(&self, encloser: u32, exact: bool, qtype: Type) -> Found {
+        let mut found = Found::Name(Node(encloser));
+        let (mut node, mut itself) = (encloser, exact);
+        loop {
+            let flags = self.node(node).flags;
+            if flags & CUT != 0 && !(itself && qtype == Type::DS) {
+                found = Found::Cut(Node(node));
+            } else if flags & DNAME != 0 && !itself {
+                found = Found::Renamed(Node(node));
+            }
+            if node == APEX {
+                return found;
+            }
+            (node, itself) = (self.node(node).parent, false);
+        }
+    }
+
+    fn wildcard(&self, encloser: u32) -> Option<u32> {
+        let above = self.labels(encloser);
+        let mut labels = [0; wire::NAME_MAX];
+        labels[..2].copy_from_slice(b"\x01*");
+        labels.get_mut(2..2 + above.len())?.copy_from_slice(above);
+        self.find_labels(&labels[..2 + above.len()])
+    }
+
+    /// The node whose NSEC record speaks of a name: its own, or the one before it in canonical order.
+    pub(crate) fn nsec_for(&self, labels: &[u8]) -> Option<u32> {
+        let after = self.chain.partition_point(|node| canonical::compare(self.labels(*node), labels).is_le());
+        self.chain.get(after.checked_sub(1)?).copied()
+    }
+}

@@ -1,0 +1,20 @@
+//! Zones: records as text and octets, master files (RFC 1035 §5), zones in memory and what they say about a name.
+//!
+//! Nothing here reads files, asks the time or sends anything: texts come in, records and answers go out. Text of any
+//! kind is read within bounds and never panics; what is wrong is told with its file, line and column.
+
+mod answer;
+mod build;
+mod canonical;
+mod find;
+mod generate;
+mod keys;
+mod master;
+mod store;
+pub mod text;
+
+pub use answer::{Question, Reply};
+pub use build::{Builder, Unfit};
+pub use find::{Found, Node};
+pub use master::{LoadError, Loaded, Read, Trouble, load};
+pub use store::{RecordSet, Soa, Zone};

@@ -1,0 +1,345 @@
+//! What stands in the data of each type: one table, from which reading, checking and expanding come.
+
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+use wire::{Name, NameError, NameRef, Type};
+
+use super::base::{self, Base, Digits};
+use super::entry::{Line, seconds};
+use super::error::Error;
+use super::lex::Word;
+use super::{location, parameters, special};
+
+/// Octets of the longest character string (RFC 1035 §3.3).
+const STRING_MAX: usize = 255;
+
+/// A part of a record's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    /// A domain name.
+    Name,
+    U8,
+    U16,
+    U32,
+    /// Seconds, with or without units.
+    Seconds,
+    V4,
+    V6,
+    /// A character string.
+    String,
+    /// Character strings up to the end, at least one.
+    Strings,
+    /// Text up to the end, without a length.
+    Text,
+    /// Octets up to the end, in several words or one.
+    Octets(Base),
+    /// Octets with their number before them, `-` for none (RFC 5155 §3.3).
+    Salt,
+    /// A hash with its length before it (RFC 5155 §3.3).
+    Hash,
+    /// Types up to the end, as bitmaps (RFC 4034 §4.1.2).
+    Types,
+    /// A type, by its mnemonic.
+    Type,
+    /// An algorithm of DNSSEC, by number or mnemonic.
+    Algorithm,
+    /// A kind of certificate, by number or mnemonic (RFC 4398 §2.1).
+    Certificate,
+    /// A moment of RFC 4034 §3.2.
+    Time,
+    /// So many octets as hexadecimal pairs with dashes (RFC 7043).
+    Eui(usize),
+    /// Four groups of hexadecimal digits (RFC 6742 §2.1.2).
+    Groups,
+    /// RFC 1876.
+    Location,
+    /// Service parameters up to the end (RFC 9460 §2.1).
+    Parameters,
+}
+
+/// The data of a type; `None` for those that are only written generically.
+fn fields(rtype: Type) -> Option<&'static [Field]> {
+    use Field::{
+        Algorithm, Certificate, Eui, Groups, Hash, Location, Name, Octets, Parameters, Salt, Seconds, String, Strings,
+        Text, Time, Types, U8, U16, U32, V4, V6,
+    };
+    const HEX: Field = Octets(Base::Hex);
+    const BASE64: Field = Octets(Base::Base64);
+    Some(match rtype {
+        Type::A => &[V4],
+        Type::AAAA => &[V6],
+        Type::NS | Type::CNAME | Type::PTR | Type::DNAME | Type::MB | Type::MD | Type::MF | Type::MG | Type::MR => {
+            &[Name]
+        }
+        Type::NSAP_PTR => &[Name],
+        Type::MX | Type::AFSDB | Type::RT | Type::KX | Type::LP => &[U16, Name],
+        Type::SRV => &[U16, U16, U16, Name],
+        Type::SOA => &[Name, Name, U32, Seconds, Seconds, Seconds, Seconds],
+        Type::RP | Type::MINFO | Type::TALINK => &[Name, Name],
+        Type::PX => &[U16, Name, Name],
+        Type::TXT | Type::SPF | Type::NINFO | Type::AVC | Type::ISDN => &[Strings],
+        Type::HINFO => &[String, String],
+        Type::X25 => &[String],
+        Type::GPOS => &[String, String, String],
+        Type::CAA => &[U8, String, Text],
+        Type::URI => &[U16, U16, Text],
+        Type::NAPTR => &[U16, U16, String, String, String, Name],
+        Type::LOC => &[Location],
+        Type::SVCB | Type::HTTPS => &[U16, Name, Parameters],
+        Type::DS | Type::CDS | Type::DLV | Type::TA => &[U16, Algorithm, U8, HEX],
+        Type::DNSKEY | Type::CDNSKEY | Type::KEY | Type::RKEY => &[U16, U8, Algorithm, BASE64],
+        Type::RRSIG | Type::SIG => &[Field::Type, Algorithm, U8, Seconds, Time, Time, U16, Name, BASE64],
+        Type::NSEC => &[Name, Types],
+        Type::NSEC3 => &[U8, U8, U16, Salt, Hash, Types],
+        Type::NSEC3PARAM => &[U8, U8, U16, Salt],
+        Type::CSYNC => &[U32, U16, Types],
+        Type::ZONEMD => &[U32, U8, U8, HEX],
+        Type::TLSA | Type::SMIMEA => &[U8, U8, U8, HEX],
+        Type::SSHFP => &[U8, U8, HEX],
+        Type::CERT => &[Certificate, U16, Algorithm, BASE64],
+        Type::OPENPGPKEY | Type::DHCID => &[BASE64],
+        Type::EUI48 => &[Eui(6)],
+        Type::EUI64 => &[Eui(8)],
+        Type::L32 => &[U16, V4],
+        Type::NID | Type::L64 => &[U16, Groups],
+        _ => return None,
+    })
+}
+
+/// Reads the data of a record of this type.
+pub(super) fn read(rtype: Type, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    let Some(fields) = fields(rtype) else {
+        let sign = line.word("data, in the form `\\# LENGTH HEX`")?;
+        return generic(rtype, &sign, line, data);
+    };
+    let mut rest = fields.iter();
+    if let Some(field) = rest.next() {
+        let word = line.word(field.what())?;
+        if word.raw == b"\\#" && !word.quoted {
+            return generic(rtype, &word, line, data);
+        }
+        field.read(&word, line, data)?;
+    }
+    for field in rest {
+        if matches!(field, Field::Types | Field::Parameters) {
+            field.read_rest(line, data)?;
+        } else {
+            let word = line.word(field.what())?;
+            field.read(&word, line, data)?;
+        }
+    }
+    Ok(())
+}
+
+/// `\# LENGTH HEX...` (RFC 3597 §5).
+fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    if sign.raw != b"\\#" {
+        return Err(sign.unexpected("data, in the form `\\# LENGTH HEX`"));
+    }
+    let length = line.word("the length of the data")?;
+    let wanted: u16 = length.parse("the length of the data")?;
+    let mut digits = Digits::new(Base::Hex);
+    let mut last = length;
+    while let Some(word) = line.maybe()? {
+        digits.read(&word, data)?;
+        last = word;
+    }
+    digits.finish(&last)?;
+    if data.len() != usize::from(wanted) {
+        return Err(length.unexpected("the number of octets that follow"));
+    }
+    if is_well_formed(rtype, data) { Ok(()) } else { Err(last.unexpected("data as the type has them")) }
+}
+
+impl Field {
+    /// Reads this field, whose first word is `word`.
+    fn read(self, word: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+        let what = self.what();
+        match self {
+            Field::Name => {
+                let mut name = Name::root();
+                word.name(line.origin.as_ref(), &mut name)?;
+                data.extend_from_slice(name.octets());
+            }
+            Field::U8 => data.push(word.parse(what)?),
+            Field::U16 => data.extend(word.parse::<u16>(what)?.to_be_bytes()),
+            Field::U32 => data.extend(word.parse::<u32>(what)?.to_be_bytes()),
+            Field::Seconds => data.extend(seconds(word).ok_or_else(|| word.unexpected(what))?.to_be_bytes()),
+            Field::V4 => data.extend(word.parse::<Ipv4Addr>(what)?.octets()),
+            Field::V6 => data.extend(word.parse::<Ipv6Addr>(what)?.octets()),
+            Field::String => string(word, data)?,
+            Field::Strings => {
+                strings(word, data)?;
+                while let Some(word) = line.maybe()? {
+                    strings(&word, data)?;
+                }
+            }
+            Field::Text => word.unescaped(|octet| data.push(octet))?,
+            Field::Octets(base) => octets(base, word, line, data)?,
+            Field::Salt | Field::Hash => {
+                let base = if self == Field::Hash { Base::Base32 } else { Base::Hex };
+                counted(word, data, |data| if word.raw == b"-" { Ok(()) } else { base::read(base, word, data) })?;
+            }
+            Field::Type => data.extend(word.parse::<Type>(what)?.0.to_be_bytes()),
+            Field::Algorithm => data.push(special::algorithm(word).ok_or_else(|| word.unexpected(what))?),
+            Field::Certificate => {
+                data.extend(special::certificate(word).ok_or_else(|| word.unexpected(what))?.to_be_bytes());
+            }
+            Field::Time => data.extend(special::time(word).ok_or_else(|| word.unexpected(what))?.to_be_bytes()),
+            Field::Eui(len) => special::eui(word, len, data).ok_or_else(|| word.unexpected(what))?,
+            Field::Groups => special::groups(word, data).ok_or_else(|| word.unexpected(what))?,
+            Field::Location => location::read(word, line, data)?,
+            // These may have no word at all.
+            Field::Types | Field::Parameters => {}
+        }
+        Ok(())
+    }
+
+    /// Reads a field that takes the rest of the line, which may be nothing.
+    fn read_rest(self, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+        if self == Field::Types { special::types(line, data) } else { parameters::read(line, data) }
+    }
+
+    const fn what(self) -> &'static str {
+        match self {
+            Field::Name => "a name",
+            Field::U8 => "a number from 0 to 255",
+            Field::U16 => "a number from 0 to 65535",
+            Field::U32 => "a number from 0 to 4294967295",
+            Field::Seconds => "a time in seconds",
+            Field::V4 => "an IPv4 address",
+            Field::V6 => "an IPv6 address",
+            Field::String | Field::Strings | Field::Text => "a text",
+            Field::Octets(Base::Base64) => "base 64 digits",
+            Field::Octets(_) => "hexadecimal digits",
+            Field::Salt => "a salt in hexadecimal digits, or `-`",
+            Field::Hash => "a hash in base 32",
+            Field::Types | Field::Type => "a type",
+            Field::Algorithm => "the number of an algorithm, or its mnemonic",
+            Field::Certificate => "the number of a kind of certificate, or its mnemonic",
+            Field::Time => "a time as YYYYMMDDHHmmSS or in seconds",
+            Field::Eui(_) => "pairs of hexadecimal digits with dashes between them",
+            Field::Groups => "four groups of hexadecimal digits with colons between them",
+            Field::Location => "a location",
+            Field::Parameters => "service parameters",
+        }
+    }
+
+    /// Octets of this field at the start of `data`; `None` if it is not there as a whole.
+    fn len(self, data: &[u8]) -> Option<usize> {
+        let len = match self {
+            Field::Name => name_at_start(data)?.len(),
+            Field::U8 | Field::Algorithm => 1,
+            Field::U16 | Field::Type | Field::Certificate => 2,
+            Field::U32 | Field::Seconds | Field::Time | Field::V4 => 4,
+            Field::V6 | Field::Location => 16,
+            Field::Eui(len) => len,
+            Field::Groups => 8,
+            Field::String | Field::Salt | Field::Hash => 1 + usize::from(*data.first()?),
+            Field::Strings => character_strings(data)?,
+            Field::Text | Field::Octets(_) => data.len(),
+            Field::Types => special::bitmaps(data)?,
+            Field::Parameters => parameters::well_formed(data)?,
+        };
+        (len <= data.len()).then_some(len)
+    }
+}
+
+/// Runs `write` and puts the number of octets that it wrote before them.
+fn counted(
+    word: &Word<'_>,
+    data: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let at = data.len();
+    data.push(0);
+    write(data)?;
+    data[at] = u8::try_from(data.len() - at - 1).map_err(|_| word.unexpected("at most 255 octets"))?;
+    Ok(())
+}
+
+pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    counted(word, data, |data| word.unescaped(|octet| data.push(octet)))
+}
+
+/// A text of any length, as one character string or several: people write long keys in one piece.
+fn strings(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    let mut length_at = data.len();
+    data.push(0);
+    word.unescaped(|octet| {
+        if usize::from(data[length_at]) == STRING_MAX {
+            length_at = data.len();
+            data.push(0);
+        }
+        data[length_at] += 1;
+        data.push(octet);
+    })
+}
+
+fn octets(base: Base, first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    let mut digits = Digits::new(base);
+    digits.read(first, data)?;
+    let mut last = *first;
+    while let Some(word) = line.maybe()? {
+        digits.read(&word, data)?;
+        last = word;
+    }
+    digits.finish(&last)
+}
+
+fn character_strings(data: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(length) = data.get(at) {
+        at += 1 + usize::from(*length);
+    }
+    (at == data.len() && at > 0).then_some(at)
+}
+
+/// The uncompressed name that `data` begins with.
+pub(crate) fn name_at_start(data: &[u8]) -> Option<NameRef<'_>> {
+    let mut end = 0;
+    loop {
+        let length = *data.get(end)?;
+        end += 1 + usize::from(length);
+        if length == 0 {
+            return NameRef::from_octets(data.get(..end)?).ok();
+        }
+    }
+}
+
+/// Whether the octets are data of this type, their names uncompressed; those of an unknown type always are.
+#[must_use]
+pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
+    let Some(fields) = fields(rtype) else { return true };
+    let mut rest = data;
+    for field in fields {
+        match field.len(rest).and_then(|len| rest.split_at_checked(len)) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+/// The data of a message's record, its names in full.
+///
+/// # Errors
+/// If a name in it cannot be read, or it is not what its type has.
+pub fn expand(record: &wire::Record<'_>, data: &mut Vec<u8>) -> Result<(), NameError> {
+    let rdata = record.rdata();
+    let (start, mut at) = (data.len(), 0);
+    for field in fields(record.rtype()).unwrap_or_default() {
+        if *field == Field::Name {
+            let (name, end) = record.name_at(at)?;
+            data.extend_from_slice(name.octets());
+            at = end;
+        } else {
+            let rest = rdata.get(at..).ok_or(NameError::Short)?;
+            let len = field.len(rest).ok_or(NameError::Short)?;
+            data.extend_from_slice(&rest[..len]);
+            at += len;
+        }
+    }
+    data.extend_from_slice(rdata.get(at..).unwrap_or_default());
+    if is_well_formed(record.rtype(), &data[start..]) { Ok(()) } else { Err(NameError::Short) }
+}

@@ -1,0 +1,123 @@
+//! Service parameters of SVCB and HTTPS records (RFC 9460 §2.1, §7, §14.3.2).
+
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+use super::base::{self, Base};
+use super::entry::Line;
+use super::error::Error;
+use super::lex::Word;
+
+/// Names of the keys (IANA "Service Parameter Keys"), by their number.
+const KEYS: [&str; 9] =
+    ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint", "dohpath", "ohttp"];
+const WHAT: &str = "a service parameter, as KEY or KEY=VALUE";
+
+/// Reads the parameters up to the end of the line and writes them in the order of their keys.
+pub(super) fn read(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    let mut parameters: Vec<(u16, Vec<u8>)> = Vec::new();
+    while let Some(word) = line.maybe()? {
+        let (key, value) = parameter(&word)?;
+        if parameters.iter().any(|(known, _)| *known == key) {
+            return Err(word.unexpected("each key once"));
+        }
+        parameters.push((key, value));
+    }
+    parameters.sort_unstable();
+    for (key, value) in parameters {
+        data.extend(key.to_be_bytes());
+        data.extend(u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes());
+        data.extend(value);
+    }
+    Ok(())
+}
+
+fn parameter(word: &Word<'_>) -> Result<(u16, Vec<u8>), Error> {
+    let sign = word.raw.iter().position(|octet| *octet == b'=');
+    let (name, value) = word.raw.split_at(sign.unwrap_or(word.raw.len()));
+    let key = key(name).ok_or_else(|| word.unexpected(WHAT))?;
+    let value = value.strip_prefix(b"=").unwrap_or(value);
+    let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+    let value = Word { raw: value, quoted: true, place: word.place };
+    let mut octets = Vec::new();
+    self::value(key, &value, &mut octets)?;
+    if octets.len() > usize::from(u16::MAX) {
+        return Err(word.unexpected("a value of at most 65535 octets"));
+    }
+    Ok((key, octets))
+}
+
+fn key(name: &[u8]) -> Option<u16> {
+    let text = core::str::from_utf8(name).ok()?;
+    let known = KEYS.iter().position(|known| text.eq_ignore_ascii_case(known));
+    known.and_then(|key| u16::try_from(key).ok()).or_else(|| text.strip_prefix("key")?.parse().ok())
+}
+
+/// Writes the value of a key.
+fn value(key: u16, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    match KEYS.get(usize::from(key)) {
+        Some(&"mandatory") => {
+            let mut keys = list(word, self::key, "a list of keys")?;
+            keys.sort_unstable();
+            data.extend(keys.into_iter().flat_map(u16::to_be_bytes));
+        }
+        Some(&"alpn") => return protocols(word, data),
+        Some(&("no-default-alpn" | "ohttp")) if !word.raw.is_empty() => return Err(word.unexpected("no value")),
+        Some(&"port") => data.extend(word.parse::<u16>("a port")?.to_be_bytes()),
+        Some(&"ipv4hint") => {
+            let addresses = list(word, parsed::<Ipv4Addr>, "a list of IPv4 addresses")?;
+            data.extend(addresses.into_iter().flat_map(|address| address.octets()));
+        }
+        Some(&"ipv6hint") => {
+            let addresses = list(word, parsed::<Ipv6Addr>, "a list of IPv6 addresses")?;
+            data.extend(addresses.into_iter().flat_map(|address| address.octets()));
+        }
+        Some(&"ech") => return base::read(Base::Base64, word, data),
+        _ => return word.unescaped(|octet| data.push(octet)),
+    }
+    Ok(())
+}
+
+fn parsed<T: core::str::FromStr>(item: &[u8]) -> Option<T> {
+    core::str::from_utf8(item).ok()?.parse().ok()
+}
+
+fn list<T>(word: &Word<'_>, read: impl Fn(&[u8]) -> Option<T>, what: &'static str) -> Result<Vec<T>, Error> {
+    let items: Option<Vec<T>> = word.raw.split(|octet| *octet == b',').map(read).collect();
+    items.ok_or_else(|| word.unexpected(what))
+}
+
+/// Protocol names with commas between them; one in a name is written `\\,` (RFC 9460 §A.1).
+fn protocols(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    let mut text = Vec::new();
+    word.unescaped(|octet| text.push(octet))?;
+    let mut names = vec![Vec::new()];
+    let mut octets = text.into_iter();
+    while let Some(octet) = octets.next() {
+        match (octet, names.last_mut()) {
+            (b',', _) => names.push(Vec::new()),
+            (b'\\', Some(name)) => name.extend(octets.next()),
+            (_, Some(name)) => name.push(octet),
+            (_, None) => {}
+        }
+    }
+    for name in names {
+        let length = u8::try_from(name.len()).ok().filter(|length| *length > 0);
+        data.push(length.ok_or_else(|| word.unexpected("a list of protocols"))?);
+        data.extend(name);
+    }
+    Ok(())
+}
+
+/// Octets of parameters, which must be all, in order of their keys; `None` if they are not.
+pub(super) fn well_formed(data: &[u8]) -> Option<usize> {
+    let (mut rest, mut last) = (data, None);
+    while let [key_high, key_low, len_high, len_low, after @ ..] = rest {
+        let key = Some(u16::from_be_bytes([*key_high, *key_low]));
+        if key <= last {
+            return None;
+        }
+        last = key;
+        rest = after.get(usize::from(u16::from_be_bytes([*len_high, *len_low]))..)?;
+    }
+    rest.is_empty().then_some(data.len())
+}

@@ -1,0 +1,144 @@
+//! Fields with a form of their own: types as bitmaps, times, algorithms, identifiers.
+
+use wire::Type;
+
+use super::entry::Line;
+use super::error::Error;
+use super::lex::Word;
+
+/// Mnemonics of the algorithms of DNSSEC (IANA "DNS Security Algorithm Numbers").
+const ALGORITHMS: [(&str, u8); 17] = [
+    ("RSAMD5", 1),
+    ("DH", 2),
+    ("DSA", 3),
+    ("RSASHA1", 5),
+    ("DSA-NSEC3-SHA1", 6),
+    ("RSASHA1-NSEC3-SHA1", 7),
+    ("RSASHA256", 8),
+    ("RSASHA512", 10),
+    ("ECC-GOST", 12),
+    ("ECDSAP256SHA256", 13),
+    ("ECDSAP384SHA384", 14),
+    ("ED25519", 15),
+    ("ED448", 16),
+    ("DELETE", 0),
+    ("INDIRECT", 252),
+    ("PRIVATEDNS", 253),
+    ("PRIVATEOID", 254),
+];
+
+/// Mnemonics of kinds of certificates (RFC 4398 §2.1).
+const CERTIFICATES: [(&str, u16); 10] = [
+    ("PKIX", 1),
+    ("SPKI", 2),
+    ("PGP", 3),
+    ("IPKIX", 4),
+    ("ISPKI", 5),
+    ("IPGP", 6),
+    ("ACPKIX", 7),
+    ("IACPKIX", 8),
+    ("URI", 253),
+    ("OID", 254),
+];
+
+fn number_or<T: Copy + core::str::FromStr>(word: &Word<'_>, mnemonics: &[(&str, T)]) -> Option<T> {
+    let text = word.ascii()?;
+    let known = mnemonics.iter().find(|(mnemonic, _)| text.eq_ignore_ascii_case(mnemonic));
+    known.map(|(_, number)| *number).or_else(|| text.parse().ok())
+}
+
+pub(super) fn algorithm(word: &Word<'_>) -> Option<u8> {
+    number_or(word, &ALGORITHMS)
+}
+
+pub(super) fn certificate(word: &Word<'_>) -> Option<u16> {
+    number_or(word, &CERTIFICATES)
+}
+
+/// Seconds since 1970, modulo 2^32: as a number, or as `YYYYMMDDHHmmSS` (RFC 4034 §3.2).
+pub(super) fn time(word: &Word<'_>) -> Option<u32> {
+    const DATE_LEN: usize = 14;
+    let text = word.ascii()?;
+    if text.len() != DATE_LEN {
+        return text.parse().ok();
+    }
+    let part = |from: usize, to: usize, low: i64, high: i64| {
+        let number = text.get(from..to)?.parse().ok()?;
+        (low..=high).contains(&number).then_some(number)
+    };
+    let days = days_since_1970(part(0, 4, 1970, 9999)?, part(4, 6, 1, 12)?, part(6, 8, 1, 31)?);
+    let seconds = days * 86_400 + part(8, 10, 0, 23)? * 3600 + part(10, 12, 0, 59)? * 60 + part(12, 14, 0, 60)?;
+    u32::try_from(seconds & i64::from(u32::MAX)).ok()
+}
+
+/// Days from the first of January 1970 to a day of the Gregorian calendar; a year begins in March here, so that the leap
+/// day is its last.
+const fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let month = (month + 9) % 12;
+    365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469
+}
+
+/// Reads the types up to the end of the line and writes them as bitmaps, a window for each 256 types.
+pub(super) fn types(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+    let mut types = Vec::new();
+    while let Some(word) = line.maybe()? {
+        types.push(word.parse::<Type>("a type")?.0);
+    }
+    write_bitmaps(&mut types, data);
+    Ok(())
+}
+
+/// Writes types as bitmaps (RFC 4034 §4.1.2); they are sorted on the way.
+pub(crate) fn write_bitmaps(types: &mut [u16], data: &mut Vec<u8>) {
+    types.sort_unstable();
+    for window in types.chunk_by(|one, other| one >> 8 == other >> 8) {
+        let Some(last) = window.last() else { continue };
+        let [high, last] = last.to_be_bytes();
+        let octets = last / 8 + 1;
+        data.extend([high, octets]);
+        let start = data.len();
+        data.resize(start + usize::from(octets), 0);
+        for rtype in window {
+            let low = usize::from(rtype & 0xff);
+            data[start + low / 8] |= 0x80 >> (low % 8);
+        }
+    }
+}
+
+/// Octets of bitmaps, which must be all; `None` if they are not.
+pub(super) fn bitmaps(data: &[u8]) -> Option<usize> {
+    let mut rest = data;
+    while let [_, length, after @ ..] = rest {
+        let length = usize::from(*length);
+        if length == 0 || length > 32 {
+            return None;
+        }
+        rest = after.get(length..)?;
+    }
+    rest.is_empty().then_some(data.len())
+}
+
+/// `00-00-5e-00-53-2a`: so many octets.
+pub(super) fn eui(word: &Word<'_>, octets: usize, data: &mut Vec<u8>) -> Option<()> {
+    let text = word.ascii()?;
+    if text.len() != octets * 3 - 1 {
+        return None;
+    }
+    for pair in text.split('-') {
+        data.push(u8::from_str_radix(pair, 16).ok().filter(|_| pair.len() == 2)?);
+    }
+    Some(())
+}
+
+/// `0014:4fff:ff20:ee64`.
+pub(super) fn groups(word: &Word<'_>, data: &mut Vec<u8>) -> Option<()> {
+    let text = word.ascii()?;
+    if text.split(':').count() != 4 {
+        return None;
+    }
+    for group in text.split(':') {
+        data.extend(u16::from_str_radix(group, 16).ok()?.to_be_bytes());
+    }
+    Some(())
+}
