@@ -140,6 +140,13 @@ impl Index {
         self.pods.contains(address, self.key(b"", namespace))
     }
 
+    /// Visits the namespaces of the pods that have this primary address, once for each of them.
+    pub fn namespaces_of_pod(&self, address: IpAddr, mut visit: impl FnMut(&str)) {
+        self.pods.owners(address, |key| {
+            self.namespaces.read(key, |kept| kept.key == key, |namespace| visit(&namespace.name));
+        });
+    }
+
     /// When the zone changed last, in Unix seconds: the serial of its SOA. 0 before the first change.
     #[must_use]
     pub fn serial(&self) -> u32 {

@@ -217,7 +217,13 @@ fn pods_by_primary_address() {
          ? pod alpha 10.1.0.6 = true
          pod beta/d@2 ip=10.1.0.5
          ? pod beta 10.1.0.5 = true
-         ? counts = 0 0 0 3 0",
+         ? pods 10.1.0.5 =
+         ns alpha
+         ns beta
+         pod alpha/b@3 ip=10.1.0.5
+         ? pods 10.1.0.5 = alpha beta
+         ? pods 10.1.0.6 =
+         ? counts = 2 0 0 3 0",
     );
 }
 

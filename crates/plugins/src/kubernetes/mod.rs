@@ -6,6 +6,7 @@
 mod alias;
 mod answer;
 mod config;
+mod labels;
 mod name;
 mod reverse;
 mod selector;
@@ -67,9 +68,12 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     };
     setup.below.provide(LocalZones(zones.names().iter().filter(answers_all).cloned().collect()));
     let primary = zones.names().iter().find(|zone| !is_reverse(zone.as_ref())).cloned().unwrap_or_default();
+    let views: Box<[View]> =
+        zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &exposed.index)).collect();
+    labels::publish(&setup.labels(), &zones, &views, &exposed);
     let plugin = Kubernetes {
         primary,
-        views: zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &exposed.index)).collect(),
+        views,
         ttl: config.ttl,
         pods: config.pods,
         ignore_empty: config.ignore_empty,
