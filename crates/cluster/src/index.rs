@@ -27,6 +27,7 @@ pub struct Index {
     services: Shards<Arc<Service>>,
     cluster_ips: AddressTable,
     endpoints: AddressTable,
+    externals: AddressTable,
     pods: AddressTable,
     serial: AtomicU32,
     /// The kinds whose watches have not all been listed once.
@@ -113,6 +114,14 @@ impl Index {
         result
     }
 
+    /// Visits the Services that are reached from outside the cluster at an address.
+    pub fn services_of_external_ip(&self, address: IpAddr, mut visit: impl FnMut(&Service)) {
+        self.externals.owners(address, |key| {
+            let same = |kept: &Arc<Service>| kept.key == key && kept.external_ips().any(|ip| ip == address);
+            self.services.read(key, same, |service| visit(service));
+        });
+    }
+
     /// Visits the endpoints at an address, with the Service of each: every Service that has it, in every slice that
     /// has it. The Service need not exist; its slices name it.
     pub fn services_of_endpoint(&self, address: IpAddr, mut visit: impl FnMut(&Service, Endpoint<'_>)) {
@@ -129,6 +138,13 @@ impl Index {
     #[must_use]
     pub fn pod_exists(&self, namespace: &[u8], address: IpAddr) -> bool {
         self.pods.contains(address, self.key(b"", namespace))
+    }
+
+    /// Visits the namespaces of the pods that have this primary address, once for each of them.
+    pub fn namespaces_of_pod(&self, address: IpAddr, mut visit: impl FnMut(&str)) {
+        self.pods.owners(address, |key| {
+            self.namespaces.read(key, |kept| kept.key == key, |namespace| visit(&namespace.name));
+        });
     }
 
     /// When the zone changed last, in Unix seconds: the serial of its SOA. 0 before the first change.
@@ -193,6 +209,7 @@ impl Index {
             services: Shards::new(SERVICE_SHARDS),
             cluster_ips: AddressTable::new(),
             endpoints: AddressTable::new(),
+            externals: AddressTable::new(),
             pods: AddressTable::new(),
             serial: AtomicU32::new(0),
             unlisted: AtomicU8::new(u8::MAX),
@@ -229,6 +246,9 @@ impl Index {
         for &address in after.cluster_ips() {
             self.cluster_ips.insert_once(address, key);
         }
+        for address in after.external_ips() {
+            self.externals.insert_once(address, key);
+        }
         if after.is_declared() || !after.slices.is_empty() {
             self.services.replace(Arc::clone(&after), |kept| kept.key == key);
         } else {
@@ -237,6 +257,11 @@ impl Index {
         for address in before.map_or(&[][..], |before| before.cluster_ips()) {
             if !after.cluster_ips().contains(address) {
                 self.cluster_ips.remove(*address, key);
+            }
+        }
+        for address in before.into_iter().flat_map(Service::external_ips) {
+            if !after.external_ips().any(|kept| kept == address) {
+                self.externals.remove(address, key);
             }
         }
     }

@@ -107,8 +107,9 @@ impl Kept for ServiceKept {
         let before = writer.entry(key, namespace, name);
         let ports = writer.ports(&object.ports);
         // Another cluster IP or type is no reason for a new serial in CoreDNS either.
-        let stamps = before.ports != ports || external_name(&before.kind) != external_name(&kind);
         let external = writer.external(&object.external);
+        let stamps =
+            before.ports != ports || before.external != external || external_name(&before.kind) != external_name(&kind);
         let after = Service { kind, ports, external, ..before.as_ref().clone() };
         writer.index.publish(Some(&before), after);
         Effect::kept(ServiceKept, stamps)

@@ -16,7 +16,9 @@
 //! ? svc alpha/web = ClusterIp 10.96.0.11,fd00::b http:80/TCP [w0=10.1.0.5 http:8080/TCP]
 //! ? at 10.1.0.5 = alpha/web:w0         the endpoints at an address
 //! ? ip 10.96.0.11 = alpha/web          the service of a cluster IP
+//! ? outside 203.0.113.5 = alpha/web    the services of an external IP
 //! ? called alpha/web w0 = 10.1.0.5     ? pod alpha 10.1.0.5 = true     ? ns alpha = true
+//! ? pods 10.1.0.5 = alpha              the namespaces of the pods at an address
 //! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, refused
 //! ```
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
@@ -204,9 +206,19 @@ impl Stage {
                 joined(service.endpoints_called(label.as_bytes()).map(|endpoint| address(endpoint.address())).collect())
             }),
             ["ip", ip] => self.index.service_of_cluster_ip(ip.parse().unwrap(), path).unwrap_or_else(|| "none".into()),
+            ["outside", ip] => {
+                let mut found = Vec::new();
+                self.index.services_of_external_ip(ip.parse().unwrap(), |service| found.push(path(service)));
+                joined(found)
+            }
             ["at", ip] => joined(self.at(ip.parse().unwrap())),
             ["ns", name] => self.index.namespace_exists(name.as_bytes()).to_string(),
             ["pod", namespace, ip] => self.index.pod_exists(namespace.as_bytes(), ip.parse().unwrap()).to_string(),
+            ["pods", ip] => {
+                let mut found = Vec::new();
+                self.index.namespaces_of_pod(ip.parse().unwrap(), |namespace| found.push(namespace.to_owned()));
+                joined(found)
+            }
             ["serial"] => self.index.serial().to_string(),
             ["synced"] => self.index.is_synced().to_string(),
             ["counts"] => {

@@ -90,6 +90,14 @@ impl Service {
         if let ServiceKind::ClusterIp(ips) = &self.kind { ips } else { &[] }
     }
 
+    /// The IP addresses at which it is reached from outside the cluster.
+    pub fn external_ips(&self) -> impl Iterator<Item = IpAddr> + Clone {
+        self.external.iter().filter_map(|external| match external {
+            External::Ip(ip) => Some(*ip),
+            External::Host(_) => None,
+        })
+    }
+
     /// Whether there is such a Service.
     #[must_use]
     pub fn is_declared(&self) -> bool {

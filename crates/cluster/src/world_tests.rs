@@ -50,6 +50,23 @@ fn an_update_changes_the_cluster_ip() {
 }
 
 #[test]
+fn services_are_found_by_their_external_addresses() {
+    play(
+        "svc alpha/lb@1 ips=10.96.0.1 outside=203.0.113.5,203.0.113.6,lb.example.com
+         svc beta/lb@1 ips=None outside=203.0.113.5,2001:db8::5
+         ? outside 203.0.113.5 = alpha/lb beta/lb
+         ? outside 203.0.113.6 = alpha/lb
+         ? outside 2001:db8::5 = beta/lb
+         ? outside 10.96.0.1 =
+         svc alpha/lb@2 ips=10.96.0.1 outside=203.0.113.6
+         ? outside 203.0.113.5 = beta/lb
+         ? outside 203.0.113.6 = alpha/lb
+         -svc alpha/lb
+         ? outside 203.0.113.6 =",
+    );
+}
+
+#[test]
 fn two_services_with_one_cluster_ip() {
     play(
         "svc alpha/a@1 ips=10.96.0.11
@@ -200,7 +217,13 @@ fn pods_by_primary_address() {
          ? pod alpha 10.1.0.6 = true
          pod beta/d@2 ip=10.1.0.5
          ? pod beta 10.1.0.5 = true
-         ? counts = 0 0 0 3 0",
+         ? pods 10.1.0.5 =
+         ns alpha
+         ns beta
+         pod alpha/b@3 ip=10.1.0.5
+         ? pods 10.1.0.5 = alpha beta
+         ? pods 10.1.0.6 =
+         ? counts = 2 0 0 3 0",
     );
 }
 
@@ -393,6 +416,7 @@ fn updates_stamp_the_serial_if_the_zone_says_something_else() {
         ("svc alpha/web@2 ips=10.96.0.1 ports=http:80/UDP", true),
         ("svc alpha/web@2 ips=10.96.0.1", true),
         ("svc alpha/ext@2 external=www.example.com", false),
+        ("svc alpha/web@2 ips=10.96.0.1 ports=http:80/TCP outside=203.0.113.5", true),
         ("svc alpha/ext@2 external=www.example.net", true),
         ("slice alpha/web-a@2 of=web v4=10.1.0.1#a~q,10.1.0.2 ports=http:80/TCP", false),
         ("slice alpha/web-a@2 of=web v4=10.1.0.1#a,10.1.0.2,!10.1.0.3 ports=http:80/TCP", false),

@@ -7,6 +7,7 @@ mod acl;
 mod any;
 mod authority;
 mod auto;
+mod autopath;
 mod bind;
 mod bufsize;
 mod cache;
@@ -18,6 +19,7 @@ mod debug;
 mod dns64;
 mod erratic;
 mod errors;
+mod exposed;
 mod expression;
 mod file;
 mod forward;
@@ -26,6 +28,7 @@ mod gotemplate;
 mod header;
 mod health;
 mod hosts;
+mod k8s_external;
 mod kubernetes;
 mod loadbalance;
 mod local;
@@ -43,6 +46,7 @@ mod reload;
 mod rewrite;
 mod root;
 mod secondary;
+mod service_records;
 mod shed;
 mod sites;
 mod template;
@@ -97,7 +101,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&loadbalance::MANIFEST),
     Here(&tsig::MANIFEST),
     Here(&rewrite::MANIFEST),
-    Later("autopath"),
+    Here(&autopath::MANIFEST),
     Here(&acl::MANIFEST),
     Here(&cache::MANIFEST),
     Here(&header::MANIFEST),
@@ -110,7 +114,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("route53"),
     Later("azure"),
     Later("clouddns"),
-    Later("k8s_external"),
+    Here(&k8s_external::MANIFEST),
     Here(&kubernetes::MANIFEST),
     Here(&file::MANIFEST),
     Here(&auto::MANIFEST),

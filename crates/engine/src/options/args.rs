@@ -188,7 +188,16 @@ impl<'a> Args<'a> {
     /// # Errors
     /// If there are words but no zone among them: none given usually stands for all.
     pub fn zones(&mut self) -> Result<Vec<Name>, Problem> {
-        let words = self.take_rest();
+        self.zones_but(0)
+    }
+
+    /// As [`Args::zones`], and leaves the last `left` words for other things.
+    ///
+    /// # Errors
+    /// As [`Args::zones`].
+    pub fn zones_but(&mut self, left: usize) -> Result<Vec<Name>, Problem> {
+        let (words, rest) = self.words.split_at(self.words.len().saturating_sub(left));
+        self.words = rest;
         let mut zones = Vec::new();
         for word in words {
             let named = zone_names(&word.text);

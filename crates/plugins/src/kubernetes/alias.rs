@@ -1,11 +1,11 @@
 //! ExternalName services: CNAME records, and what they lead to, within the zone and out of it.
 
-use engine::{Ask, Failure, Query, Response, Verdict, Whom, Worker};
-use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
+use engine::{Ask, Query, Response, Verdict, Whom, Worker};
+use wire::{Name, Owner, Section, Type};
 
-use super::answer::{Asked, Outcome};
 use super::name::Target;
 use super::{Found, Kubernetes, View};
+use crate::service_records::Outcome;
 
 /// CNAME records in the longest chain within the zone, as in CoreDNS.
 const HOPS_MAX: usize = 11;
@@ -74,12 +74,14 @@ impl Kubernetes {
         let zone = query.zone();
         let before = response.message.marks().len();
         let owner = Owner::Name(name.as_ref());
-        let asked = Asked { plugin: self, qtype: query.qtype, owner, zone };
+        let asked = self.asked(query.qtype, owner, zone);
         let alias = match Target::read(&lower.octets()[..prefix], view.grammar) {
-            Target::Service { namespace, service, part } if self.shows(namespace) => {
-                view.index.service(namespace, service, |service| match asked.service(service, part, response, worker) {
-                    Outcome::Alias(target) => Name::from_text(target).ok(),
-                    Outcome::Answered | Outcome::NoData | Outcome::NoName => None,
+            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
+                view.index.service(namespace, service, |service| {
+                    match self.answer(&asked, service, part, response, worker) {
+                        Outcome::Alias(target) => Name::from_text(target).ok(),
+                        Outcome::Answered | Outcome::NoData | Outcome::NoName => None,
+                    }
                 })
             }
             _ => None,
@@ -89,23 +91,6 @@ impl Kubernetes {
             None if response.message.marks().len() > before => Next::Answered,
             None => Next::Nothing,
         }
-    }
-
-    /// Ends an alias that led out of the zone: its CNAME records and what the lookup gave. That the lookup found no
-    /// such name or was refused, or that nobody here knows that part of the tree, leaves the alias as it is (RFC 1034
-    /// §4.3.2, step 3a); that it failed is a failure (RFC 6604 §3).
-    pub(super) fn end_alias(query: &Query, sub: &Response, response: &mut Response) -> Verdict {
-        let nobody_to_ask = sub.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
-        if sub.rcode() == Rcode::SERVFAIL && !nobody_to_ask {
-            let cause = sub
-                .failure()
-                .map_or("the target of an alias cannot be resolved".into(), |failure| failure.cause.clone());
-            let ede = sub.ede().unwrap_or(EdeCode::NO_REACHABLE_AUTHORITY);
-            return Verdict::Fail(Failure::servfail(ede, cause));
-        }
-        debug_assert!(query.qtype.is_address());
-        response.append_answers(sub);
-        Verdict::Done
     }
 }
 

@@ -2,7 +2,9 @@
 
 use cluster::{Request, Source, Tls};
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
-use wire::Name;
+use wire::{Name, NameRef};
+
+use crate::exposed::is_reverse;
 
 /// The files of a client certificate, its key and the authority of the server, as they are written.
 type TlsFiles = [String; 3];
@@ -283,7 +285,7 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
         return Err(writing.problem_with("namespace_labels", "namespaces and namespace_labels cannot both be set"));
     }
     let zones = if config.zones.is_empty() { &writing.block.zones } else { &config.zones };
-    if zones.iter().all(|zone| super::is_reverse(zone.as_ref())) {
+    if zones.iter().all(|zone| is_reverse(zone.as_ref())) {
         return Err(writing.problem("non-reverse zone name must be used"));
     }
     if let Some(foreign) = config.multicluster.iter().find(|common| !zones.contains(common)) {
@@ -294,6 +296,11 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
 }
 
 impl Config {
+    /// Whether a zone shows what clusters have in common.
+    pub(super) fn is_common(&self, zone: NameRef<'_>) -> bool {
+        self.multicluster.iter().any(|common| zone.is_within(common.as_ref()))
+    }
+
     /// What must be watched for it.
     pub(super) fn request(&self, path: impl Fn(&str) -> std::path::PathBuf) -> Request {
         let source = match (&self.kubeconfig, self.endpoints.first()) {

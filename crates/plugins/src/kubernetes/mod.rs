@@ -6,6 +6,7 @@
 mod alias;
 mod answer;
 mod config;
+mod labels;
 mod name;
 mod reverse;
 mod selector;
@@ -15,15 +16,17 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Kind, Kinds};
+use cluster::{Clusters, Index, Kind, Kinds};
 use engine::metrics::{self, Counter, Metric};
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
+use crate::exposed::{Exposed, is_reverse};
+use crate::service_records::{Outcome, end_alias};
+
 pub(crate) use config::MANIFEST;
 
-use answer::{Asked, Outcome};
 use config::{Config, Pods};
 use name::{Grammar, Target};
 
@@ -47,12 +50,15 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let request = config.request(|name| setup.path(name));
     let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("no cluster can be followed in this process"))?;
-    let following = clusters.follow(&request).map_err(SetupError::new)?;
-    let index = Arc::clone(following.index());
-    let told = Arc::clone(&index);
+    let zones = setup.zones_or_keys(&config.zones);
+    let local_addresses = setup.process.find().map_or_else(|| Arc::from([]), |LocalAddresses(addresses)| addresses);
+    let own = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && !config.is_common(zone.as_ref()));
+    let exposed = Exposed::follow(&*clusters, &request, own.cloned().collect(), local_addresses);
+    let exposed = Arc::new(exposed.map_err(SetupError::new)?);
+    setup.below.provide(Arc::clone(&exposed));
+    let told = Arc::clone(&exposed.index);
     setup.needs.readiness.add(MANIFEST.name, move || told.knows(READY));
 
-    let zones = setup.zones_or_keys(&config.zones);
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
     let answers_all = |zone: &&Name| {
         !fallthrough
@@ -62,18 +68,17 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     };
     setup.below.provide(LocalZones(zones.names().iter().filter(answers_all).cloned().collect()));
     let primary = zones.names().iter().find(|zone| !is_reverse(zone.as_ref())).cloned().unwrap_or_default();
-    let local_addresses = setup.process.find().map_or_else(|| Arc::from([]), |LocalAddresses(addresses)| addresses);
+    let views: Box<[View]> =
+        zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &exposed.index)).collect();
+    labels::publish(&setup.labels(), &zones, &views, &exposed);
     let plugin = Kubernetes {
-        index: Arc::clone(&index),
-        following,
         primary,
-        views: zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &index)).collect(),
+        views,
         ttl: config.ttl,
         pods: config.pods,
-        namespaces: config.namespaces.iter().map(|name| name.as_bytes().into()).collect(),
         ignore_empty: config.ignore_empty,
-        local_addresses,
         stale: zones.names().iter().map(|zone| setup.registry.counter(&STALE, &[&zone.to_string()])).collect(),
+        exposed,
     };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
 }
@@ -82,28 +87,16 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 #[derive(Clone)]
 pub struct LocalAddresses(pub Arc<[IpAddr]>);
 
-/// Whether a zone is of reverse names.
-fn is_reverse(zone: NameRef<'_>) -> bool {
-    const TREES: [&[u8]; 2] = [b"\x07in-addr\x04arpa\0", b"\x03ip6\x04arpa\0"];
-    TREES.iter().any(|tree| NameRef::from_octets(tree).is_ok_and(|tree| zone.is_within(tree)))
-}
-
 /// A cluster, as one stanza shows it.
 struct Kubernetes {
-    index: Arc<Index>,
-    /// Keeps the cluster followed.
-    #[allow(dead_code, reason = "held for as long as the plugin is")]
-    following: Arc<dyn Following>,
+    exposed: Arc<Exposed>,
     /// The zone in which PTR records point.
     primary: Name,
     /// What each zone shows, by its index.
     views: Box<[View]>,
     ttl: u32,
     pods: Pods,
-    /// The only namespaces that exist; all if empty.
-    namespaces: Box<[Box<[u8]>]>,
     ignore_empty: bool,
-    local_addresses: Arc<[IpAddr]>,
     /// Of each zone, how many answers were made from what was only remembered.
     stale: Box<[Counter]>,
 }
@@ -144,9 +137,8 @@ const COMMON: Needs = Needs {
 
 impl View {
     fn of(zone: NameRef<'_>, config: &Config, index: &Arc<Index>) -> View {
-        let is_common = config.multicluster.iter().any(|common| zone.is_within(common.as_ref()));
         let is_reverse = is_reverse(zone);
-        match index.clusterset().filter(|_| is_common) {
+        match index.clusterset().filter(|_| config.is_common(zone)) {
             Some(common) => View { is_reverse, grammar: Grammar::Clusterset, index: Arc::clone(common), needs: COMMON },
             None => {
                 let grammar = if config.zonal { Grammar::Zonal } else { Grammar::Cluster };
@@ -166,8 +158,10 @@ impl Plugin for Kubernetes {
         let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
         let found =
             if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
-        if self.index.is_remembered() {
-            self.mark_remembered(&found, query, response, worker);
+        if self.exposed.mark_remembered(matches!(found, Found::NoName(_)), response)
+            && let Some(counter) = self.stale.get(query.zone_index())
+        {
+            worker.counters.count(*counter);
         }
         match found {
             Found::Answered => Verdict::Done,
@@ -175,7 +169,7 @@ impl Plugin for Kubernetes {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Done
             }
-            Found::NoName(kinds) if !self.index.knows(kinds) => {
+            Found::NoName(kinds) if !self.exposed.index.knows(kinds) => {
                 Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
             }
             Found::NoName(_) => {
@@ -187,8 +181,8 @@ impl Plugin for Kubernetes {
         }
     }
 
-    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
-        Kubernetes::end_alias(query, sub, response)
+    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        end_alias(sub, response)
     }
 }
 
@@ -221,16 +215,16 @@ impl Kubernetes {
                 self.push_name_server_addresses(query, response);
                 Found::of_message(response)
             }
-            Target::Namespace(namespace) => found_if(self.shows(namespace)),
-            Target::PodNamespace(namespace) => found_if(self.pods != Pods::Disabled && self.shows(namespace)),
-            Target::Pod { namespace, pod } if self.shows(namespace) => {
+            Target::Namespace(namespace) => found_if(self.exposed.shows(namespace)),
+            Target::PodNamespace(namespace) => found_if(self.pods != Pods::Disabled && self.exposed.shows(namespace)),
+            Target::Pod { namespace, pod } if self.exposed.shows(namespace) => {
                 Found::of(&self.pod(namespace, pod, query, response), self.needs_of_pods())
             }
-            Target::Service { namespace, service, part } if self.shows(namespace) => {
-                let asked = Asked { plugin: self, qtype: query.qtype, owner: Owner::Question, zone: query.zone() };
+            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
+                let asked = self.asked(query.qtype, Owner::Question, query.zone());
                 let mut alias = None;
                 let found = view.index.service(namespace, service, |service| {
-                    match asked.service(service, part, response, worker) {
+                    match self.answer(&asked, service, part, response, worker) {
                         Outcome::Alias(target) => {
                             alias = Some(Name::from_text(target));
                             Found::NoData
@@ -259,24 +253,9 @@ impl Kubernetes {
         Found::of_message(response)
     }
 
-    /// Says that an answer is made from what an earlier process knew (RFC 8914 §4.4, §4.20).
-    fn mark_remembered(&self, found: &Found, query: &Query, response: &mut Response, worker: &Worker) {
-        let code = if matches!(found, Found::NoName(_)) { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
-        response.set_ede(code, "the API server has not been asked yet");
-        if let Some(counter) = self.stale.get(query.zone_index()) {
-            worker.counters.count(*counter);
-        }
-    }
-
     fn needs_of_pods(&self) -> Kinds {
         const PODS: Kinds = Kinds::of(&[Kind::Namespace, Kind::Pod]);
         if self.pods == Pods::Verified { PODS } else { LOCAL.namespaces }
-    }
-
-    /// Whether a namespace exists, as far as this stanza shows it.
-    fn shows(&self, namespace: &[u8]) -> bool {
-        let listed = self.namespaces.is_empty() || self.namespaces.iter().any(|listed| **listed == *namespace);
-        listed && self.index.namespace_exists(namespace)
     }
 }
 

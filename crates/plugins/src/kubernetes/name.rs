@@ -1,5 +1,7 @@
 //! What a name below a zone of the cluster stands for (Kubernetes DNS specification 1.1.0, §2).
 
+use crate::service_records::labels_of;
+
 /// Labels before the zone in the longest name that can exist: port, protocol, service, namespace, kind; pods may have
 /// one more.
 const LABELS_MAX: usize = 5;
@@ -124,17 +126,6 @@ fn split_labels(labels: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = labels_of(labels).count();
     let beyond: usize = labels_of(labels).take(count.saturating_sub(LABELS_MAX)).map(|label| label.len() + 1).sum();
     labels.split_at_checked(beyond)
-}
-
-/// Labels in wire form, one by one.
-pub(super) fn labels_of(labels: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = labels;
-    core::iter::from_fn(move || {
-        let (&length, after) = rest.split_first()?;
-        let (label, after) = after.split_at_checked(usize::from(length))?;
-        rest = after;
-        Some(label)
-    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use engine::{Query, Response};
 use wire::{Name, Owner, Section, Type, address_of};
 
 use super::name::{Grammar, Target};
-use super::zone::{endpoint_name, service_name};
 use super::{Found, Kubernetes, LOCAL};
 
 impl Kubernetes {
@@ -24,21 +23,22 @@ impl Kubernetes {
     /// The service that has the address as a cluster IP; else all services that have it as an endpoint.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
         let Some(address) = address_of(query.key()) else { return Found::NoName(Kinds::NONE) };
+        let tree = Kubernetes::tree(self.primary.as_ref());
         let mut exists = false;
         let mut add = |name: Option<Name>, service: &Service| {
-            if let Some(name) = name.filter(|_| self.shows(service.namespace.as_bytes())) {
+            if let Some(name) = name.filter(|_| self.exposed.shows(service.namespace.as_bytes())) {
                 exists = true;
                 if query.qtype == Type::PTR {
                     self.push_ptr_once(response, &name);
                 }
             }
         };
-        let of_service = self.index.service_of_cluster_ip(address, |service| {
-            add(service_name(service, self.primary.as_ref()), service);
+        let of_service = self.exposed.index.service_of_cluster_ip(address, |service| {
+            add(tree.service_name(service), service);
         });
         if of_service.is_none() {
-            self.index.services_of_endpoint(address, |service, endpoint| {
-                add(endpoint_name(endpoint, service, self.primary.as_ref()), service);
+            self.exposed.index.services_of_endpoint(address, |service, endpoint| {
+                add(tree.endpoint_name(endpoint, service), service);
             });
         }
         if exists { Found::of_message(response) } else { Found::NoName(LOCAL.endpoints) }

@@ -2,7 +2,6 @@
 
 use core::net::IpAddr;
 
-use cluster::dashed::LabelBuffer;
 use engine::{Query, Response};
 use wire::{Class, HEADER_LEN, Name, NameRef, Owner, Section, Type};
 
@@ -67,20 +66,21 @@ impl Kubernetes {
     /// The services that this server itself is an endpoint of, by name and address, each pair once; its own addresses
     /// as `ns.dns` if there is none.
     fn name_servers(&self, zone: NameRef<'_>) -> Vec<(Name, IpAddr)> {
+        let tree = Kubernetes::tree(zone);
         let mut servers: Vec<(Name, IpAddr)> = Vec::new();
         let mut add = |name: Option<Name>, address: IpAddr| {
             let server = name.map(|name| (name, address));
             servers.extend(server.filter(|server| !servers.contains(server)));
         };
-        for local in self.local_addresses.iter().copied() {
-            self.index.services_of_endpoint(local, |service, _| {
-                let name = service_name(service, zone);
+        for local in self.exposed.local_addresses.iter().copied() {
+            self.exposed.index.services_of_endpoint(local, |service, _| {
+                let name = tree.service_name(service);
                 for ip in service.cluster_ips() {
                     add(name.clone(), *ip);
                 }
                 if service.kind == cluster::ServiceKind::Headless {
                     for endpoint in service.slices.iter().flat_map(|slice| slice.endpoints()) {
-                        let name = endpoint_name(endpoint, service, zone);
+                        let name = tree.endpoint_name(endpoint, service);
                         if let cluster::Address::Ip(ip) = endpoint.address() {
                             add(name, ip);
                         }
@@ -92,38 +92,9 @@ impl Kubernetes {
             let mut name = Name::root();
             let built = [&b"ns"[..], b"dns"].iter().try_for_each(|label| name.push_label(label));
             if built.and_then(|()| name.append(zone)).is_ok() {
-                servers.extend(self.local_addresses.iter().map(|address| (name.clone(), *address)));
+                servers.extend(self.exposed.local_addresses.iter().map(|address| (name.clone(), *address)));
             }
         }
         servers
     }
-}
-
-/// `SERVICE.NAMESPACE.svc.ZONE`; `None` if that is too long for a name.
-pub(super) fn service_name(service: &cluster::Service, zone: NameRef<'_>) -> Option<Name> {
-    name_of(&[], service, zone)
-}
-
-/// `ENDPOINT[.CLUSTER].SERVICE.NAMESPACE.svc.ZONE`; `None` if that is too long for a name.
-pub(super) fn endpoint_name(
-    endpoint: cluster::Endpoint<'_>,
-    service: &cluster::Service,
-    zone: NameRef<'_>,
-) -> Option<Name> {
-    let mut buffer: LabelBuffer = [0; 63];
-    let label = endpoint.label(&mut buffer);
-    match endpoint.slice.cluster.as_deref() {
-        Some(cluster) => name_of(&[label, cluster.as_bytes()], service, zone),
-        None => name_of(&[label], service, zone),
-    }
-}
-
-fn name_of(first: &[&[u8]], service: &cluster::Service, zone: NameRef<'_>) -> Option<Name> {
-    let mut name = Name::root();
-    let rest = [service.name.as_bytes(), service.namespace.as_bytes(), b"svc"];
-    for label in first.iter().chain(&rest) {
-        name.push_label(label).ok()?;
-    }
-    name.append(zone).ok()?;
-    Some(name)
 }

@@ -1,0 +1,74 @@
+//! The options of `autopath`.
+
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use wire::Name;
+
+/// What an `autopath` line says.
+#[derive(Debug, Default)]
+pub struct Config {
+    pub(super) zones: Vec<Name>,
+    pub(super) source: Source,
+    pub(super) clients: Clients,
+}
+
+/// Where the search path comes from.
+#[derive(Debug, Default)]
+pub(super) enum Source {
+    /// Nowhere yet.
+    #[default]
+    None,
+    /// The file of this name.
+    File(String),
+    /// The directive of this name.
+    Directive(String),
+}
+
+/// For whom a cluster's search path is walked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Clients {
+    /// For pods of the namespace in the name.
+    #[default]
+    Pods,
+    /// For all, by the name alone.
+    Any,
+}
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "autopath",
+    "walks the search path of clients for them",
+    include_str!("README.md"),
+    Config::default,
+    super::build,
+)
+.repeated()
+.arguments("autopath [ZONES...] RESOLV-CONF|@kubernetes", read_arguments)
+.properties(&[Property {
+    usage: Usage("clients pods|any"),
+    default: "pods",
+    doc: "With `@kubernetes`: `pods` walks the path for pods of the namespace in the name and needs `pods verified` there; \
+          `any` goes by the name alone and tracks no pods. This option is Portolan's own.",
+    set: |config, args| {
+        config.clients = args.choice(&[("pods", Clients::Pods), ("any", Clients::Any)])?;
+        Ok(())
+    },
+}])
+.metrics(&[&super::SUCCESSES])
+.check(check);
+
+fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.zones = args.zones_but(1)?;
+    let source = args.word()?.text.clone();
+    config.source = match source.strip_prefix('@') {
+        Some(directive) => Source::Directive(directive.to_owned()),
+        None => Source::File(source),
+    };
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    let config = writing.config;
+    if config.clients == Clients::Any && matches!(config.source, Source::File(_)) {
+        return Err(writing.problem_with("clients", "clients goes with @kubernetes: a file has one path for all"));
+    }
+    Ok(())
+}

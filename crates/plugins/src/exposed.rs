@@ -1,0 +1,71 @@
+//! The cluster of a server block, as its `kubernetes` stanza shows it: what that plugin offers to those above it, so that
+//! they watch nothing themselves and agree with it on what exists.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use cluster::{Clusters, Following, Index, Request};
+use engine::{Response, Zones};
+use wire::{EdeCode, NameRef};
+
+/// A cluster, as one stanza shows it; offered as `Arc<Exposed>`.
+pub(crate) struct Exposed {
+    /// What answers are made from.
+    pub(crate) index: Arc<Index>,
+    /// Keeps the cluster followed.
+    #[allow(dead_code, reason = "held for as long as anybody shows the cluster")]
+    following: Arc<dyn Following>,
+    /// The forward zones in which this cluster's own names are.
+    pub(crate) zones: Zones,
+    /// Whether pods are watched.
+    pub(crate) has_pods: bool,
+    /// The addresses of this machine, without loopback.
+    pub(crate) local_addresses: Arc<[IpAddr]>,
+    /// The only namespaces that exist; all if empty.
+    namespaces: Box<[Box<[u8]>]>,
+}
+
+impl Exposed {
+    /// Begins to follow a cluster.
+    ///
+    /// # Errors
+    /// In words, if that cannot even begin.
+    pub(crate) fn follow(
+        clusters: &dyn Clusters,
+        request: &Request,
+        zones: Zones,
+        local_addresses: Arc<[IpAddr]>,
+    ) -> Result<Exposed, String> {
+        let following = clusters.follow(request)?;
+        Ok(Exposed {
+            index: Arc::clone(following.index()),
+            following,
+            zones,
+            has_pods: request.pods,
+            local_addresses,
+            namespaces: request.namespaces.iter().map(|name| name.as_bytes().into()).collect(),
+        })
+    }
+
+    /// Whether a namespace exists, as far as the stanza shows it.
+    pub(crate) fn shows(&self, namespace: &[u8]) -> bool {
+        let listed = self.namespaces.is_empty() || self.namespaces.iter().any(|listed| **listed == *namespace);
+        listed && self.index.namespace_exists(namespace)
+    }
+
+    /// Says of an answer that it is made from what an earlier process knew, and whether it is (RFC 8914 §4.4, §4.20).
+    pub(crate) fn mark_remembered(&self, denies: bool, response: &mut Response) -> bool {
+        let is_remembered = self.index.is_remembered();
+        if is_remembered {
+            let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
+            response.set_ede(code, "the API server has not been asked yet");
+        }
+        is_remembered
+    }
+}
+
+/// Whether a zone is of reverse names.
+pub(crate) fn is_reverse(zone: NameRef<'_>) -> bool {
+    const TREES: [&[u8]; 2] = [b"\x07in-addr\x04arpa\0", b"\x03ip6\x04arpa\0"];
+    TREES.iter().any(|tree| NameRef::from_octets(tree).is_ok_and(|tree| zone.is_within(tree)))
+}

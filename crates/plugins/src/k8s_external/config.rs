@@ -1,0 +1,90 @@
+//! The options of `k8s_external`.
+
+use engine::options::{Args, Manifest, Problem, Property, Usage};
+use wire::{LABEL_MAX, Name};
+
+/// What a `k8s_external` stanza says.
+#[derive(Debug, Default)]
+pub struct Config {
+    pub(super) zones: Vec<Name>,
+    pub(super) apex: Option<Box<[u8]>>,
+    pub(super) ttl: Option<u32>,
+    pub(super) headless: bool,
+    pub(super) fallthrough: Vec<Name>,
+}
+
+pub(super) const APEX: &[u8] = b"dns";
+pub(super) const TTL: u32 = 5;
+const TTL_MAX: u32 = 3600;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "k8s_external",
+    "answers for the services of a cluster with the addresses that they have outside of it",
+    include_str!("README.md"),
+    Config::default,
+    super::build,
+)
+.repeated()
+.arguments("k8s_external [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("apex LABEL [IGNORED...]"),
+        default: "dns",
+        doc: "The label below which the name server of the zone is: `ns1.LABEL.ZONE`. No namespace of this name is shown.",
+        set: read_apex,
+    },
+    Property {
+        usage: Usage("ttl SECONDS [IGNORED...]"),
+        default: "5",
+        doc: "The time to live of the records, 0 to 3600.",
+        set: |config, args| {
+            config.ttl = Some(args.number(0..=TTL_MAX)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("headless"),
+        default: "off",
+        doc: "Headless services, and endpoints of services without external addresses, have the addresses of the endpoints.",
+        set: |config, _| {
+            config.headless = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "off",
+        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
+        set: |config, args| {
+            let zones = args.zones()?;
+            config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
+            Ok(())
+        },
+    },
+]);
+
+fn read_apex(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let word = args.word()?;
+    let label = word.text.as_bytes();
+    if label.is_empty() || label.len() > LABEL_MAX || label.contains(&b'.') {
+        return Err(args.bad(word, "one label"));
+    }
+    config.apex = Some(label.to_ascii_lowercase().into());
+    Ok(())
+}
+
+impl Config {
+    /// Several stanzas as one: the zones of the last, and what any of them says beside.
+    pub(super) fn merge(self, later: Config) -> Config {
+        Config {
+            zones: later.zones,
+            apex: later.apex.or(self.apex),
+            ttl: later.ttl.or(self.ttl),
+            headless: later.headless || self.headless,
+            fallthrough: if later.fallthrough.is_empty() { self.fallthrough } else { later.fallthrough },
+        }
+    }
+}

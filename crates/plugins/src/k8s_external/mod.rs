@@ -1,0 +1,244 @@
+//! Answers for the services of a cluster with the addresses that they have outside of it: load balancers and external IPs.
+//!
+//! The cluster is the one of the `kubernetes` stanza in the same server block; nothing else is watched. `name` says what a
+//! name stands for, `zone` has what belongs to the zone itself.
+
+mod config;
+mod name;
+mod zone;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use cluster::{External as Outside, Kind, Kinds, Service, ServiceKind};
+use engine::setup::{Part as Step, Setup, SetupError};
+use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
+
+pub(crate) use config::MANIFEST;
+
+use crate::exposed::{Exposed, is_reverse};
+use crate::service_records::{Asked, EndpointList, Outcome, Tree, Which, end_alias, weight};
+use config::Config;
+use name::{Part, Target};
+use zone::Names;
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Step>, SetupError> {
+    let Some(config) = configs.into_iter().reduce(Config::merge) else { return Ok(None) };
+    let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(|| {
+        SetupError::new("kubernetes plugin not loaded").with_help("write `kubernetes` into the same server block")
+    })?;
+    let zones = setup.zones_or_keys(&config.zones);
+    let apex = config.apex.unwrap_or_else(|| config::APEX.into());
+    let plugin = External {
+        exposed,
+        are_reverse: zones.names().iter().map(|zone| is_reverse(zone.as_ref())).collect(),
+        primary: zones.names().iter().find(|zone| !is_reverse(zone.as_ref())).cloned(),
+        names: Names::below(&apex),
+        apex,
+        ttl: config.ttl.unwrap_or(config::TTL),
+        headless: config.headless,
+    };
+    let fallthrough: Zones = config.fallthrough.into_iter().collect();
+    Ok(Some(Step { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+}
+
+/// A cluster, as it is seen from outside.
+struct External {
+    exposed: Arc<Exposed>,
+    /// Of each zone, whether it is of reverse names.
+    are_reverse: Box<[bool]>,
+    /// The zone in which PTR records point.
+    primary: Option<Name>,
+    /// The label below which the name server is.
+    apex: Box<[u8]>,
+    names: Names,
+    ttl: u32,
+    headless: bool,
+}
+
+/// What became of a question.
+enum Found {
+    /// What there is stands in the answer; nothing there means no such record.
+    Name,
+    /// There is no such name.
+    Nothing,
+    /// It is an alias.
+    Alias(Verdict),
+}
+
+impl Plugin for External {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if query.qtype.is_transfer() {
+            return Verdict::Fail(Failure::refused(EdeCode::NOT_SUPPORTED, "zone transfer is not offered"));
+        }
+        response.set_authoritative(true);
+        response.set_local();
+        let is_reverse = self.are_reverse.get(query.zone_index()).copied().unwrap_or_default();
+        let found = self.find(is_reverse, query, response, worker);
+        self.exposed.mark_remembered(matches!(found, Found::Nothing), response);
+        match found {
+            Found::Alias(verdict) => verdict,
+            Found::Nothing if !self.exposed.index.knows(self.needs()) => {
+                Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
+            }
+            Found::Nothing => {
+                response.set_rcode(Rcode::NXDOMAIN);
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Missing
+            }
+            Found::Name => {
+                if matches!(Outcome::of_message(response), Outcome::NoData) {
+                    self.push_soa(Section::Authority, query, response);
+                }
+                Verdict::Done
+            }
+        }
+    }
+
+    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        end_alias(sub, response)
+    }
+}
+
+impl External {
+    fn find(&self, is_reverse: bool, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+        let key = query.key();
+        match Target::read(&key.octets()[..query.zone_at()], &self.apex) {
+            Target::Apex => match query.qtype {
+                Type::SOA => self.push_soa(Section::Answer, query, response),
+                Type::NS => self.push_name_server(query, response),
+                _ => {}
+            },
+            Target::Branch => {}
+            Target::NameServer => self.push_name_server_addresses(query, response),
+            _ if is_reverse => return self.find_address(query, response),
+            Target::Namespace(namespace) if self.exposed.shows(namespace) => {}
+            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
+                let read = |service: &Service| self.answer(service, part, query, response, worker);
+                return self.exposed.index.service(namespace, service, read).unwrap_or(Found::Nothing);
+            }
+            Target::Namespace(_) | Target::Service { .. } | Target::Nothing => return Found::Nothing,
+        }
+        Found::Name
+    }
+
+    /// Answers for a service or a part of it.
+    fn answer(
+        &self,
+        service: &Service,
+        part: Part<'_>,
+        query: &Query,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Found {
+        let tree = Tree { branch: None, zone: query.zone() };
+        let asked = Asked { qtype: query.qtype, ttl: self.ttl, owner: Owner::Question, tree };
+        let host = service.external.iter().find_map(|external| match external {
+            Outside::Host(host) => Some(host),
+            Outside::Ip(_) => None,
+        });
+        let outcome = match host {
+            _ if service.external_ips().next().is_some() => {
+                asked.own_addresses(service, distinct(service), part.ports(), response)
+            }
+            Some(host) => at_host(&asked, service, part, host, response),
+            None => self.endpoints(&asked, service, part, response, worker),
+        };
+        match outcome {
+            Outcome::NoName => Found::Nothing,
+            Outcome::Answered | Outcome::NoData => Found::Name,
+            Outcome::Alias(host) => self.follow(host, query, response),
+        }
+    }
+
+    /// What is reached directly: endpoints, if they are shown, of headless services or by name.
+    fn endpoints(
+        &self,
+        asked: &Asked<'_>,
+        service: &Service,
+        part: Part<'_>,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Outcome<'static> {
+        let which = match part {
+            Part::Endpoint(label) => Which::Called(label),
+            Part::Whole | Part::Port(_) if service.kind == ServiceKind::Headless => Which::All,
+            Part::Whole | Part::Port(_) => return Outcome::NoName,
+        };
+        if !self.headless {
+            return Outcome::NoName;
+        }
+        asked.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
+    }
+
+    /// Answers with the alias of a load balancer that has a name, and with what is there.
+    fn follow(&self, host: &str, query: &Query, response: &mut Response) -> Found {
+        // A host that is no name leads nowhere.
+        let Ok(name) = Name::from_text(host) else { return Found::Name };
+        response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.ttl), name.as_ref());
+        if query.qtype == Type::CNAME {
+            return Found::Name;
+        }
+        Found::Alias(Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })))
+    }
+
+    /// The services at an external address.
+    fn find_address(&self, query: &Query, response: &mut Response) -> Found {
+        let (Some(address), Some(primary)) = (address_of(query.key()), &self.primary) else { return Found::Nothing };
+        let (tree, mut exists) = (Tree { branch: None, zone: primary.as_ref() }, false);
+        self.exposed.index.services_of_external_ip(address, |service| {
+            let name = tree.service_name(service).filter(|_| self.exposed.shows(service.namespace.as_bytes()));
+            let Some(name) = name else { return };
+            exists = true;
+            if query.qtype == Type::PTR {
+                response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, self.ttl), name.as_ref());
+            }
+        });
+        if exists { Found::Name } else { Found::Nothing }
+    }
+
+    /// What must be known before a name can be said not to exist.
+    fn needs(&self) -> Kinds {
+        const SERVICES: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service]);
+        const ENDPOINTS: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]);
+        if self.headless { ENDPOINTS } else { SERVICES }
+    }
+}
+
+/// The external addresses of a service, each once.
+fn distinct(service: &Service) -> impl Iterator<Item = IpAddr> + Clone {
+    let before = |at, ip| service.external_ips().take(at).any(|known| known == ip);
+    service.external_ips().enumerate().filter(move |(at, ip)| !before(*at, *ip)).map(|(_, ip)| ip)
+}
+
+/// What a service is called that is reached by a name.
+fn at_host<'s>(
+    asked: &Asked<'_>,
+    service: &Service,
+    part: Part<'_>,
+    host: &'s str,
+    response: &mut Response,
+) -> Outcome<'s> {
+    let (name, protocol) = part.ports();
+    let ports = || service.ports.iter().filter(|port| port.matches(name, protocol));
+    let count = ports().count();
+    if count == 0 {
+        return Outcome::NoName;
+    }
+    match asked.qtype {
+        Type::A | Type::AAAA | Type::CNAME => return Outcome::Alias(host),
+        Type::SRV => {
+            let Ok(target) = Name::from_text(host) else { return Outcome::NoData };
+            for (at, number) in ports().map(|port| port.number).enumerate() {
+                // TCP and UDP on one number are one record.
+                let seen = ports().take(at).any(|before| before.number == number);
+                if let Some(number) = number.filter(|_| !seen) {
+                    asked.push_srv(response, target.as_ref(), weight(count), number);
+                }
+            }
+        }
+        _ => {}
+    }
+    Outcome::of_message(response)
+}

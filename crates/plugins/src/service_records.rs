@@ -1,0 +1,360 @@
+//! Records of services: their addresses, their endpoints, the ports of both. For the plugins that show services under
+//! names of their own; what a name stands for is theirs to say.
+
+use core::hash::{BuildHasher, Hash};
+use core::net::IpAddr;
+
+use cluster::dashed::LabelBuffer;
+use cluster::{Address, Endpoint, Port, Service};
+use engine::{Failure, Response, Verdict, Worker};
+use foldhash::fast::FixedState;
+use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
+
+/// What a name turned out to be.
+pub(crate) enum Outcome<'a> {
+    /// Its records stand in the answer.
+    Answered,
+    /// It exists and has no record of this type.
+    NoData,
+    /// It does not exist.
+    NoName,
+    /// It is another name for this one.
+    Alias(&'a str),
+}
+
+impl Outcome<'_> {
+    pub(crate) fn of_message(response: &Response) -> Outcome<'static> {
+        if response.message.section(Section::Answer).next().is_some() || response.message.is_truncated() {
+            Outcome::Answered
+        } else {
+            Outcome::NoData
+        }
+    }
+}
+
+/// What is asked of a service, and where the answer goes.
+pub(crate) struct Asked<'a> {
+    pub(crate) qtype: Type,
+    pub(crate) ttl: u32,
+    /// Who owns the records: the question, or the end of a chain of aliases.
+    pub(crate) owner: Owner<'a>,
+    /// What stands behind the names of services.
+    pub(crate) tree: Tree<'a>,
+}
+
+/// Where names of services are: `SERVICE.NAMESPACE[.BRANCH].ZONE`.
+#[derive(Clone, Copy)]
+pub(crate) struct Tree<'a> {
+    pub(crate) branch: Option<&'static [u8]>,
+    pub(crate) zone: NameRef<'a>,
+}
+
+/// The name and the protocol of a port; an empty text means any.
+pub(crate) type PortNames<'a> = (&'a [u8], &'a [u8]);
+
+impl Asked<'_> {
+    /// Answers with addresses of the service itself, and with its own ports.
+    pub(crate) fn own_addresses(
+        &self,
+        service: &Service,
+        ips: impl Iterator<Item = IpAddr> + Clone,
+        (name, protocol): PortNames<'_>,
+        response: &mut Response,
+    ) -> Outcome<'static> {
+        let ports = || service.ports.iter().filter(|port| port.matches(name, protocol));
+        let Some(_) = ports().next() else { return Outcome::NoName };
+        if self.qtype.is_address() {
+            for ip in ips.filter(|ip| self.wants(*ip)) {
+                response.message.push_address(Section::Answer, self.owner, self.ttl, ip);
+            }
+            return Outcome::of_message(response);
+        }
+        let Some(target) = self.tree.service_name(service).filter(|_| self.qtype == Type::SRV) else {
+            return Outcome::NoData;
+        };
+        let weight = weight(ports().count() * ips.clone().count());
+        let mut answered = ports().enumerate().filter_map(|(at, port)| {
+            let number = port.number?;
+            // TCP and UDP on one number are one record.
+            let seen = ports().take(at).any(|before| before.number == Some(number));
+            (!seen).then_some(number)
+        });
+        let mut target_at = None;
+        for number in answered.by_ref() {
+            let mark = self.push_srv(response, target.as_ref(), weight, number);
+            target_at = target_at.or(mark);
+        }
+        if let Some(target_at) = target_at {
+            for ip in ips {
+                response.message.push_address(Section::Additional, Owner::At(target_at), self.ttl, ip);
+            }
+        }
+        Outcome::of_message(response)
+    }
+
+    /// Appends an SRV record and says where its target stands.
+    pub(crate) fn push_srv(
+        &self,
+        response: &mut Response,
+        target: NameRef<'_>,
+        weight: u16,
+        number: u16,
+    ) -> Option<usize> {
+        let fields = (Type::SRV, Class::IN, self.ttl);
+        let mark = response.message.push(Section::Answer, self.owner, fields, |rdata| {
+            rdata.u16(0);
+            rdata.u16(weight);
+            rdata.u16(number);
+            rdata.plain_name(target);
+        });
+        mark.map(|mark| usize::from(mark.rdata) + 6)
+    }
+
+    /// Answers with endpoints, and with the ports of their slices.
+    pub(crate) fn endpoints(
+        &self,
+        list: &EndpointList<'_>,
+        ports: PortNames<'_>,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Outcome<'static> {
+        let candidates: usize = list.each().map(|endpoint| matching(endpoint, ports).count()).sum();
+        if candidates == 0 {
+            return Outcome::NoName;
+        }
+        match self.qtype {
+            Type::A | Type::AAAA => self.endpoint_addresses(list, ports, response, worker),
+            Type::SRV => self.endpoint_services(list, ports, weight(candidates), response),
+            _ => return Outcome::NoData,
+        }
+        Outcome::of_message(response)
+    }
+
+    /// Appends the addresses, each once. Where they will not all fit, it begins at a random one, so that each has its
+    /// share of the clients.
+    fn endpoint_addresses(
+        &self,
+        list: &EndpointList<'_>,
+        ports: PortNames<'_>,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) {
+        let addresses = || {
+            let matching = list.each().filter(|endpoint| matching(*endpoint, ports).next().is_some());
+            matching.filter_map(ip_of).filter(|ip| self.wants(*ip))
+        };
+        let count = addresses().count();
+        let first = if count > SHARED_OUT_FROM { worker.random_below(count) } else { 0 };
+        let mut seen = Seen::new(count);
+        for ip in addresses().skip(first).chain(addresses().take(first)) {
+            if seen.is_new(&ip, || holds(response, ip)) {
+                response.message.push_address(Section::Answer, self.owner, self.ttl, ip);
+            }
+            if response.message.is_truncated() {
+                return;
+            }
+        }
+    }
+
+    /// Appends an SRV record for each endpoint and port, and their addresses.
+    fn endpoint_services(&self, list: &EndpointList<'_>, ports: PortNames<'_>, weight: u16, response: &mut Response) {
+        let mut seen = Seen::new(list.each().count());
+        for endpoint in list.each() {
+            let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
+            for number in matching(endpoint, ports).filter_map(|port| port.number) {
+                if seen.is_new(&(target.octets(), number), || holds_srv(response, target.as_ref(), number)) {
+                    self.push_srv(response, target.as_ref(), weight, number);
+                }
+            }
+        }
+        let mut seen = Seen::new(list.each().count());
+        for endpoint in list.each().filter(|endpoint| matching(*endpoint, ports).any(|port| port.number.is_some())) {
+            let Some(ip) = ip_of(endpoint) else { continue };
+            let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
+            if seen.is_new(&(target.octets(), ip), || holds_glue(response, target.as_ref(), ip)) {
+                let owner = Owner::Name(target.as_ref());
+                response.message.push_address(Section::Additional, owner, self.ttl, ip);
+            }
+            if response.message.is_truncated() {
+                return;
+            }
+        }
+    }
+
+    fn wants(&self, ip: IpAddr) -> bool {
+        ip.is_ipv4() == (self.qtype == Type::A)
+    }
+}
+
+/// Addresses in an answer from which on it may not hold them all: as many as fit in 512 octets with a long name.
+const SHARED_OUT_FROM: usize = 16;
+
+/// The endpoints of a service that are asked for.
+pub(crate) struct EndpointList<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) which: Which<'a>,
+}
+
+/// Which endpoints of a service.
+#[derive(Clone, Copy)]
+pub(crate) enum Which<'a> {
+    All,
+    /// Those that are called so.
+    Called(&'a [u8]),
+    /// Those that are called so in a cluster.
+    CalledIn(&'a [u8], &'a [u8]),
+    /// Those in a topology zone.
+    InZone(&'a [u8]),
+}
+
+impl<'a> EndpointList<'a> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = Endpoint<'a>> + use<'a> {
+        let EndpointList { service, which } = *self;
+        let label = match which {
+            Which::Called(label) | Which::CalledIn(label, _) => Some(label),
+            Which::All | Which::InZone(_) => None,
+        };
+        let called = label.map(|label| service.endpoints_called(label));
+        let all = label.is_none().then(|| service.endpoints());
+        let each = called.into_iter().flatten().chain(all.into_iter().flatten());
+        each.filter(move |endpoint| match which {
+            Which::All | Which::Called(_) => true,
+            Which::CalledIn(_, cluster) => {
+                endpoint.slice.cluster.as_deref().is_some_and(|own| own.as_bytes() == cluster)
+            }
+            Which::InZone(zone) => is_zone(zone, endpoint.zone()),
+        })
+    }
+}
+
+/// Whether labels spell the name of a topology zone, which may have dots in it.
+fn is_zone(labels: &[u8], zone: &str) -> bool {
+    !zone.is_empty() && labels_of(labels).eq(zone.as_bytes().split(|octet| *octet == b'.'))
+}
+
+fn matching<'a>(endpoint: Endpoint<'a>, (name, protocol): (&'a [u8], &'a [u8])) -> impl Iterator<Item = &'a Port> {
+    endpoint.slice.ports.iter().filter(move |port| port.matches(name, protocol))
+}
+
+pub(crate) fn ip_of(endpoint: Endpoint<'_>) -> Option<IpAddr> {
+    match endpoint.address() {
+        Address::Ip(ip) => Some(ip),
+        Address::Name(_) => None,
+    }
+}
+
+impl Tree<'_> {
+    /// The name of a service; `None` if that is too long for one.
+    pub(crate) fn service_name(&self, service: &Service) -> Option<Name> {
+        self.name_of(&[], service)
+    }
+
+    /// `ENDPOINT[.CLUSTER].` before the name of its service; `None` if that is too long for a name.
+    pub(crate) fn endpoint_name(&self, endpoint: Endpoint<'_>, service: &Service) -> Option<Name> {
+        let mut buffer: LabelBuffer = [0; 63];
+        let label = endpoint.label(&mut buffer);
+        match endpoint.slice.cluster.as_deref() {
+            Some(cluster) => self.name_of(&[label, cluster.as_bytes()], service),
+            None => self.name_of(&[label], service),
+        }
+    }
+
+    fn name_of(&self, first: &[&[u8]], service: &Service) -> Option<Name> {
+        let mut name = Name::root();
+        let rest = [service.name.as_bytes(), service.namespace.as_bytes()];
+        for label in first.iter().chain(&rest).chain(self.branch.as_ref()) {
+            name.push_label(label).ok()?;
+        }
+        name.append(self.zone).ok()?;
+        Some(name)
+    }
+}
+
+/// Ends an alias that led out of the zone: its CNAME records and what the lookup gave. That the lookup found no
+/// such name or was refused, or that nobody here knows that part of the tree, leaves the alias as it is (RFC 1034
+/// §4.3.2, step 3a); that it failed is a failure (RFC 6604 §3).
+pub(crate) fn end_alias(sub: &Response, response: &mut Response) -> Verdict {
+    let nobody_to_ask = sub.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
+    if sub.rcode() == Rcode::SERVFAIL && !nobody_to_ask {
+        let cause =
+            sub.failure().map_or("the target of an alias cannot be resolved".into(), |failure| failure.cause.clone());
+        let ede = sub.ede().unwrap_or(EdeCode::NO_REACHABLE_AUTHORITY);
+        return Verdict::Fail(Failure::servfail(ede, cause));
+    }
+    response.append_answers(sub);
+    Verdict::Done
+}
+
+/// Labels in wire form, one by one.
+pub(crate) fn labels_of(labels: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = labels;
+    core::iter::from_fn(move || {
+        let (&length, after) = rest.split_first()?;
+        let (label, after) = after.split_at_checked(usize::from(length))?;
+        rest = after;
+        Some(label)
+    })
+}
+
+/// Each of `candidates` has the same share of a hundred, rounded down, and at least one.
+pub(crate) fn weight(candidates: usize) -> u16 {
+    u16::try_from(100 / candidates.clamp(1, 100)).unwrap_or(1)
+}
+
+fn holds(response: &Response, ip: IpAddr) -> bool {
+    response.message.marks().iter().any(|mark| same_address(response.message.octets_at(mark.rdata_range()), ip))
+}
+
+fn same_address(rdata: &[u8], ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => rdata == v4.octets(),
+        IpAddr::V6(v6) => rdata == v6.octets(),
+    }
+}
+
+fn holds_srv(response: &Response, target: NameRef<'_>, number: u16) -> bool {
+    response.message.section(Section::Answer).any(|mark| {
+        let rdata = response.message.octets_at(mark.rdata_range());
+        rdata.get(4..6) == Some(&number.to_be_bytes()) && rdata.get(6..) == Some(target.octets())
+    })
+}
+
+fn holds_glue(response: &Response, target: NameRef<'_>, ip: IpAddr) -> bool {
+    let message = &response.message;
+    message.section(Section::Additional).any(|mark| {
+        same_address(message.octets_at(mark.rdata_range()), ip)
+            && message.owner(mark).is_ok_and(|owner| owner.as_ref().same(target))
+    })
+}
+
+/// Which of many things have been written already: a filter that says "new" for certain, so that only the few others
+/// are looked for in the message.
+#[allow(clippy::large_enum_variant, reason = "it lives on the stack for the time of one answer")]
+enum Seen {
+    /// So few things that each is looked for.
+    Few,
+    /// One bit for each of the hashes of the things seen.
+    Many([u64; SEEN_WORDS]),
+}
+
+/// Words in the filter: 64 Ki bits, so that of 4,000 things one in sixteen is looked for in vain.
+const SEEN_WORDS: usize = 1024;
+/// So few things are looked for one by one.
+const FEW: usize = 24;
+
+impl Seen {
+    fn new(count: usize) -> Seen {
+        if count <= FEW { Seen::Few } else { Seen::Many([0; SEEN_WORDS]) }
+    }
+
+    /// Whether this one was not there before; `look` says so when the filter cannot.
+    fn is_new<T: Hash>(&mut self, thing: &T, look: impl FnOnce() -> bool) -> bool {
+        let Seen::Many(words) = self else { return !look() };
+        let hash = FixedState::default().hash_one(thing);
+        let word = &mut words[(hash >> 6) as usize % SEEN_WORDS];
+        let bit = 1 << (hash % 64);
+        let maybe = *word & bit != 0;
+        *word |= bit;
+        !maybe || !look()
+    }
+}
