@@ -7,6 +7,7 @@ mod check;
 pub mod cli;
 mod clusters;
 mod configuration;
+mod conform;
 mod files;
 mod instance;
 mod jobs;
@@ -16,6 +17,7 @@ mod lookup;
 mod run;
 
 pub use check::check;
+pub use conform::{ConformanceOptions, conform};
 pub use kubeapi::METRICS as CLUSTER_METRICS;
 pub use net::LIMIT_METRICS;
 pub use run::run;
