@@ -40,11 +40,11 @@ pub struct Checked {
 impl fmt::Display for Checked {
     /// A line, and a second one for what is to be said of the outcome.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:4}  {:27} {}", self.outcome.word(), self.name, self.says)?;
+        write!(out, "{:4}  {:30} {}", self.outcome.word(), self.name, self.says)?;
         match &self.outcome {
             Outcome::Pass(None) => Ok(()),
             Outcome::Pass(Some(time)) => write!(out, " (seen after {:.2} s)", time.as_secs_f64()),
-            Outcome::Fail(why) | Outcome::NotApplicable(why) => write!(out, "\n      {:27} {why}", ""),
+            Outcome::Fail(why) | Outcome::NotApplicable(why) => write!(out, "\n      {:30} {why}", ""),
         }
     }
 }
