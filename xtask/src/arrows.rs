@@ -19,7 +19,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("plugins", &["wire", "corefile", "rcu", "cluster", "upstream", "zone", "engine"]),
     ("net", &["wire", "engine"]),
     ("kubeapi", &["cluster", "engine"]),
-    ("server", &["wire", "corefile", "cluster", "engine", "plugins", "net", "kubeapi"]),
+    ("conformance", &["wire", "cluster", "kubeapi"]),
+    ("server", &["wire", "corefile", "cluster", "engine", "plugins", "net", "kubeapi", "conformance"]),
 ];
 
 /// Outside crates that the pure rooms must not have, whatever the reason: they open, wait or spawn.

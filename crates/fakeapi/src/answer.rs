@@ -1,4 +1,4 @@
-//! Lists, watches, and their faults.
+//! Lists, watches, and their faults; single objects are in [`crate::write`].
 
 use std::future;
 use std::io;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::channel::{Channel, Sender};
-use hyper::Response;
 use hyper::body::Bytes;
-use serde_json::json;
+use hyper::{Method, Response};
+use serde_json::{Value, json};
 
 use crate::query::{Query, Selection};
 use crate::store::{self, Key};
-use crate::{Fault, Shared};
+use crate::{Fault, Shared, write};
 
 /// A body that comes piece by piece.
 pub(crate) type Body = Channel<Bytes, io::Error>;
@@ -21,7 +21,13 @@ pub(crate) type Body = Channel<Bytes, io::Error>;
 const PIECE: usize = 16 * 1024;
 
 /// Answers a request.
-pub(crate) async fn answer(query: Query, fault: Option<Fault>, shared: &Arc<Shared>) -> Response<Body> {
+pub(crate) async fn answer(
+    method: &Method,
+    query: Query,
+    object: Value,
+    fault: Option<Fault>,
+    shared: &Arc<Shared>,
+) -> Response<Body> {
     match fault {
         Some(Fault::Status(code, retry_after)) => return status(code, retry_after, "as ordered"),
         Some(Fault::Stall) => future::pending().await,
@@ -30,6 +36,9 @@ pub(crate) async fn answer(query: Query, fault: Option<Fault>, shared: &Arc<Shar
     let Some(kind) = shared.lock().store.kind_of(&query.resource, &query.group_version) else {
         return status(404, None, "the server could not find the requested resource");
     };
+    if method != Method::GET || !query.name.is_empty() {
+        return write::answer(method, &query, object, shared);
+    }
     let selection = match query.selection() {
         Ok(selection) => selection,
         Err(problem) => return status(400, None, &problem),
@@ -40,17 +49,29 @@ pub(crate) async fn answer(query: Query, fault: Option<Fault>, shared: &Arc<Shar
 
 /// An answer that says what is wrong.
 pub(crate) fn status(code: u16, retry_after: Option<u32>, message: &str) -> Response<Body> {
+    whole(code, retry_after, &status_object(code, message))
+}
+
+/// An answer that says why a request was refused.
+pub(crate) fn refused(code: u16, reason: &str, message: &str) -> Response<Body> {
+    let mut status = status_object(code, message);
+    status["reason"] = reason.into();
+    whole(code, None, &status)
+}
+
+/// An answer that is one object.
+pub(crate) fn whole(code: u16, retry_after: Option<u32>, object: &Value) -> Response<Body> {
     let mut response = Response::builder().status(code).header("content-type", "application/json");
     if let Some(seconds) = retry_after {
         response = response.header("retry-after", seconds);
     }
-    let body = status_object(code, message).to_string();
+    let body = object.to_string();
     let (mut sender, channel) = Channel::new(1);
     tokio::spawn(async move { sender.send_data(body.into()).await });
     response.body(channel).unwrap()
 }
 
-fn status_object(code: u16, message: &str) -> serde_json::Value {
+fn status_object(code: u16, message: &str) -> Value {
     let reason = match code {
         401 => "Unauthorized",
         403 => "Forbidden",

@@ -1,8 +1,9 @@
 //! A Kubernetes API server for tests, on a free port of 127.0.0.1 and a thread of its own.
 //!
 //! It keeps objects as JSON and lists and watches them as the real one does: pages with continue tokens, streaming lists
-//! (`sendInitialEvents`), bookmarks, label and field selectors, 410 Gone after a compaction. What it does not do: any
-//! writing over HTTP, discovery, authorization by rules, protobuf. What goes wrong is ordered by the test: see [`Fault`].
+//! (`sendInitialEvents`), bookmarks, label and field selectors, 410 Gone after a compaction. Objects are
+//! written by the test, or over HTTP (POST, PUT, DELETE). What it does not do: patches, validation, discovery, authorization
+//! by rules, protobuf. What goes wrong is ordered by the test: see [`Fault`].
 //! Nothing happens by the clock: a bookmark, a compaction, a lost connection come when they are called for.
 //!
 //! It is part of tests: what cannot be, panics.
@@ -20,6 +21,7 @@ mod query;
 mod serve;
 mod store;
 mod tls;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -57,10 +59,14 @@ pub enum Fault {
 /// A request that was made.
 #[derive(Clone, Debug)]
 pub struct Seen {
+    /// `GET`, `POST` and so on.
+    pub method: String,
     /// The plural name of what was asked for: `endpointslices`.
     pub resource: String,
     /// In which namespace; empty for all.
     pub namespace: String,
+    /// Which one; empty for all.
+    pub name: String,
     /// The parameters, decoded.
     pub query: BTreeMap<String, String>,
     /// The header `Authorization`; empty if there was none.
@@ -201,6 +207,17 @@ impl FakeApi {
         self.change(|state| state.store.delete(resource, namespace, name));
     }
 
+    /// Gives Services that are created over HTTP no IPv6 addresses from now on.
+    pub fn single_stack(&self) {
+        self.change(|state| state.store.single_stack = true);
+    }
+
+    /// An object; `resource` is its plural name.
+    #[must_use]
+    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.shared.lock().store.get(resource, &(namespace.to_owned(), name.to_owned())).ok()
+    }
+
     /// Forgets the past: what continues from a version until now is answered with 410 Gone.
     pub fn compact(&self) {
         self.change(|state| state.store.compact());
@@ -277,9 +294,7 @@ impl FakeApi {
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
-        let result = change(&mut self.shared.lock());
-        self.shared.changed.send_modify(|tick| *tick += 1);
-        result
+        self.shared.change(change)
     }
 }
 
@@ -295,6 +310,12 @@ impl Drop for FakeApi {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let result = change(&mut self.lock());
+        self.changed.send_modify(|tick| *tick += 1);
+        result
     }
 }
 

@@ -6,16 +6,20 @@ use cluster::Selector;
 use hyper::Uri;
 use serde_json::Value;
 
+use crate::store::Key;
+
 /// What a request asks for.
 pub(crate) struct Query {
     pub(crate) group_version: String,
     pub(crate) resource: String,
     pub(crate) namespace: String,
+    /// Of one object; empty for all.
+    pub(crate) name: String,
     pub(crate) parameters: BTreeMap<String, String>,
 }
 
 impl Query {
-    /// Reads a request; `None` if it does not ask for a list of objects.
+    /// Reads a request; `None` if it does not ask for objects.
     pub(crate) fn parse(uri: &Uri) -> Option<Query> {
         let path: Vec<String> = uri.path().trim_matches('/').split('/').map(decode).collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -24,15 +28,23 @@ impl Query {
             ["apis", group, version, ref rest @ ..] => (format!("{group}/{version}"), rest),
             _ => return None,
         };
-        let (namespace, resource) = match rest {
-            [resource] => ("", *resource),
-            ["namespaces", namespace, resource] => (*namespace, *resource),
+        let (namespace, resource, name) = match rest {
+            [resource] => ("", *resource, ""),
+            [resource, name] => ("", *resource, *name),
+            ["namespaces", namespace, resource] => (*namespace, *resource, ""),
+            ["namespaces", namespace, resource, name] => (*namespace, *resource, *name),
             _ => return None,
         };
         let parameters = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         let parameters = parameters.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let parameters = parameters.map(|(name, value)| (decode(name), decode(value))).collect();
-        Some(Query { group_version, resource: resource.to_owned(), namespace: namespace.to_owned(), parameters })
+        let [resource, namespace, name] = [resource, namespace, name].map(str::to_owned);
+        Some(Query { group_version, resource, namespace, name, parameters })
+    }
+
+    /// Namespace and name of the one object.
+    pub(crate) fn key(&self) -> Key {
+        (self.namespace.clone(), self.name.clone())
     }
 
     pub(crate) fn parameter(&self, name: &str) -> &str {

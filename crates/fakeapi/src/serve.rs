@@ -4,10 +4,11 @@ use std::convert::Infallible;
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, header};
+use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -95,21 +96,34 @@ async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, shared: &A
 async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, certificate: bool, shared: &Arc<Shared>) {
     let service = service_fn(|request| {
         let shared = Arc::clone(shared);
-        async move { Ok::<_, Infallible>(request_answer(&request, certificate, &shared).await) }
+        async move { Ok::<_, Infallible>(request_answer(request, certificate, &shared).await) }
     });
     // An error here is a client that went away.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn request_answer(request: &Request<Incoming>, certificate: bool, shared: &Arc<Shared>) -> Response<Body> {
+async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &Arc<Shared>) -> Response<Body> {
     let Some(query) = Query::parse(request.uri()) else { return answer::status(404, None, "no such path") };
     let authorization = request.headers().get(header::AUTHORIZATION);
-    let authorization = authorization.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let authorization = authorization.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let method = request.method().clone();
+    // A client that goes away in the middle of its object has asked for nothing.
+    let object = if matches!(method, Method::POST | Method::PUT) {
+        let octets = request.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        match serde_json::from_slice(&octets) {
+            Ok(object) => object,
+            Err(error) => return answer::status(400, None, &error.to_string()),
+        }
+    } else {
+        serde_json::Value::Null
+    };
     let seen = Seen {
+        method: method.to_string(),
+        name: query.name.clone(),
         resource: query.resource.clone(),
         namespace: query.namespace.clone(),
         query: query.parameters.clone(),
-        authorization: authorization.to_owned(),
+        authorization: authorization.clone(),
         certificate,
         at: std::time::Instant::now(),
     };
@@ -122,5 +136,5 @@ async fn request_answer(request: &Request<Incoming>, certificate: bool, shared: 
     if token.is_some_and(|token| authorization != format!("Bearer {token}")) {
         return answer::status(401, None, "Unauthorized");
     }
-    answer::answer(query, fault, shared).await
+    answer::answer(&method, query, object, fault, shared).await
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::query::Selection;
+use crate::write::Refusal;
 
 /// What the server knows without any object of it: plural name, kind, group and version.
 const BUILT_IN: [(&str, &str, &str); 5] = [
@@ -27,6 +28,10 @@ pub(crate) struct Store {
     pub(crate) compacted: u64,
     resources: BTreeMap<String, Resource>,
     log: Vec<Entry>,
+    /// How many Services have been given addresses.
+    given: u32,
+    /// Whether Services get IPv4 addresses only.
+    pub(crate) single_stack: bool,
 }
 
 #[derive(Default)]
@@ -69,6 +74,34 @@ impl Store {
         assert!(before.is_some(), "there is no {resource} {namespace}/{name}");
         self.version += 1;
         self.record(resource.to_owned(), What::Change { before, after: None });
+    }
+
+    /// One object.
+    pub(crate) fn get(&self, resource: &str, key: &Key) -> Result<Value, Refusal> {
+        let object = self.resources.get(resource).and_then(|resource| resource.objects.get(key));
+        object.cloned().ok_or_else(|| Refusal(404, "NotFound", format!("{resource} \"{}\" not found", key.1)))
+    }
+
+    /// Deletes all that is in a namespace.
+    pub(crate) fn delete_all_in(&mut self, namespace: &str) {
+        let inside = |(resource, kept): (&String, &Resource)| {
+            let names = kept.objects.keys().filter(|key| key.0 == namespace).map(|key| key.1.clone());
+            names.map(|name| (resource.clone(), name)).collect::<Vec<_>>()
+        };
+        for (resource, name) in self.resources.iter().flat_map(inside).collect::<Vec<_>>() {
+            self.delete(&resource, namespace, &name);
+        }
+    }
+
+    /// The next addresses for a Service: of IPv4, and of IPv6 too if it is to have both and the cluster has them.
+    pub(crate) fn cluster_ips(&mut self, dual: bool) -> Vec<String> {
+        self.given += 1;
+        let (high, low) = (self.given / 250, self.given % 250 + 1);
+        let mut addresses = vec![format!("10.96.{}.{low}", 100 + high)];
+        if dual && !self.single_stack {
+            addresses.push(format!("fd00:96::{:x}", self.given));
+        }
+        addresses
     }
 
     pub(crate) fn compact(&mut self) {

@@ -15,10 +15,17 @@ struct Response {
 
 impl Response {
     fn to(api: &FakeApi, path: &str) -> Response {
+        Response::after(api, "GET", path, "")
+    }
+
+    /// The response to a request with a body.
+    fn after(api: &FakeApi, method: &str, path: &str, body: &str) -> Response {
         let address = api.url().strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let length = body.len();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close");
+        write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
         let mut reader = BufReader::new(stream);
         let mut status = String::new();
         reader.read_line(&mut status).unwrap();
@@ -131,4 +138,50 @@ fn what_is_ordered_to_go_wrong_goes_wrong() {
     api.heal("services");
     assert_eq!(Response::to(&api, "/api/v1/services").status, "HTTP/1.1 401 Unauthorized");
     api.wait_seen("five requests", |seen| seen.len() == 5);
+}
+
+#[test]
+fn objects_are_written_over_http() {
+    let api = FakeApi::start();
+    let write = |method: &str, path: &str, body: &Value| {
+        let mut response = Response::after(&api, method, path, &body.to_string());
+        let code: u16 = response.status.split(' ').nth(1).unwrap().parse().unwrap();
+        (code, response.json().unwrap_or_default())
+    };
+    let services = "/api/v1/namespaces/alpha/services";
+    let web = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" }, "spec": {
+        "ipFamilyPolicy": "PreferDualStack", "ports": [{ "port": 80 }] } });
+    assert_eq!(write("POST", services, &web).0, 404, "its namespace is not there");
+    assert_eq!(write("POST", "/api/v1/namespaces", &namespace("alpha")).0, 201);
+    let (code, created) = write("POST", services, &web);
+    assert_eq!((code, &created["spec"]["ports"][0]["protocol"]), (201, &json!("TCP")));
+    assert_eq!(created["spec"]["clusterIPs"].as_array().unwrap().len(), 2);
+    assert_eq!(write("POST", services, &web).0, 409);
+    let one = format!("{services}/web");
+    let mut changed = write("GET", &one, &json!({})).1;
+    assert_eq!(changed, created);
+    changed["spec"] = json!({ "type": "ExternalName", "externalName": "example.com" });
+    let (code, external) = write("PUT", &one, &changed);
+    assert_eq!(
+        (code, &external["spec"]["clusterIP"], &external["metadata"]["uid"]),
+        (200, &Value::Null, &created["metadata"]["uid"])
+    );
+    assert_eq!(write("PUT", &one, &changed).0, 409, "of an old version");
+    assert_eq!(write("PUT", &format!("{services}/db"), &changed).0, 404);
+    assert_eq!(write("PATCH", &one, &changed).0, 405);
+    assert_eq!(write("DELETE", "/api/v1/namespaces/alpha", &json!({})).0, 200);
+    assert!(api.get("services", "alpha", "web").is_none());
+    assert_eq!(write("DELETE", "/api/v1/namespaces/alpha", &json!({})).0, 404);
+}
+
+#[test]
+fn an_address_of_a_service_stays() {
+    let api = FakeApi::with_shop();
+    let mut web = api.get("services", "shop", "web").unwrap();
+    web["spec"]["clusterIP"] = "10.96.0.99".into();
+    let path = "/api/v1/namespaces/shop/services/web";
+    assert!(Response::after(&api, "PUT", path, &web.to_string()).status.contains("422"));
+    web["spec"]["clusterIP"] = Value::Null;
+    let mut replaced = Response::after(&api, "PUT", path, &web.to_string());
+    assert_eq!(replaced.json().unwrap()["spec"]["clusterIP"], "10.96.0.11");
 }

@@ -25,6 +25,15 @@ const KEEPALIVE: [u64; 2] = [15, 5];
 /// Probes without an answer after which a connection is given up.
 const KEEPALIVE_RETRIES: u32 = 3;
 
+/// A client of an API server, for others than the watches of this room. Blocks while it reads files and runs the
+/// credential plugin that a kubeconfig names; must be called in a runtime.
+///
+/// # Errors
+/// What is missing, cannot be read or cannot be used. Nothing is connected to yet.
+pub fn connect(source: &Source) -> Result<Client, SetupProblem> {
+    client(&config(source)?, &Timing::default()).map_err(SetupProblem::Credentials)
+}
+
 /// Reads what a source says about its API server. Reads files, but runs nothing and connects to nothing.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::conform::{ConformanceOptions, read_server};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 /// What was asked for.
@@ -17,6 +18,8 @@ pub enum Command {
         /// Print the rights that it needs of the API server.
         rbac: bool,
     },
+    /// Check a DNS server against the Kubernetes DNS specification.
+    Conformance(ConformanceOptions),
     /// Print the version.
     Version,
     /// Print the directives of this build.
@@ -86,6 +89,61 @@ pub fn command() -> clap::Command {
                 )
                 .arg(flag("rbac", "Print the ClusterRole or the Roles that it needs of the API server")),
         )
+        .subcommand(conformance_command())
+}
+
+fn conformance_command() -> clap::Command {
+    clap::Command::new("conformance")
+        .about("Checks a DNS server, any, against the Kubernetes DNS specification")
+        .long_about(
+            "Checks a DNS server, any, against the Kubernetes DNS specification and what the end-to-end tests of Kubernetes \
+             ask. With a kubeconfig, or in a Pod, it creates its objects in a scratch namespace and deletes it at the end. \
+             Ends with 0 if all holds, with 1 if something does not, with 2 if the checks could not be made.",
+        )
+        .arg(
+            option("server", "ADDR[:PORT]", "The server; without it the first one of /etc/resolv.conf")
+                .value_parser(read_server),
+        )
+        .arg(option("zone", "ZONE", "The zone of the cluster").default_value("cluster.local"))
+        .arg(
+            option("kubeconfig", "FILE", "Create the objects in the cluster of this kubeconfig")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with_all(["manifests", "no-create"]),
+        )
+        .arg(option("context", "NAME", "A context of the kubeconfig other than its current one").requires("kubeconfig"))
+        .arg(
+            option("manifests", "FILE", "Write the objects into this file, which the server reads, and change them there")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with("no-create"),
+        )
+        .arg(flag("no-create", "Create nothing: the server has what --print-manifests prints"))
+        .arg(flag("print-manifests", "Print the objects as manifests and end"))
+        .arg(
+            option("namespace", "PREFIX", "The namespace of the objects; of a scratch namespace how it begins")
+                .default_value("dns-conformance"),
+        )
+        .arg(flag("json", "Say what came out as JSON"))
+        .arg(option("filter", "TEXT", "Make only checks with this text in their name or in what they say").default_value(""))
+}
+
+fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn conformance_options(matches: &ArgMatches) -> ConformanceOptions {
+    let text = |name: &str| matches.get_one::<String>(name).cloned();
+    ConformanceOptions {
+        server: matches.get_one("server").copied(),
+        zone: text("zone").unwrap_or_default(),
+        kubeconfig: matches.get_one("kubeconfig").cloned(),
+        context: text("context"),
+        manifests: matches.get_one("manifests").cloned(),
+        no_create: matches.get_flag("no-create"),
+        print_manifests: matches.get_flag("print-manifests"),
+        namespace: text("namespace").unwrap_or_default(),
+        json: matches.get_flag("json"),
+        filter: text("filter").unwrap_or_default(),
+    }
 }
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -104,6 +162,9 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
 fn from_matches(matches: &ArgMatches) -> Command {
     if let Some(check) = matches.subcommand_matches("check") {
         return Command::Check { file: check.get_one("file").cloned(), rbac: check.get_flag("rbac") };
+    }
+    if let Some(conformance) = matches.subcommand_matches("conformance") {
+        return Command::Conformance(conformance_options(conformance));
     }
     if matches.get_flag("version") {
         return Command::Version;
@@ -162,6 +223,24 @@ mod tests {
         assert!(matches!(read_text("portolan -version"), Ok(Command::Version)));
         assert!(matches!(read_text("portolan -plugins"), Ok(Command::Plugins)));
         assert!(matches!(read_text("portolan check x"), Ok(Command::Check { file: Some(_), rbac: false })));
+    }
+
+    #[test]
+    fn a_server_is_an_address() {
+        for (text, address) in [
+            ("10.96.0.10", "10.96.0.10:53"),
+            ("127.0.0.1:1053", "127.0.0.1:1053"),
+            ("::1", "[::1]:53"),
+            ("[::1]:1", "[::1]:1"),
+        ] {
+            let Ok(Command::Conformance(options)) = read_text(&format!("portolan conformance --server {text}")) else {
+                panic!("{text}")
+            };
+            assert_eq!(options.server, address.parse().ok(), "{text}");
+        }
+        for text in ["--server localhost", "--context x", "--manifests a --no-create", "--manifests a --kubeconfig b"] {
+            assert!(read_text(&format!("portolan conformance {text}")).is_err(), "{text}");
+        }
     }
 
     #[test]

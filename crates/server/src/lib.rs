@@ -8,6 +8,7 @@ pub mod cli;
 mod clusters;
 mod commands;
 mod configuration;
+mod conform;
 mod files;
 mod instance;
 mod jobs;
@@ -18,6 +19,7 @@ mod rbac;
 mod run;
 
 pub use check::check;
+pub use conform::{ConformanceOptions, conform};
 pub use kubeapi::METRICS as CLUSTER_METRICS;
 pub use net::LIMIT_METRICS;
 pub use run::run;

@@ -1,0 +1,121 @@
+//! An answer as the checks look at it: what matters of each record is a text, in lower case and without final dots.
+
+use core::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use wire::{Message, Opt, Rcode, Section, Type};
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// With the upper bits of EDNS.
+    pub(crate) rcode: Rcode,
+    /// It did not fit: the question is to be asked over TCP.
+    pub(crate) is_truncated: bool,
+    /// The name in the question is the same as asked, letter by letter.
+    pub(crate) question_kept: bool,
+    pub(crate) has_opt: bool,
+    pub(crate) answers: Vec<Record>,
+    pub(crate) authorities: Vec<Record>,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) owner: String,
+    pub(crate) rtype: Type,
+    /// In seconds.
+    pub(crate) ttl: u32,
+    /// An address; a name; `PORT/TARGET` of SRV, whose priority and weight the specification leaves open; strings in
+    /// quotes; the time of denials of an SOA, in seconds; of others how long it is.
+    pub(crate) data: String,
+}
+
+impl Answer {
+    /// `None` if a name in it cannot be read.
+    pub(crate) fn read(message: &Message<'_>, question_kept: bool) -> Option<Answer> {
+        let flags = message.header().flags;
+        let mut answer = Answer {
+            rcode: flags.rcode(),
+            is_truncated: flags.truncated(),
+            question_kept,
+            has_opt: false,
+            answers: Vec::new(),
+            authorities: Vec::new(),
+        };
+        for record in message.records() {
+            if record.rtype() == Type::OPT {
+                let opt = Opt::from_fields(record.class().0, record.raw_ttl());
+                answer.has_opt = true;
+                answer.rcode = Rcode(answer.rcode.0 | u16::from(opt.extended_rcode) << 4);
+                continue;
+            }
+            let read = Record::read(&record)?;
+            match record.section() {
+                Section::Answer => answer.answers.push(read),
+                Section::Authority => answer.authorities.push(read),
+                Section::Additional => {}
+            }
+        }
+        Some(answer)
+    }
+
+    /// The SOA that says how long a denial holds.
+    pub(crate) fn soa(&self) -> Option<&Record> {
+        self.authorities.iter().find(|record| record.rtype == Type::SOA)
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cut = if self.is_truncated { ", truncated" } else { "" };
+        write!(out, "{}{cut}", self.rcode)?;
+        for (at, record) in self.answers.iter().enumerate() {
+            let mark = if at == 0 { ": " } else { ", " };
+            write!(out, "{mark}{} {}", record.rtype, record.data)?;
+        }
+        match (self.answers.is_empty(), self.soa()) {
+            (true, None) => out.write_str(" without records and without SOA"),
+            (true, Some(_)) => out.write_str(" without records"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Record {
+    fn read(record: &wire::Record<'_>) -> Option<Record> {
+        let owner = plain(&record.owner().ok()?);
+        Some(Record { owner, rtype: record.rtype(), ttl: record.ttl(), data: data(record)? })
+    }
+}
+
+fn data(record: &wire::Record<'_>) -> Option<String> {
+    let octets = record.rdata();
+    Some(match record.rtype() {
+        Type::A => Ipv4Addr::from(<[u8; 4]>::try_from(octets).ok()?).to_string(),
+        Type::AAAA => Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?).to_string(),
+        Type::CNAME | Type::PTR | Type::NS => plain(&record.name_at(0).ok()?.0),
+        Type::SRV => {
+            let port = u16::from_be_bytes([*octets.get(4)?, *octets.get(5)?]);
+            format!("{port}/{}", plain(&record.name_at(6).ok()?.0))
+        }
+        Type::TXT => strings(octets)?,
+        Type::SOA => u32::from_be_bytes(*octets.last_chunk()?).to_string(),
+        _ => format!("of {} octets", octets.len()),
+    })
+}
+
+/// A name as names are compared here.
+pub(crate) fn plain(name: &wire::Name) -> String {
+    name.to_string().trim_end_matches('.').to_ascii_lowercase()
+}
+
+fn strings(mut octets: &[u8]) -> Option<String> {
+    let mut strings = Vec::new();
+    while let [length, rest @ ..] = octets {
+        let (string, rest) = rest.split_at_checked(usize::from(*length))?;
+        strings.push(format!("\"{}\"", String::from_utf8_lossy(string)));
+        octets = rest;
+    }
+    Some(strings.join(" "))
+}

@@ -1,0 +1,131 @@
+//! Objects in a cluster, all in one scratch namespace, which goes with all that is in it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::Client;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::objects;
+use crate::{Failure, Problem};
+
+/// How long the API server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is tried to delete the namespace, and the pause between: what is left behind is somebody's work.
+const CLEAN_TRIES: u32 = 5;
+const CLEAN_PAUSE: Duration = Duration::from_secs(1);
+
+/// The scratch namespace of a cluster.
+pub(crate) struct Api {
+    client: Client,
+    namespace: String,
+    created: BTreeSet<(String, String)>,
+    /// A creation may have been given up while it was under way, and still happen.
+    is_certain: bool,
+}
+
+impl Api {
+    pub(crate) const fn new(client: Client, namespace: String) -> Api {
+        Api { client, namespace, created: BTreeSet::new(), is_certain: true }
+    }
+
+    /// Creates an object, or replaces the one that was created before.
+    pub(crate) async fn put(&mut self, mut object: Value) -> Result<Value, Problem> {
+        let (kind, name) = objects::key(&object);
+        // The address is the API server's to choose.
+        if object["spec"]["clusterIP"].as_str().is_some_and(|address| address != "None")
+            && let Some(spec) = object["spec"].as_object_mut()
+        {
+            spec.remove("clusterIP");
+            spec.remove("clusterIPs");
+        }
+        if self.created.contains(&(kind.clone(), name.clone())) {
+            return self.replace(&kind, &name, object).await;
+        }
+        self.is_certain = false;
+        let created = self.send(Method::POST, &self.path(&self.namespace, &kind, ""), Some(&object)).await;
+        self.is_certain = true;
+        let created = created.map_err(|failure| failure.of(&format!("create {kind} {name}")))?;
+        self.created.insert((kind, name));
+        Ok(created)
+    }
+
+    async fn replace(&self, kind: &str, name: &str, mut object: Value) -> Result<Value, Problem> {
+        let before = self.get(&self.namespace, kind, name).await?;
+        object["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+        let replaced = self.send(Method::PUT, &self.path(&self.namespace, kind, name), Some(&object)).await;
+        replaced.map_err(|failure| failure.of(&format!("change {kind} {name}")))
+    }
+
+    /// An object as it is.
+    pub(crate) async fn get(&self, namespace: &str, kind: &str, name: &str) -> Result<Value, Problem> {
+        let got = self.send(Method::GET, &self.path(namespace, kind, name), None).await;
+        got.map_err(|failure| failure.of(&format!("read {kind} {name}")))
+    }
+
+    /// Deletes an object, if it is there.
+    pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), Problem> {
+        self.created.remove(&(kind.to_owned(), name.to_owned()));
+        match self.send(Method::DELETE, &self.path(&self.namespace, kind, name), None).await {
+            Ok(_) | Err(Failure::Refused { code: 404, .. }) => Ok(()),
+            Err(failure) => Err(failure.of(&format!("delete {kind} {name}"))),
+        }
+    }
+
+    /// Deletes the namespace.
+    pub(crate) async fn clean(mut self) -> Result<(), Problem> {
+        let namespace = self.namespace.clone();
+        if self.created.is_empty() && self.is_certain {
+            return Ok(());
+        }
+        if !self.is_certain {
+            sleep(CLEAN_PAUSE).await;
+        }
+        let mut tries = 1;
+        loop {
+            match self.remove("Namespace", &namespace).await {
+                Err(_) if tries < CLEAN_TRIES => sleep(CLEAN_PAUSE).await,
+                outcome => return outcome.map_err(|problem| Problem::Left { namespace, reason: problem.to_string() }),
+            }
+            tries += 1;
+        }
+    }
+
+    /// Where an object is, or with an empty name where those of its kind are.
+    fn path(&self, namespace: &str, kind: &str, name: &str) -> String {
+        let (_, path, plural) = objects::api(kind).unwrap_or_default();
+        let slash = if name.is_empty() { "" } else { "/" };
+        match kind {
+            "Namespace" => format!("{path}/{plural}{slash}{name}"),
+            _ => format!("{path}/namespaces/{namespace}/{plural}{slash}{name}"),
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, object: Option<&Value>) -> Result<Value, Failure> {
+        let body = object.map_or(Vec::new(), |object| object.to_string().into_bytes());
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let request = request.body(body).map_err(|error| Failure::Unreachable(error.to_string()))?;
+        match timeout(PATIENCE, self.client.request(request)).await {
+            Ok(Ok(object)) => Ok(object),
+            Ok(Err(kube::Error::Api(status))) => Err(Failure::Refused { code: status.code, message: status.message }),
+            Ok(Err(error)) => Err(Failure::Unreachable(causes(&error))),
+            Err(_) => Err(Failure::Unreachable(format!("no answer in {} s", PATIENCE.as_secs()))),
+        }
+    }
+}
+
+/// An error with its causes, each once.
+fn causes(error: &dyn core::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

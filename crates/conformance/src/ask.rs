@@ -1,0 +1,170 @@
+//! Asking the server, over UDP and TCP, as a stub resolver does. What comes back is read into an [`Answer`]; whether it is
+//! right is not decided here, but an answer to another question, or a message that cannot be read, is none.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+use wire::{Class, Flags, HEADER_LEN, Header, Message, MessageBuf, Name, Opcode, Opt, OptionCode, Type};
+
+use crate::answer::Answer;
+use crate::script::Extra;
+
+/// How long an answer may take before the question is asked again, or given up.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a question is asked over UDP: a datagram may be lost, three in a row are not.
+const TRIES: usize = 3;
+/// Octets that we take over UDP if we ask with EDNS: what fits into any path (DNS flag day 2020).
+const UDP_SIZE: u16 = 1232;
+/// An option code that is left for local use (RFC 6891 §9), so nobody's.
+const LOCAL_OPTION: OptionCode = OptionCode(65_001);
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoAnswer {
+    /// Nothing came, in all tries.
+    Silence,
+    /// The system says so.
+    Network(String),
+    /// Something came that is no answer to the question.
+    Wrong(&'static str),
+}
+
+impl core::fmt::Display for NoAnswer {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            NoAnswer::Silence => out.write_str("no answer"),
+            NoAnswer::Network(problem) => out.write_str(problem),
+            NoAnswer::Wrong(problem) => write!(out, "what came is no answer: {problem}"),
+        }
+    }
+}
+
+impl From<io::Error> for NoAnswer {
+    fn from(error: io::Error) -> NoAnswer {
+        NoAnswer::Network(error.to_string())
+    }
+}
+
+/// A question as it is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Query {
+    pub(crate) name: Name,
+    pub(crate) qtype: Type,
+    pub(crate) extra: Extra,
+}
+
+impl Query {
+    fn octets(&self, id: u16) -> Vec<u8> {
+        let flags = Flags::default().with_recursion_desired(self.extra != Extra::NoRecursion);
+        let mut message = MessageBuf::new();
+        message.start(Header { id, flags, ..Header::default() }, Some((self.name.as_ref(), self.qtype, Class::IN)));
+        let opt = Opt {
+            udp_size: UDP_SIZE,
+            extended_rcode: 0,
+            version: u8::from(self.extra == Extra::Version),
+            dnssec_ok: self.extra == Extra::DnssecOk,
+        };
+        let opt = (!matches!(self.extra, Extra::Nothing | Extra::NoRecursion)).then_some(opt);
+        let option = (self.extra == Extra::Option).then_some((LOCAL_OPTION, &b"conformance"[..]));
+        message.finish(opt, option.into_iter()).to_vec()
+    }
+
+    /// Reads what came; `Ok(None)` if it is the answer to something else.
+    fn read(&self, id: u16, octets: &[u8]) -> Result<Option<Answer>, NoAnswer> {
+        let message = Message::parse(octets).map_err(|_| NoAnswer::Wrong("it cannot be read"))?;
+        let header = message.header();
+        if header.id != id || !header.flags.is_response() {
+            return Ok(None);
+        }
+        if header.flags.opcode() != Opcode::QUERY {
+            return Err(NoAnswer::Wrong("its operation is another"));
+        }
+        let asked = (self.name.clone(), self.qtype, Class::IN);
+        if message.question() != Some(asked) {
+            return Err(NoAnswer::Wrong("its question is another"));
+        }
+        let question = octets.get(HEADER_LEN..HEADER_LEN + self.name.octets().len());
+        let kept = question == Some(self.name.octets());
+        Answer::read(&message, kept).map(Some).ok_or(NoAnswer::Wrong("a record in it cannot be read"))
+    }
+}
+
+/// Asks over UDP.
+pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {
+    for _ in 0..TRIES {
+        if let Ok(answer) = timeout(PATIENCE, udp_once(server, query)).await {
+            return answer;
+        }
+    }
+    Err(NoAnswer::Silence)
+}
+
+async fn udp_once(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {
+    let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    // A socket a question: a Service with several servers behind it may then have each of them answer.
+    let socket = UdpSocket::bind(any).await?;
+    socket.connect(server).await?;
+    let id = rand::random();
+    socket.send(&query.octets(id)).await?;
+    let mut buffer = vec![0; usize::from(u16::MAX)];
+    loop {
+        let length = socket.recv(&mut buffer).await?;
+        if let Some(answer) = query.read(id, buffer.get(..length).unwrap_or_default())? {
+            return Ok(answer);
+        }
+    }
+}
+
+/// Asks over TCP, all questions at once on one connection; the answers may come in any order (RFC 7766 §6.2.1.1).
+pub(crate) async fn tcp(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, NoAnswer> {
+    timeout(PATIENCE, tcp_once(server, queries)).await.unwrap_or(Err(NoAnswer::Silence))
+}
+
+async fn tcp_once(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, NoAnswer> {
+    let mut stream = TcpStream::connect(server).await?;
+    let first: u16 = rand::random();
+    let ids: Vec<u16> = (0..u16::MAX).map(|step| first.wrapping_add(step)).take(queries.len()).collect();
+    let mut octets = Vec::new();
+    for (query, id) in queries.iter().zip(&ids) {
+        let query = query.octets(*id);
+        octets.extend(u16::try_from(query.len()).unwrap_or(u16::MAX).to_be_bytes());
+        octets.extend(query);
+    }
+    stream.write_all(&octets).await?;
+    let mut answers = Vec::new();
+    while answers.len() < queries.len() {
+        let mut message = vec![0; usize::from(stream.read_u16().await?)];
+        stream.read_exact(&mut message).await?;
+        for (query, id) in queries.iter().zip(&ids) {
+            answers.extend(query.read(*id, &message)?);
+        }
+    }
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(name: &str) -> Query {
+        Query { name: Name::from_text(name).unwrap(), qtype: Type::A, extra: Extra::Nothing }
+    }
+
+    #[test]
+    fn an_answer_is_to_the_question_that_was_asked() {
+        let asked = query("Web.test");
+        let mut octets = asked.octets(7);
+        assert!(matches!(asked.read(7, &octets), Ok(None)), "a query is no answer");
+        octets[2] |= 0x80;
+        assert!(asked.read(7, &octets).unwrap().unwrap().question_kept);
+        assert!(matches!(asked.read(8, &octets), Ok(None)));
+        assert!(query("other.test").read(7, &octets).is_err());
+        assert!(!query("web.test").read(7, &octets).unwrap().unwrap().question_kept);
+        octets.truncate(20);
+        assert!(asked.read(7, &octets).is_err());
+    }
+}

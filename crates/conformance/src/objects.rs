@@ -1,0 +1,128 @@
+//! The objects that the checks are about, and the values that are known of them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+/// The objects that are built in, with values that are still to be filled in.
+const OBJECTS: &str = include_str!("objects.yaml");
+
+/// The API of each kind that is written here: its `apiVersion`, its path and its plural name.
+const KINDS: [(&str, &str, &str, &str); 3] = [
+    ("Namespace", "v1", "/api/v1", "namespaces"),
+    ("Service", "v1", "/api/v1", "services"),
+    ("EndpointSlice", "discovery.k8s.io/v1", "/apis/discovery.k8s.io/v1", "endpointslices"),
+];
+
+/// Names for what is known at run time: `zone`, `ns`, `svc`, and `SERVICE-4` and `SERVICE-6` for its cluster IPs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Values(BTreeMap<String, String>);
+
+impl Values {
+    /// What is known from the beginning. The zone is without its final dot.
+    pub(crate) fn new(zone: &str, namespace: &str) -> Values {
+        let known =
+            [("zone", zone.to_owned()), ("ns", namespace.to_owned()), ("svc", format!("{namespace}.svc.{zone}"))];
+        Values(known.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Learns the cluster IPs of a Service; those that it had are forgotten.
+    pub(crate) fn learn(&mut self, service: &Value) {
+        let name = service["metadata"]["name"].as_str().unwrap_or_default();
+        self.0.retain(|key, _| key.strip_suffix("-4").or(key.strip_suffix("-6")) != Some(name));
+        let spec = &service["spec"];
+        let all = spec["clusterIPs"].as_array().map_or(std::slice::from_ref(&spec["clusterIP"]), Vec::as_slice);
+        for address in all.iter().filter_map(|address| address.as_str()?.parse::<IpAddr>().ok()) {
+            let family = if address.is_ipv4() { 4 } else { 6 };
+            self.0.insert(format!("{name}-{family}"), address.to_string());
+        }
+    }
+
+    /// Fills in the values in a text.
+    ///
+    /// # Errors
+    /// The name of a value that is not known.
+    pub(crate) fn fill(&self, text: &str) -> Result<String, String> {
+        let mut parts = text.split('$');
+        let mut filled = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let is_name = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
+            let end = part.bytes().position(|octet| !is_name(octet)).unwrap_or(part.len());
+            let (name, rest) = part.split_at(end);
+            filled.push_str(self.get(name).ok_or(name)?);
+            filled.push_str(rest);
+        }
+        Ok(filled)
+    }
+}
+
+/// The manifests, as a text of YAML.
+pub(crate) fn manifests(values: &Values) -> Result<String, String> {
+    values.fill(OBJECTS)
+}
+
+/// The objects, in the order in which they are to be created.
+pub(crate) fn objects(values: &Values) -> Result<Vec<Value>, String> {
+    serde_saphyr::from_multiple(&manifests(values)?).map_err(|error| error.to_string())
+}
+
+/// An object from its kind, its name and the rest of it in YAML's flow style.
+pub(crate) fn object(values: &Values, kind: &str, name: &str, rest: &str) -> Result<Value, String> {
+    let mut object: Value = serde_saphyr::from_str(&values.fill(rest)?).map_err(|error| error.to_string())?;
+    object["kind"] = kind.into();
+    object["apiVersion"] = api(kind).map_or(Value::Null, |(version, ..)| json!(version));
+    object["metadata"]["name"] = name.into();
+    object["metadata"]["namespace"] = values.get("ns").into();
+    Ok(object)
+}
+
+/// Kind and name of an object.
+pub(crate) fn key(object: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(&object["kind"]), text(&object["metadata"]["name"]))
+}
+
+/// `apiVersion`, path and plural name of a kind.
+pub(crate) fn api(kind: &str) -> Option<(&'static str, &'static str, &'static str)> {
+    KINDS.iter().find(|(name, ..)| *name == kind).map(|(_, version, path, plural)| (*version, *path, *plural))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_complete() {
+        let values = Values::new("cluster.local", "scratch");
+        let objects = objects(&values).unwrap();
+        assert_eq!(key(&objects[0]), ("Namespace".to_owned(), "scratch".to_owned()));
+        for object in &objects {
+            let (kind, name) = key(object);
+            assert_eq!(object["apiVersion"], api(&kind).unwrap().0, "{name}");
+            let own = if kind == "Namespace" { Value::Null } else { "scratch".into() };
+            assert_eq!(object["metadata"]["namespace"], own, "{name}");
+        }
+        let (kinds, names): (Vec<_>, Vec<_>) = objects.iter().map(key).unzip();
+        assert_eq!((kinds.last().unwrap().as_str(), names.last().unwrap().as_str()), ("EndpointSlice", "zz-last-v4"));
+    }
+
+    #[test]
+    fn values_are_filled_in_if_they_are_known() {
+        let mut values = Values::new("test", "a");
+        let web = |ips: &[&str]| json!({ "metadata": { "name": "web" }, "spec": { "clusterIPs": ips } });
+        values.learn(&web(&["10.0.0.1", "fd00::0:1"]));
+        assert_eq!(values.fill("is $web-4, $web-6 web.$svc."), Ok("is 10.0.0.1, fd00::1 web.a.svc.test.".to_owned()));
+        values.learn(&web(&["10.0.0.2"]));
+        assert_eq!(values.fill("$web-4 $web-6"), Err("web-6".to_owned()));
+        let made = object(&values, "Service", "x", "{spec: {externalName: $svc}}").unwrap();
+        assert_eq!(
+            (&made["spec"]["externalName"], &made["metadata"]["namespace"]),
+            (&json!("a.svc.test"), &json!("a"))
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Requests for one object: get, create, replace, delete, as the real server answers them.
+//!
+//! What it adds to objects is what clients can rely on: versions and uids, the type and the addresses of Services. Objects
+//! are not validated, but for what makes a client's order of doing things wrong: a namespace that is not there, a name that
+//! is taken, an address that changes. A namespace is gone at once with all that is in it, where the real one takes its time.
+
+use hyper::{Method, Response};
+use serde_json::{Value, json};
+
+use crate::Shared;
+use crate::answer::{self, Body};
+use crate::query::Query;
+use crate::store::Store;
+
+/// Why a request is refused: code, reason and message of the Status.
+pub(crate) struct Refusal(pub(crate) u16, pub(crate) &'static str, pub(crate) String);
+
+/// Answers a request for one object.
+pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Shared) -> Response<Body> {
+    let outcome = match *method {
+        Method::GET => shared.lock().store.get(&query.resource, &query.key()).map(|object| (200, object)),
+        Method::POST => shared.change(|state| create(&mut state.store, query, object)).map(|object| (201, object)),
+        Method::PUT => shared.change(|state| replace(&mut state.store, query, object)).map(|object| (200, object)),
+        Method::DELETE => shared.change(|state| remove(&mut state.store, query)).map(|object| (200, object)),
+        _ => Err(Refusal(405, "MethodNotAllowed", "the server does not allow this method".to_owned())),
+    };
+    match outcome {
+        Ok((code, object)) => answer::whole(code, None, &object),
+        Err(Refusal(code, reason, message)) => answer::refused(code, reason, &message),
+    }
+}
+
+fn create(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let key = (query.namespace.clone(), name.clone());
+    if !query.namespace.is_empty() {
+        store.get("namespaces", &(String::new(), query.namespace.clone()))?;
+    }
+    if name.is_empty() {
+        return Err(invalid(query, "", "metadata.name: Required value"));
+    }
+    if store.get(&query.resource, &key).is_ok() {
+        return Err(Refusal(409, "AlreadyExists", format!("{} \"{name}\" already exists", query.resource)));
+    }
+    object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{:012}", store.version + 1).into();
+    admit(store, query, key, object, None)
+}
+
+fn replace(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, Refusal> {
+    let before = store.get(&query.resource, &query.key())?;
+    let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    if !version.is_empty() && before["metadata"]["resourceVersion"] != version {
+        let message = format!("the object \"{}\" has been modified; apply your changes to the latest", query.name);
+        return Err(Refusal(409, "Conflict", message));
+    }
+    object["metadata"]["uid"] = before["metadata"]["uid"].clone();
+    admit(store, query, query.key(), object, Some(&before))
+}
+
+fn remove(store: &mut Store, query: &Query) -> Result<Value, Refusal> {
+    let before = store.get(&query.resource, &query.key())?;
+    if query.resource == "namespaces" {
+        store.delete_all_in(&query.name);
+    }
+    store.delete(&query.resource, &query.namespace, &query.name);
+    Ok(before)
+}
+
+/// Completes an object as the server does and keeps it.
+fn admit(
+    store: &mut Store,
+    query: &Query,
+    (namespace, name): (String, String),
+    mut object: Value,
+    before: Option<&Value>,
+) -> Result<Value, Refusal> {
+    object["metadata"]["name"] = name.as_str().into();
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = namespace.as_str().into();
+    }
+    if query.resource == "services" {
+        complete_service(store, &mut object["spec"], before.map(|before| &before["spec"]))
+            .map_err(|problem| invalid(query, &name, problem))?;
+    }
+    store.put(object);
+    store.get(&query.resource, &(namespace, name))
+}
+
+/// The defaults of a Service, and its cluster IPs.
+fn complete_service(store: &mut Store, spec: &mut Value, before: Option<&Value>) -> Result<(), &'static str> {
+    if spec["type"].is_null() {
+        spec["type"] = "ClusterIP".into();
+    }
+    for port in spec["ports"].as_array_mut().into_iter().flatten().filter(|port| port["protocol"].is_null()) {
+        port["protocol"] = "TCP".into();
+    }
+    if spec["type"] == "ExternalName" {
+        spec["clusterIP"] = Value::Null;
+        spec["clusterIPs"] = Value::Null;
+        return Ok(());
+    }
+    let kept = before.filter(|before| before["clusterIP"].is_string());
+    if let Some(kept) = kept {
+        if spec["clusterIP"].is_string() && spec["clusterIP"] != kept["clusterIP"] {
+            return Err("spec.clusterIPs[0]: Invalid value: may not change once set");
+        }
+        (spec["clusterIP"], spec["clusterIPs"]) = (kept["clusterIP"].clone(), kept["clusterIPs"].clone());
+    } else if spec["clusterIP"].is_string() {
+        spec["clusterIPs"] = json!([spec["clusterIP"]]);
+    } else {
+        let dual = spec["ipFamilyPolicy"].as_str().is_some_and(|policy| policy != "SingleStack");
+        let addresses = store.cluster_ips(dual);
+        (spec["clusterIP"], spec["clusterIPs"]) = (addresses[0].as_str().into(), json!(addresses));
+    }
+    Ok(())
+}
+
+fn invalid(query: &Query, name: &str, problem: &str) -> Refusal {
+    Refusal(422, "Invalid", format!("{} \"{name}\" is invalid: {problem}", query.resource))
+}

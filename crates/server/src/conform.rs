@@ -1,0 +1,136 @@
+//! `portolan conformance`: checks a DNS server, any, against the Kubernetes DNS specification.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use cluster::Source;
+use conformance::{Objects, Options, Problem, Report, SPECIFICATION, Told};
+
+/// The port of DNS (RFC 1035 §4.2).
+const DNS_PORT: u16 = 53;
+/// Where a process finds its name server if nobody says which.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// The environment of a Pod has this, that of others has not.
+const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
+/// What it ends with if the checks could not be made.
+const COULD_NOT_RUN: u8 = 2;
+
+/// How the command was written.
+#[derive(Clone, Debug)]
+pub struct ConformanceOptions {
+    /// The server; without one the first of `/etc/resolv.conf`.
+    pub server: Option<SocketAddr>,
+    /// The zone of the cluster.
+    pub zone: String,
+    /// The kubeconfig, and the context in it.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in the kubeconfig.
+    pub context: Option<String>,
+    /// The file that the server reads.
+    pub manifests: Option<PathBuf>,
+    /// Create nothing.
+    pub no_create: bool,
+    /// Only print the objects.
+    pub print_manifests: bool,
+    /// The namespace, or how it begins.
+    pub namespace: String,
+    /// Speak JSON.
+    pub json: bool,
+    /// Only checks with this in them.
+    pub filter: String,
+}
+
+impl ConformanceOptions {
+    fn objects(&self) -> Objects {
+        match (&self.manifests, &self.kubeconfig) {
+            (Some(path), _) => Objects::File(path.clone()),
+            _ if self.no_create => Objects::Given,
+            (None, Some(file)) => {
+                Objects::Cluster(Source::Kubeconfig { file: file.clone(), context: self.context.clone() })
+            }
+            _ if std::env::var_os(IN_CLUSTER).is_some() => Objects::Cluster(Source::InCluster),
+            _ => Objects::Given,
+        }
+    }
+}
+
+/// Reads `ADDRESS` or `ADDRESS:PORT`.
+///
+/// # Errors
+/// A text that is neither.
+pub(crate) fn read_server(text: &str) -> Result<SocketAddr, String> {
+    let plain = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let address = plain.map(|address| SocketAddr::new(address, DNS_PORT)).or_else(|_| text.parse());
+    address.map_err(|_| "an address is wanted, such as 10.96.0.10 or [::1]:1053".to_owned())
+}
+
+/// Makes the checks and says what came of them: success if all that is applicable holds.
+#[must_use]
+pub fn conform(options: &ConformanceOptions) -> ExitCode {
+    if options.print_manifests {
+        return match conformance::manifests(&options.zone, &options.namespace) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(problem) => could_not_run(&[problem]),
+        };
+    }
+    let Some(server) = options.server.or_else(own_server) else {
+        eprintln!("{RESOLV_CONF} names no server: which one is to be checked? Use --server");
+        return ExitCode::from(COULD_NOT_RUN);
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return could_not_run(&[Problem::System(error)]),
+    };
+    let checked = conformance::Options {
+        server,
+        zone: options.zone.clone(),
+        objects: options.objects(),
+        namespace: options.namespace.clone(),
+        filter: options.filter.clone(),
+    };
+    let json = options.json;
+    match runtime.block_on(conformance::run(&checked, &mut |told| say(&told, &checked, json))) {
+        Ok(report) => conclude(&report, json),
+        Err(problems) => could_not_run(&problems),
+    }
+}
+
+fn say(told: &Told<'_>, options: &Options, json: bool) {
+    match told {
+        Told::Warning(warning) => eprintln!("{warning}"),
+        _ if json => {}
+        Told::Begin(namespace) => {
+            let (server, zone) = (options.server, options.zone.trim_end_matches('.'));
+            println!("{server}, zone {zone}, namespace {namespace}, Kubernetes DNS specification {SPECIFICATION}\n");
+        }
+        Told::Checked(checked) => println!("{checked}"),
+    }
+}
+
+fn conclude(report: &Report, json: bool) -> ExitCode {
+    if json {
+        println!("{:#}", report.to_json());
+    } else {
+        println!("\n{}", report.summary());
+    }
+    let (_, failed, _) = report.counts();
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn could_not_run(problems: &[Problem]) -> ExitCode {
+    problems.iter().for_each(|problem| eprintln!("{problem}"));
+    ExitCode::from(COULD_NOT_RUN)
+}
+
+/// The server that this process itself would ask.
+fn own_server() -> Option<SocketAddr> {
+    let text = std::fs::read_to_string(RESOLV_CONF).ok()?;
+    let addresses =
+        text.lines().filter_map(|line| line.trim().strip_prefix("nameserver")?.trim().parse::<IpAddr>().ok());
+    addresses.map(|address| SocketAddr::new(address, DNS_PORT)).next()
+}
