@@ -19,11 +19,17 @@ _portolan() {
             portolan,check)
                 cmd="portolan__subcmd__check"
                 ;;
+            portolan,conformance)
+                cmd="portolan__subcmd__conformance"
+                ;;
             portolan,help)
                 cmd="portolan__subcmd__help"
                 ;;
             portolan__subcmd__help,check)
                 cmd="portolan__subcmd__help__subcmd__check"
+                ;;
+            portolan__subcmd__help,conformance)
+                cmd="portolan__subcmd__help__subcmd__conformance"
                 ;;
             portolan__subcmd__help,help)
                 cmd="portolan__subcmd__help__subcmd__help"
@@ -35,7 +41,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --quiet --plugins --version --help check help"
+            opts="-p -h --conf --dns.port --pidfile --quiet --plugins --version --help check conformance help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -78,8 +84,50 @@ _portolan() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        portolan__subcmd__conformance)
+            opts="-h --server --zone --kubeconfig --context --manifests --no-create --print-manifests --namespace --json --filter --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --zone)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --manifests)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --filter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         portolan__subcmd__help)
-            opts="check help"
+            opts="check conformance help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -93,6 +141,20 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__conformance)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

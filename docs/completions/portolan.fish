@@ -32,7 +32,20 @@ complete -c portolan -n "__fish_portolan_needs_command" -l plugins -d 'Print the
 complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the version and end'
 complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -s h -l help -d 'Print help'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l server -d 'The server; without it the first one of /etc/resolv.conf' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l zone -d 'The zone of the cluster' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l kubeconfig -d 'Create the objects in the cluster of this kubeconfig' -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l context -d 'A context of the kubeconfig other than its current one' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l manifests -d 'Write the objects into this file, which the server reads, and change them there' -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l namespace -d 'The namespace of the objects; of a scratch namespace how it begins' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l filter -d 'Make only checks with this text in their name or in what they say' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l no-create -d 'Create nothing: the server has what --print-manifests prints'
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l print-manifests -d 'Print the objects as manifests and end'
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l json -d 'Say what came out as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
