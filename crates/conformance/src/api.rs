@@ -110,22 +110,8 @@ impl Api {
         match timeout(PATIENCE, self.client.request(request)).await {
             Ok(Ok(object)) => Ok(object),
             Ok(Err(kube::Error::Api(status))) => Err(Failure::Refused { code: status.code, message: status.message }),
-            Ok(Err(error)) => Err(Failure::Unreachable(causes(&error))),
+            Ok(Err(error)) => Err(Failure::Unreachable(kubeapi::causes(&error))),
             Err(_) => Err(Failure::Unreachable(format!("no answer in {} s", PATIENCE.as_secs()))),
         }
     }
-}
-
-/// An error with its causes, each once.
-fn causes(error: &dyn core::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -92,7 +92,8 @@ pub(crate) fn connection_problem(error: &kube::Error) -> String {
 }
 
 /// An error with all its causes, in one line: each says only what those above it did not.
-pub(crate) fn causes(error: &dyn core::error::Error) -> String {
+#[must_use]
+pub fn causes(error: &dyn core::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

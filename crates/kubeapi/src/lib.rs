@@ -26,6 +26,7 @@ mod timing;
 mod watch;
 
 pub use credentials::connect;
+pub use failure::causes;
 pub use meter::METRICS;
 pub use problem::SetupProblem;
 pub use subscribe::{Subscriber, Subscription};
