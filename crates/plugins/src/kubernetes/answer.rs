@@ -8,7 +8,7 @@ use engine::{Query, Response, Worker};
 use wire::{Class, NameRef, Owner, Section, Type};
 
 use super::name::Part;
-use super::{Kubernetes, Pods};
+use super::{Kubernetes, Pods, is_hidden};
 use crate::service_records::{Asked, EndpointList, Outcome, PortNames, Tree, Which, weight};
 
 /// What stands between the names of services and the zone.
@@ -36,7 +36,7 @@ impl Kubernetes {
     ) -> Outcome<'s> {
         let ips = match &service.kind {
             ServiceKind::ExternalName(target) => return external_name(target, part, asked.qtype),
-            ServiceKind::ClusterIp(_) if self.hides(service) => return Outcome::NoName,
+            ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => return Outcome::NoName,
             ServiceKind::ClusterIp(ips) => ips,
             ServiceKind::Headless => return headless(asked, service, part, response, worker),
             ServiceKind::Undeclared => return Outcome::NoName,
@@ -155,10 +155,5 @@ impl Kubernetes {
             rdata.plain_name(target);
         });
         response.message.push_address(Section::Additional, Owner::Name(target), self.ttl, address);
-    }
-
-    /// Whether a service without endpoints is hidden by `ignore empty_service`.
-    fn hides(&self, service: &Service) -> bool {
-        self.ignore_empty && !service.has_endpoints()
     }
 }

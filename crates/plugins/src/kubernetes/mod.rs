@@ -10,13 +10,14 @@ mod labels;
 mod name;
 mod reverse;
 mod selector;
+mod transfer;
 mod zone;
 
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{Clusters, Index, Kind, Kinds};
+use cluster::{Clusters, Index, Kind, Kinds, Service, ServiceKind};
 use engine::metrics::{self, Counter, Metric};
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
@@ -56,6 +57,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let exposed = Exposed::follow(&*clusters, &request, own.cloned().collect(), local_addresses);
     let exposed = Arc::new(exposed.map_err(SetupError::new)?);
     setup.below.provide(Arc::clone(&exposed));
+    transfer::offer(&exposed, config.ttl, config.ignore_empty, setup);
     let told = Arc::clone(&exposed.index);
     setup.needs.readiness.add(MANIFEST.name, move || told.knows(READY));
 
@@ -184,6 +186,11 @@ impl Plugin for Kubernetes {
     fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         end_alias(sub, response)
     }
+}
+
+/// Whether `ignore empty_service` hides a service: one with a cluster IP and without endpoints.
+fn is_hidden(ignore_empty: bool, service: &Service) -> bool {
+    ignore_empty && matches!(service.kind, ServiceKind::ClusterIp(_)) && !service.has_endpoints()
 }
 
 /// What became of a question.

@@ -6,15 +6,16 @@ use engine::{Query, Response};
 use wire::{Class, HEADER_LEN, Name, NameRef, Owner, Section, Type};
 
 use super::Kubernetes;
+use crate::exposed::Exposed;
 
 /// The specification that is served, and for how long that is true (Kubernetes DNS specification 1.1.0, §2.2).
-const SPECIFICATION: (&[u8], u32) = (b"1.1.0", 28_800);
+pub(super) const SPECIFICATION: (&[u8], u32) = (b"1.1.0", 28_800);
 /// The times of an SOA (RFC 1035 §3.3.13), in seconds: a secondary server could live with them.
 const REFRESH: u32 = 7200;
 const RETRY: u32 = 1800;
 const EXPIRE: u32 = 86_400;
 /// An SOA is not kept longer than this, whatever the TTL of other records.
-const SOA_TTL_MAX: u32 = 300;
+pub(super) const SOA_TTL_MAX: u32 = 300;
 
 impl Kubernetes {
     /// Appends the SOA of the zone that was asked in, in the case of the question.
@@ -25,9 +26,7 @@ impl Kubernetes {
         response.message.push(section, Owner::At(zone), (Type::SOA, Class::IN, ttl.min(SOA_TTL_MAX)), |rdata| {
             rdata.labels_to(b"\x02ns\x03dns", zone);
             rdata.labels_to(b"\x0ahostmaster", zone);
-            for number in [serial, REFRESH, RETRY, EXPIRE, ttl] {
-                rdata.u32(number);
-            }
+            soa_numbers(serial, ttl).into_iter().for_each(|number| rdata.u32(number));
         });
     }
 
@@ -41,7 +40,7 @@ impl Kubernetes {
 
     /// Appends the name servers of the zone with their addresses.
     pub(super) fn push_name_servers(&self, query: &Query, response: &mut Response) {
-        let servers = self.name_servers(query.zone());
+        let servers = name_servers(&self.exposed, query.zone());
         let mut known: Vec<&Name> = Vec::new();
         for (name, _) in &servers {
             if !known.contains(&name) {
@@ -56,45 +55,50 @@ impl Kubernetes {
 
     /// Appends the addresses of the name servers as those of `ns.dns`.
     pub(super) fn push_name_server_addresses(&self, query: &Query, response: &mut Response) {
-        for (_, address) in self.name_servers(query.zone()) {
+        for (_, address) in name_servers(&self.exposed, query.zone()) {
             if address.is_ipv4() == (query.qtype == Type::A) && query.qtype.is_address() {
                 response.message.push_address(Section::Answer, Owner::Question, self.ttl, address);
             }
         }
     }
+}
 
-    /// The services that this server itself is an endpoint of, by name and address, each pair once; its own addresses
-    /// as `ns.dns` if there is none.
-    fn name_servers(&self, zone: NameRef<'_>) -> Vec<(Name, IpAddr)> {
-        let tree = Kubernetes::tree(zone);
-        let mut servers: Vec<(Name, IpAddr)> = Vec::new();
-        let mut add = |name: Option<Name>, address: IpAddr| {
-            let server = name.map(|name| (name, address));
-            servers.extend(server.filter(|server| !servers.contains(server)));
-        };
-        for local in self.exposed.local_addresses.iter().copied() {
-            self.exposed.index.services_of_endpoint(local, |service, _| {
-                let name = tree.service_name(service);
-                for ip in service.cluster_ips() {
-                    add(name.clone(), *ip);
-                }
-                if service.kind == cluster::ServiceKind::Headless {
-                    for endpoint in service.slices.iter().flat_map(|slice| slice.endpoints()) {
-                        let name = tree.endpoint_name(endpoint, service);
-                        if let cluster::Address::Ip(ip) = endpoint.address() {
-                            add(name, ip);
-                        }
+/// The numbers of an SOA: serial, refresh, retry, expire and minimum (RFC 1035 §3.3.13).
+pub(super) fn soa_numbers(serial: u32, ttl: u32) -> [u32; 5] {
+    [serial, REFRESH, RETRY, EXPIRE, ttl]
+}
+
+/// The services that this server itself is an endpoint of, by name and address, each pair once; its own addresses
+/// as `ns.dns` if there is none.
+pub(super) fn name_servers(exposed: &Exposed, zone: NameRef<'_>) -> Vec<(Name, IpAddr)> {
+    let tree = Kubernetes::tree(zone);
+    let mut servers: Vec<(Name, IpAddr)> = Vec::new();
+    let mut add = |name: Option<Name>, address: IpAddr| {
+        let server = name.map(|name| (name, address));
+        servers.extend(server.filter(|server| !servers.contains(server)));
+    };
+    for local in exposed.local_addresses.iter().copied() {
+        exposed.index.services_of_endpoint(local, |service, _| {
+            let name = tree.service_name(service);
+            for ip in service.cluster_ips() {
+                add(name.clone(), *ip);
+            }
+            if service.kind == cluster::ServiceKind::Headless {
+                for endpoint in service.slices.iter().flat_map(|slice| slice.endpoints()) {
+                    let name = tree.endpoint_name(endpoint, service);
+                    if let cluster::Address::Ip(ip) = endpoint.address() {
+                        add(name, ip);
                     }
                 }
-            });
-        }
-        if servers.is_empty() {
-            let mut name = Name::root();
-            let built = [&b"ns"[..], b"dns"].iter().try_for_each(|label| name.push_label(label));
-            if built.and_then(|()| name.append(zone)).is_ok() {
-                servers.extend(self.exposed.local_addresses.iter().map(|address| (name.clone(), *address)));
             }
-        }
-        servers
+        });
     }
+    if servers.is_empty() {
+        let mut name = Name::root();
+        let built = [&b"ns"[..], b"dns"].iter().try_for_each(|label| name.push_label(label));
+        if built.and_then(|()| name.append(zone)).is_ok() {
+            servers.extend(exposed.local_addresses.iter().map(|address| (name.clone(), *address)));
+        }
+    }
+    servers
 }
