@@ -5,6 +5,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -297,9 +298,7 @@ impl Carried {
 pub struct Needs {
     /// Pages to serve.
     pub pages: Vec<Page>,
-    /// Files to watch.
-    pub watches: Vec<FileWatch>,
-    /// Files to look at, whichever they are.
+    /// Files to look at.
     pub inspections: Vec<Inspection>,
     /// TLS of listeners, by their labels.
     pub tls: Vec<(String, Arc<dyn TlsServer>)>,
@@ -370,28 +369,43 @@ impl PageContent {
     }
 }
 
-/// A file that is read again and again.
-pub struct FileWatch {
-    /// The directive whose file it is.
-    pub directive: &'static str,
-    /// The file.
-    pub path: PathBuf,
-    /// How often.
-    pub every: Duration,
-    /// Is told the contents when they have changed, or that there are none; what it cannot use is logged.
-    pub changed: FileChanged,
-}
-
-/// Takes over the contents of a file, or says what is wrong with them.
-pub type FileChanged = Box<dyn FnMut(io::Result<Vec<u8>>) -> Result<(), String> + Send>;
-
-/// Files that are looked at again and again, where one [`FileWatch`] cannot say which or when.
+/// Files that are looked at again and again.
 pub struct Inspection {
-    /// How often.
+    /// How often; 0 is never.
     pub every: Duration,
     /// Looks; what it has to say are lines for the log, their level before them. It may take its time: it is not called
     /// where queries are answered.
     pub look: Look,
+}
+
+impl Inspection {
+    /// Of one file, which has just been read: `changed` is told the contents when they are others than before, or that
+    /// there are none; what it cannot use is logged as of this directive.
+    pub fn of_file(
+        (directive, path): (&'static str, PathBuf),
+        every: Duration,
+        read: &io::Result<Vec<u8>>,
+        mut changed: impl FnMut(&dyn Files, io::Result<Vec<u8>>) -> Result<(), String> + Send + 'static,
+    ) -> Inspection {
+        let seed = foldhash::quality::RandomState::default();
+        // The contents may be long, so they are remembered by their hash.
+        let sign = move |read: &io::Result<Vec<u8>>| {
+            read.as_ref().map(|octets| (octets.len(), seed.hash_one(octets))).map_err(io::Error::kind)
+        };
+        let mut seen = sign(read);
+        let look = move |files: &dyn Files, lines: &mut Vec<String>| {
+            let read = files.read(&path);
+            let now = sign(&read);
+            if now == seen {
+                return;
+            }
+            seen = now;
+            if let Err(what) = changed(files, read.map_err(|error| error.kind().into())) {
+                lines.push(format!("[WARNING] plugin/{directive}: {}: {what}", path.display()));
+            }
+        };
+        Inspection { every, look: Box::new(look) }
+    }
 }
 
 /// Looks at files.

@@ -60,7 +60,6 @@ mod whoami;
 
 pub use common::HostName;
 pub use forward::HostLookup;
-pub use hosts::FileTimes;
 pub use kubernetes::LocalAddresses;
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 

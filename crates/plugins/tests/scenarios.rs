@@ -5,13 +5,12 @@
 
 mod words;
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::setup::Capabilities;
-use plugins::{FileTimes, HostName};
+use plugins::HostName;
 use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
 use wire::{Name, Section};
 
@@ -26,7 +25,7 @@ fn scenarios() {
             || Box::new(Shares),
             || Box::new(Replay),
             || Box::new(Fill),
-            || Box::<Times>::default(),
+            || Box::new(Modified),
             || Box::<words::Cluster>::default(),
         ],
     );
@@ -76,39 +75,20 @@ impl Extension for Replay {
     }
 }
 
-/// `modified PATH SECONDS`: the file was changed then, counted from the start of 1970.
-#[derive(Default)]
-struct Times {
-    by_path: Arc<TimesByPath>,
-}
+/// `modified PATH SECONDS`: the file was written then, counted from the start of 1970.
+struct Modified;
 
-#[derive(Default)]
-struct TimesByPath(Mutex<HashMap<PathBuf, Duration>>);
-
-impl Extension for Times {
+impl Extension for Modified {
     fn words(&self) -> &'static [&'static str] {
         &["modified"]
     }
 
-    fn provide(&self, process: &mut Capabilities) {
-        process.provide(Arc::clone(&self.by_path) as Arc<dyn FileTimes>);
-    }
-
-    fn play(&mut self, statement: &Statement, _: &mut Stage) -> Result<(), Problem> {
+    fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
         let mut words = statement.take_words(1, usize::MAX);
         let path: PathBuf = words.parse("a path")?;
-        self.by_path
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(path, Duration::from_secs_f64(words.parse("a number of seconds")?));
-        Ok(())
-    }
-}
-
-impl FileTimes for TimesByPath {
-    fn modified(&self, path: &Path) -> Option<Duration> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied()
+        let modified = Duration::from_secs_f64(words.parse("a number of seconds")?).as_nanos();
+        let known = stage.server.world.set_modified(&path, modified);
+        known.then_some(()).ok_or_else(|| statement.problem("there is no such file"))
     }
 }
 

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use engine::Outside;
-use engine::setup::{FileWatch, Files, Inspection, LISTED_MAX, Stamp};
-use plugins::FileTimes;
+use engine::setup::{Files, Inspection, LISTED_MAX, Stamp};
 
 /// The files of this machine, for directives that read one while they are made to run.
 pub(crate) struct Disk;
@@ -44,13 +43,6 @@ impl Files for Disk {
         }
         found.sort();
         Ok(found)
-    }
-}
-
-impl FileTimes for Disk {
-    fn modified(&self, path: &Path) -> Option<Duration> {
-        let modified = std::fs::metadata(path).and_then(|found| found.modified()).ok()?;
-        modified.duration_since(UNIX_EPOCH).ok()
     }
 }
 
@@ -103,31 +95,6 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
         }
     }
     pattern[at..].iter().all(|octet| *octet == b'*')
-}
-
-/// Tells a directive when its file has changed, as long as it is polled.
-pub(crate) async fn watch(mut watch: FileWatch) {
-    if watch.every.is_zero() {
-        return;
-    }
-    let mut seen = std::fs::read(&watch.path);
-    loop {
-        tokio::time::sleep(watch.every).await;
-        let now = std::fs::read(&watch.path);
-        let same = match (&seen, &now) {
-            (Ok(before), Ok(now)) => before == now,
-            (Err(before), Err(now)) => before.kind() == now.kind(),
-            _ => false,
-        };
-        if same {
-            continue;
-        }
-        let told = now.as_ref().map(Clone::clone).map_err(|error| io::Error::from(error.kind()));
-        if let Err(what) = (watch.changed)(told) {
-            tracing::warn!(target: "plugin", "plugin/{}: {}: {what}", watch.directive, watch.path.display());
-        }
-        seen = now;
-    }
 }
 
 /// Lets a directive look at its files again and again, as long as it is polled: on another thread, since much may have

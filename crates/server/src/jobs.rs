@@ -6,7 +6,7 @@ use engine::Outside;
 use engine::setup::Needs;
 use tokio::task::AbortHandle;
 
-/// The running jobs and watches of a generation.
+/// The running jobs and inspections of a generation.
 #[derive(Default)]
 pub(crate) struct Jobs {
     handles: Vec<AbortHandle>,
@@ -17,13 +17,11 @@ impl Jobs {
     pub(crate) fn start(needs: &mut Needs, outside: &Rc<dyn Outside>) -> Jobs {
         let jobs = core::mem::take(&mut needs.jobs).into_iter();
         let jobs = jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(outside))).abort_handle());
-        let watches = core::mem::take(&mut needs.watches).into_iter();
-        let watches = watches.map(|watch| tokio::task::spawn_local(crate::files::watch(watch)).abort_handle());
         let inspections = core::mem::take(&mut needs.inspections).into_iter();
         let inspections = inspections.map(|inspection| {
             tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(outside))).abort_handle()
         });
-        Jobs { handles: jobs.chain(watches).chain(inspections).collect() }
+        Jobs { handles: jobs.chain(inspections).collect() }
     }
 }
 

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use cluster::{Clusters, Following, Index, Kind, Request, Source, World};
 use engine::Surroundings;
 use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried};
-use plugins::{FileTimes, HostLookup};
+use engine::setup::Carried;
+use plugins::HostLookup;
 
 use crate::configuration::Configuration;
 use crate::files::Disk;
+use crate::run::capabilities;
 
 /// The objects for all `kubernetes` stanzas of a configuration; `None` if there is none that asks an API server.
 ///
@@ -41,11 +42,10 @@ fn requests(configuration: Configuration) -> Result<Vec<Request>, String> {
     let Configuration { plan, sources, .. } = configuration;
     let plan = plan.ok_or_else(|| "the Corefile has errors".to_owned())?;
     let recorder = Rc::new(Recorder::default());
-    let mut process = Capabilities::default();
+    let registry = Registry::new();
+    let mut process = capabilities(&registry);
     process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
     process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
-    process.provide(Arc::new(Disk) as Arc<dyn FileTimes>);
-    let registry = Registry::new();
     let surroundings =
         Surroundings { registry: &registry, files: &Disk, process: &process, carried: Carried::default() };
     let built = plan.build(surroundings);

@@ -9,14 +9,13 @@ use std::time::Duration;
 use engine::metrics::Registry;
 use engine::setup::Capabilities;
 use engine::tls::TlsMaker;
-use plugins::{FileTimes, HostLookup};
+use plugins::HostLookup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::cli::{ServeOptions, version_text};
 use crate::clusters::clusters;
 use crate::configuration::Origin;
-use crate::files::Disk;
 use crate::instance::{Instance, Refused};
 use crate::lookup::Lookup;
 
@@ -63,7 +62,7 @@ async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
 }
 
 /// What the process offers to plugins.
-fn capabilities(registry: &Arc<Registry>) -> Capabilities {
+pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let mut capabilities = Capabilities::default();
     capabilities.provide(crate::local::addresses());
     capabilities.provide(crate::local::host_name());
@@ -72,8 +71,6 @@ fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
     capabilities.provide(tls);
     capabilities.provide(clusters(registry));
-    let times: Arc<dyn FileTimes> = Arc::new(Disk);
-    capabilities.provide(times);
     capabilities
 }
 

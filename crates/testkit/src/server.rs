@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use corefile::{Style, render};
 use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, FileWatch, Files, Inspection, Job, Needs, Readiness};
+use engine::setup::{Capabilities, Carried, Inspection, Job, Needs, Readiness};
 use engine::{
     Built, Clock, Driver, Generation, Moment, Outside, Path, PlannedListener, Planning, Slot, Surroundings, Transport,
     Turn, Walk, Worker, plan,
@@ -159,10 +159,9 @@ impl Server {
         }
         self.outside.set_pages(core::mem::take(&mut needs.pages));
         let jobs = core::mem::take(&mut needs.jobs).into_iter().map(|job| self.start_job(job));
-        let watches = core::mem::take(&mut needs.watches).into_iter().map(|watch| self.start_watch(watch));
         let inspections = core::mem::take(&mut needs.inspections).into_iter();
         let inspections = inspections.map(|inspection| self.start_inspection(inspection));
-        let tasks = jobs.chain(watches).chain(inspections).collect();
+        let tasks = jobs.chain(inspections).collect();
         self.running = Some(Running { generation: Arc::new(generation), listeners, needs, carried, tasks });
         self.settle();
     }
@@ -174,11 +173,6 @@ impl Server {
 
     fn start_job(&self, job: Job) -> Task {
         self.executor.spawn(job(Rc::clone(&self.outside) as Rc<dyn Outside>))
-    }
-
-    fn start_watch(&self, watch: FileWatch) -> Task {
-        let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
-        self.executor.spawn(Box::pin(follow(watch, outside, world)))
     }
 
     fn start_inspection(&self, inspection: Inspection) -> Task {
@@ -305,23 +299,6 @@ fn with_tls() -> Capabilities {
     let tls: Arc<dyn engine::tls::TlsMaker> = Arc::new(crate::PretendedTls);
     process.provide(tls);
     process
-}
-
-/// Looks at a file again and again and tells of its changes.
-async fn follow(mut watch: FileWatch, outside: Rc<VirtualOutside>, world: Rc<World>) {
-    let mut known = Files::read(&*world, &watch.path).ok();
-    while !watch.every.is_zero() {
-        outside.sleep_until(outside.now() + watch.every).await;
-        let found = Files::read(&*world, &watch.path);
-        let contents = found.as_ref().ok().cloned();
-        if contents != known {
-            known = contents;
-            if let Err(problem) = (watch.changed)(found) {
-                let (directive, path) = (watch.directive, watch.path.display());
-                outside.log(&format!("[WARNING] plugin/{directive}: {path}: {problem}"));
-            }
-        }
-    }
 }
 
 /// Lets a directive look at its files again and again.

@@ -24,6 +24,12 @@ impl World {
         self.files.borrow_mut().insert(path.into(), (text, stamp));
     }
 
+    /// Says when a file was written, in nanoseconds; says whether there is one.
+    pub fn set_modified(&self, path: &Path, modified: u128) -> bool {
+        let mut files = self.files.borrow_mut();
+        files.get_mut(path).map(|(_, stamp)| stamp.modified = modified).is_some()
+    }
+
     /// Removes a file; says whether there was one.
     pub fn remove(&self, path: &Path) -> bool {
         self.files.borrow_mut().remove(path).is_some()

@@ -4,13 +4,13 @@ mod table;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Kind, Metric, Registry};
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
-use engine::setup::{FileWatch, Part, Setup, SetupError};
+use engine::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
@@ -46,12 +46,6 @@ static RELOADED: Metric = Metric {
     kind: Kind::Gauge,
     labels: &[],
 };
-
-/// Says when files were changed: what the process offers for the metric that shows it.
-pub trait FileTimes: Send + Sync {
-    /// When a file was changed, since the start of 1970; `None` if nobody knows.
-    fn modified(&self, path: &Path) -> Option<Duration>;
-}
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "hosts",
@@ -155,24 +149,24 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let name = config.file.clone().unwrap_or_else(|| FILE.to_owned());
     let path = setup.path(&name);
-    let octets = setup.files.read(&path);
-    if let Err(error) = &octets {
+    let read = setup.files.read(&path);
+    if let Err(error) = &read {
         setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display())));
     }
     let inline = Inline { lines: config.lines, reverse: config.reverse };
-    let hosts = Arc::new(ArcSwap::from_pointee(inline.table(&octets.unwrap_or_default())));
+    let hosts = Arc::new(ArcSwap::from_pointee(inline.table(read.as_deref().unwrap_or_default())));
     count_entries(setup.registry, &name, &hosts);
     let reloaded = Reloaded::new(setup, path.clone());
-    reloaded.note();
+    reloaded.note(setup.files);
     let told = Arc::clone(&hosts);
-    let changed = Box::new(move |octets: std::io::Result<Vec<u8>>| {
+    let inspection = Inspection::of_file((MANIFEST.name, path), config.reload, &read, move |files, octets| {
         // A file that is gone leaves what was in it.
         let octets = octets.map_err(|error| error.to_string())?;
         told.store(Arc::new(inline.table(&octets)));
-        reloaded.note();
+        reloaded.note(files);
         Ok(())
     });
-    setup.needs.watches.push(FileWatch { directive: MANIFEST.name, path, every: config.reload, changed });
+    setup.needs.inspections.push(inspection);
     let zones = setup.zones_or_keys(&config.zones);
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
     let unsupported = config.fallthrough_unsupported;
@@ -189,7 +183,6 @@ fn count_entries(registry: &Registry, file: &str, hosts: &Arc<ArcSwap<Table>>) {
 
 /// When the file was changed that was read last, of all in the process.
 struct Reloaded {
-    times: Option<Arc<dyn FileTimes>>,
     path: PathBuf,
     /// Seconds since the start of 1970, as the bits of a float.
     last: Arc<AtomicU64>,
@@ -201,13 +194,14 @@ impl Reloaded {
         let shown = Arc::downgrade(&last);
         let read = move || shown.upgrade().map(|last| f64::from_bits(last.load(Ordering::Relaxed)));
         setup.registry.gauge(&RELOADED, &[], read);
-        Reloaded { times: setup.process.find(), path, last }
+        Reloaded { path, last }
     }
 
     /// The file was read just now.
-    fn note(&self) {
-        if let Some(modified) = self.times.as_ref().and_then(|times| times.modified(&self.path)) {
-            self.last.store(modified.as_secs_f64().to_bits(), Ordering::Relaxed);
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+    fn note(&self, files: &dyn Files) {
+        if let Ok(stamp) = files.stamp(&self.path) {
+            self.last.store((stamp.modified as f64 / 1e9).to_bits(), Ordering::Relaxed);
         }
     }
 }

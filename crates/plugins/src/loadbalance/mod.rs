@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
-use engine::setup::{FileWatch, Part, Setup, SetupError};
+use engine::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
 use wire::{Mark, Rcode};
@@ -97,19 +97,18 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<Weights>, SetupError> {
     let weights = Arc::new(Weights::default());
-    match setup.files.read(&path) {
-        Ok(octets) => {
-            weights.read(&octets).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?;
-        }
+    let read = setup.files.read(&path);
+    match &read {
+        Ok(octets) => weights.read(octets).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?,
         // It may come later: all addresses weigh the same until then.
         Err(error) => setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display()))),
     }
     let told = Arc::clone(&weights);
     // A file that cannot be read or used leaves the weights as they were.
-    let changed = Box::new(move |octets: std::io::Result<Vec<u8>>| {
+    let inspection = Inspection::of_file((MANIFEST.name, path), every, &read, move |_, octets| {
         octets.map_err(|error| error.to_string()).and_then(|octets| told.read(&octets))
     });
-    setup.needs.watches.push(FileWatch { directive: MANIFEST.name, path, every, changed });
+    setup.needs.inspections.push(inspection);
     Ok(weights)
 }
 
