@@ -191,6 +191,15 @@ impl<'a> Args<'a> {
         self.zones_but(0)
     }
 
+    /// As [`Args::zones`], and none given stands for all: the root.
+    ///
+    /// # Errors
+    /// As [`Args::zones`].
+    pub fn zones_or_all(&mut self) -> Result<Vec<Name>, Problem> {
+        let zones = self.zones()?;
+        Ok(if zones.is_empty() { vec![Name::root()] } else { zones })
+    }
+
     /// As [`Args::zones`], and leaves the last `left` words for other things.
     ///
     /// # Errors

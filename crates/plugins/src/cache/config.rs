@@ -150,9 +150,8 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "Answers or denials for names in ZONES (all names without any) are not kept.",
         set: |config, args| {
             let denial = args.choice(&[("success", false), ("denial", true)])?;
-            let zones = args.zones()?;
             let class = if denial { &mut config.denial } else { &mut config.success };
-            class.disabled = if zones.is_empty() { vec![Name::root()] } else { zones };
+            class.disabled = args.zones_or_all()?;
             Ok(())
         },
     },

@@ -63,8 +63,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES. The last of a server \
               block holds for all its `file` lines.",
         set: |config, args| {
-            let zones = args.zones()?;
-            config.fallthrough = Some(if zones.is_empty() { vec![Name::root()] } else { zones });
+            config.fallthrough = Some(args.zones_or_all()?);
             Ok(())
         },
     },

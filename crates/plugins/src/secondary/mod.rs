@@ -59,8 +59,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         default: "off",
         doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
         set: |config, args| {
-            let zones = args.zones()?;
-            config.fallthrough = if zones.is_empty() { vec![Name::root()] } else { zones };
+            config.fallthrough = args.zones_or_all()?;
             Ok(())
         },
     },

@@ -198,8 +198,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
         doc: "Names in ZONES, or all, that do not match go on to the next template, and after the last one to the next \
               plugin. Without it they get SERVFAIL.",
         set: |config, args| {
-            let named = args.zones()?;
-            config.fallthrough = Some(if named.is_empty() { vec![Name::root()] } else { named });
+            config.fallthrough = Some(args.zones_or_all()?);
             Ok(())
         },
     },
