@@ -7,7 +7,7 @@ use corefile::Diagnostic;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::plan::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Capabilities, Carried, Files, Needs, ProxyPolicy, Setup, SiteInfo, Timeouts};
+use crate::setup::{Capabilities, Carried, Files, Needs, Setup, SiteInfo};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
 /// What the building of a generation takes from the world.
@@ -45,8 +45,7 @@ impl Plan {
         let mut sites = Vec::new();
         let mut blocks = Vec::new();
         let mut any_class = vec![false; self.blocks.len()];
-        let of_edge = |block: &PlannedBlock| (block.info.timeouts, block.info.proxy.clone());
-        let of_edge: Vec<(Timeouts, Option<ProxyPolicy>)> = self.blocks.iter().map(of_edge).collect();
+        let listening: Vec<_> = self.blocks.iter().map(|block| block.info.listening.clone()).collect();
         for (index, block) in self.blocks.into_iter().enumerate() {
             any_class[index] = block.info.directives.iter().any(|name| matches!(*name, "chaos" | "forward"));
             let info = block.info.clone();
@@ -66,8 +65,8 @@ impl Plan {
         }
         let (mut listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
         for (listener, planned) in listeners.iter_mut().zip(&self.listeners) {
-            let first = planned.zones.first().and_then(|(_, block)| of_edge.get(*block));
-            (listener.timeouts, listener.proxy) = first.cloned().unwrap_or_default();
+            let first = planned.zones.first().and_then(|(_, block)| listening.get(*block));
+            listener.listening = first.cloned().unwrap_or_default();
         }
         for (label, tls) in needs.tls.drain(..) {
             if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == label) {

@@ -7,7 +7,7 @@ use wire::{Class, EdeCode, Rcode};
 
 use crate::gate::{Admission, admit};
 use crate::metrics::ServerMetrics;
-use crate::setup::{BlockFilter, ProxyPolicy, Timeouts};
+use crate::setup::{BlockFilter, Listening};
 use crate::tls::TlsServer;
 use crate::{Chain, Failure, LocalFuture, Outside, Query, Resolved, Router, Turn, Walk, Worker};
 
@@ -22,10 +22,8 @@ pub struct Listener {
     pub any_class: bool,
     /// What its clients are greeted with, if its streams are TLS.
     pub tls: Option<Arc<dyn TlsServer>>,
-    /// How long clients on streams may take.
-    pub timeouts: Timeouts,
-    /// What becomes of what proxies say; `None` if nobody looks for it.
-    pub proxy: Option<ProxyPolicy>,
+    /// What directives say of how it is served.
+    pub listening: Listening,
 }
 
 /// A zone served on an address.

@@ -102,8 +102,7 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
         let settings = block.settings();
         let addresses = listen_addresses(&settings, planning, problems);
         places.push(Place { keys, addresses, is_view: !settings.view.is_empty() });
-        (block.info.root, block.info.view) = (settings.root, settings.view);
-        (block.info.timeouts, block.info.proxy) = (settings.timeouts, settings.proxy);
+        (block.info.root, block.info.view, block.info.listening) = (settings.root, settings.view, settings.listening);
     }
     let listeners = plan_listeners(&places, problems);
     assign_sites(&mut blocks, &listeners);

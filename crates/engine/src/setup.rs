@@ -52,14 +52,20 @@ pub struct BlockInfo {
     pub root: PathBuf,
     /// Its name as a view: it serves only the queries that it wants; empty if it is none.
     pub view: String,
+    /// What directives say of the addresses that it is served on.
+    pub listening: Listening,
+}
+
+/// What directives say of how an address is served; one with several blocks has that of the first of them.
+#[derive(Clone, Debug, Default)]
+pub struct Listening {
     /// How long clients on streams may take.
     pub timeouts: Timeouts,
     /// What becomes of what proxies say; `None` if nobody looks for it.
     pub proxy: Option<ProxyPolicy>,
 }
 
-/// What becomes of the header of a proxy (the PROXY protocol), by the proxy's address. An address that is listened on has
-/// that of the first of its blocks.
+/// What becomes of the header of a proxy (the PROXY protocol), by the proxy's address.
 #[derive(Clone)]
 pub struct ProxyPolicy(pub Arc<dyn Fn(IpAddr) -> ProxyHeader + Send + Sync>);
 
@@ -82,8 +88,7 @@ pub enum ProxyHeader {
     Skip,
 }
 
-/// How long clients on streams may take, and how much they may ask, where a directive says so. An address has those of
-/// the first of its blocks.
+/// How long clients on streams may take, and how much they may ask, where a directive says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
     /// For a query to arrive once its first octet has.
@@ -107,10 +112,8 @@ pub struct BlockSettings {
     pub root: PathBuf,
     /// Its name as a view: other blocks may serve the same zones; empty if it is none.
     pub view: String,
-    /// How long clients on streams may take.
-    pub timeouts: Timeouts,
-    /// What becomes of what proxies say; `None` if nobody looks for it.
-    pub proxy: Option<ProxyPolicy>,
+    /// How its addresses are served.
+    pub listening: Listening,
 }
 
 /// An address or a network interface, as written.

@@ -16,6 +16,7 @@ mod limits;
 mod listen;
 mod outside;
 mod proxy;
+mod streams;
 mod tcp;
 mod tls;
 mod udp;

@@ -1,62 +1,38 @@
-//! Serving streams (RFC 7766): queries come one after the other or all at once, answers go as they are ready.
+//! Queries over a stream (RFC 7766): they come one after the other or all at once, answers go as they are ready.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::io::{self, Cursor};
-use std::net::{SocketAddr, TcpListener};
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::setup::ProxyHeader;
-use engine::{Clock, Path, Query, Response, Transport, Turn, Walk};
+use engine::{Query, Response, Turn, Walk};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 use wire::OptionCode;
 
-use crate::clock::MonotonicClock;
 use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
-use crate::proxy::{Start, accept, look};
-use crate::tls;
-use crate::worker::{Endpoint, Shared};
+use crate::streams::Client;
 
-/// How long a client may take to greet.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Octets read at once: some dozen pipelined queries.
 const READ_AHEAD: usize = 4096;
 /// Octets of the length before each message.
 const LENGTH_LEN: usize = 2;
-/// How long to wait before accepting again when the system has no more descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves a listening socket until the worker closes it.
-pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: TcpListener) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    loop {
-        let Ok((stream, peer)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        if shared.streams.get() >= shared.stream_limits.open_max {
-            shared.count(shared.limits.streams);
-            continue;
-        }
-        let Ok(local) = stream.local_addr() else { continue };
-        let connection = Rc::new(Connection::new(&shared, &endpoint, peer, local));
-        tokio::task::spawn_local(async move {
-            // A client that went away is no error of ours.
-            let _ = connection.serve(stream).await;
-        });
-    }
+/// Reads queries and writes answers until the client has no more queries, is too slow, or the address is served no more;
+/// answers that are on their way then are still written. The octets in `early` were read before.
+pub(crate) async fn serve(
+    client: Client,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    early: Vec<u8>,
+) -> io::Result<()> {
+    Rc::new(Connection::new(client)).run(stream, early).await
 }
 
-/// A client's connection.
+/// A connection, its queries and their answers.
 struct Connection {
-    shared: Rc<Shared>,
-    endpoint: Rc<Endpoint>,
-    path: Cell<Path>,
-    limits: StreamLimits,
+    client: Client,
     /// Queries that may still be answered; `None` for any number.
     queries_left: Cell<Option<u32>>,
     /// Answers that have not been written yet, each with its length before it.
@@ -71,28 +47,11 @@ struct Connection {
     ending: Cell<bool>,
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.shared.streams.set(self.shared.streams.get() - 1);
-    }
-}
-
 impl Connection {
-    fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Connection {
-        shared.streams.set(shared.streams.get() + 1);
-        let (timeouts, usual) = (endpoint.timeouts(shared), shared.stream_limits);
-        let limits = StreamLimits {
-            read: timeouts.read.unwrap_or(usual.read),
-            idle: timeouts.idle.unwrap_or(usual.idle),
-            write: timeouts.write.unwrap_or(usual.write),
-            ..usual
-        };
+    fn new(client: Client) -> Connection {
         Connection {
-            shared: Rc::clone(shared),
-            endpoint: Rc::clone(endpoint),
-            path: Cell::new(Path { peer, local, transport: Transport::Tcp }),
-            limits,
-            queries_left: Cell::new(timeouts.queries_max),
+            queries_left: Cell::new(client.listening.timeouts.queries_max),
+            client,
             outgoing: RefCell::new(Vec::new()),
             unfinished: RefCell::default(),
             awaited: Cell::new(0),
@@ -101,39 +60,9 @@ impl Connection {
         }
     }
 
-    /// Hears what a proxy says and greets the client, where there are proxies and TLS, and serves it.
-    async fn serve(self: Rc<Self>, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_nodelay(true)?;
-        let mut early = Vec::new();
-        if !self.unless_closed(self.read_proxy_header(&mut stream, &mut early)).await? {
-            return Ok(());
-        }
-        let Some(tls) = self.endpoint.tls(&self.shared) else { return self.run(stream, early).await };
-        let acceptor = tls::acceptor(&*tls).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
-        let (reader, writer) = stream.into_split();
-        // What was read behind the words of the proxy is the start of the greeting.
-        let stream = tokio::io::join(Cursor::new(early).chain(reader), writer);
-        let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
-        let mut stream = self.unless_closed(greeted).await?;
-        Rc::clone(&self).run(&mut stream, Vec::new()).await?;
-        timeout(self.limits.write, stream.shutdown()).await?
-    }
-
-    /// Does what comes before the first query, which nobody waits for once the address is served no more.
-    async fn unless_closed<T>(&self, opening: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        let mut closing = self.endpoint.closing();
-        tokio::select! {
-            biased;
-            outcome = opening => outcome,
-            _ = closing.wait_for(|closed| *closed) => Err(io::ErrorKind::ConnectionAborted.into()),
-        }
-    }
-
-    /// Reads queries and writes answers until the client has no more queries, is too slow, or the address is served no
-    /// more; answers that are on their way then are still written. The octets in `early` were read before.
     async fn run(self: Rc<Self>, mut stream: impl AsyncRead + AsyncWrite + Unpin, early: Vec<u8>) -> io::Result<()> {
-        let mut closing = self.endpoint.closing();
-        let mut input = Input::new(self.limits, early);
+        let mut closing = self.client.endpoint.closing();
+        let mut input = Input::new(self.client.limits, early);
         loop {
             input.take(self.answer_all(&input.buffer));
             if self.write_outgoing(&mut stream).await? {
@@ -168,31 +97,6 @@ impl Connection {
         }
     }
 
-    /// Takes what a proxy says before the first query, if somebody looks for it; says whether the client is served.
-    async fn read_proxy_header(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
-        let Some(policy) = self.endpoint.proxy_policy(&self.shared) else { return Ok(true) };
-        let deadline = Instant::now() + self.limits.read;
-        let path = self.path.get();
-        let said = (policy.0)(path.peer.ip().to_canonical());
-        if said == ProxyHeader::Skip {
-            return Ok(true);
-        }
-        loop {
-            match look(buffer, true) {
-                Start::Bare => return Ok(true),
-                Start::Broken => return Ok(false),
-                Start::Header(length, ends) => {
-                    buffer.drain(..length);
-                    let path = accept(said, ends, path);
-                    path.into_iter().for_each(|path| self.path.set(path));
-                    return Ok(path.is_some());
-                }
-                Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),
-                Start::Partial => {}
-            }
-        }
-    }
-
     /// Whether one more query may be answered: not while an answer has more messages to come.
     fn has_room(&self) -> bool {
         self.queries_left.get() != Some(0)
@@ -211,7 +115,7 @@ impl Connection {
             stream.write_all(&octets).await?;
             stream.flush().await
         };
-        timeout(self.limits.write, written).await??;
+        timeout(self.client.limits.write, written).await??;
         Ok(true)
     }
 
@@ -229,21 +133,16 @@ impl Connection {
     }
 
     fn answer(self: &Rc<Self>, query: &[u8]) {
-        let (generation, listener) = self.endpoint.listener(&self.shared);
-        let mut walk = self.shared.worker.borrow_mut().take_walk();
-        walk.query.packet.clear();
-        walk.query.packet.extend_from_slice(query);
-        walk.query.path = self.path.get();
-        walk.query.received = MonotonicClock.now();
-        let turn = generation.receive(listener, &mut walk, &mut self.shared.worker.borrow_mut());
+        let shared = &self.client.shared;
+        let (generation, mut walk, turn) = self.client.receive(query);
         if turn == Turn::Waiting {
             let awaited = Awaited::new(self);
-            self.shared.park(&generation, walk, move |walk, turn| awaited.0.deliver(walk, turn));
+            shared.park(&generation, walk, move |walk, turn| awaited.0.deliver(walk, turn));
         } else {
             self.deliver(&mut walk, turn);
-            self.shared.worker.borrow_mut().give_walk(walk);
+            shared.worker.borrow_mut().give_walk(walk);
         }
-        self.shared.end_batch(&generation, 0);
+        shared.end_batch(&generation, 0);
     }
 
     fn deliver(&self, walk: &mut Walk, turn: Turn) {
@@ -252,7 +151,7 @@ impl Connection {
             self.say_how_long_to_stay(query, response);
             frame(response.finish(query), &mut self.outgoing.borrow_mut());
             if response.has_more() {
-                let mut kept = self.shared.worker.borrow_mut().take_walk();
+                let mut kept = self.client.shared.worker.borrow_mut().take_walk();
                 core::mem::swap(&mut *kept, walk);
                 self.unfinished.borrow_mut().push_back(kept);
             }
@@ -270,7 +169,7 @@ impl Connection {
             if let Some(message) = response.finish_next(query) {
                 frame(message, &mut outgoing);
             } else if let Some(walk) = unfinished.pop_front() {
-                self.shared.worker.borrow_mut().give_walk(walk);
+                self.client.shared.worker.borrow_mut().give_walk(walk);
             }
         }
         !outgoing.is_empty()
@@ -281,7 +180,7 @@ impl Connection {
     fn say_how_long_to_stay(&self, query: &Query, response: &mut Response) {
         let asks = |query: &Query| query.options().any(|(code, _)| code == OptionCode::TCP_KEEPALIVE);
         if query.opt().is_some() && asks(query) {
-            let idle = if self.ending.get() { Duration::ZERO } else { self.limits.idle };
+            let idle = if self.ending.get() { Duration::ZERO } else { self.client.limits.idle };
             let tenths = u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX);
             response.set_option(OptionCode::TCP_KEEPALIVE, tenths.to_be_bytes().to_vec());
         }

@@ -67,7 +67,7 @@ fn answer_batch(
         let Some(peer) = batch.peer(at) else { continue };
         let local = batch.local(at).map_or(bound.local, |ip| SocketAddr::new(ip, bound.local.port()));
         let way = Path { peer, local, transport: Transport::Udp };
-        let unwrapped = match &generation.listeners[listener].proxy {
+        let unwrapped = match &generation.listeners[listener].listening.proxy {
             None => Some((batch.datagram(at), way)),
             Some(policy) => unwrap_datagram(policy, batch.datagram(at), way),
         };

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Counter, Registry};
-use engine::setup::{ProxyPolicy, Timeouts};
+use engine::setup::Listening;
 use engine::tls::TlsServer;
 use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -21,7 +21,7 @@ use crate::clock::MonotonicClock;
 use crate::limits::{Limits, PARKED_MAX, StreamLimits};
 use crate::listen::Opened;
 use crate::outside::TokioOutside;
-use crate::{tcp, udp};
+use crate::{streams, udp};
 
 /// The generation that serves; a reload stores the next one.
 pub type Live = Arc<ArcSwap<Generation>>;
@@ -127,6 +127,9 @@ pub(crate) struct Endpoint {
     closed: tokio::sync::watch::Sender<bool>,
 }
 
+/// Becomes true when an address is served no more.
+pub(crate) type Closing = tokio::sync::watch::Receiver<bool>;
+
 /// An address that is served, and the tasks that do it.
 struct Served {
     endpoint: Rc<Endpoint>,
@@ -142,7 +145,7 @@ impl Served {
 
 impl Endpoint {
     /// Tells when the address is served no more.
-    pub(crate) fn closing(&self) -> tokio::sync::watch::Receiver<bool> {
+    pub(crate) fn closing(&self) -> Closing {
         self.closed.subscribe()
     }
 
@@ -169,16 +172,10 @@ impl Endpoint {
         generation.listeners.get(listener)?.tls.clone()
     }
 
-    /// What becomes of what proxies say here.
-    pub(crate) fn proxy_policy(&self, shared: &Shared) -> Option<ProxyPolicy> {
+    /// What directives say of how this address is served.
+    pub(crate) fn listening(&self, shared: &Shared) -> Listening {
         let (generation, listener) = self.listener(shared);
-        generation.listeners.get(listener)?.proxy.clone()
-    }
-
-    /// What the Corefile says of how long clients on streams may take here.
-    pub(crate) fn timeouts(&self, shared: &Shared) -> Timeouts {
-        let (generation, listener) = self.listener(shared);
-        generation.listeners.get(listener).map(|listener| listener.timeouts).unwrap_or_default()
+        generation.listeners.get(listener).map(|listener| listener.listening.clone()).unwrap_or_default()
     }
 }
 
@@ -225,7 +222,7 @@ impl Shared {
         });
         let datagrams = udp.map(|udp| udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp));
         let datagrams = datagrams.map(|serve| tokio::task::spawn_local(async { drop(serve.await) }).abort_handle());
-        let streams = tcp::serve(Rc::clone(self), Rc::clone(&endpoint), tcp);
+        let streams = streams::serve(Rc::clone(self), Rc::clone(&endpoint), tcp);
         let streams = tokio::task::spawn_local(async { drop(streams.await) }).abort_handle();
         Served { endpoint, tasks: datagrams.into_iter().chain([streams]).collect() }
     }

@@ -44,7 +44,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         set: refuse_sessions,
     },
 ])
-.settings(|config, settings| settings.proxy = Some(config.policy()));
+.settings(|config, settings| settings.listening.proxy = Some(config.policy()));
 
 const HEADERS: [(&str, ProxyHeader); 4] = [
     ("use", ProxyHeader::Use),

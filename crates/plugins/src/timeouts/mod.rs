@@ -49,8 +49,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .check(check)
 .settings(|config, settings| {
     let Timeouts { read, write, idle, queries_max } = config.timeouts;
-    let known = settings.timeouts;
-    settings.timeouts = Timeouts {
+    let known = settings.listening.timeouts;
+    settings.listening.timeouts = Timeouts {
         read: read.or(known.read),
         write: write.or(known.write),
         idle: idle.or(known.idle),

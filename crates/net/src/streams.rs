@@ -1,0 +1,144 @@
+//! Connections of clients, up to their first query: accepted, counted, told apart by what a proxy says, greeted with TLS.
+//! How queries come after that is the matter of the room that is called then.
+
+use std::io::{self, Cursor};
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::setup::{Listening, ProxyHeader};
+use engine::{Clock, Generation, Path, Transport, Turn, Walk};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::clock::MonotonicClock;
+use crate::limits::StreamLimits;
+use crate::proxy::{Start, accept, look};
+use crate::tcp;
+use crate::tls;
+use crate::worker::{Closing, Endpoint, Shared};
+
+/// How long a client may take to greet.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait before accepting again when the system has no more descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves a listening socket until the worker closes it.
+pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: TcpListener) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        if shared.streams.get() >= shared.stream_limits.open_max {
+            shared.count(shared.limits.streams);
+            continue;
+        }
+        let Ok(local) = stream.local_addr() else { continue };
+        let client = Client::new(&shared, &endpoint, peer, local);
+        tokio::task::spawn_local(async move {
+            // A client that went away is no error of ours.
+            let _ = client.serve(stream).await;
+        });
+    }
+}
+
+/// A client that has connected, counted as long as it is there.
+pub(crate) struct Client {
+    pub(crate) shared: Rc<Shared>,
+    pub(crate) endpoint: Rc<Endpoint>,
+    /// From where to where its queries come.
+    pub(crate) path: Path,
+    pub(crate) limits: StreamLimits,
+    pub(crate) listening: Listening,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.shared.streams.set(self.shared.streams.get() - 1);
+    }
+}
+
+impl Client {
+    fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Client {
+        shared.streams.set(shared.streams.get() + 1);
+        let (listening, usual) = (endpoint.listening(shared), shared.stream_limits);
+        let limits = StreamLimits {
+            read: listening.timeouts.read.unwrap_or(usual.read),
+            idle: listening.timeouts.idle.unwrap_or(usual.idle),
+            write: listening.timeouts.write.unwrap_or(usual.write),
+            ..usual
+        };
+        let path = Path { peer, local, transport: Transport::Tcp };
+        Client { shared: Rc::clone(shared), endpoint: Rc::clone(endpoint), path, limits, listening }
+    }
+
+    /// Answers a query of this client, as far as this process knows the answer.
+    pub(crate) fn receive(&self, query: &[u8]) -> (Arc<Generation>, Box<Walk>, Turn) {
+        let (generation, listener) = self.endpoint.listener(&self.shared);
+        let mut worker = self.shared.worker.borrow_mut();
+        let mut walk = worker.take_walk();
+        walk.query.packet.clear();
+        walk.query.packet.extend_from_slice(query);
+        walk.query.path = self.path;
+        walk.query.received = MonotonicClock.now();
+        let turn = generation.receive(listener, &mut walk, &mut worker);
+        (generation, walk, turn)
+    }
+
+    /// Hears what a proxy says and greets the client, where there are proxies and TLS, and serves it.
+    async fn serve(mut self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let closing = self.endpoint.closing();
+        let mut early = Vec::new();
+        if !unless_closed(closing.clone(), self.read_proxy_header(&mut stream, &mut early)).await? {
+            return Ok(());
+        }
+        let Some(tls) = self.endpoint.tls(&self.shared) else { return tcp::serve(self, stream, early).await };
+        let acceptor = tls::acceptor(&*tls).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+        let (reader, writer) = stream.into_split();
+        // What was read behind the words of the proxy is the start of the greeting.
+        let stream = tokio::io::join(Cursor::new(early).chain(reader), writer);
+        let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
+        let mut stream = unless_closed(closing, greeted).await?;
+        let patience = self.limits.write;
+        tcp::serve(self, &mut stream, Vec::new()).await?;
+        timeout(patience, stream.shutdown()).await?
+    }
+
+    /// Takes what a proxy says before the first query, if somebody looks for it; says whether the client is served.
+    async fn read_proxy_header(&mut self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(policy) = &self.listening.proxy else { return Ok(true) };
+        let deadline = Instant::now() + self.limits.read;
+        let said = (policy.0)(self.path.peer.ip().to_canonical());
+        if said == ProxyHeader::Skip {
+            return Ok(true);
+        }
+        loop {
+            match look(buffer, true) {
+                Start::Bare => return Ok(true),
+                Start::Broken => return Ok(false),
+                Start::Header(length, ends) => {
+                    buffer.drain(..length);
+                    let Some(path) = accept(said, ends, self.path) else { return Ok(false) };
+                    self.path = path;
+                    return Ok(true);
+                }
+                Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),
+                Start::Partial => {}
+            }
+        }
+    }
+}
+
+/// Does what comes before the first query, which nobody waits for once the address is served no more.
+async fn unless_closed<T>(mut closing: Closing, opening: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::select! {
+        biased;
+        outcome = opening => outcome,
+        _ = closing.wait_for(|closed| *closed) => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
