@@ -109,6 +109,7 @@ fn wire_up(planned: &[PlannedListener], known: &[(usize, SiteInfo)], any_class: 
         .iter()
         .map(|listener| Listener {
             label: listener.label(),
+            scheme: listener.scheme,
             any_class: listener.zones.iter().any(|(_, block)| any_class[*block]),
             ..Listener::default()
         })

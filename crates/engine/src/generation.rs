@@ -9,7 +9,7 @@ use crate::gate::{Admission, admit};
 use crate::metrics::ServerMetrics;
 use crate::setup::{BlockFilter, Listening};
 use crate::tls::TlsServer;
-use crate::{Chain, Failure, LocalFuture, Outside, Query, Resolved, Router, Turn, Walk, Worker};
+use crate::{Chain, Failure, LocalFuture, Outside, Query, Resolved, Router, Scheme, Turn, Walk, Worker};
 
 /// An address that is listened on, with the zones served there.
 #[derive(Default)]
@@ -22,6 +22,8 @@ pub struct Listener {
     pub any_class: bool,
     /// What its clients are greeted with, if its streams are TLS.
     pub tls: Option<Arc<dyn TlsServer>>,
+    /// How its clients speak.
+    pub scheme: Scheme,
     /// What directives say of how it is served.
     pub listening: Listening,
 }

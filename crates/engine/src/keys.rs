@@ -12,9 +12,10 @@ use crate::options::cidr_zones;
 const USAGE: Usage = Usage("[SCHEME://]ZONE[:PORT]");
 
 /// The transport that a key asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
     /// UDP and TCP.
+    #[default]
     Dns,
     /// DNS over TLS (RFC 7858).
     Tls,

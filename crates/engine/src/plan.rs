@@ -117,13 +117,14 @@ fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>)
             Err(problem) => problems.push(*problem),
         }
     }
-    if let Some(key) = keys.iter().find(|key| !matches!(key.scheme, Scheme::Dns | Scheme::Tls)) {
-        let message = format!("this build does not serve `{}://` yet, only `dns://` and `tls://`", key.scheme.name());
+    if let Some(key) = keys.iter().find(|key| !matches!(key.scheme, Scheme::Dns | Scheme::Tls | Scheme::Grpc)) {
+        let message =
+            format!("this build does not serve `{}://` yet, only `dns://`, `tls://` and `grpc://`", key.scheme.name());
         problems.push(Diagnostic::error("keys/scheme-not-here", key.span, message));
     }
     // CoreDNS serves it in the clear without a word.
     let certified = block.directives.iter().any(|directive| directive.name.text == "tls");
-    if let Some(key) = keys.iter().find(|key| key.scheme == Scheme::Tls && !certified) {
+    if let Some(key) = keys.iter().find(|key| matches!(key.scheme, Scheme::Tls | Scheme::Grpc) && !certified) {
         let message = format!("`{key}` without `tls` is served without encryption");
         problems.push(Diagnostic::warning("keys/no-certificate", key.span, message));
     }

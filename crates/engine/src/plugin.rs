@@ -146,6 +146,13 @@ pub enum ExchangeError {
     Closed,
     /// The reply is no message, promises more than it holds, or has the id of another query.
     Unreadable,
+    /// The other side refused the call, in the words of gRPC.
+    Status {
+        /// Its code.
+        code: u32,
+        /// What it said about it.
+        reason: String,
+    },
     /// A bound of our own was reached.
     Exhausted,
 }

@@ -28,12 +28,20 @@ pub enum Transport {
     Udp,
     /// A stream of length-prefixed messages.
     Tcp,
+    /// One message each way, each pair in a call of its own.
+    Grpc,
 }
 
 impl Transport {
-    /// Whether a message may have 65,535 octets and an answer may be many messages.
+    /// Whether a message may have 65,535 octets.
     #[must_use]
     pub const fn is_stream(self) -> bool {
+        matches!(self, Transport::Tcp | Transport::Grpc)
+    }
+
+    /// Whether an answer may be many messages.
+    #[must_use]
+    pub const fn takes_many(self) -> bool {
         matches!(self, Transport::Tcp)
     }
 
@@ -42,7 +50,7 @@ impl Transport {
     pub const fn label(self) -> &'static str {
         match self {
             Transport::Udp => "udp",
-            Transport::Tcp => "tcp",
+            Transport::Tcp | Transport::Grpc => "tcp",
         }
     }
 }

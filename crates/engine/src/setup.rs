@@ -63,6 +63,24 @@ pub struct Listening {
     pub timeouts: Timeouts,
     /// What becomes of what proxies say; `None` if nobody looks for it.
     pub proxy: Option<ProxyPolicy>,
+    /// How much clients may do that make calls.
+    pub calls: CallLimits,
+}
+
+/// How much clients may do where each query is a call of its own within a connection (gRPC); 0 is any number. The numbers
+/// are CoreDNS's where nothing is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Connections open to an address.
+    pub connections_max: usize,
+    /// Calls open on one connection.
+    pub calls_max: u32,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        CallLimits { connections_max: 200, calls_max: 256 }
+    }
 }
 
 /// What becomes of the header of a proxy (the PROXY protocol), by the proxy's address.

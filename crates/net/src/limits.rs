@@ -55,6 +55,8 @@ pub struct Limits {
     pub(crate) parked: Counter,
     /// [`StreamLimits::open_max`].
     pub(crate) streams: Counter,
+    /// [`CallLimits::connections_max`](engine::setup::CallLimits::connections_max).
+    pub(crate) callers: Counter,
     /// Lines of the log that were lost because a batch wrote too many.
     pub(crate) log_lines: Counter,
     /// Answers that the kernel did not take: its buffer was full.
@@ -69,6 +71,7 @@ impl Limits {
         Limits {
             parked: counter("parked_queries"),
             streams: counter("streams"),
+            callers: counter("calling_connections"),
             log_lines: counter("log_lines"),
             sends: counter("udp_send_buffer"),
         }

@@ -11,11 +11,13 @@ use tokio::time::timeout_at;
 
 use crate::client::{Route, StreamClient, UdpClient, exchange_all, fetch};
 use crate::clock::MonotonicClock;
+use crate::grpc::GrpcClient;
 
 /// The outside world for the tasks of one thread.
 pub struct TokioOutside {
     udp: UdpClient,
     streams: StreamClient,
+    grpc: GrpcClient,
     random: RefCell<StdRng>,
     counters: Counters,
 }
@@ -29,6 +31,7 @@ impl TokioOutside {
         TokioOutside {
             udp: UdpClient::default(),
             streams: StreamClient::default(),
+            grpc: GrpcClient::default(),
             random: RefCell::new(random),
             counters: registry.counters(),
         }
@@ -69,6 +72,7 @@ impl Outside for TokioOutside {
         match exchange.over {
             Transport::Udp => Box::pin(self.udp.exchange(exchange, random)),
             Transport::Tcp => Box::pin(self.streams.exchange(exchange, random)),
+            Transport::Grpc => Box::pin(self.grpc.exchange(exchange)),
         }
     }
 

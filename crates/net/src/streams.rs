@@ -5,20 +5,20 @@ use std::io::{self, Cursor};
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::setup::{Listening, ProxyHeader};
-use engine::{Clock, Generation, Path, Transport, Turn, Walk};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use engine::{Clock, Generation, Path, Scheme, Transport, Turn, Walk};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::MonotonicClock;
 use crate::limits::StreamLimits;
 use crate::proxy::{Start, accept, look};
-use crate::tcp;
-use crate::tls;
 use crate::worker::{Closing, Endpoint, Shared};
+use crate::{grpc, tcp, tls};
 
 /// How long a client may take to greet.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,6 +39,10 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
         }
         let Ok(local) = stream.local_addr() else { continue };
         let client = Client::new(&shared, &endpoint, peer, local);
+        if client.is_one_too_many() {
+            shared.count(shared.limits.callers);
+            continue;
+        }
         tokio::task::spawn_local(async move {
             // A client that went away is no error of ours.
             let _ = client.serve(stream).await;
@@ -50,6 +54,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
 pub(crate) struct Client {
     pub(crate) shared: Rc<Shared>,
     pub(crate) endpoint: Rc<Endpoint>,
+    scheme: Scheme,
     /// From where to where its queries come.
     pub(crate) path: Path,
     pub(crate) limits: StreamLimits,
@@ -59,12 +64,15 @@ pub(crate) struct Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.shared.streams.set(self.shared.streams.get() - 1);
+        self.endpoint.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Client {
     fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Client {
         shared.streams.set(shared.streams.get() + 1);
+        endpoint.connections.fetch_add(1, Ordering::Relaxed);
+        let scheme = endpoint.scheme(shared);
         let (listening, usual) = (endpoint.listening(shared), shared.stream_limits);
         let limits = StreamLimits {
             read: listening.timeouts.read.unwrap_or(usual.read),
@@ -72,8 +80,15 @@ impl Client {
             write: listening.timeouts.write.unwrap_or(usual.write),
             ..usual
         };
-        let path = Path { peer, local, transport: Transport::Tcp };
-        Client { shared: Rc::clone(shared), endpoint: Rc::clone(endpoint), path, limits, listening }
+        let transport = if scheme == Scheme::Grpc { Transport::Grpc } else { Transport::Tcp };
+        let path = Path { peer, local, transport };
+        Client { shared: Rc::clone(shared), endpoint: Rc::clone(endpoint), scheme, path, limits, listening }
+    }
+
+    /// Whether this client makes calls, and those that do are more than the address takes.
+    fn is_one_too_many(&self) -> bool {
+        let most = self.listening.calls.connections_max;
+        self.scheme == Scheme::Grpc && most > 0 && self.endpoint.connections.load(Ordering::Relaxed) > most
     }
 
     /// Answers a query of this client, as far as this process knows the answer.
@@ -97,13 +112,20 @@ impl Client {
         if !unless_closed(closing.clone(), self.read_proxy_header(&mut stream, &mut early)).await? {
             return Ok(());
         }
-        let Some(tls) = self.endpoint.tls(&self.shared) else { return tcp::serve(self, stream, early).await };
-        let acceptor = tls::acceptor(&*tls).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
-        let (reader, writer) = stream.into_split();
-        // What was read behind the words of the proxy is the start of the greeting.
-        let stream = tokio::io::join(Cursor::new(early).chain(reader), writer);
+        let Some(tls) = self.endpoint.tls(&self.shared) else {
+            return match self.scheme {
+                Scheme::Grpc => grpc::serve(self, rejoined(early, stream)).await,
+                _ => tcp::serve(self, stream, early).await,
+            };
+        };
+        let acceptor = tls::acceptor(&*tls, self.scheme == Scheme::Grpc);
+        let acceptor = acceptor.ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+        let stream = rejoined(early, stream);
         let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
         let mut stream = unless_closed(closing, greeted).await?;
+        if self.scheme == Scheme::Grpc {
+            return grpc::serve(self, stream).await;
+        }
         let patience = self.limits.write;
         tcp::serve(self, &mut stream, Vec::new()).await?;
         timeout(patience, stream.shutdown()).await?
@@ -132,6 +154,12 @@ impl Client {
             }
         }
     }
+}
+
+/// A stream of which some octets were read early.
+fn rejoined(early: Vec<u8>, stream: TcpStream) -> impl AsyncRead + AsyncWrite + Unpin + 'static {
+    let (reader, writer) = stream.into_split();
+    tokio::io::join(Cursor::new(early).chain(reader), writer)
 }
 
 /// Does what comes before the first query, which nobody waits for once the address is served no more.

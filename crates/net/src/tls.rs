@@ -14,6 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Makes TLS for directives.
@@ -23,17 +24,22 @@ impl TlsMaker for Rustls {
     fn client(&self, wanted: &ClientTls) -> Result<TlsClient, String> {
         let name = wanted.server_name.clone().map(ServerName::try_from).transpose();
         let name = name.map_err(|_| "the server name is none".to_owned())?;
-        Ok(TlsClient(Arc::new(Client { connector: TlsConnector::from(Arc::new(client_config(wanted)?)), name })))
+        let plain = client_config(wanted)?;
+        let mut http2 = plain.clone();
+        http2.alpn_protocols = vec![HTTP2.to_vec()];
+        let [plain, http2] = [plain, http2].map(|config| TlsConnector::from(Arc::new(config)));
+        Ok(TlsClient(Arc::new(Client { plain, http2, name })))
     }
 
     fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, String> {
-        Ok(Arc::new(Server { config: ArcSwap::from_pointee(server_config(wanted)?) }))
+        Ok(Arc::new(Server { configs: ArcSwap::from_pointee(Configs::new(wanted)?) }))
     }
 }
 
 /// TLS with one upstream.
 pub(crate) struct Client {
-    connector: TlsConnector,
+    plain: TlsConnector,
+    http2: TlsConnector,
     name: Option<ServerName<'static>>,
 }
 
@@ -44,24 +50,46 @@ impl Client {
     }
 
     /// Greets an upstream.
-    pub(crate) async fn connect(
-        &self,
-        stream: TcpStream,
-        address: IpAddr,
-    ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
-        let name = self.name.clone().unwrap_or_else(|| ServerName::from(address.to_canonical()));
-        self.connector.connect(name, stream).await
+    pub(crate) async fn connect(&self, stream: TcpStream, address: IpAddr) -> io::Result<TlsStream<TcpStream>> {
+        self.plain.connect(self.name_of(address), stream).await
+    }
+
+    /// Greets an upstream that speaks HTTP/2.
+    pub(crate) async fn connect_http2(&self, stream: TcpStream, address: IpAddr) -> io::Result<TlsStream<TcpStream>> {
+        self.http2.connect(self.name_of(address), stream).await
+    }
+
+    fn name_of(&self, address: IpAddr) -> ServerName<'static> {
+        self.name.clone().unwrap_or_else(|| ServerName::from(address.to_canonical()))
     }
 }
 
 /// TLS of one listener.
 struct Server {
-    config: ArcSwap<ServerConfig>,
+    configs: ArcSwap<Configs>,
 }
+
+/// The same certificates, by what is spoken within TLS (RFC 7301).
+struct Configs {
+    plain: Arc<ServerConfig>,
+    http2: Arc<ServerConfig>,
+}
+
+impl Configs {
+    fn new(wanted: &ServerTls) -> Result<Configs, String> {
+        let plain = server_config(wanted)?;
+        let mut http2 = plain.clone();
+        http2.alpn_protocols = vec![HTTP2.to_vec()];
+        Ok(Configs { plain: Arc::new(plain), http2: Arc::new(http2) })
+    }
+}
+
+/// HTTP/2 in the words of ALPN.
+const HTTP2: &[u8] = b"h2";
 
 impl TlsServer for Server {
     fn renew(&self, wanted: &ServerTls) -> Result<(), String> {
-        self.config.store(Arc::new(server_config(wanted)?));
+        self.configs.store(Arc::new(Configs::new(wanted)?));
         Ok(())
     }
 
@@ -70,10 +98,11 @@ impl TlsServer for Server {
     }
 }
 
-/// What greets the clients of a listener, with its certificates as they are now.
-pub(crate) fn acceptor(server: &dyn TlsServer) -> Option<TlsAcceptor> {
+/// What greets the clients of a listener, with its certificates as they are now, for HTTP/2 or for DNS itself.
+pub(crate) fn acceptor(server: &dyn TlsServer, http2: bool) -> Option<TlsAcceptor> {
     let server: &Server = server.as_any().downcast_ref()?;
-    Some(TlsAcceptor::from(server.config.load_full()))
+    let configs = server.configs.load();
+    Some(TlsAcceptor::from(Arc::clone(if http2 { &configs.http2 } else { &configs.plain })))
 }
 
 fn provider() -> Arc<CryptoProvider> {

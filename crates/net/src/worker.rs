@@ -6,13 +6,14 @@ use std::io::Write;
 use std::net::{TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Counter, Registry};
 use engine::setup::Listening;
 use engine::tls::TlsServer;
-use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
+use engine::{Driver, Failure, Generation, Outside, Resolved, Scheme, Turn, Walk, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, LocalSet};
 use wire::EdeCode;
@@ -28,8 +29,8 @@ pub type Live = Arc<ArcSwap<Generation>>;
 
 /// What a worker is told.
 enum Order {
-    /// Serve these sockets, under this label.
-    Serve(String, Option<UdpSocket>, TcpListener),
+    /// Serve these sockets, under this label; the connections of all workers are counted together.
+    Serve(String, (Option<UdpSocket>, TcpListener), Arc<AtomicUsize>),
     /// Close the sockets of this label.
     Close(String),
     /// Accept nothing new, answer what is on its way, and end.
@@ -84,8 +85,9 @@ impl Workers {
 
     /// Serves the sockets of an address.
     pub fn serve(&self, opened: Opened) {
-        for (orders, (udp, tcp)) in self.orders.iter().zip(opened.sockets) {
-            let _ = orders.send(Order::Serve(opened.label.clone(), udp, tcp));
+        let connections = Arc::new(AtomicUsize::new(0));
+        for (orders, sockets) in self.orders.iter().zip(opened.sockets) {
+            let _ = orders.send(Order::Serve(opened.label.clone(), sockets, Arc::clone(&connections)));
         }
     }
 
@@ -123,6 +125,8 @@ pub(crate) struct Endpoint {
     label: String,
     /// The generation that was seen last, with the index of this address in it.
     seen: RefCell<(Arc<Generation>, usize)>,
+    /// Connections to it that are open, at all workers.
+    pub(crate) connections: Arc<AtomicUsize>,
     /// It is served no more; streams that are open end when nothing is on its way.
     closed: tokio::sync::watch::Sender<bool>,
 }
@@ -172,6 +176,12 @@ impl Endpoint {
         generation.listeners.get(listener)?.tls.clone()
     }
 
+    /// How clients speak here.
+    pub(crate) fn scheme(&self, shared: &Shared) -> Scheme {
+        let (generation, listener) = self.listener(shared);
+        generation.listeners.get(listener).map(|listener| listener.scheme).unwrap_or_default()
+    }
+
     /// What directives say of how this address is served.
     pub(crate) fn listening(&self, shared: &Shared) -> Listening {
         let (generation, listener) = self.listener(shared);
@@ -198,7 +208,7 @@ impl Shared {
         let mut served: Vec<Served> = Vec::new();
         while let Some(order) = orders.recv().await {
             match order {
-                Order::Serve(label, udp, tcp) => served.push(self.serve(&label, udp, tcp)),
+                Order::Serve(label, sockets, connections) => served.push(self.serve(&label, sockets, connections)),
                 Order::Close(label) => served.retain(|served| {
                     let keep = served.endpoint.label != label;
                     if !keep {
@@ -212,12 +222,18 @@ impl Shared {
         self.drain(&served).await;
     }
 
-    fn serve(self: &Rc<Self>, label: &str, udp: Option<UdpSocket>, tcp: TcpListener) -> Served {
+    fn serve(
+        self: &Rc<Self>,
+        label: &str,
+        (udp, tcp): (Option<UdpSocket>, TcpListener),
+        connections: Arc<AtomicUsize>,
+    ) -> Served {
         let live = self.live.load_full();
         let index = live.listeners.iter().position(|listener| listener.label == label).unwrap_or(0);
         let endpoint = Rc::new(Endpoint {
             label: label.to_owned(),
             seen: RefCell::new((live, index)),
+            connections,
             closed: tokio::sync::watch::Sender::new(false),
         });
         let datagrams = udp.map(|udp| udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp));

@@ -101,7 +101,7 @@ impl Ticket {
         let Walk { query, response, .. } = walk;
         let answer = (turn == Turn::Answered).then(|| response.finish(query).to_vec());
         let mut more = Vec::new();
-        while query.path.transport.is_stream() && more.len() < MESSAGES_MAX {
+        while query.path.transport.takes_many() && more.len() < MESSAGES_MAX {
             let Some(message) = response.finish_next(query) else { break };
             more.push(message.to_vec());
         }

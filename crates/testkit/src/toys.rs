@@ -160,7 +160,10 @@ impl Outward {
             ExchangeError::Timeout { local: Some(local) } => format!("read udp {local}->{to}: i/o timeout"),
             ExchangeError::Timeout { local: None } => format!("dial tcp {to}: i/o timeout"),
             ExchangeError::Network { during, error } => format!("{during} {to}: {error}"),
-            ExchangeError::Closed | ExchangeError::Unreadable | ExchangeError::Exhausted => format!("{to}: {error:?}"),
+            ExchangeError::Closed
+            | ExchangeError::Unreadable
+            | ExchangeError::Status { .. }
+            | ExchangeError::Exhausted => format!("{to}: {error:?}"),
         };
         Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, cause)
     }

@@ -45,6 +45,8 @@ pub enum Reaction {
     Refuse,
     /// Closes the connection.
     Close,
+    /// Over gRPC: ends the call with this code.
+    Status(u32),
 }
 
 /// Which names an entry is for.
@@ -113,6 +115,7 @@ pub(crate) enum Came {
     Nothing,
     Refused,
     Closed,
+    Status(u32),
 }
 
 impl Upstreams {
@@ -181,6 +184,7 @@ fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
         Reaction::Silence => Came::Nothing,
         Reaction::Refuse => Came::Refused,
         Reaction::Close => Came::Closed,
+        Reaction::Status(code) => Came::Status(*code),
     }
 }
 

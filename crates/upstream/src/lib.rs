@@ -11,6 +11,6 @@ mod target;
 pub use attempts::{Attempts, Limits, Next, Verdict};
 pub use health::Health;
 pub use policy::Policy;
-pub use query::{outgoing, probe};
+pub use query::{answered_with, outgoing, probe};
 pub use reply::{Reply, readable};
 pub use target::{Protocol, Target, TargetError, nameservers};

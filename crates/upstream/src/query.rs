@@ -1,6 +1,6 @@
 //! The message that is sent to an upstream: made anew, so that nothing of the client's hop goes along.
 
-use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Opt, OptionCode, Type};
+use wire::{Class, Flags, HEADER_LEN, Header, MessageBuf, Name, NameRef, Opt, OptionCode, Rcode, Type};
 
 /// Octets that are taken from an upstream over UDP at least (RFC 9715 §3.2).
 const UDP_SIZE_MIN: u16 = 1232;
@@ -31,6 +31,17 @@ pub fn outgoing<'o>(
 pub fn probe(name: &Name, recursion_desired: bool) -> Vec<u8> {
     let flags = Flags::default().with_recursion_desired(recursion_desired);
     compose((name.as_ref(), Type::NS, Class::IN), flags, None, core::iter::empty())
+}
+
+/// The query as its own answer, with this response code and nothing else: what an upstream says that answers without a
+/// message. `None` if the query is none.
+#[must_use]
+pub fn answered_with(query: &[u8], rcode: Rcode) -> Option<Vec<u8>> {
+    let Header { id, flags, .. } = Header::read(query)?;
+    let flags = flags.with_response(true).with_recursion_available(true).with_rcode(rcode);
+    let header = Header { id, flags, questions: 1, ..Header::default() };
+    let question = query.get(HEADER_LEN..wire::question_end(query)?)?;
+    Some([&header.to_octets()[..], question].concat())
 }
 
 fn compose<'o>(

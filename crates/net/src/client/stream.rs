@@ -16,7 +16,7 @@ use std::time::Duration;
 use engine::tls::TlsClient;
 use engine::{Connections, Exchange, ExchangeError, Exchanged, Take};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -35,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What connections to one upstream have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+pub(crate) struct Key {
     to: SocketAddr,
     source: Option<IpAddr>,
     /// Where the TLS of it is kept, if it has any: it stays there as long as a connection uses it.
@@ -55,7 +55,7 @@ impl Route {
         Route { to, source: connections.source, tls: tls.cloned() }
     }
 
-    fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> Key {
         let tls = self.tls.as_ref().map_or(0, |tls| Arc::as_ptr(&tls.0).cast::<()>().addr());
         Key { to: self.to, source: self.source, tls }
     }
@@ -63,6 +63,11 @@ impl Route {
 
 type Reader = Box<dyn AsyncRead + Unpin>;
 type Writer = Box<dyn AsyncWrite + Unpin>;
+
+/// Both at once.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
 /// Upstreams over TCP, for one worker.
 #[derive(Default)]
@@ -230,12 +235,7 @@ fn forget(upstreams: &mut HashMap<Key, Pool>, key: Key, gone: &Weak<Connection>)
 }
 
 async fn connect(route: &Route) -> std::io::Result<(Reader, Writer)> {
-    let socket = if route.to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    if let Some(source) = route.source {
-        socket.bind(SocketAddr::new(source, 0))?;
-    }
-    let stream = socket.connect(route.to).await?;
-    stream.set_nodelay(true)?;
+    let stream = dial(route).await?;
     let Some(tls) = &route.tls else {
         let (reader, writer) = stream.into_split();
         return Ok((Box::new(reader), Box::new(writer)));
@@ -243,6 +243,23 @@ async fn connect(route: &Route) -> std::io::Result<(Reader, Writer)> {
     let stream = Client::of(tls)?.connect(stream, route.to.ip()).await?;
     let (reader, writer) = tokio::io::split(stream);
     Ok((Box::new(reader), Box::new(writer)))
+}
+
+/// A stream to an upstream that speaks HTTP/2.
+pub(crate) async fn connect_http2(route: &Route) -> std::io::Result<Box<dyn Duplex>> {
+    let stream = dial(route).await?;
+    let Some(tls) = &route.tls else { return Ok(Box::new(stream)) };
+    Ok(Box::new(Client::of(tls)?.connect_http2(stream, route.to.ip()).await?))
+}
+
+async fn dial(route: &Route) -> std::io::Result<TcpStream> {
+    let socket = if route.to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(source) = route.source {
+        socket.bind(SocketAddr::new(source, 0))?;
+    }
+    let stream = socket.connect(route.to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 impl Connection {

@@ -181,7 +181,7 @@ impl Socket {
 }
 
 /// What the system says, in the words by which logs are searched: `connection refused`.
-pub(super) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
+pub(crate) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
     let text = error.to_string();
     let text = text.split(" (os error ").next().unwrap_or_default();
     ExchangeError::Network { during, error: text.to_ascii_lowercase() }

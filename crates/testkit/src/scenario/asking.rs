@@ -150,6 +150,7 @@ impl Asking {
     fn read_arrival(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Problem> {
         match word {
             "tcp" => self.arrival.transport = Transport::Tcp,
+            "grpc" => self.arrival.transport = Transport::Grpc,
             "port" => self.arrival.port = Some(words.parse("a port")?),
             "from" => self.arrival.peer = SocketAddr::new(words.parse("an IP address")?, self.arrival.peer.port()),
             "as" => self.label = words.next_word().map(str::to_owned),
@@ -175,7 +176,7 @@ fn broken_rules(question: &Question, transport: Transport, answer: &[u8]) -> Vec
     let Ok(got) = Parsed::read(answer) else { return vec!["it is no message".to_owned()] };
     let (asked, flags) = (question.header.flags, got.header.flags);
     let size = match (transport, question.opt) {
-        (Transport::Tcp, _) => u16::MAX,
+        (Transport::Tcp | Transport::Grpc, _) => u16::MAX,
         (Transport::Udp, opt) => opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN)),
     };
     let same_question = got.question.as_ref().is_some_and(|(name, qtype, qclass)| {

@@ -39,7 +39,7 @@ pub(super) fn upstream(stage: &mut Stage, statement: &Statement) -> Result<(), P
 fn asked(stage: &mut Stage, statement: &Statement, address: SocketAddr) -> Result<(), Problem> {
     let count: usize = statement.parse(statement.words().nth(3), "a number of queries")?;
     let got = stage.server.outside.upstreams.take_asked(address);
-    let got: Vec<String> = got.iter().map(|asked| format!("{} {}", asked.over.label(), asked.query)).collect();
+    let got: Vec<String> = got.iter().map(|asked| format!("{} {}", asked_over(asked.over), asked.query)).collect();
     let like = |line: &str, got: &String| {
         let mut words = got.split_whitespace();
         line.split_whitespace().all(|word| words.next().is_some_and(|got| word == "*" || word == got))
@@ -72,7 +72,9 @@ fn entry(statement: &Statement, defaults: Manner) -> Result<Entry, Problem> {
     let reaction = match (words.reaction, answer) {
         (Some(word), answer) if answer.is_some() == word.takes_answer() => word.to_reaction(answer),
         (None, Some(answer)) => Reaction::Answer(answer),
-        _ => return Err(statement.problem("either an answer below, or one of silence, refused, closed, broken")),
+        _ => {
+            return Err(statement.problem("either an answer below, or one of silence, refused, closed, broken, status"));
+        }
     };
     Ok(words.entry(names, qtype, reaction))
 }
@@ -94,6 +96,7 @@ enum Word {
     Closed,
     Broken,
     Truncated,
+    Status(u32),
 }
 
 impl Word {
@@ -107,6 +110,7 @@ impl Word {
             Word::Refused => Reaction::Refuse,
             Word::Closed => Reaction::Close,
             Word::Broken => Reaction::Broken,
+            Word::Status(code) => Reaction::Status(code),
             Word::Truncated => Reaction::Truncate(answer.unwrap_or_default()),
         }
     }
@@ -119,6 +123,8 @@ impl Manner {
             match word {
                 "udp" => read.over = Some(Transport::Udp),
                 "tcp" => read.over = Some(Transport::Tcp),
+                "grpc" => read.over = Some(Transport::Grpc),
+                "status" => read.reaction = Some(Word::Status(words.parse("a code of gRPC")?)),
                 "once" => read.once = true,
                 "delay" => read.delay = words.duration()?,
                 "silence" => read.reaction = Some(Word::Silence),
@@ -135,4 +141,9 @@ impl Manner {
     fn entry(self, names: Names, qtype: Option<wire::Type>, reaction: Reaction) -> Entry {
         Entry { names, qtype, over: self.over, delay: self.delay, once: self.once, reaction }
     }
+}
+
+/// A transport, as scenarios write it.
+fn asked_over(over: Transport) -> &'static str {
+    if over == Transport::Grpc { "grpc" } else { over.label() }
 }

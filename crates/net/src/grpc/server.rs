@@ -1,0 +1,192 @@
+//! Queries that come by gRPC.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use engine::{Turn, Walk};
+use http_body_util::combinators::WithTrailers;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE as TYPE_OF_CONTENT, HeaderMap, HeaderValue};
+use hyper::rt::Executor;
+use hyper::server::conn::http2::Builder;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::{CONTENT_TYPE, Code, FRAME_MAX, PATH, STATUS, STATUS_MESSAGE, framed, unframed};
+use crate::streams::Client;
+
+/// How long a connection may be without a call where no directive says so. Clients keep one for all their calls, so that
+/// the time that is right for TCP would make them greet again and again.
+const IDLE: Duration = Duration::from_secs(5 * 60);
+/// How often a client is asked whether it is still there, and how long it may take to say so.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Octets of the headers of one call: there is nothing to say in them.
+const HEADERS_MAX: u32 = 16 << 10;
+/// Octets of answers that one call may have unwritten.
+const UNWRITTEN_MAX: usize = 64 << 10;
+
+/// What a call is answered with: the message, then how it ended.
+type Answer = Response<WithTrailers<Full<Bytes>, Ready<Option<Result<HeaderMap, Infallible>>>>>;
+
+/// Runs what hyper wants to run beside a connection on this thread.
+#[derive(Clone, Copy)]
+pub(super) struct Here;
+
+impl<F: Future<Output: 'static> + 'static> Executor<F> for Here {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}
+
+/// Answers calls until the client has no more of them for too long, or the address is served no more; those on their way
+/// then are still answered.
+pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> io::Result<()> {
+    let mut closing = client.endpoint.closing();
+    let calls = Rc::new(Calls::new(client.listening.timeouts.idle.unwrap_or(IDLE)));
+    let mut builder = Builder::new(Here);
+    let calls_max = client.listening.calls.calls_max;
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .max_concurrent_streams((calls_max > 0).then_some(calls_max))
+        .max_header_list_size(HEADERS_MAX)
+        .max_send_buf_size(UNWRITTEN_MAX);
+    let (client, counted) = (Rc::new(client), Rc::clone(&calls));
+    let service = service_fn(move |request| {
+        let (client, call) = (Rc::clone(&client), Call::new(&counted));
+        async move {
+            let answer = client.call(request).await;
+            drop(call);
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        ended = connection.as_mut() => return ended.map_err(io::Error::other),
+        _ = closing.wait_for(|closed| *closed) => {}
+        () = calls.stopped() => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    connection.await.map_err(io::Error::other)
+}
+
+impl Client {
+    async fn call(&self, request: Request<Incoming>) -> Answer {
+        if !is_grpc(&request) {
+            return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UNKNOWN, "this is no gRPC");
+        }
+        if request.uri().path() != PATH {
+            return refused(StatusCode::OK, Code::UNIMPLEMENTED, "the one method here is coredns.dns.DnsService/Query");
+        }
+        let query = match timeout(self.limits.read, Limited::new(request.into_body(), FRAME_MAX).collect()).await {
+            Err(_) => return refused(StatusCode::OK, Code::DEADLINE_EXCEEDED, "the query took too long to arrive"),
+            Ok(Err(_)) => return refused(StatusCode::OK, Code::RESOURCE_EXHAUSTED, "the query is too long"),
+            Ok(Ok(body)) => unframed(body.to_bytes()),
+        };
+        match query {
+            Err(code) => refused(StatusCode::OK, code, "this is no DnsPacket"),
+            Ok(query) => match self.answer(&query).await {
+                Some(answer) => answered(answer),
+                None => refused(StatusCode::OK, Code::UNAVAILABLE, "the query gets no answer"),
+            },
+        }
+    }
+
+    /// The answer to a query, framed; `None` if there is to be none.
+    async fn answer(&self, query: &[u8]) -> Option<Bytes> {
+        let finish = |walk: &mut Walk, turn| {
+            let Walk { query, response, .. } = walk;
+            (turn == Turn::Answered).then(|| framed(response.finish(query)))
+        };
+        let (generation, mut walk, turn) = self.receive(query);
+        if turn == Turn::Waiting {
+            let (sender, answer) = oneshot::channel();
+            self.shared.park(&generation, walk, move |walk, turn| drop(sender.send(finish(walk, turn))));
+            self.shared.end_batch(&generation, 0);
+            return answer.await.ok().flatten();
+        }
+        let answer = finish(&mut walk, turn);
+        self.shared.worker.borrow_mut().give_walk(walk);
+        self.shared.end_batch(&generation, 0);
+        answer
+    }
+}
+
+fn is_grpc(request: &Request<Incoming>) -> bool {
+    let said = request.headers().get(TYPE_OF_CONTENT).and_then(|value| value.to_str().ok());
+    said.is_some_and(|said| said.starts_with(CONTENT_TYPE))
+}
+
+fn answered(message: Bytes) -> Answer {
+    reply(StatusCode::OK, message, Code::OK, "")
+}
+
+fn refused(status: StatusCode, code: Code, why: &'static str) -> Answer {
+    reply(status, Bytes::new(), code, why)
+}
+
+fn reply(status: StatusCode, message: Bytes, code: Code, why: &'static str) -> Answer {
+    let mut trailers = HeaderMap::with_capacity(2);
+    trailers.insert(STATUS, HeaderValue::from(code.0));
+    if !why.is_empty() {
+        trailers.insert(STATUS_MESSAGE, HeaderValue::from_static(why));
+    }
+    let mut answer = Response::new(Full::new(message).with_trailers(ready(Some(Ok(trailers)))));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(TYPE_OF_CONTENT, HeaderValue::from_static(CONTENT_TYPE));
+    answer
+}
+
+/// The calls on a connection.
+struct Calls {
+    open: Cell<usize>,
+    /// When the last one came or ended.
+    last: Cell<Instant>,
+    idle: Duration,
+}
+
+impl Calls {
+    fn new(idle: Duration) -> Calls {
+        Calls { open: Cell::new(0), last: Cell::new(Instant::now()), idle }
+    }
+
+    /// Comes back when there has been none for too long.
+    async fn stopped(&self) {
+        loop {
+            let since = if self.open.get() > 0 { Instant::now() } else { self.last.get() };
+            if since.elapsed() >= self.idle {
+                return;
+            }
+            sleep_until(since + self.idle).await;
+        }
+    }
+}
+
+/// A call, counted as long as it is open.
+struct Call(Rc<Calls>);
+
+impl Call {
+    fn new(calls: &Rc<Calls>) -> Call {
+        calls.open.set(calls.open.get() + 1);
+        Call(Rc::clone(calls))
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+        self.0.last.set(Instant::now());
+    }
+}
