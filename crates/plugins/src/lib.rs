@@ -5,6 +5,7 @@
 
 mod acl;
 mod any;
+mod asking;
 mod authority;
 mod auto;
 mod autopath;
@@ -25,6 +26,8 @@ mod file;
 mod forward;
 mod geoip;
 mod gotemplate;
+mod grpc;
+mod grpc_server;
 mod header;
 mod health;
 mod hosts;
@@ -74,7 +77,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&cancel::MANIFEST),
     Here(&proxyproto::MANIFEST),
     Later("quic"),
-    Later("grpc_server"),
+    Here(&grpc_server::MANIFEST),
     Later("https"),
     Later("https3"),
     Here(&timeouts::MANIFEST),
@@ -121,7 +124,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("etcd"),
     Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),
-    Later("grpc"),
+    Here(&grpc::MANIFEST),
     Here(&erratic::MANIFEST),
     Here(&whoami::MANIFEST),
     Here(&on::MANIFEST),

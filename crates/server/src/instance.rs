@@ -9,7 +9,7 @@ use aws_lc_rs::digest::{SHA512, digest};
 use corefile::Style;
 use engine::metrics::{Kind, Metric, Registry};
 use engine::setup::{Capabilities, Carried, Command, Readiness, When};
-use engine::{Built, Outside, PlannedListener, Surroundings};
+use engine::{Built, Outside, PlannedListener, Scheme, Surroundings};
 use net::{Address, Live, TokioOutside, Workers};
 
 use crate::admin::Admin;
@@ -162,7 +162,11 @@ impl Instance {
             .iter()
             .flat_map(|listener| {
                 let on = listener.ip.map_or(String::new(), |ip| format!(" on {ip}"));
-                listener.zones.iter().map(move |(zone, _)| format!("{zone}:{}{on}", listener.port))
+                let scheme = match listener.scheme {
+                    Scheme::Dns => String::new(),
+                    scheme => format!("{}://", scheme.name()),
+                };
+                listener.zones.iter().map(move |(zone, _)| format!("{scheme}{zone}:{}{on}", listener.port))
             })
             .collect();
         lines.sort();
@@ -217,7 +221,7 @@ fn open_all<'a>(
         label: listener.label(),
         ip: listener.ip,
         port: listener.port,
-        streams_only: listener.scheme != engine::Scheme::Dns,
+        streams_only: listener.scheme != Scheme::Dns,
     });
     addresses
         .map(|address| {

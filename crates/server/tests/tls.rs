@@ -12,24 +12,8 @@ mod support;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use support::{Client, Folder, Server};
+use support::{Client, Folder, Server, certify};
 use wire::{Rcode, Type};
-
-/// Writes an authority's certificate, and a server's with its key.
-fn certify(folder: &Folder, names: &[&str]) {
-    let key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = params.self_signed(&key).expect("an authority");
-    folder.write("ca.pem", &authority.pem());
-    let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate().expect("a key");
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let params = CertificateParams::new(names).expect("names");
-    folder.write("cert.pem", &params.signed_by(&key, &issuer).expect("a certificate").pem());
-    folder.write("key.pem", &key.serialize_pem());
-}
 
 #[test]
 fn questions_pass_through_tls() {

@@ -4,22 +4,12 @@ use core::net::IpAddr;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, zone_names};
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use upstream::{Protocol, Target};
 use wire::{Name, Rcode};
 
 use super::metrics;
-
-/// Upstreams in one line.
-const TARGETS_MAX: usize = 15;
-
-/// In which order upstreams are asked, as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PolicyName {
-    Random,
-    RoundRobin,
-    Sequential,
-}
+use crate::asking::{PolicyName, TlsFiles, take_from, take_targets};
 
 /// What a `forward` line says.
 #[derive(Debug)]
@@ -46,11 +36,7 @@ pub struct Config {
     pub(super) failover: Vec<Rcode>,
     pub(super) source: Option<IpAddr>,
     pub(super) resolvers: Vec<SocketAddr>,
-    /// Files of the client's own certificate and key.
-    pub(super) identity: Option<(String, String)>,
-    /// A file of authorities.
-    pub(super) authorities: Option<String>,
-    pub(super) server_name: Option<String>,
+    pub(super) tls: TlsFiles,
 }
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -80,9 +66,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         failover: Vec::new(),
         source: None,
         resolvers: Vec::new(),
-        identity: None,
-        authorities: None,
-        server_name: None,
+        tls: TlsFiles::default(),
     },
     super::build,
 )
@@ -93,18 +77,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .check(check);
 
 fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
-    let word = args.word()?;
-    let zones = zone_names(&word.text);
-    config.from = zones.first().cloned().ok_or_else(|| args.bad(word, "a zone"))?;
-    if zones.len() > 1 {
-        args.warn(word, format!("`{}` is {} zones: only {} is passed on", word.text, zones.len(), config.from));
-    }
-    let words = args.take_rest();
-    if let Some(word) = words.get(TARGETS_MAX) {
-        let message = format!("more than {TARGETS_MAX} TOs configured: {}", words.len());
-        return Err(args.problem_at(word.span, "options/value", message));
-    }
-    for word in words {
+    config.from = take_from(args)?;
+    for word in take_targets(args)? {
         let target = Target::read(&word.text)
             .map_err(|error| args.problem_at(word.span, "options/value", format!("`{}`: {error}", word.text)))?;
         let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = &target;
@@ -125,7 +99,7 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
         return Err(writing.problem_with("max_age", "max_age is shorter than expire"));
     }
     let named = |target: &Target| matches!(target, Target::Address { server_name: Some(_), .. });
-    if config.server_name.is_some() && config.targets.iter().any(named) {
+    if config.tls.server_name.is_some() && config.targets.iter().any(named) {
         return Err(writing.problem_with("tls_servername", "both tls_servername and an upstream name a certificate"));
     }
     Ok(())
@@ -224,10 +198,7 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "the system's authorities",
         doc: "For upstreams over TLS: the client's own certificate, and the authorities that are believed.",
         set: |config, args| {
-            let files: Vec<String> = args.take_rest().iter().map(|word| word.text.clone()).collect();
-            let (identity, authorities) = files.split_at(files.len() / 2 * 2);
-            config.identity = identity.first().cloned().zip(identity.get(1).cloned());
-            config.authorities = authorities.first().cloned();
+            config.tls.take(args);
             Ok(())
         },
     },
@@ -237,7 +208,7 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "The name that the certificates of upstreams over TLS must have; without it each must have its address. \
               `tls://IP%NAME` says it for one upstream.",
         set: |config, args| {
-            config.server_name = Some(args.word()?.text.clone());
+            config.tls.server_name = Some(args.word()?.text.clone());
             Ok(())
         },
     },
@@ -246,9 +217,7 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "random",
         doc: "In which order upstreams are asked.",
         set: |config, args| {
-            use PolicyName::{Random, RoundRobin, Sequential};
-            config.policy =
-                args.choice(&[("random", Random), ("round_robin", RoundRobin), ("sequential", Sequential)])?;
+            config.policy = PolicyName::take(args)?;
             Ok(())
         },
     },

@@ -10,6 +10,7 @@ use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
 
 use super::stanza::{Stanza, Upstream};
+use crate::asking::failed;
 
 /// How long a probe waits for an answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -72,7 +73,7 @@ impl Stanza {
                     if self.limits.max_fails > 0 {
                         upstream.health.suspect();
                     }
-                    failure = failed(upstream, self.transport(query, upstream), &error);
+                    failure = failed(upstream.address, self.transport(query, upstream).label(), &error);
                 }
             }
         }
@@ -123,6 +124,7 @@ impl Stanza {
             _ if upstream.tls.is_some() => Transport::Tcp,
             _ if self.force_tcp => Transport::Tcp,
             _ if self.prefer_udp => Transport::Udp,
+            Transport::Grpc => Transport::Tcp,
             transport => transport,
         }
     }
@@ -157,27 +159,6 @@ impl Stanza {
 
 /// Probes come no faster than this, whatever the Corefile says.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(10);
-
-/// What an attempt that failed says, as the operator sees it.
-fn failed(upstream: &Upstream, over: Transport, error: &ExchangeError) -> Failure {
-    let (to, proto) = (upstream.address, over.label());
-    match error {
-        ExchangeError::Timeout { local } => {
-            let from = local.map_or(String::new(), |local| format!("{local}->"));
-            Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, format!("read {proto} {from}{to}: i/o timeout"))
-        }
-        ExchangeError::Network { during, error } => {
-            Failure::servfail(EdeCode::NETWORK_ERROR, format!("{during} {proto} {to}: {error}"))
-        }
-        ExchangeError::Closed => Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: EOF")),
-        ExchangeError::Unreadable => {
-            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the reply is no message"))
-        }
-        ExchangeError::Exhausted => {
-            Failure::servfail(EdeCode::OTHER, format!("write {proto} {to}: too many queries on one connection"))
-        }
-    }
-}
 
 /// One of the places that `max_concurrent` leaves for questions on their way.
 struct Place<'a>(&'a Stanza);

@@ -1,7 +1,7 @@
 //! One `forward` line: whom it asks, for which names.
 
 use core::net::SocketAddr;
-use core::sync::atomic::{AtomicU32, AtomicUsize};
+use core::sync::atomic::AtomicU32;
 use core::time::Duration;
 use std::io;
 use std::net::IpAddr;
@@ -10,12 +10,13 @@ use std::sync::Arc;
 use engine::Connections;
 use engine::Zones;
 use engine::setup::{Setup, SetupError};
-use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
-use upstream::{Health, Limits, Policy, Protocol, Target, nameservers};
+use engine::tls::TlsClient;
+use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
-use super::config::{Config, PolicyName};
+use super::config::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
+use crate::asking::listed_in;
 
 /// How long a question may take, all attempts together.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -88,11 +89,7 @@ impl Stanza {
             except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
             from: config.from,
             upstreams,
-            policy: match config.policy {
-                PolicyName::Random => Policy::Random,
-                PolicyName::RoundRobin => Policy::RoundRobin(AtomicUsize::new(0)),
-                PolicyName::Sequential => Policy::Sequential,
-            },
+            policy: config.policy.policy(),
             force_tcp: config.force_tcp,
             prefer_udp: config.prefer_udp,
             health_check: config.health_check,
@@ -125,7 +122,7 @@ fn addresses(config: &Config, setup: &Setup<'_>) -> Result<Vec<(SocketAddr, Opti
             Target::Address { protocol, address, server_name } => (*protocol, server_name.as_ref(), vec![*address]),
             Target::Named { protocol, name, port } => (*protocol, Some(name), named(name, *port, config, setup)?),
         };
-        let tls = (protocol == Protocol::Tls).then(|| tls(config, server_name, setup)).transpose()?;
+        let tls = (protocol == Protocol::Tls).then(|| config.tls.client(server_name, setup)).transpose()?;
         for address in found {
             if !addresses.iter().any(|(known, _)| *known == address) {
                 addresses.push((address, tls.clone()));
@@ -135,30 +132,10 @@ fn addresses(config: &Config, setup: &Setup<'_>) -> Result<Vec<(SocketAddr, Opti
     if addresses.is_empty() { Err(SetupError::new("no valid upstream addresses found")) } else { Ok(addresses) }
 }
 
-/// TLS with an upstream whose certificate must have this name, unless the line names another for all.
-fn tls(config: &Config, server_name: Option<&String>, setup: &Setup<'_>) -> Result<TlsClient, SetupError> {
-    let read = |name: &String| {
-        setup.files.read(&setup.path(name)).map_err(|error| SetupError::new(format!("open {name}: {error}")))
-    };
-    let identity = config.identity.as_ref().map(|(certificates, key)| {
-        Ok::<_, SetupError>(Identity { certificates: read(certificates)?, key: read(key)? })
-    });
-    let wanted = ClientTls {
-        server_name: config.server_name.as_ref().or(server_name).cloned(),
-        authorities: config.authorities.as_ref().map(read).transpose()?,
-        identity: identity.transpose()?,
-    };
-    let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
-    let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
-    maker.client(&wanted).map_err(|error| SetupError::new(format!("tls: {error}")))
-}
-
 /// The name servers in a file, or the addresses of a host.
 fn named(name: &str, port: u16, config: &Config, setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
-    let path = setup.path(name);
-    if setup.files.is_file(&path) || name.contains('/') {
-        let octets = setup.files.read(&path).map_err(|error| SetupError::new(format!("open {name}: {error}")))?;
-        return Ok(nameservers(&String::from_utf8_lossy(&octets)).collect());
+    if setup.files.is_file(&setup.path(name)) || name.contains('/') {
+        return listed_in(name, setup);
     }
     let fail = |what: String| {
         SetupError::new(format!("failed to resolve \"{name}\": {what}"))

@@ -1,4 +1,4 @@
-//! The certificates of the server block's `tls://` listeners.
+//! The certificates of the server block's `tls://` and `grpc://` listeners.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -87,8 +87,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     if let Some(missing) = config.missing {
         return Err(SetupError::new(missing));
     }
-    let labels: Vec<String> = setup.block.sites.iter().map(|site| site.server.clone()).collect();
-    let labels: Vec<String> = labels.into_iter().filter(|label| label.starts_with("tls://")).collect();
+    let greets = |label: &String| ["tls://", "grpc://"].iter().any(|scheme| label.starts_with(scheme));
+    let labels: Vec<String> = setup.block.sites.iter().map(|site| site.server.clone()).filter(greets).collect();
     let sources = Sources::new(&config, setup)?;
     let wanted = sources.read(setup.files).map_err(SetupError::new)?;
     let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();

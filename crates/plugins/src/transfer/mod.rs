@@ -125,7 +125,7 @@ impl Plugin for Transfer {
         let has = |source: &&Arc<dyn engine::ZoneSource>| source.zones().contains(&zone);
         let Some(line) = self.0.of(&zone) else { return Verdict::Pass };
         let Some(source) = self.0.sources.0.iter().find(has) else { return Verdict::Pass };
-        if !query.path.transport.is_stream() {
+        if !query.path.transport.takes_many() {
             return refused("zones are not transferred over UDP");
         }
         if !line.admits(query.path.peer.ip()) {

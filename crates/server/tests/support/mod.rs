@@ -1,6 +1,7 @@
 //! The binary as users run it: started on free ports, asked over real sockets, told by signals.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -250,4 +251,19 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}: not in {PATIENCE:?}");
         std::thread::yield_now();
     }
+}
+
+/// Writes an authority's certificate, and a server's with its key.
+pub(crate) fn certify(folder: &Folder, names: &[&str]) {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).expect("an authority");
+    folder.write("ca.pem", &authority.pem());
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().expect("a key");
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let params = CertificateParams::new(names).expect("names");
+    folder.write("cert.pem", &params.signed_by(&key, &issuer).expect("a certificate").pem());
+    folder.write("key.pem", &key.serialize_pem());
 }

@@ -1,0 +1,134 @@
+//! What the plugins have in common that ask upstreams: words of their options, TLS from files, what a failed attempt says.
+
+use core::net::SocketAddr;
+use core::sync::atomic::AtomicUsize;
+use std::sync::Arc;
+
+use corefile::Token;
+use engine::options::{Args, Problem, zone_names};
+use engine::setup::{Setup, SetupError};
+use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
+use engine::{ExchangeError, Failure};
+use upstream::{Policy, nameservers};
+use wire::{EdeCode, Name};
+
+/// Upstreams in one line.
+const TARGETS_MAX: usize = 15;
+
+/// Reads FROM: the zone whose names are passed on.
+pub(crate) fn take_from(args: &mut Args<'_>) -> Result<Name, Problem> {
+    let word = args.word()?;
+    let zones = zone_names(&word.text);
+    let from = zones.first().cloned().ok_or_else(|| args.bad(word, "a zone"))?;
+    if zones.len() > 1 {
+        args.warn(word, format!("`{}` is {} zones: only {from} is passed on", word.text, zones.len()));
+    }
+    Ok(from)
+}
+
+/// Takes the words that name upstreams.
+pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Problem> {
+    let words = args.take_rest();
+    match words.get(TARGETS_MAX) {
+        None => Ok(words),
+        Some(word) => {
+            let message = format!("more than {TARGETS_MAX} TOs configured: {}", words.len());
+            Err(args.problem_at(word.span, "options/value", message))
+        }
+    }
+}
+
+/// The name servers in a file such as `resolv.conf`.
+pub(crate) fn listed_in(name: &str, setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+    let octets = setup.files.read(&setup.path(name));
+    let octets = octets.map_err(|error| SetupError::new(format!("open {name}: {error}")))?;
+    Ok(nameservers(&String::from_utf8_lossy(&octets)).collect())
+}
+
+/// In which order upstreams are asked, as it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum PolicyName {
+    #[default]
+    Random,
+    RoundRobin,
+    Sequential,
+}
+
+impl PolicyName {
+    /// Reads `random`, `round_robin` or `sequential`.
+    pub(crate) fn take(args: &mut Args<'_>) -> Result<PolicyName, Problem> {
+        use PolicyName::{Random, RoundRobin, Sequential};
+        args.choice(&[("random", Random), ("round_robin", RoundRobin), ("sequential", Sequential)])
+    }
+
+    /// The policy, as it starts.
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            PolicyName::Random => Policy::Random,
+            PolicyName::RoundRobin => Policy::RoundRobin(AtomicUsize::new(0)),
+            PolicyName::Sequential => Policy::Sequential,
+        }
+    }
+}
+
+/// What `tls` and `tls_servername` say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TlsFiles {
+    /// Files of the client's own certificate and key.
+    identity: Option<(String, String)>,
+    /// A file of authorities.
+    authorities: Option<String>,
+    /// The name that the certificates of all upstreams must have.
+    pub(crate) server_name: Option<String>,
+}
+
+impl TlsFiles {
+    /// Reads `[CERT KEY] [CA]`.
+    pub(crate) fn take(&mut self, args: &mut Args<'_>) {
+        let files: Vec<String> = args.take_rest().iter().map(|word| word.text.clone()).collect();
+        let (identity, authorities) = files.split_at(files.len() / 2 * 2);
+        self.identity = identity.first().cloned().zip(identity.get(1).cloned());
+        self.authorities = authorities.first().cloned();
+    }
+
+    /// TLS with an upstream whose certificate must have this name, unless there is another for all.
+    pub(crate) fn client(&self, server_name: Option<&String>, setup: &Setup<'_>) -> Result<TlsClient, SetupError> {
+        let read = |name: &String| {
+            setup.files.read(&setup.path(name)).map_err(|error| SetupError::new(format!("open {name}: {error}")))
+        };
+        let identity = self.identity.as_ref().map(|(certificates, key)| {
+            Ok::<_, SetupError>(Identity { certificates: read(certificates)?, key: read(key)? })
+        });
+        let wanted = ClientTls {
+            server_name: self.server_name.as_ref().or(server_name).cloned(),
+            authorities: self.authorities.as_ref().map(read).transpose()?,
+            identity: identity.transpose()?,
+        };
+        let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
+        let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
+        maker.client(&wanted).map_err(|error| SetupError::new(format!("tls: {error}")))
+    }
+}
+
+/// What an attempt that failed says, as the operator sees it.
+pub(crate) fn failed(to: SocketAddr, proto: &str, error: &ExchangeError) -> Failure {
+    match error {
+        ExchangeError::Timeout { local } => {
+            let from = local.map_or(String::new(), |local| format!("{local}->"));
+            Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, format!("read {proto} {from}{to}: i/o timeout"))
+        }
+        ExchangeError::Network { during, error } => {
+            Failure::servfail(EdeCode::NETWORK_ERROR, format!("{during} {proto} {to}: {error}"))
+        }
+        ExchangeError::Closed => Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: EOF")),
+        ExchangeError::Unreadable => {
+            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the reply is no message"))
+        }
+        ExchangeError::Status { reason, .. } => {
+            Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: {reason}"))
+        }
+        ExchangeError::Exhausted => {
+            Failure::servfail(EdeCode::OTHER, format!("write {proto} {to}: too many queries on one connection"))
+        }
+    }
+}

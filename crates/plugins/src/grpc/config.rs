@@ -1,0 +1,111 @@
+//! The options of `grpc`.
+
+use core::net::{IpAddr, SocketAddr};
+
+use engine::options::{Manifest, Property, Usage};
+use wire::Name;
+
+use super::metrics;
+use crate::asking::{PolicyName, TlsFiles, take_from, take_targets};
+
+/// The ports of an address without one: behind `grpc://`, and without.
+const GRPC_PORT: u16 = 443;
+const DNS_PORT: u16 = 53;
+
+/// An upstream, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// An address.
+    Address(SocketAddr),
+    /// A file with `nameserver` lines.
+    File(String),
+}
+
+/// What a `grpc` line says.
+#[derive(Debug, Default)]
+pub struct Config {
+    pub(super) from: Name,
+    pub(super) targets: Vec<Target>,
+    pub(super) except: Vec<Name>,
+    pub(super) over_tls: bool,
+    pub(super) tls: TlsFiles,
+    pub(super) policy: PolicyName,
+    pub(super) fallthrough: Vec<Name>,
+}
+
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("grpc", "passes questions on by gRPC", include_str!("README.md"), Config::default, super::build)
+        .arguments("grpc FROM TO...", |config, args| {
+            config.from = take_from(args)?;
+            for word in take_targets(args)? {
+                config
+                    .targets
+                    .push(read_target(&word.text).ok_or_else(|| args.bad(word, "an address or the name of a file"))?);
+            }
+            Ok(())
+        })
+        .properties(PROPERTIES)
+        .metrics(&metrics::ALL);
+
+static PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("except NAME..."),
+        default: "",
+        doc: "Names that are not passed on, with all below them.",
+        set: |config, args| {
+            config.except.extend(args.zones()?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls [CERT KEY] [CA]"),
+        default: "off",
+        doc: "Upstreams are asked over TLS: with the client's own certificate if it is named, and by these authorities, or \
+              those of the system.",
+        set: |config, args| {
+            config.over_tls = true;
+            config.tls.take(args);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls_servername NAME"),
+        default: "",
+        doc: "The name that the certificates of upstreams must have; without it each must have its address.",
+        set: |config, args| {
+            config.tls.server_name = Some(args.word()?.text.clone());
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("policy random|round_robin|sequential"),
+        default: "random",
+        doc: "In which order upstreams are asked.",
+        set: |config, args| {
+            config.policy = PolicyName::take(args)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "off",
+        doc: "Names that upstreams deny go on to the next plugin: all of them, or those in ZONES.",
+        set: |config, args| {
+            config.fallthrough = args.zones_or_all()?;
+            Ok(())
+        },
+    },
+];
+
+/// Reads an upstream. CoreDNS takes any scheme here and speaks gRPC all the same; only those are read that say so.
+fn read_target(text: &str) -> Option<Target> {
+    let (port, rest) = match text.split_once("://") {
+        None => (DNS_PORT, text),
+        Some(("dns", rest)) => (DNS_PORT, rest),
+        Some(("grpc", rest)) => (GRPC_PORT, rest),
+        Some(_) => return None,
+    };
+    let ip = |text: &str| text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+    let address = rest.parse().ok().or_else(|| ip(rest).map(|ip| SocketAddr::new(ip, port)));
+    address.map(Target::Address).or_else(|| (!rest.is_empty()).then(|| Target::File(rest.to_owned())))
+}

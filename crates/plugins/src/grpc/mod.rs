@@ -1,0 +1,154 @@
+//! Passes questions on by gRPC.
+
+mod config;
+mod metrics;
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use engine::setup::{Part, Setup, SetupError};
+use engine::tls::TlsClient;
+use engine::{
+    Connections, Exchange, ExchangeError, Exchanged, Failure, Hooks, LocalFuture, Moment, Outside, Plugin, Query,
+    Resolved, Response, Transport, Verdict, Worker, Zones,
+};
+use upstream::{Policy, Reply};
+use wire::{EdeCode, Name, NameRef, Rcode};
+
+use crate::asking::{failed, listed_in};
+pub(crate) use config::MANIFEST;
+use config::{Config, Target};
+use metrics::UpstreamMetrics;
+
+/// How long a question may take, all attempts together.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// How long to wait for the answer of one upstream.
+const EACH: Duration = Duration::from_secs(2);
+/// gRPC's code for what is not there.
+const NOT_FOUND: u32 = 5;
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let tls = config.over_tls.then(|| config.tls.client(None, setup)).transpose()?;
+    let mut upstreams: Vec<Upstream> = Vec::new();
+    for address in addresses(&config.targets, setup)? {
+        if upstreams.iter().all(|known| known.address != address) {
+            let metrics = UpstreamMetrics::new(setup.registry, &address.to_string());
+            upstreams.push(Upstream { address, metrics });
+        }
+    }
+    if upstreams.is_empty() {
+        return Err(SetupError::new("no valid upstream addresses found"));
+    }
+    let grpc = Grpc {
+        except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
+        from: config.from,
+        upstreams,
+        tls,
+        policy: config.policy.policy(),
+        fallthrough: config.fallthrough.into_iter().collect(),
+    };
+    Ok(Some(Part::new(grpc, Hooks::DOWN)))
+}
+
+fn addresses(targets: &[Target], setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+    let mut addresses = Vec::new();
+    for target in targets {
+        match target {
+            Target::Address(address) => addresses.push(*address),
+            Target::File(name) => addresses.extend(listed_in(name, setup)?),
+        }
+    }
+    Ok(addresses)
+}
+
+struct Upstream {
+    address: SocketAddr,
+    metrics: UpstreamMetrics,
+}
+
+/// The `grpc` line of a server block.
+struct Grpc {
+    from: Name,
+    except: Zones,
+    upstreams: Vec<Upstream>,
+    tls: Option<TlsClient>,
+    policy: Policy,
+    /// Names in these zones go on to the next plugin if no upstream knows them.
+    fallthrough: Zones,
+}
+
+impl Plugin for Grpc {
+    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        if self.takes(query.key()) { Verdict::Wait } else { Verdict::Pass }
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        Box::pin(async move {
+            match self.ask(query, outside).await {
+                Ok(reply) if self.goes_on(query, &reply) => Resolved::Pass,
+                Ok(reply) => Resolved::Reply(reply),
+                Err(failure) => Resolved::Fail(failure),
+            }
+        })
+    }
+}
+
+impl Grpc {
+    fn takes(&self, key: NameRef<'_>) -> bool {
+        key.is_within(self.from.as_ref()) && !self.except.contain(key)
+    }
+
+    fn goes_on(&self, query: &Query, reply: &[u8]) -> bool {
+        let denied = Reply::read(reply).is_some_and(|reply| reply.rcode() == Rcode::NXDOMAIN);
+        denied && self.fallthrough.contain(query.key())
+    }
+
+    /// Asks the upstreams one after the other, each once.
+    async fn ask(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
+        let question = (query.name(), query.qtype, query.qclass);
+        let Query { udp_size, dnssec_ok, .. } = *query;
+        let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
+        let deadline = outside.now() + DEADLINE;
+        let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream was asked");
+        for at in self.policy.order(self.upstreams.len(), outside.random()) {
+            let upstream = &self.upstreams[at];
+            let until = deadline.min(outside.now() + EACH);
+            match self.exchange(upstream, &octets, until, outside).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => failure = failed(upstream.address, "grpc", &error),
+            }
+            if outside.now() >= deadline {
+                break;
+            }
+        }
+        Err(failure)
+    }
+
+    async fn exchange(
+        &self,
+        upstream: &Upstream,
+        query: &[u8],
+        until: Moment,
+        outside: &dyn Outside,
+    ) -> Result<Vec<u8>, ExchangeError> {
+        let sent = outside.now();
+        let (counters, metrics) = (outside.counters(), &upstream.metrics);
+        counters.count(metrics.requests);
+        let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
+        let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
+        let exchange = Exchange { to, over, tls, query, until, connections, again_after: None };
+        let reply = match outside.exchange(exchange).await {
+            Ok(Exchanged { reply, .. }) => upstream::readable(reply),
+            Err(ExchangeError::Status { code: NOT_FOUND, .. }) => upstream::answered_with(query, Rcode::NXDOMAIN),
+            Err(error) => return Err(error),
+        };
+        let reply = reply.ok_or(ExchangeError::Unreadable)?;
+        let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
+        counters.count(metrics.response(rcode));
+        if let Some(duration) = metrics.duration {
+            counters.observe(duration, u64::try_from(outside.now().since(sent).as_nanos()).unwrap_or(u64::MAX));
+        }
+        Ok(reply)
+    }
+}

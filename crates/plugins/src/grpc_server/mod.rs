@@ -1,0 +1,38 @@
+//! Says how much clients may do that ask by gRPC.
+
+use engine::options::{Manifest, Property, Usage};
+use engine::setup::{CallLimits, Part, Setup, SetupError};
+
+pub static MANIFEST: Manifest<CallLimits> = Manifest::new(
+    "grpc_server",
+    "says how much clients may do that ask by gRPC",
+    include_str!("README.md"),
+    CallLimits::default,
+    build,
+)
+.repeated()
+.properties(&[
+    Property {
+        usage: Usage("max_streams NUMBER"),
+        default: "256",
+        doc: "Queries on their way on one connection; 0 for any number.",
+        set: |limits, args| {
+            limits.calls_max = args.number(0..)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_connections NUMBER"),
+        default: "200",
+        doc: "Connections that are open to an address; 0 for any number.",
+        set: |limits, args| {
+            limits.connections_max = args.number(0..)?;
+            Ok(())
+        },
+    },
+])
+.settings(|limits, settings| settings.listening.calls = *limits);
+
+fn build(_: Vec<CallLimits>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    Ok(None)
+}

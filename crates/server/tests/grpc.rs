@@ -1,0 +1,89 @@
+//! DNS by gRPC, both ways: one server that is asked by it, and others that pass questions on to it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+use support::{Client, Folder, Server, certify, page, wait_until};
+use wire::{Rcode, Type};
+
+/// A server that is asked by gRPC and knows one host, with these lines in its block besides.
+fn upstream(folder: &Folder, lines: &str) -> Server {
+    let hosts = "hosts /dev/null {\n192.0.2.1 www.example.org\n}";
+    let corefile = format!("grpc://.:0 {{\nbind 127.0.0.1\nprometheus 127.0.0.1:0\n{lines}\n{hosts}\n}}\n");
+    Server::start(&folder.write("upstream", &corefile))
+}
+
+/// A server that passes all questions on to another, and a client of it.
+fn passing_on(folder: &Folder, name: &str, to: SocketAddr, options: &str) -> (Server, Client) {
+    let corefile = format!(".:0 {{\nbind 127.0.0.1\ngrpc . {to} {{\n{options}\n}}\n}}\n");
+    let mut server = Server::start(&folder.write(name, &corefile));
+    let client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    (server, client)
+}
+
+#[test]
+fn questions_pass_as_calls() {
+    let folder = Folder::new("grpc");
+    let mut upstream = upstream(&folder, "");
+    let to = upstream.address_of("grpc://127.0.0.1:0");
+    let (_server, mut client) = passing_on(&folder, "plain", to, "policy sequential");
+    // The second question finds the connection open.
+    for _ in 0..2 {
+        let answer = client.ask("www.example.org.", Type::A).expect("an answer");
+        assert_eq!(answer.rcode(), Rcode::NOERROR);
+        assert_eq!(answer.addresses(), ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+    }
+    assert_eq!(client.ask("www.example.org.", Type::AAAA).expect("an answer").rcode(), Rcode::NOERROR);
+    upstream.signal("TERM");
+    assert_eq!(upstream.wait(), Some(0), "a connection without a call holds nobody up");
+    assert_eq!(client.ask("www.example.org.", Type::AAAA).expect("an answer").rcode(), Rcode::SERVFAIL);
+}
+
+#[test]
+fn calls_within_tls() {
+    let folder = Folder::new("grpc-tls");
+    certify(&folder, &["dns.example.org"]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut upstream = upstream(&folder, &format!("tls {} {}", path("cert.pem"), path("key.pem")));
+    let to = upstream.address_of("grpc://127.0.0.1:0");
+    let ca = path("ca.pem");
+    for (name, options, rcode) in [
+        ("by-name", format!("tls {ca}\ntls_servername dns.example.org"), Rcode::NOERROR),
+        ("another-name", format!("tls {ca}\ntls_servername dns.example.net"), Rcode::SERVFAIL),
+        ("in-the-clear", String::new(), Rcode::SERVFAIL),
+    ] {
+        let (_server, mut client) = passing_on(&folder, name, to, &options);
+        let answer = client.ask("www.example.org.", Type::A).expect("an answer");
+        assert_eq!(answer.rcode(), rcode, "{name}");
+    }
+}
+
+#[test]
+fn connections_beyond_the_bound_are_closed() {
+    let folder = Folder::new("grpc-bound");
+    let mut upstream = upstream(&folder, "grpc_server {\nmax_connections 1\n}");
+    let to = upstream.address_of("grpc://127.0.0.1:0");
+    let metrics = upstream.address_of("127.0.0.1:0");
+    let mut first = TcpStream::connect(to).expect("a connection");
+    first.read_exact(&mut [0]).expect("its settings");
+    let mut second = TcpStream::connect(to).expect("a connection");
+    assert_eq!(second.read(&mut [0]).expect("its end"), 0);
+    wait_until("the connection is counted", || {
+        let (_, text) = page(metrics, "/metrics").expect("the page");
+        text.contains("portolan_limit_hits_total{limit=\"calling_connections\"} 1")
+    });
+    drop(first);
+    let (_server, mut client) = passing_on(&folder, "next", to, "");
+    wait_until("there is room again", || {
+        client.ask("www.example.org.", Type::A).expect("an answer").rcode() == Rcode::NOERROR
+    });
+}
