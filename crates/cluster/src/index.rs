@@ -30,8 +30,10 @@ pub struct Index {
     externals: AddressTable,
     pods: AddressTable,
     serial: AtomicU32,
-    /// The kinds whose watches have not all been listed once.
+    /// The kinds of which there was no moment yet when all of their watches had been listed.
     unlisted: AtomicU8,
+    /// The kinds of which each namespace has watches of its own, as [`Spec::followed`](crate::Spec::followed) says.
+    followed: Kinds,
     /// What is known beyond that was remembered from an earlier process.
     remembered: AtomicBool,
     /// How often anything changed.
@@ -92,7 +94,7 @@ impl Index {
     }
 
     /// Visits the name of every namespace, in no order.
-    pub(crate) fn for_each_namespace(&self, mut visit: impl FnMut(&str)) {
+    pub fn for_each_namespace(&self, mut visit: impl FnMut(&str)) {
         self.namespaces.for_each(|namespace| visit(&namespace.name));
     }
 
@@ -153,7 +155,7 @@ impl Index {
         self.serial.load(Ordering::Acquire)
     }
 
-    /// Whether every watch has been listed once. It stays so, whatever becomes of the API server.
+    /// Whether there was a moment when every watch had been listed. It stays so, whatever becomes of the API server.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.unlisted.load(Ordering::Acquire) == 0
@@ -164,6 +166,15 @@ impl Index {
     #[must_use]
     pub fn knows(&self, kinds: Kinds) -> bool {
         self.unlisted.load(Ordering::Acquire) & kinds.0 == 0 || self.remembered.load(Ordering::Acquire)
+    }
+
+    /// Whether what is not known of these kinds in a namespace that exists does not exist there.
+    #[must_use]
+    pub fn knows_in(&self, namespace: &[u8], kinds: Kinds) -> bool {
+        let key = self.key(b"", namespace);
+        let of_place = self.namespaces.read(key, |kept| kept.key == key, |kept| kept.unlisted).unwrap_or(Kinds::NONE);
+        let everywhere = Kinds(self.unlisted.load(Ordering::Acquire)).minus(self.followed);
+        of_place.or(everywhere).and(kinds) == Kinds::NONE || self.is_remembered()
     }
 
     /// Whether part of what is known is only remembered from an earlier process: it may be old.
@@ -202,7 +213,7 @@ impl Index {
 
 /// What the world does to the index.
 impl Index {
-    pub(crate) fn new(clusterset: Option<Arc<Index>>) -> Index {
+    pub(crate) fn new(clusterset: Option<Arc<Index>>, followed: Kinds) -> Index {
         Index {
             seed: Seed::default(),
             namespaces: Shards::new(NAMESPACE_SHARDS),
@@ -213,6 +224,7 @@ impl Index {
             pods: AddressTable::new(),
             serial: AtomicU32::new(0),
             unlisted: AtomicU8::new(u8::MAX),
+            followed,
             remembered: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             clusterset,
@@ -226,8 +238,9 @@ impl Index {
         service::key(&self.seed, namespace, name)
     }
 
-    pub(crate) fn add_namespace(&self, key: u64, name: Arc<str>) {
-        self.namespaces.replace(Namespace { key, name }, |kept| kept.key == key);
+    /// Adds a namespace in which nothing is known of these kinds.
+    pub(crate) fn add_namespace(&self, key: u64, name: Arc<str>, unlisted: Kinds) {
+        self.namespaces.replace(Namespace { key, name, unlisted }, |kept| kept.key == key);
     }
 
     pub(crate) fn remove_namespace(&self, key: u64) {
@@ -306,8 +319,26 @@ impl Index {
         self.serial.store(now_seconds, Ordering::Release);
     }
 
-    pub(crate) fn set_unlisted(&self, kinds: Kinds) {
-        self.unlisted.store(kinds.0, Ordering::Release);
+    /// Says of which kinds something is not known now. What was known once stays so: of a namespace that comes later its
+    /// own entry tells.
+    pub(crate) fn note_unlisted(&self, kinds: Kinds) {
+        self.unlisted.fetch_and(kinds.0, Ordering::AcqRel);
+    }
+
+    /// The kinds of which nothing is known in some namespace.
+    pub(crate) fn unlisted_in_namespaces(&self) -> Kinds {
+        let mut unlisted = Kinds::NONE;
+        self.namespaces.for_each(|namespace| unlisted = unlisted.or(namespace.unlisted));
+        unlisted
+    }
+
+    /// Says anew of which kinds nothing is known in a namespace that exists.
+    pub(crate) fn note_unlisted_in(&self, namespace: &str, unlisted: Kinds) {
+        let key = self.key(b"", namespace.as_bytes());
+        let kept = self.namespaces.read(key, |kept| kept.key == key, Namespace::clone);
+        if let Some(kept) = kept.filter(|kept| kept.unlisted != unlisted) {
+            self.add_namespace(key, kept.name, unlisted);
+        }
     }
 
     pub(crate) fn count_added(&self, kind: Kind) {
@@ -327,6 +358,8 @@ impl Index {
 struct Namespace {
     key: u64,
     name: Arc<str>,
+    /// The kinds of which it is not known what of them is in it.
+    unlisted: Kinds,
 }
 
 impl Entry for Namespace {

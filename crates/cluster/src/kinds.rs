@@ -13,7 +13,7 @@ use crate::intern::Interner;
 use crate::object::{self, AddressType, Object};
 use crate::service::{External, Port, Service, ServiceKind};
 use crate::slice::{Addresses, Labels, Slice, Zones};
-use crate::{Kind, Spec};
+use crate::{Kind, Kinds, Spec};
 
 /// Endpoints that are kept of one slice: the API server accepts no more of them (discovery.k8s.io/v1).
 pub(crate) const ENDPOINTS_MAX: usize = 1000;
@@ -57,6 +57,8 @@ impl<K> Effect<K> {
 pub(crate) struct Writer {
     pub(crate) index: Arc<Index>,
     pub(crate) versions: Seed,
+    /// The kinds of which nothing is known of a new namespace: its watches are still to be opened.
+    pub(crate) followed: Kinds,
     names: Interner<str>,
     ports: Interner<[Port]>,
     zones: Interner<[Arc<str>]>,
@@ -79,7 +81,7 @@ impl Kept for NamespaceKept {
                 return Effect::NOT_KEPT;
             }
             let name = writer.names.get(name);
-            writer.index.add_namespace(key, name);
+            writer.index.add_namespace(key, name, writer.followed);
         }
         Effect::kept(NamespaceKept, false)
     }
@@ -225,7 +227,8 @@ impl Writer {
     pub(crate) fn new(index: Arc<Index>, spec: &Spec) -> Writer {
         let &Spec { endpoint_pod_names, endpoint_zones, .. } = spec;
         let (names, ports, zones) = (Interner::new(), Interner::new(), Interner::new());
-        Writer { index, versions: Seed::default(), names, ports, zones, endpoint_pod_names, endpoint_zones }
+        let followed = Kinds::of(&spec.followed);
+        Writer { index, versions: Seed::default(), followed, names, ports, zones, endpoint_pod_names, endpoint_zones }
     }
 
     /// There is no such Service any more; what slices say about it stays.

@@ -28,6 +28,7 @@ mod service;
 mod slice;
 pub mod snapshot;
 mod spec;
+mod watches;
 mod world;
 
 pub use index::{Counts, Index};

@@ -17,7 +17,7 @@ const KINDS: [&str; 4] = ["ns", "svc", "slice", "pod"];
 fn a_random_world_agrees_with_its_final_objects() {
     for seed in 1..=40 {
         let mut number = numbers(seed);
-        let mut stage = Stage::new(Spec::new(&ALL, &[]));
+        let mut stage = Stage::new(&Spec::new(&ALL, &[]));
         let mut model = Model::default();
         for step in 0..400 {
             if number(20) == 0 {

@@ -1,6 +1,7 @@
 //! What the world remembers of the objects of one watch: key, version, and what of the index is theirs. A relist marks
 //! what it lists and sweeps what it did not, so that never two copies of a list exist.
 
+use std::any::Any;
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
@@ -10,9 +11,12 @@ use crate::object::{Event, Meta, Object};
 use crate::world::Change;
 
 /// The objects of one watch, whatever their kind.
-pub(crate) trait Reduce: Send {
+pub(crate) trait Reduce: Any + Send {
     /// Does to the index what the event says.
     fn reduce(&mut self, event: &Event<'_>, writer: &mut Writer) -> Outcome;
+
+    /// Takes over what another watch saw of the same kind elsewhere. The next list marks of it what is still there.
+    fn absorb(&mut self, other: Box<dyn Reduce>);
 }
 
 /// What an event did.
@@ -53,7 +57,7 @@ impl<K> Records<K> {
     }
 }
 
-impl<K: Kept> Reduce for Records<K> {
+impl<K: Kept + 'static> Reduce for Records<K> {
     fn reduce(&mut self, event: &Event<'_>, writer: &mut Writer) -> Outcome {
         match event {
             Event::Listing => {
@@ -68,6 +72,14 @@ impl<K: Kept> Reduce for Records<K> {
                 Outcome::NOTHING
             }
             Event::Listed => self.sweep(writer),
+        }
+    }
+
+    fn absorb(&mut self, other: Box<dyn Reduce>) {
+        let other: Box<dyn Any> = other;
+        let Ok(other) = other.downcast::<Records<K>>() else { return };
+        for record in other.records {
+            self.records.insert_unique(record.key, Record { list: self.list, ..record }, |record| record.key);
         }
     }
 }

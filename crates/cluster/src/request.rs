@@ -110,9 +110,15 @@ impl Request {
     }
 
     /// The watches of an API server: a kind everywhere or, if namespaces are given, in each of them. The watch of
-    /// Namespaces "in" one is the watch of that one.
+    /// Namespaces "in" one is the watch of that one. Where namespaces are selected by their labels, only these are
+    /// watched from the beginning, and the rest follows them.
     #[must_use]
     pub fn watches(&self) -> Spec {
+        if self.follows_namespaces() {
+            let watch = Watch { kind: Kind::Namespace, namespace: None };
+            let followed = self.kinds().filter(|kind| *kind != Kind::Namespace).collect();
+            return Spec { followed, ..self.spec(vec![watch]) };
+        }
         let everywhere = [None];
         let namespaces: Vec<Option<Box<str>>> = if self.namespaces.is_empty() {
             everywhere.into()
@@ -132,8 +138,17 @@ impl Request {
         self.spec(watches.collect())
     }
 
+    fn follows_namespaces(&self) -> bool {
+        self.namespaces.is_empty() && !self.namespace_labels.is_empty()
+    }
+
     fn spec(&self, watches: Vec<Watch>) -> Spec {
-        Spec { watches, endpoint_pod_names: self.endpoint_pod_names, endpoint_zones: self.endpoint_zones }
+        Spec {
+            watches,
+            followed: Vec::new(),
+            endpoint_pod_names: self.endpoint_pod_names,
+            endpoint_zones: self.endpoint_zones,
+        }
     }
 }
 
@@ -173,6 +188,15 @@ mod tests {
         request.namespaces = ["b", "a", "", "b"].map(str::to_owned).into();
         assert_eq!(watches(&request), ["Namespace a", "Namespace b", "Service a", "Service b", "Pod a", "Pod b"]);
         assert_eq!(request.watches_of_manifests().watches.len(), 3);
+    }
+
+    #[test]
+    fn watches_follow_the_labels_of_namespaces() {
+        let request = Request { namespace_labels: "dns=yes".to_owned(), ..Request::new(Source::InCluster) };
+        assert_eq!(watches(&request), ["Namespace *"]);
+        assert_eq!(request.watches().followed, [Kind::Service, Kind::EndpointSlice]);
+        let listed = Request { namespaces: vec!["a".to_owned()], ..request };
+        assert_eq!(watches(&listed), ["Namespace a", "Service a", "EndpointSlice a"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! at 7                                                   the time is 7 from here on
+//! open svc [NAMESPACE]        close svc NAMESPACE        of a kind that follows the namespaces
 //! listing svc [NAMESPACE]     listed svc [NAMESPACE]     of the watch of that kind (in that namespace)
 //! ns alpha[@VERSION]
 //! svc alpha/web@1 ips=10.96.0.11,fd00::b ports=http:80/TCP,:53/UDP    or ips=None, external=www.example.com, no ports;
@@ -19,6 +20,7 @@
 //! ? outside 203.0.113.5 = alpha/web    the services of an external IP
 //! ? called alpha/web w0 = 10.1.0.5     ? pod alpha 10.1.0.5 = true     ? ns alpha = true
 //! ? pods 10.1.0.5 = alpha              the namespaces of the pods at an address
+//! ? known alpha svc = true             whether what is not known of the kind in the namespace does not exist
 //! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, refused
 //! ```
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
@@ -30,16 +32,15 @@ use std::sync::Arc;
 
 use crate::object::{self, AddressType, Event, Meta, Object};
 use crate::{
-    Address, Change, Clusters, Endpoint, Following, Index, Kind, Port, Request, Service, ServiceKind, Spec, World,
+    Address, Change, Clusters, Endpoint, Following, Index, Kind, Kinds, Port, Request, Service, ServiceKind, Spec,
+    Watch, World,
 };
 
 #[cfg(test)]
-pub(crate) const ALL: [Kind; 6] =
-    [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
+pub(crate) const ALL: [Kind; 6] = Kind::ALL;
 
 /// A world and the time in it.
 pub struct Stage {
-    spec: Spec,
     world: World,
     /// What answers are made from.
     pub index: Arc<Index>,
@@ -94,7 +95,9 @@ impl Clusters for Script {
         if let Some((_, stage)) = played.followed.iter().find(|(known, _)| *known == request) {
             return Ok(Arc::new(Followed(Arc::clone(&stage.index))));
         }
-        let mut stage = Stage::new(request.watches());
+        let (spec, everywhere) = (request.watches(), request.watches_of_manifests());
+        // Nobody is here who opens watches as namespaces come.
+        let mut stage = Stage::new(if spec.followed.is_empty() { &spec } else { &everywhere });
         played.lines.iter().for_each(|line| stage.play(line));
         if !played.unlisted {
             stage.list_all();
@@ -116,15 +119,15 @@ impl Following for Followed {
 /// Plays a scenario in a world that watches everything everywhere.
 #[cfg(test)]
 pub(crate) fn play(text: &str) {
-    Stage::new(Spec::new(&ALL, &[])).play(text);
+    Stage::new(&Spec::new(&ALL, &[])).play(text);
 }
 
 impl Stage {
     /// A world in which nothing is known yet.
     #[must_use]
-    pub fn new(spec: Spec) -> Stage {
-        let (world, index) = World::new(&spec);
-        Stage { spec, world, index, now_seconds: 1 }
+    pub fn new(spec: &Spec) -> Stage {
+        let (world, index) = World::new(spec);
+        Stage { world, index, now_seconds: 1 }
     }
 
     /// Plays lines: events, times, and questions, whose answers must be right.
@@ -151,6 +154,15 @@ impl Stage {
         let (name, version) = target.split_once('@').unwrap_or((target, ""));
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let meta = Meta { namespace, name, version };
+        if verb == "open" {
+            let namespace = (!fields.is_empty()).then(|| fields.into());
+            self.world.open(&Watch { kind: kind_of(name), namespace });
+            return None;
+        }
+        if verb == "close" {
+            self.world.close(self.watch(name, fields)?, self.now_seconds);
+            return None;
+        }
         let (kind, place, event) = match verb {
             "listing" => (name, fields, Event::Listing),
             "listed" => (name, fields, Event::Listed),
@@ -164,19 +176,9 @@ impl Stage {
         Some(self.world.apply(watch, &event, self.now_seconds))
     }
 
-    /// The position of the watch of this kind that sees this namespace.
+    /// The number of the watch of this kind that sees this namespace.
     fn watch(&self, kind: &str, namespace: &str) -> Option<usize> {
-        let kind = match kind {
-            "ns" => Kind::Namespace,
-            "svc" => Kind::Service,
-            "slice" => Kind::EndpointSlice,
-            "pod" => Kind::Pod,
-            "import" => Kind::ServiceImport,
-            "imported" => Kind::ImportedSlice,
-            _ => panic!("{kind}"),
-        };
-        let sees = |watched: &Option<Box<str>>| watched.as_deref().is_none_or(|watched| watched == namespace);
-        self.spec.watches.iter().position(|watch| watch.kind == kind && sees(&watch.namespace))
+        self.world.watches().find_seeing(kind_of(kind), namespace)
     }
 
     /// Takes a snapshot.
@@ -189,7 +191,7 @@ impl Stage {
 
     /// Says that all lists are complete.
     pub fn list_all(&mut self) {
-        for watch in 0..self.spec.watches.len() {
+        for watch in self.world.watches().numbers(|_| true).collect::<Vec<_>>() {
             self.world.apply(watch, &Event::Listed, self.now_seconds);
         }
     }
@@ -212,6 +214,9 @@ impl Stage {
                 joined(found)
             }
             ["at", ip] => joined(self.at(ip.parse().unwrap())),
+            ["known", name, kind] => {
+                self.index.knows_in(name.as_bytes(), Kinds::of(&[Kind::Namespace, kind_of(kind)])).to_string()
+            }
             ["ns", name] => self.index.namespace_exists(name.as_bytes()).to_string(),
             ["pod", namespace, ip] => self.index.pod_exists(namespace.as_bytes(), ip.parse().unwrap()).to_string(),
             ["pods", ip] => {
@@ -277,6 +282,18 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Object<
             terminating: fields.ends_with("terminating"),
         }),
         _ => panic!("{kind}"),
+    }
+}
+
+fn kind_of(word: &str) -> Kind {
+    match word {
+        "ns" => Kind::Namespace,
+        "svc" => Kind::Service,
+        "slice" => Kind::EndpointSlice,
+        "pod" => Kind::Pod,
+        "import" => Kind::ServiceImport,
+        "imported" => Kind::ImportedSlice,
+        _ => panic!("{word}"),
     }
 }
 

@@ -56,9 +56,9 @@ fn octets_of(index: &Index) -> Vec<u8> {
 
 #[test]
 fn what_is_remembered_is_what_was_known() {
-    let mut before = Stage::new(spec());
+    let mut before = Stage::new(&spec());
     before.play(CLUSTER);
-    let (mut after, octets) = (Stage::new(spec()), octets_of(&before.index));
+    let (mut after, octets) = (Stage::new(&spec()), octets_of(&before.index));
     assert_eq!(after.restore(&octets), Ok(()));
     for question in QUESTIONS {
         assert_eq!(after.ask(question), before.ask(question), "{question}");
@@ -79,9 +79,9 @@ fn what_is_remembered_is_what_was_known() {
 
 #[test]
 fn what_is_remembered_is_old_until_all_is_listed() {
-    let mut before = Stage::new(spec());
+    let mut before = Stage::new(&spec());
     before.play(CLUSTER);
-    let mut after = Stage::new(spec());
+    let mut after = Stage::new(&spec());
     after.restore(&octets_of(&before.index)).unwrap();
     assert!(after.index.is_remembered() && !after.index.is_synced() && after.index.knows(Kinds::of(&ALL)));
     after.play(
@@ -112,7 +112,7 @@ fn what_is_remembered_is_old_until_all_is_listed() {
 
 #[test]
 fn octets_that_are_no_snapshot_break_nothing() {
-    let mut before = Stage::new(spec());
+    let mut before = Stage::new(&spec());
     before.play(CLUSTER);
     let octets = octets_of(&before.index);
     for end in 0..octets.len() {
@@ -126,4 +126,37 @@ fn octets_that_are_no_snapshot_break_nothing() {
         let mut each = |_, object: Object<'_>| assert!(object.meta().name.len() <= octets.len());
         let _ = read(&damaged, &mut each);
     }
+}
+
+#[test]
+fn watches_that_follow_namespaces_remember_too() {
+    let followed: Vec<Kind> = ALL.into_iter().filter(|kind| *kind != Kind::Namespace).collect();
+    let following = Spec { followed, endpoint_zones: true, ..Spec::new(&[Kind::Namespace], &[]) };
+    let mut before = Stage::new(&spec());
+    before.play(CLUSTER);
+    let mut after = Stage::new(&following);
+    after.restore(&octets_of(&before.index)).unwrap();
+    for question in QUESTIONS {
+        assert_eq!(after.ask(question), before.ask(question), "{question}");
+    }
+    after.play(
+        "? known alpha svc = true
+         ? synced = false
+         listing ns
+         ns empty
+         listed ns => listed { swept: 1 }
+         ? ns alpha = false
+         close svc alpha
+         ? ip 10.96.0.11 = none
+         open svc empty
+         open slice empty
+         open import empty
+         open imported empty
+         listed svc empty
+         listed slice empty
+         listed pod empty
+         listed import empty
+         listed imported empty
+         ? synced = true",
+    );
 }

@@ -18,8 +18,12 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub(crate) const ALL: [Kind; 6] =
+        [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
+
     /// How many kinds there are.
-    pub(crate) const COUNT: usize = 6;
+    pub(crate) const COUNT: usize = Kind::ALL.len();
 
     /// Whether objects of this kind belong to the services that clusters have in common.
     #[must_use]
@@ -42,6 +46,9 @@ pub struct Watch {
 pub struct Spec {
     /// The watches; an event says by its position here which one saw it. No two of them see the same object.
     pub watches: Vec<Watch>,
+    /// The kinds whose watches follow the namespaces: they are [opened](crate::World::open) in those that are there, and
+    /// [closed](crate::World::close) as they go.
+    pub followed: Vec<Kind>,
     /// Whether an endpoint without hostname is called by the name of its pod (`endpoint_pod_names`).
     pub endpoint_pod_names: bool,
     /// Whether the topology zones of endpoints are kept (`zonal`).
@@ -66,6 +73,39 @@ impl Kinds {
         }
         Kinds(set)
     }
+
+    /// With one kind more.
+    pub(crate) const fn with(self, kind: Kind) -> Kinds {
+        Kinds(self.0 | 1 << kind as u8)
+    }
+
+    /// Without one kind.
+    pub(crate) const fn without(self, kind: Kind) -> Kinds {
+        Kinds(self.0 & !(1 << kind as u8))
+    }
+
+    /// The kinds in it.
+    pub(crate) fn each(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(move |kind| self.contains(*kind))
+    }
+
+    pub(crate) const fn contains(self, kind: Kind) -> bool {
+        self.0 & 1 << kind as u8 != 0
+    }
+
+    /// Those that are also among the others.
+    pub(crate) const fn and(self, others: Kinds) -> Kinds {
+        Kinds(self.0 & others.0)
+    }
+
+    /// Those that are not among the others.
+    pub(crate) const fn minus(self, others: Kinds) -> Kinds {
+        Kinds(self.0 & !others.0)
+    }
+
+    pub(crate) const fn or(self, others: Kinds) -> Kinds {
+        Kinds(self.0 | others.0)
+    }
 }
 
 impl Spec {
@@ -81,6 +121,6 @@ impl Spec {
                 watches.extend(namespaces.iter().map(|&name| Watch { kind, namespace: Some(name.into()) }));
             }
         }
-        Spec { watches, endpoint_pod_names: false, endpoint_zones: false }
+        Spec { watches, followed: Vec::new(), endpoint_pod_names: false, endpoint_zones: false }
     }
 }

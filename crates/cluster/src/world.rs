@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::index::Index;
-use crate::kinds::{ImportKept, NamespaceKept, PodKept, ServiceKept, SliceKept, Writer};
+use crate::kinds::Writer;
 use crate::object::{Event, Meta};
-use crate::records::{Records, Reduce};
 use crate::snapshot::{self, NoSnapshot};
+use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
 
 /// What an event changed.
@@ -29,47 +29,42 @@ pub enum Change {
 
 /// What is known of the objects, so that the next event can be understood.
 pub struct World {
-    watches: Vec<Watched>,
+    watches: Watches,
     writer: Writer,
     /// Writes the services that clusters have in common.
     clusterset: Option<Writer>,
-}
-
-struct Watched {
-    kind: Kind,
-    namespace: Option<Box<str>>,
-    records: Box<dyn Reduce>,
-    listed: bool,
 }
 
 impl World {
     /// A world of which nothing is known yet, and the index that it will keep.
     #[must_use]
     pub fn new(spec: &Spec) -> (World, Arc<Index>) {
-        let has_clusterset = spec.watches.iter().any(|watch| watch.kind.is_of_clusterset());
-        let common = has_clusterset.then(|| Arc::new(Index::new(None)));
-        let index = Arc::new(Index::new(common.clone()));
-        let watched = |watch: &Watch| Watched {
-            kind: watch.kind,
-            namespace: watch.namespace.clone(),
-            records: records(watch.kind),
-            listed: false,
-        };
-        let world = World {
-            watches: spec.watches.iter().map(watched).collect(),
+        let followed = Kinds::of(&spec.followed);
+        let mut kinds = spec.watches.iter().map(|watch| watch.kind).chain(spec.followed.iter().copied());
+        let common = kinds.any(Kind::is_of_clusterset).then(|| Arc::new(Index::new(None, Kinds::NONE)));
+        let index = Arc::new(Index::new(common.clone(), followed));
+        let mut world = World {
+            watches: Watches::default(),
             writer: Writer::new(Arc::clone(&index), spec),
             clusterset: common.map(|common| Writer::new(common, spec)),
         };
+        for watch in &spec.watches {
+            world.watches.open(watch.clone());
+        }
         world.note_unlisted();
         (world, index)
     }
 
-    /// Takes what a watch saw, the one at this position of [`Spec::watches`], and tells what it changed. An object of
-    /// another kind than that of the watch changes nothing.
+    /// Takes what a watch saw, the one at this position of [`Spec::watches`] or with the number that [`World::open`] gave,
+    /// and tells what it changed. An object of another kind than that of the watch changes nothing.
     pub fn apply(&mut self, watch: usize, event: &Event<'_>, now_seconds: u32) -> Change {
+        if matches!(event, Event::Listing) && self.is_wide(watch) {
+            self.watches.absorb(watch);
+        }
         let Some(watched) = self.watches.get_mut(watch) else { return Change::Nothing };
+        let kind = watched.watch.kind;
         let writer = match &mut self.clusterset {
-            Some(common) if watched.kind.is_of_clusterset() => common,
+            Some(common) if kind.is_of_clusterset() => common,
             _ => &mut self.writer,
         };
         let outcome = watched.records.reduce(event, writer);
@@ -79,11 +74,37 @@ impl World {
         if outcome.stamps {
             writer.index.stamp(now_seconds);
         }
-        if matches!(outcome.change, Change::Listed { .. }) {
-            watched.listed = true;
-            self.note_unlisted();
+        match (outcome.change, event) {
+            (Change::Listed { .. }, _) => self.note_listed(watch),
+            (Change::Added, Event::Applied(namespace)) if kind == Kind::Namespace => {
+                self.note_unlisted_in(namespace.meta().name);
+            }
+            (Change::Removed, _) if kind == Kind::Namespace => self.note_unlisted(),
+            _ => {}
         }
         outcome.change
+    }
+
+    /// Opens a watch of a [followed](Spec::followed) kind and gives its number; that of the same watch if it is open.
+    ///
+    /// One without a namespace takes the place of those in single ones: their objects become its own as its first list
+    /// begins, and they are closed.
+    pub fn open(&mut self, watch: &Watch) -> usize {
+        self.watches.find(watch).unwrap_or_else(|| self.watches.open(watch.clone()))
+    }
+
+    /// Closes a watch: what it saw is gone.
+    pub fn close(&mut self, watch: usize, now_seconds: u32) {
+        self.apply(watch, &Event::Listing, now_seconds);
+        self.apply(watch, &Event::Listed, now_seconds);
+        let namespace = self.watches.close(watch).and_then(|watch| watch.namespace);
+        namespace.iter().for_each(|name| self.note_unlisted_in(name));
+    }
+
+    /// Whether there is such a watch, still or already.
+    #[must_use]
+    pub fn is_open(&self, watch: usize) -> bool {
+        self.watches.get(watch).is_some()
     }
 
     /// Takes what [`snapshot::write`] wrote of an index with the same watches. It is known from here on, and
@@ -92,16 +113,8 @@ impl World {
     /// # Errors
     /// If it did not; then the world may know a part of it and must not be used.
     pub fn restore(&mut self, octets: &[u8], now_seconds: u32) -> Result<(), NoSnapshot> {
-        let watches = &self.watches;
-        let places: Vec<(Kind, Option<Box<str>>)> =
-            watches.iter().map(|watched| (watched.kind, watched.namespace.clone())).collect();
-        let sees = |kind: Kind, meta: Meta<'_>| {
-            let place = if kind == Kind::Namespace { meta.name } else { meta.namespace };
-            let is_there = |namespace: &Option<Box<str>>| namespace.as_deref().is_none_or(|known| known == place);
-            places.iter().position(|(known, namespace)| *known == kind && is_there(namespace))
-        };
         snapshot::read(octets, |kind, object| {
-            if let Some(watch) = sees(kind, object.meta()) {
+            if let Some(watch) = self.watch_of(kind, object.meta()) {
                 self.apply(watch, &Event::Applied(object), now_seconds);
             }
         })?;
@@ -109,20 +122,58 @@ impl World {
         Ok(())
     }
 
-    fn note_unlisted(&self) {
-        let unlisted = self.watches.iter().filter(|watched| !watched.listed);
-        let kinds: Vec<Kind> = unlisted.map(|watched| watched.kind).collect();
-        self.writer.index.set_unlisted(Kinds::of(&kinds));
+    #[cfg(any(test, feature = "scenario"))]
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.watches
     }
-}
 
-fn records(kind: Kind) -> Box<dyn Reduce> {
-    match kind {
-        Kind::Namespace => Box::new(Records::<NamespaceKept>::new()),
-        Kind::Service => Box::new(Records::<ServiceKept>::new()),
-        Kind::EndpointSlice | Kind::ImportedSlice => Box::new(Records::<SliceKept>::new()),
-        Kind::Pod => Box::new(Records::<PodKept>::new()),
-        Kind::ServiceImport => Box::new(Records::<ImportKept>::new()),
+    /// The watch that sees an object; it is opened if it is one of those that follow the namespaces.
+    fn watch_of(&mut self, kind: Kind, meta: Meta<'_>) -> Option<usize> {
+        let place = if kind == Kind::Namespace { meta.name } else { meta.namespace };
+        let follows = self.writer.followed.contains(kind) && self.writer.index.namespace_exists(place.as_bytes());
+        let known = self.watches.find_seeing(kind, place);
+        known.or_else(|| follows.then(|| self.open(&Watch { kind, namespace: Some(place.into()) })))
+    }
+
+    /// Whether a watch sees all namespaces although its kind follows them.
+    fn is_wide(&self, watch: usize) -> bool {
+        let is_wide = |watch: &Watch| watch.namespace.is_none() && self.writer.followed.contains(watch.kind);
+        self.watches.get(watch).is_some_and(|watched| is_wide(&watched.watch))
+    }
+
+    /// The list of a watch is complete.
+    fn note_listed(&mut self, number: usize) {
+        let is_wide = self.is_wide(number);
+        let Some(watched) = self.watches.get_mut(number) else { return };
+        watched.listed = true;
+        let Watch { kind, namespace } = watched.watch.clone();
+        if is_wide {
+            self.writer.followed = self.writer.followed.without(kind);
+            let mut names: Vec<Box<str>> = Vec::new();
+            self.writer.index.for_each_namespace(|name| names.push(name.into()));
+            names.iter().for_each(|name| self.note_unlisted_in(name));
+        } else if let Some(name) = namespace {
+            self.note_unlisted_in(&name);
+        }
+        self.note_unlisted();
+    }
+
+    /// Says of which kinds it is not known what of them is in a namespace.
+    fn note_unlisted_in(&self, namespace: &str) {
+        let is_listed = |kind: Kind| {
+            let watch = Watch { kind, namespace: Some(namespace.into()) };
+            self.watches.find(&watch).and_then(|number| self.watches.get(number)).is_some_and(|watched| watched.listed)
+        };
+        let unlisted = self.writer.followed.each().filter(|kind| !is_listed(*kind));
+        self.writer.index.note_unlisted_in(namespace, unlisted.fold(Kinds::NONE, Kinds::with));
+    }
+
+    fn note_unlisted(&self) {
+        let followed = self.writer.followed;
+        let unlisted = self.watches.unlisted(|watch| watch.namespace.is_none() || !followed.contains(watch.kind));
+        let in_namespaces =
+            if unlisted.contains(Kind::Namespace) { followed } else { self.writer.index.unlisted_in_namespaces() };
+        self.writer.index.note_unlisted(unlisted.or(in_namespaces));
     }
 }
 

@@ -104,7 +104,7 @@ fn pod_names_are_labels_if_they_are_wanted() {
     let mut spec = Spec::new(&ALL, &[]);
     spec.endpoint_pod_names = true;
     let long = "p".repeat(64);
-    Stage::new(spec).play(&format!(
+    Stage::new(&spec).play(&format!(
         "svc alpha/web@1 ips=None
          slice alpha/web-a@1 of=web v4=10.1.0.5#w0~web-1,10.1.0.6~web-2,10.1.0.7~{long}
          ? called alpha/web w0 = 10.1.0.5
@@ -337,14 +337,14 @@ fn synced_once_all_are_listed_and_for_ever() {
          listing pod
          ? synced = true",
     );
-    Stage::new(Spec::new(&[], &[])).play("? synced = true");
+    Stage::new(&Spec::new(&[], &[])).play("? synced = true");
 }
 
 #[test]
 fn namespaces_are_watched_one_by_one() {
     let spec = Spec::new(&[Kind::Namespace, Kind::Service], &["alpha", "beta"]);
     assert_eq!(spec.watches.len(), 3);
-    Stage::new(spec).play(
+    Stage::new(&spec).play(
         "listed ns
          svc alpha/web@1 ips=10.96.0.1
          listed svc alpha
@@ -429,7 +429,7 @@ fn updates_stamp_the_serial_if_the_zone_says_something_else() {
         ("pod alpha/p@2 ip=10.1.0.2", true),
         ("pod alpha/p@2 ip=10.1.0.2 terminating", false),
     ] {
-        let mut stage = Stage::new(Spec::new(&ALL, &[]));
+        let mut stage = Stage::new(&Spec::new(&ALL, &[]));
         stage.play(first);
         stage.apply(update);
         assert_eq!(stage.index.serial(), if stamps { 2 } else { 1 }, "{update}");
@@ -451,7 +451,7 @@ fn what_cannot_be_read_is_left_out_and_counted() {
         (format!("slice a/x of=x names={long}"), "counts".to_owned(), "0 0 1 0 1".to_owned(), 1),
         ("pod a/x ip=10.0.0.256".to_owned(), "counts".to_owned(), "0 0 0 1 1".to_owned(), 1),
     ] {
-        let mut stage = Stage::new(Spec::new(&ALL, &[]));
+        let mut stage = Stage::new(&Spec::new(&ALL, &[]));
         stage.apply(&event);
         assert_eq!((stage.ask(&question), stage.index.counts().refused), (answer, refused), "{event}");
     }
@@ -461,7 +461,7 @@ fn what_cannot_be_read_is_left_out_and_counted() {
 fn objects_are_cut_to_their_bounds() {
     let ips: Vec<String> = (0..1100).map(|n| format!("10.0.{}.{}", n / 256, n % 256)).collect();
     let ports: Vec<String> = (0..1002).map(|n| format!("p{n}:{n}/TCP")).collect();
-    let mut stage = Stage::new(Spec::new(&ALL, &[]));
+    let mut stage = Stage::new(&Spec::new(&ALL, &[]));
     stage.apply(&format!("slice a/x of=x v4={} ports={}", ips.join(","), ports.join(",")));
     stage.apply(&format!("svc a/x ips={}", ips[..9].join(",")));
     let sizes = |service: &crate::Service| {
@@ -485,7 +485,7 @@ fn an_object_from_the_wrong_watch_changes_nothing() {
 #[test]
 fn readers_never_miss_an_endpoint_that_moves() {
     use std::sync::atomic::{AtomicBool, Ordering};
-    let mut stage = Stage::new(Spec::new(&ALL, &[]));
+    let mut stage = Stage::new(&Spec::new(&ALL, &[]));
     stage.play(
         "svc alpha/a ips=None
          slice alpha/a-0 of=a v4=10.1.0.5",
@@ -508,4 +508,126 @@ fn readers_never_miss_an_endpoint_that_moves() {
         }
         done.store(true, Ordering::Release);
     });
+}
+
+/// A world whose Services and EndpointSlices follow the namespaces.
+fn following() -> Stage {
+    let followed = vec![Kind::Service, Kind::EndpointSlice];
+    Stage::new(&Spec { followed, ..Spec::new(&[Kind::Namespace], &[]) })
+}
+
+#[test]
+fn watches_follow_the_namespaces() {
+    following().play(
+        "? known alpha svc = false
+         listed ns
+         ? synced = true
+         ns alpha => added
+         ? synced = true
+         ? known beta svc = true
+         ? known alpha svc = false
+         open svc alpha
+         open slice alpha
+         svc alpha/web@1 ips=10.96.0.1
+         listed svc alpha
+         ? known alpha svc = true
+         ? known alpha slice = false
+         listed slice alpha
+         ? known alpha slice = true
+         slice alpha/web-a@1 of=web v4=10.1.0.5
+         svc beta/web@1 ips=10.96.0.2
+         ? svc beta/web = none
+         at 7
+         close svc alpha
+         ? serial = 7
+         ? svc alpha/web = none
+         ? ip 10.96.0.1 = none
+         ? known alpha svc = false
+         close slice alpha
+         ? at 10.1.0.5 =
+         ? counts = 1 0 0 0 0
+         -ns alpha => removed
+         ? synced = true",
+    );
+}
+
+#[test]
+fn nothing_is_known_as_a_whole_before_the_followed_watches_are_listed() {
+    following().play(
+        "ns alpha
+         ns beta
+         ? synced = false
+         listed ns
+         ? synced = false
+         open svc alpha
+         open slice alpha
+         open svc beta
+         open slice beta
+         listed svc alpha
+         listed slice alpha
+         listed svc beta
+         ? known alpha slice = true
+         ? synced = false
+         listed slice beta
+         ? synced = true",
+    );
+}
+
+#[test]
+fn a_namespace_that_comes_back_is_known_by_its_watches() {
+    following().play(
+        "ns alpha
+         listed ns
+         open svc alpha
+         open slice alpha
+         listed svc alpha
+         listed slice alpha
+         -ns alpha
+         ns alpha
+         ? known alpha slice = true
+         -ns alpha
+         close svc alpha
+         close slice alpha
+         ns alpha
+         ? known alpha svc = false",
+    );
+}
+
+#[test]
+fn one_watch_takes_the_place_of_many() {
+    following().play(
+        "ns alpha
+         ns beta
+         listed ns
+         open svc alpha
+         open slice alpha
+         svc alpha/web@1 ips=10.96.0.1
+         svc alpha/gone@1 ips=10.96.0.9
+         listed svc alpha
+         listed slice alpha
+         open svc
+         open slice
+         ? known alpha svc = true
+         ? known beta svc = false
+         listing svc
+         ? svc alpha/gone = ClusterIp 10.96.0.9 :-/
+         svc alpha/web@1 ips=10.96.0.1 => nothing
+         svc beta/web@1 ips=10.96.0.2 => added
+         ? known alpha svc = true
+         ? known beta svc = false
+         listed svc => listed { swept: 1 }
+         ? svc alpha/gone = none
+         ? ip 10.96.0.9 = none
+         ? svc alpha/web = ClusterIp 10.96.0.1 :-/
+         ? counts = 2 2 0 0 0
+         ? known alpha svc = true
+         ? known beta svc = true
+         ? known beta slice = false
+         ? synced = false
+         listing slice
+         listed slice
+         ? synced = true
+         ns gamma
+         ? known gamma slice = true",
+    );
 }

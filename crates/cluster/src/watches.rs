@@ -1,0 +1,87 @@
+//! The watches of a world: those that are there from the beginning, and those that follow the namespaces.
+
+use std::collections::BTreeMap;
+
+use crate::kinds::{ImportKept, NamespaceKept, PodKept, ServiceKept, SliceKept};
+use crate::records::{Records, Reduce};
+use crate::{Kind, Kinds, Watch};
+
+/// The open watches, by number. A number is never given twice, so an event that comes late meets no other watch.
+#[derive(Default)]
+pub(crate) struct Watches {
+    open: BTreeMap<usize, Watched>,
+    next: usize,
+}
+
+/// One watch, and the objects that it saw.
+pub(crate) struct Watched {
+    pub(crate) watch: Watch,
+    pub(crate) records: Box<dyn Reduce>,
+    /// Whether its list was complete once.
+    pub(crate) listed: bool,
+}
+
+impl Watches {
+    pub(crate) fn open(&mut self, watch: Watch) -> usize {
+        let (number, records) = (self.next, records(watch.kind));
+        self.open.insert(number, Watched { watch, records, listed: false });
+        self.next += 1;
+        number
+    }
+
+    pub(crate) fn close(&mut self, number: usize) -> Option<Watch> {
+        self.open.remove(&number).map(|watched| watched.watch)
+    }
+
+    pub(crate) fn get(&self, number: usize) -> Option<&Watched> {
+        self.open.get(&number)
+    }
+
+    pub(crate) fn get_mut(&mut self, number: usize) -> Option<&mut Watched> {
+        self.open.get_mut(&number)
+    }
+
+    /// The number of a watch that is just this one.
+    pub(crate) fn find(&self, watch: &Watch) -> Option<usize> {
+        self.numbers(|watched| watched.watch == *watch).next()
+    }
+
+    /// The number of the watch that sees a namespace, or the objects in it.
+    pub(crate) fn find_seeing(&self, kind: Kind, namespace: &str) -> Option<usize> {
+        let sees = |watch: &Watch| watch.namespace.as_deref().is_none_or(|watched| watched == namespace);
+        self.numbers(|watched| watched.watch.kind == kind && sees(&watched.watch)).next()
+    }
+
+    /// The kinds of which a watch that is meant has not been listed.
+    pub(crate) fn unlisted(&self, is_meant: impl Fn(&Watch) -> bool) -> Kinds {
+        let unlisted = self.open.values().filter(|watched| !watched.listed && is_meant(&watched.watch));
+        unlisted.fold(Kinds::NONE, |kinds, watched| kinds.with(watched.watch.kind))
+    }
+
+    /// Closes all watches of a kind in single namespaces; another one takes over what they saw.
+    pub(crate) fn absorb(&mut self, into: usize) {
+        let Some(mut wide) = self.open.remove(&into) else { return };
+        let kind = wide.watch.kind;
+        let single = |watched: &Watched| watched.watch.kind == kind && watched.watch.namespace.is_some();
+        for number in self.numbers(single).collect::<Vec<_>>() {
+            if let Some(watched) = self.open.remove(&number) {
+                wide.records.absorb(watched.records);
+            }
+        }
+        self.open.insert(into, wide);
+    }
+
+    pub(crate) fn numbers(&self, is_meant: impl Fn(&Watched) -> bool) -> impl Iterator<Item = usize> {
+        self.open.iter().filter(move |(_, watched)| is_meant(watched)).map(|(number, _)| *number)
+    }
+}
+
+fn records(kind: Kind) -> Box<dyn Reduce> {
+    match kind {
+        Kind::Namespace => Box::new(Records::<NamespaceKept>::new()),
+        Kind::Service => Box::new(Records::<ServiceKept>::new()),
+        Kind::EndpointSlice | Kind::ImportedSlice => Box::new(Records::<SliceKept>::new()),
+        Kind::Pod => Box::new(Records::<PodKept>::new()),
+        Kind::ServiceImport => Box::new(Records::<ImportKept>::new()),
+    }
+}
