@@ -178,7 +178,7 @@ impl Stage {
 
     /// The number of the watch of this kind that sees this namespace.
     fn watch(&self, kind: &str, namespace: &str) -> Option<usize> {
-        self.world.watches().find_seeing(kind_of(kind), namespace)
+        self.world.find_watch(kind_of(kind), namespace)
     }
 
     /// Takes a snapshot.
@@ -191,7 +191,7 @@ impl Stage {
 
     /// Says that all lists are complete.
     pub fn list_all(&mut self) {
-        for watch in self.world.watches().numbers(|_| true).collect::<Vec<_>>() {
+        for (watch, _) in self.world.watches() {
             self.world.apply(watch, &Event::Listed, self.now_seconds);
         }
     }

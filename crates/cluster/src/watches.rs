@@ -41,6 +41,10 @@ impl Watches {
         self.open.get_mut(&number)
     }
 
+    pub(crate) fn each(&self) -> impl Iterator<Item = (usize, &Watched)> {
+        self.open.iter().map(|(number, watched)| (*number, watched))
+    }
+
     /// The number of a watch that is just this one.
     pub(crate) fn find(&self, watch: &Watch) -> Option<usize> {
         self.numbers(|watched| watched.watch == *watch).next()
@@ -71,8 +75,8 @@ impl Watches {
         self.open.insert(into, wide);
     }
 
-    pub(crate) fn numbers(&self, is_meant: impl Fn(&Watched) -> bool) -> impl Iterator<Item = usize> {
-        self.open.iter().filter(move |(_, watched)| is_meant(watched)).map(|(number, _)| *number)
+    fn numbers(&self, is_meant: impl Fn(&Watched) -> bool) -> impl Iterator<Item = usize> {
+        self.each().filter(move |(_, watched)| is_meant(watched)).map(|(number, _)| number)
     }
 }
 

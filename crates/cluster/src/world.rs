@@ -107,6 +107,18 @@ impl World {
         self.watches.get(watch).is_some()
     }
 
+    /// The watches that are open, each with its number.
+    #[must_use]
+    pub fn watches(&self) -> Vec<(usize, Watch)> {
+        self.watches.each().map(|(number, watched)| (number, watched.watch.clone())).collect()
+    }
+
+    /// Whether the list of a watch was complete once.
+    #[must_use]
+    pub fn is_listed(&self, watch: usize) -> bool {
+        self.watches.get(watch).is_some_and(|watched| watched.listed)
+    }
+
     /// Takes what [`snapshot::write`] wrote of an index with the same watches. It is known from here on, and
     /// [remembered](Index::is_remembered) until every watch has been listed.
     ///
@@ -122,17 +134,16 @@ impl World {
         Ok(())
     }
 
-    #[cfg(any(test, feature = "scenario"))]
-    pub(crate) fn watches(&self) -> &Watches {
-        &self.watches
-    }
-
     /// The watch that sees an object; it is opened if it is one of those that follow the namespaces.
     fn watch_of(&mut self, kind: Kind, meta: Meta<'_>) -> Option<usize> {
         let place = if kind == Kind::Namespace { meta.name } else { meta.namespace };
         let follows = self.writer.followed.contains(kind) && self.writer.index.namespace_exists(place.as_bytes());
-        let known = self.watches.find_seeing(kind, place);
-        known.or_else(|| follows.then(|| self.open(&Watch { kind, namespace: Some(place.into()) })))
+        self.find_watch(kind, place)
+            .or_else(|| follows.then(|| self.open(&Watch { kind, namespace: Some(place.into()) })))
+    }
+
+    pub(crate) fn find_watch(&self, kind: Kind, namespace: &str) -> Option<usize> {
+        self.watches.find_seeing(kind, namespace)
     }
 
     /// Whether a watch sees all namespaces although its kind follows them.

@@ -16,6 +16,7 @@ mod api;
 mod credentials;
 mod decode;
 mod failure;
+mod follow;
 mod manifests;
 mod meter;
 mod problem;

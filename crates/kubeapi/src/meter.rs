@@ -78,6 +78,12 @@ static RENEWALS: Metric = Metric {
     kind: Kind::Counter,
     labels: &["resource"],
 };
+static WIDENED: Metric = Metric {
+    name: "portolan_kubernetes_scopes_widened_total",
+    help: "Times that everything was watched because too many namespaces are selected to watch each of them.",
+    kind: Kind::Counter,
+    labels: &[],
+};
 static SNAPSHOT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_snapshot_errors_total",
     help: "Snapshots that could not be written.",
@@ -86,13 +92,14 @@ static SNAPSHOT_ERRORS: Metric = Metric {
 };
 
 /// What is counted here, for the documentation.
-pub static METRICS: [&Metric; 9] = [
+pub static METRICS: [&Metric; 10] = [
     &PROGRAMMING,
     &REQUESTS,
     &REQUEST_DURATION,
     &LISTS,
     &WATCH_FAILURES,
     &RENEWALS,
+    &WIDENED,
     &OBJECT_ERRORS,
     &MANIFEST_ERRORS,
     &SNAPSHOT_ERRORS,
@@ -130,6 +137,10 @@ impl Meter {
 
     pub(crate) fn renewal(&self, resource: &str) {
         self.count(&RENEWALS, &[resource]);
+    }
+
+    pub(crate) fn widened(&self) {
+        self.count(&WIDENED, &[]);
     }
 
     pub(crate) fn object_error(&self, kind: &str, reason: Unreadable) {

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use crate::LOG;
 use crate::meter::Meter;
-use crate::timing::since_epoch;
+use crate::timing::now_seconds;
 
 /// What the file begins with; another version of the format has another number.
 const TITLE: &[u8] = b"portolan snapshot 1\n";
@@ -56,7 +56,7 @@ impl Refusal {
 /// Brings a world up to what the file says, if there is one that can be used; whether it did.
 pub(crate) fn restore(file: &Path, request: &Request, world: &mut World) -> bool {
     let refusal = match read(file, request) {
-        Ok(octets) => match world.restore(&octets, u32::try_from(since_epoch().as_secs()).unwrap_or(u32::MAX)) {
+        Ok(octets) => match world.restore(&octets, now_seconds()) {
             Ok(()) => {
                 let path = file.display();
                 info!(target: LOG, "Serving what snapshot {path} remembers until the API server has been asked");

@@ -6,10 +6,11 @@ use std::sync::{Arc, Weak};
 
 use cluster::{Index, Request, Source, Spec, World};
 use engine::metrics::Registry;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 
 use crate::api::Api;
+use crate::follow::Follower;
 use crate::meter::Meter;
 use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
@@ -91,6 +92,9 @@ impl Subscriber {
             let watcher = Watcher::new(&api, Target::new(watch, request), sink, &self.timing);
             tasks.spawn_local(watcher.run());
         }
+        if !spec.followed.is_empty() {
+            tasks.spawn_local(Follower::new(&api, &shared, request, &self.timing).run());
+        }
         Ok(Started { index, tasks })
     }
 
@@ -106,7 +110,12 @@ impl Subscriber {
 
     fn world(&self, spec: &Spec) -> (Rc<Shared>, Arc<Index>) {
         let (world, index) = World::new(spec);
-        let shared = Shared { world: RefCell::new(world), index: Arc::clone(&index), meter: Rc::clone(&self.meter) };
+        let shared = Shared {
+            world: RefCell::new(world),
+            index: Arc::clone(&index),
+            meter: Rc::clone(&self.meter),
+            places_changed: Notify::new(),
+        };
         (Rc::new(shared), index)
     }
 }

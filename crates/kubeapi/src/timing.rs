@@ -63,6 +63,11 @@ pub(crate) fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// The time of day as serials have it.
+pub(crate) fn now_seconds() -> u32 {
+    u32::try_from(since_epoch().as_secs()).unwrap_or(u32::MAX)
+}
+
 /// The longest time that `Retry-After` is obeyed: a mistake there must not blind us for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 

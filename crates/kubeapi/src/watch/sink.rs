@@ -7,18 +7,22 @@ use std::time::Duration;
 
 use cluster::object::{Event, Meta, Object};
 use cluster::{Change, Index, Kind, ServiceKind, World};
+use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::LOG;
 use crate::decode::Unreadable;
 use crate::meter::Meter;
-use crate::timing::since_epoch;
+use crate::timing::{now_seconds, since_epoch};
 
 /// The world as all watches of a subscription share it. It is borrowed for one event at a time, never while waiting.
 pub(crate) struct Shared {
     pub(crate) world: RefCell<World>,
     pub(crate) index: Arc<Index>,
     pub(crate) meter: Rc<Meter>,
+    /// Told when there may be other watches to run: namespaces came or went, or a watch began a list, by which it may
+    /// have taken the place of others.
+    pub(crate) places_changed: Notify,
 }
 
 /// Where the pieces of one watch go.
@@ -36,8 +40,12 @@ impl Sink {
     }
 
     pub(crate) fn apply(&self, event: &Event<'_>) -> Change {
-        let now = u32::try_from(since_epoch().as_secs()).unwrap_or(u32::MAX);
-        self.shared.world.borrow_mut().apply(self.watch, event, now)
+        let change = self.shared.world.borrow_mut().apply(self.watch, event, now_seconds());
+        let is_of_places = self.kind == Kind::Namespace && change != Change::Nothing;
+        if is_of_places || matches!(event, Event::Listing) {
+            self.shared.places_changed.notify_one();
+        }
+        change
     }
 
     /// The object is not known to exist if it has no name.

@@ -1,0 +1,118 @@
+//! Watches that come and go with the namespaces that a label selector selects, so that no more is asked for and kept than
+//! is shown, and a right in these namespaces is enough. Where too many are selected, everything is watched.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use cluster::{Kind, Request, Watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tracing::warn;
+
+use crate::api::Api;
+use crate::target::Target;
+use crate::timing::now_seconds;
+use crate::watch::{Shared, Sink, Watcher};
+use crate::{LOG, Timing};
+
+/// Namespaces that are watched one by one. Each takes two connections to the API server, or three with pods, each with
+/// buffers of its own at both ends; beyond so many, one watch of everything costs less.
+const NAMESPACES_MAX: usize = 50;
+
+/// The position of the watch of the namespaces themselves.
+const NAMESPACES: usize = 0;
+
+/// Keeps the watches of the followed kinds as the namespaces are.
+pub(crate) struct Follower {
+    api: Rc<Api>,
+    shared: Rc<Shared>,
+    request: Request,
+    timing: Rc<Timing>,
+    kinds: Vec<Kind>,
+    /// The watches that run, by their number in the world.
+    running: BTreeMap<usize, AbortHandle>,
+    tasks: JoinSet<()>,
+    is_wide: bool,
+}
+
+impl Follower {
+    pub(crate) fn new(api: &Rc<Api>, shared: &Rc<Shared>, request: &Request, timing: &Rc<Timing>) -> Follower {
+        Follower {
+            api: Rc::clone(api),
+            shared: Rc::clone(shared),
+            request: request.clone(),
+            timing: Rc::clone(timing),
+            kinds: request.watches().followed,
+            running: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            is_wide: false,
+        }
+    }
+
+    /// Follows until it is dropped; then its watches end too.
+    pub(crate) async fn run(mut self) {
+        loop {
+            self.shared.places_changed.notified().await;
+            self.keep_up();
+        }
+    }
+
+    /// Brings the watches to what the namespaces are.
+    fn keep_up(&mut self) {
+        self.close_gone();
+        self.end_closed();
+        if self.is_wide || !self.shared.world.borrow().is_listed(NAMESPACES) {
+            return;
+        }
+        let mut namespaces: Vec<Box<str>> = Vec::new();
+        self.shared.index.for_each_namespace(|name| namespaces.push(name.into()));
+        if namespaces.len() > NAMESPACES_MAX {
+            return self.widen(namespaces.len());
+        }
+        for kind in self.kinds.clone() {
+            namespaces.iter().for_each(|name| self.watch(&Watch { kind, namespace: Some(name.clone()) }));
+        }
+    }
+
+    /// Closes the watches of namespaces that are not selected any more.
+    fn close_gone(&self) {
+        let mut world = self.shared.world.borrow_mut();
+        for (number, watch) in world.watches() {
+            let is_gone = |name: &str| !self.shared.index.namespace_exists(name.as_bytes());
+            if watch.kind != Kind::Namespace && watch.namespace.as_deref().is_some_and(is_gone) {
+                world.close(number, now_seconds());
+            }
+        }
+    }
+
+    /// Ends the tasks of watches that are closed.
+    fn end_closed(&mut self) {
+        let world = self.shared.world.borrow();
+        self.running.retain(|number, task| {
+            let is_open = world.is_open(*number);
+            if !is_open {
+                task.abort();
+            }
+            is_open
+        });
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// Watches everything. What is watched in single namespaces goes on until the API server answers that: a Role in each
+    /// of them may be all that we have.
+    fn widen(&mut self, namespaces: usize) {
+        warn!(
+            target: LOG,
+            "{namespaces} namespaces are selected, more than {NAMESPACES_MAX}: watching everything instead of each of them"
+        );
+        self.shared.meter.widened();
+        self.is_wide = true;
+        self.kinds.clone().into_iter().for_each(|kind| self.watch(&Watch { kind, namespace: None }));
+    }
+
+    fn watch(&mut self, watch: &Watch) {
+        let number = self.shared.world.borrow_mut().open(watch);
+        let sink = Sink::new(&self.shared, number, watch.kind);
+        let make = || Watcher::new(&self.api, Target::new(watch, &self.request), sink, &self.timing);
+        self.running.entry(number).or_insert_with(|| self.tasks.spawn_local(make().run()));
+    }
+}
