@@ -95,9 +95,7 @@ impl Clusters for Script {
         if let Some((_, stage)) = played.followed.iter().find(|(known, _)| *known == request) {
             return Ok(Arc::new(Followed(Arc::clone(&stage.index))));
         }
-        let (spec, everywhere) = (request.watches(), request.watches_of_manifests());
-        // Nobody is here who opens watches as namespaces come.
-        let mut stage = Stage::new(if spec.followed.is_empty() { &spec } else { &everywhere });
+        let mut stage = Stage::new(&request.watches());
         played.lines.iter().for_each(|line| stage.play(line));
         if !played.unlisted {
             stage.list_all();

@@ -25,17 +25,38 @@ use crate::run::capabilities;
 pub(crate) fn rules(configuration: Configuration) -> Result<Option<String>, String> {
     let requests = requests(configuration)?;
     let of_server = requests.iter().filter(|request| !matches!(request.source, Source::Manifests(_)));
-    let mut places: BTreeMap<Option<&str>, Vec<Kind>> = BTreeMap::new();
-    let spec: Vec<_> = of_server.map(Request::watches).collect();
-    for watch in spec.iter().flat_map(|spec| &spec.watches) {
-        // A Role cannot let anybody see its own Namespace, and we do without.
-        if watch.kind != Kind::Namespace || watch.namespace.is_none() {
-            places.entry(watch.namespace.as_deref()).or_default().push(watch.kind);
+    let mut places: BTreeMap<Place<'_>, Vec<Kind>> = BTreeMap::new();
+    let specs: Vec<_> = of_server.map(Request::watches).collect();
+    for spec in &specs {
+        for watch in &spec.watches {
+            // A Role cannot let anybody see its own Namespace, and we do without.
+            if watch.kind != Kind::Namespace || watch.namespace.is_none() {
+                let place = watch.namespace.as_deref().map_or(Place::Everywhere, Place::In);
+                places.entry(place).or_default().push(watch.kind);
+            }
+        }
+        if !spec.followed.is_empty() {
+            places.entry(Place::Selected).or_default().extend(&spec.followed);
         }
     }
     let roles: Vec<String> = places.iter().map(|(place, kinds)| role(*place, kinds)).collect();
     Ok((!roles.is_empty()).then(|| roles.join("---\n")))
 }
+
+/// Where a right is needed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place<'a> {
+    Everywhere,
+    /// In the namespaces that a label selector selects.
+    Selected,
+    In(&'a str),
+}
+
+/// What stands before the role for selected namespaces.
+const SELECTED: &str = "\
+# To be bound by a RoleBinding in each namespace that `namespace_labels` selects; by a ClusterRoleBinding if these may be
+# more than 50, since then everything is watched.
+";
 
 /// What the stanzas of a configuration ask for. It is built as if it were to be served, with nothing to serve it.
 fn requests(configuration: Configuration) -> Result<Vec<Request>, String> {
@@ -83,7 +104,7 @@ impl HostLookup for Nowhere {
 }
 
 /// A ClusterRole, or a Role in a namespace, that lets these kinds be listed and watched.
-fn role(namespace: Option<&str>, kinds: &[Kind]) -> String {
+fn role(place: Place<'_>, kinds: &[Kind]) -> String {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (group, resource) in kinds.iter().map(|kind| resource(*kind)) {
         let resources = groups.entry(group).or_default();
@@ -91,10 +112,12 @@ fn role(namespace: Option<&str>, kinds: &[Kind]) -> String {
             resources.push(resource);
         }
     }
-    let mut text = "apiVersion: rbac.authorization.k8s.io/v1\n".to_owned();
-    let _ = match namespace {
-        None => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: system:coredns\nrules:"),
-        Some(namespace) => {
+    let mut text = if place == Place::Selected { SELECTED.to_owned() } else { String::new() };
+    text.push_str("apiVersion: rbac.authorization.k8s.io/v1\n");
+    let _ = match place {
+        Place::Everywhere => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: system:coredns\nrules:"),
+        Place::Selected => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: portolan:namespace\nrules:"),
+        Place::In(namespace) => {
             writeln!(text, "kind: Role\nmetadata:\n  name: portolan\n  namespace: {namespace}\nrules:")
         }
     };

@@ -63,6 +63,8 @@ enum Found {
     Name,
     /// There is no such name.
     Nothing,
+    /// There may be such a name: what decides about it is not known yet.
+    Unknown,
     /// It is an alias.
     Alias(Verdict),
 }
@@ -79,7 +81,7 @@ impl Plugin for External {
         self.exposed.mark_remembered(matches!(found, Found::Nothing), response);
         match found {
             Found::Alias(verdict) => verdict,
-            Found::Nothing if !self.exposed.index.knows(self.needs()) => {
+            Found::Unknown => {
                 Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
             }
             Found::Nothing => {
@@ -116,14 +118,17 @@ impl External {
             Target::Namespace(namespace) if self.exposed.shows(namespace) => {}
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
                 let read = |service: &Service| self.answer(service, part, query, response, worker);
-                return self.exposed.index.service(namespace, service, read).unwrap_or(Found::Nothing);
+                let found = self.exposed.index.service(namespace, service, read).flatten();
+                return found.unwrap_or_else(|| {
+                    if self.exposed.index.knows_in(namespace, self.needs()) { Found::Nothing } else { Found::Unknown }
+                });
             }
-            Target::Namespace(_) | Target::Service { .. } | Target::Nothing => return Found::Nothing,
+            Target::Namespace(_) | Target::Service { .. } | Target::Nothing => return self.absent(),
         }
         Found::Name
     }
 
-    /// Answers for a service or a part of it.
+    /// Answers for a service or a part of it; `None` if there is no such name.
     fn answer(
         &self,
         service: &Service,
@@ -131,7 +136,7 @@ impl External {
         query: &Query,
         response: &mut Response,
         worker: &mut Worker,
-    ) -> Found {
+    ) -> Option<Found> {
         let tree = Tree { branch: None, zone: query.zone() };
         let asked = Asked { qtype: query.qtype, ttl: self.ttl, owner: Owner::Question, tree };
         let host = service.external.iter().find_map(|external| match external {
@@ -146,9 +151,9 @@ impl External {
             None => self.endpoints(&asked, service, part, response, worker),
         };
         match outcome {
-            Outcome::NoName => Found::Nothing,
-            Outcome::Answered | Outcome::NoData => Found::Name,
-            Outcome::Alias(host) => self.follow(host, query, response),
+            Outcome::NoName => None,
+            Outcome::Answered | Outcome::NoData => Some(Found::Name),
+            Outcome::Alias(host) => Some(self.follow(host, query, response)),
         }
     }
 
@@ -185,7 +190,7 @@ impl External {
 
     /// The services at an external address.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
-        let (Some(address), Some(primary)) = (address_of(query.key()), &self.primary) else { return Found::Nothing };
+        let (Some(address), Some(primary)) = (address_of(query.key()), &self.primary) else { return self.absent() };
         let (tree, mut exists) = (Tree { branch: None, zone: primary.as_ref() }, false);
         self.exposed.index.services_of_external_ip(address, |service| {
             let name = tree.service_name(service).filter(|_| self.exposed.shows(service.namespace.as_bytes()));
@@ -195,7 +200,12 @@ impl External {
                 response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, self.ttl), name.as_ref());
             }
         });
-        if exists { Found::Name } else { Found::Nothing }
+        if exists { Found::Name } else { self.absent() }
+    }
+
+    /// What is not there, as far as it is known.
+    fn absent(&self) -> Found {
+        if self.exposed.index.knows(self.needs()) { Found::Nothing } else { Found::Unknown }
     }
 
     /// What must be known before a name can be said not to exist.

@@ -160,7 +160,7 @@ impl Plugin for Kubernetes {
         let Some(view) = self.views.get(query.zone_index()) else { return Verdict::Pass };
         let found =
             if view.is_reverse { self.find_reverse(query, response) } else { self.find(view, query, response, worker) };
-        if self.exposed.mark_remembered(matches!(found, Found::NoName(_)), response)
+        if self.exposed.mark_remembered(matches!(found, Found::NoName), response)
             && let Some(counter) = self.stale.get(query.zone_index())
         {
             worker.counters.count(*counter);
@@ -171,10 +171,10 @@ impl Plugin for Kubernetes {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Done
             }
-            Found::NoName(kinds) if !self.exposed.index.knows(kinds) => {
+            Found::Unknown => {
                 Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
             }
-            Found::NoName(_) => {
+            Found::NoName => {
                 response.set_rcode(Rcode::NXDOMAIN);
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
@@ -199,8 +199,10 @@ enum Found {
     Answered,
     /// The name has no such record.
     NoData,
-    /// There is no such name, if these kinds of objects are known.
-    NoName(Kinds),
+    /// There is no such name.
+    NoName,
+    /// There may be such a name: what decides about it is not known yet.
+    Unknown,
     /// It is an alias that leads out of the zone.
     Elsewhere(Verdict),
 }
@@ -222,10 +224,13 @@ impl Kubernetes {
                 self.push_name_server_addresses(query, response);
                 Found::of_message(response)
             }
-            Target::Namespace(namespace) => found_if(self.exposed.shows(namespace)),
-            Target::PodNamespace(namespace) => found_if(self.pods != Pods::Disabled && self.exposed.shows(namespace)),
+            Target::Namespace(namespace) if self.exposed.shows(namespace) => Found::NoData,
+            Target::PodNamespace(namespace) if self.pods != Pods::Disabled && self.exposed.shows(namespace) => {
+                Found::NoData
+            }
             Target::Pod { namespace, pod } if self.exposed.shows(namespace) => {
-                Found::of(&self.pod(namespace, pod, query, response), self.needs_of_pods())
+                let outcome = self.pod(namespace, pod, query, response);
+                Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, self.needs_of_pods()))
             }
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
                 let asked = self.asked(query.qtype, Owner::Question, query.zone());
@@ -236,18 +241,20 @@ impl Kubernetes {
                             alias = Some(Name::from_text(target));
                             Found::NoData
                         }
-                        outcome => Found::of(&outcome, view.needs.endpoints),
+                        outcome => {
+                            Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.needs.endpoints))
+                        }
                     }
                 });
                 match alias {
-                    None => found.unwrap_or(Found::NoName(view.needs.services)),
+                    None => found.unwrap_or_else(|| self.absent_in(namespace, view.needs.services)),
                     Some(Ok(target)) => self.follow_alias(view, query, &target, response, worker),
                     // A target that is no name leads nowhere.
                     Some(Err(_)) => Found::NoData,
                 }
             }
-            Target::Service { .. } | Target::Pod { .. } => Found::NoName(LOCAL.namespaces),
-            Target::Nothing => Found::NoName(Kinds::NONE),
+            Target::Nothing => Found::NoName,
+            _ => self.absent(LOCAL.namespaces),
         }
     }
 
@@ -260,23 +267,29 @@ impl Kubernetes {
         Found::of_message(response)
     }
 
+    /// What is not there, as far as it is known, where these kinds of objects decide.
+    fn absent(&self, kinds: Kinds) -> Found {
+        if self.exposed.index.knows(kinds) { Found::NoName } else { Found::Unknown }
+    }
+
+    /// The same in a namespace that is shown.
+    fn absent_in(&self, namespace: &[u8], kinds: Kinds) -> Found {
+        if self.exposed.index.knows_in(namespace, kinds) { Found::NoName } else { Found::Unknown }
+    }
+
     fn needs_of_pods(&self) -> Kinds {
         const PODS: Kinds = Kinds::of(&[Kind::Namespace, Kind::Pod]);
         if self.pods == Pods::Verified { PODS } else { LOCAL.namespaces }
     }
 }
 
-/// A namespace that exists has no records.
-fn found_if(exists: bool) -> Found {
-    if exists { Found::NoData } else { Found::NoName(LOCAL.namespaces) }
-}
-
 impl Found {
-    fn of(outcome: &Outcome<'_>, needs: Kinds) -> Found {
+    /// `None` where there is no such name.
+    fn of(outcome: &Outcome<'_>) -> Option<Found> {
         match outcome {
-            Outcome::Answered => Found::Answered,
-            Outcome::NoData | Outcome::Alias(_) => Found::NoData,
-            Outcome::NoName => Found::NoName(needs),
+            Outcome::Answered => Some(Found::Answered),
+            Outcome::NoData | Outcome::Alias(_) => Some(Found::NoData),
+            Outcome::NoName => None,
         }
     }
 

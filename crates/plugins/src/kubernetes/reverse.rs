@@ -1,6 +1,6 @@
 //! Names of addresses: PTR records for cluster IPs and endpoints.
 
-use cluster::{Kinds, Service};
+use cluster::Service;
 use engine::{Query, Response};
 use wire::{Name, Owner, Section, Type, address_of};
 
@@ -22,7 +22,7 @@ impl Kubernetes {
 
     /// The service that has the address as a cluster IP; else all services that have it as an endpoint.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
-        let Some(address) = address_of(query.key()) else { return Found::NoName(Kinds::NONE) };
+        let Some(address) = address_of(query.key()) else { return Found::NoName };
         let tree = Kubernetes::tree(self.primary.as_ref());
         let mut exists = false;
         let mut add = |name: Option<Name>, service: &Service| {
@@ -41,7 +41,7 @@ impl Kubernetes {
                 add(tree.endpoint_name(endpoint, service), service);
             });
         }
-        if exists { Found::of_message(response) } else { Found::NoName(LOCAL.endpoints) }
+        if exists { Found::of_message(response) } else { self.absent(LOCAL.endpoints) }
     }
 
     fn push_ptr_once(&self, response: &mut Response, name: &Name) {
