@@ -51,9 +51,11 @@ fn tls_files(folder: &Path, api: &FakeApi) -> Tls {
 }
 
 fn program(folder: &Path, script: &str) -> PathBuf {
-    let path = folder.join("plugin");
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    // A program that runs cannot be written to, but another can take its place.
+    let (path, fresh) = (folder.join("plugin"), folder.join("plugin.fresh"));
+    fs::write(&fresh, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(&fresh, &path).unwrap();
     path
 }
 
