@@ -32,7 +32,7 @@ mod watches;
 mod world;
 
 pub use index::{Counts, Index};
-pub use request::{Clusters, Following, Request, Source, Tls};
+pub use request::{Clusters, Following, Pace, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Port, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};

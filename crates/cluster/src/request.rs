@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::{Index, Kind, Spec, Watch};
 
@@ -41,6 +42,18 @@ pub struct Tls {
     pub authority: PathBuf,
 }
 
+/// How hard an API server may be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Pace {
+    /// The time between two requests in the long run; zero if it does not matter.
+    pub every: Duration,
+    /// Requests that may go out at once where there were none for a while.
+    pub burst: u32,
+    /// Requests that may be unanswered at a time; 0 if it does not matter. A list is answered when it is complete, a watch
+    /// when it begins.
+    pub in_flight: u32,
+}
+
 /// Which objects of a cluster are wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
@@ -65,6 +78,8 @@ pub struct Request {
     pub multicluster: bool,
     /// Where to remember what is known, for a process that begins while the API server is away.
     pub snapshot: Option<PathBuf>,
+    /// How hard the API server may be asked.
+    pub pace: Pace,
 }
 
 impl Request {
@@ -82,6 +97,7 @@ impl Request {
             endpoint_zones: false,
             multicluster: false,
             snapshot: None,
+            pace: Pace::default(),
         }
     }
 

@@ -337,6 +337,22 @@ pub struct Needs {
     pub panics_end: bool,
     /// Lines for the log, each with the directive that says it.
     pub warnings: Vec<(&'static str, String)>,
+    /// What is to be there before this generation takes the place of another.
+    pub awaited: Vec<Awaited>,
+}
+
+/// Something that a generation needs to answer as well as the one before it did.
+pub struct Awaited {
+    /// Who needs it.
+    pub directive: &'static str,
+    /// Whether it is there.
+    pub is_there: Box<dyn Fn() -> bool + Send>,
+    /// How long to wait for it.
+    pub patience: Duration,
+    /// For the log, while it is waited for.
+    pub waiting: &'static str,
+    /// For the log, when the patience is over.
+    pub missing: &'static str,
 }
 
 /// A program that is run at some moment.

@@ -19,6 +19,7 @@ use crate::credentials;
 use crate::decode::Encoding;
 use crate::failure::{Failure, connection_problem};
 use crate::meter::Meter;
+use crate::pace::{Gate, Permit};
 
 /// Octets that are read of an answer that says what is wrong.
 const PROBLEM_MAX: usize = 64 * 1024;
@@ -35,18 +36,22 @@ pub(crate) struct Api {
     making: Mutex<()>,
     client: RefCell<Option<(Client, Instant)>>,
     distrusted: Cell<bool>,
+    gate: Gate,
 }
 
 /// An answer whose body is still to be read.
 pub(crate) struct Answer {
     pub(crate) body: Body,
     pub(crate) encoding: Encoding,
+    /// Held for as long as this is a request in flight.
+    pub(crate) permit: Permit,
 }
 
 impl Api {
-    pub(crate) fn new(source: Source, host: String, timing: Rc<Timing>, meter: Rc<Meter>) -> Api {
+    pub(crate) fn new(request: &cluster::Request, host: String, timing: Rc<Timing>, meter: Rc<Meter>) -> Api {
         let (making, client, distrusted) = (Mutex::new(()), RefCell::default(), Cell::new(false));
-        Api { source, timing, meter, host, making, client, distrusted }
+        let (source, gate) = (request.source.clone(), Gate::new(request.pace));
+        Api { source, timing, meter, host, making, client, distrusted, gate }
     }
 
     /// Asks for a path with its query.
@@ -54,6 +59,8 @@ impl Api {
     /// # Errors
     /// Whatever kept the server from beginning the answer.
     pub(crate) async fn get(&self, url: &str) -> Result<Answer, Failure> {
+        let (permit, waited) = self.gate.pass().await;
+        self.meter.paced(&self.host, waited);
         let client = self.client().await?;
         let request = Request::get(url)
             .header(ACCEPT, "application/json")
@@ -65,7 +72,7 @@ impl Api {
         let status = answer.as_ref().ok().and_then(|answer| Some(answer.as_ref().ok()?.status().as_u16()));
         self.meter.request(&self.host, status, start.elapsed());
         let answer = answer.map_err(|_| Failure::Silent(self.timing.answer))?;
-        read(answer.map_err(|error| Failure::Connection(connection_problem(&error)))?).await
+        read(answer.map_err(|error| Failure::Connection(connection_problem(&error)))?, permit).await
     }
 
     /// Says that the client seems to be at fault: the next request gets another, if this one is not new.
@@ -107,14 +114,14 @@ impl Api {
     }
 }
 
-async fn read(answer: Response<Body>) -> Result<Answer, Failure> {
+async fn read(answer: Response<Body>, permit: Permit) -> Result<Answer, Failure> {
     let (head, body) = answer.into_parts();
     if !head.status.is_success() {
         return Err(problem(head.status.as_u16(), &head.headers, body).await);
     }
     let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let unknown = || Failure::Unexpected(format!("it is of type '{content_type}'"));
-    Ok(Answer { body, encoding: Encoding::of(content_type).ok_or_else(unknown)? })
+    Ok(Answer { body, encoding: Encoding::of(content_type).ok_or_else(unknown)?, permit })
 }
 
 /// What an answer with another status than 200 says.

@@ -19,6 +19,7 @@ mod failure;
 mod follow;
 mod manifests;
 mod meter;
+mod pace;
 mod problem;
 mod snapshot;
 mod subscribe;

@@ -47,6 +47,12 @@ static REQUEST_DURATION: Metric = Metric {
     kind: Kind::Histogram(&REQUEST_TIME),
     labels: &["verb", "host"],
 };
+static PACE_DURATION: Metric = Metric {
+    name: "coredns_kubernetes_rest_client_rate_limiter_duration_seconds",
+    help: "Time that requests to the API server were held back by `apiserver_qps`, by verb and host.",
+    kind: Kind::Histogram(&REQUEST_TIME),
+    labels: &["verb", "host"],
+};
 static LISTS: Metric = Metric {
     name: "portolan_kubernetes_lists_total",
     help: "Complete lists by resource and the way they came: a stream, or pages.",
@@ -92,10 +98,11 @@ static SNAPSHOT_ERRORS: Metric = Metric {
 };
 
 /// What is counted here, for the documentation.
-pub static METRICS: [&Metric; 10] = [
+pub static METRICS: [&Metric; 11] = [
     &PROGRAMMING,
     &REQUESTS,
     &REQUEST_DURATION,
+    &PACE_DURATION,
     &LISTS,
     &WATCH_FAILURES,
     &RENEWALS,
@@ -125,6 +132,11 @@ impl Meter {
         let code = status.map_or("<error>".to_owned(), |status| status.to_string());
         self.count(&REQUESTS, &[&code, "GET", host]);
         self.observe(&REQUEST_DURATION, &["GET", host], time);
+    }
+
+    /// A request was held back for this time.
+    pub(crate) fn paced(&self, host: &str, time: Duration) {
+        self.observe(&PACE_DURATION, &["GET", host], time);
     }
 
     pub(crate) fn list(&self, resource: &str, way: &str) {

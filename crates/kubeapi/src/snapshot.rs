@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
-use cluster::{Index, Request, World, snapshot};
+use cluster::{Index, Pace, Request, World, snapshot};
 use tracing::{info, warn};
 
 use crate::LOG;
@@ -93,9 +93,9 @@ fn read(file: &Path, request: &Request) -> Result<Vec<u8>, Refusal> {
     Ok(octets)
 }
 
-/// What tells requests apart: all of them but where the snapshot is.
+/// What tells requests apart: all of them but where the snapshot is and how hard the server is asked.
 fn fingerprint(request: &Request) -> Vec<u8> {
-    let request = Request { snapshot: None, ..request.clone() };
+    let request = Request { snapshot: None, pace: Pace::default(), ..request.clone() };
     digest(&SHA256, format!("{request:?}").as_bytes()).as_ref().to_vec()
 }
 

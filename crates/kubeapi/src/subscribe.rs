@@ -80,7 +80,7 @@ impl Subscriber {
         let spec = request.watches();
         let (shared, index) = self.world(&spec);
         let (timing, meter) = (Rc::clone(&self.timing), Rc::clone(&self.meter));
-        let api = Rc::new(Api::new(request.source.clone(), host, timing, meter));
+        let api = Rc::new(Api::new(request, host, timing, meter));
         let mut tasks = JoinSet::new();
         if let Some(file) = &request.snapshot {
             snapshot::restore(file, request, &mut shared.world.borrow_mut());

@@ -13,10 +13,10 @@ use engine::{Built, Outside, PlannedListener, Scheme, Surroundings};
 use net::{Address, Live, TokioOutside, Workers};
 
 use crate::admin::Admin;
-use crate::commands;
 use crate::configuration::{Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
+use crate::{awaited, commands};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -64,7 +64,7 @@ impl Instance {
         registry.gauge(&BUILD_INFO, &[crate::VERSION, "", ""], || Some(1.0));
         let configuration = read(&origin, port)?;
         let fingerprint = configuration.fingerprint.clone();
-        let built = build(configuration, registry, &process, Carried::default())?;
+        let mut built = build(configuration, registry, &process, Carried::default())?;
         let admin = Admin::default();
         let prepared = admin.prepare(&built.needs.pages).map_err(Refused)?;
         let sockets = open_all(built.listeners.iter(), workers)?;
@@ -90,6 +90,9 @@ impl Instance {
             commands: Vec::new(),
         };
         sockets.into_iter().for_each(|opened| instance.workers.serve(opened));
+        // Nothing waits: what can be answered is. But it is said if something does not come.
+        let awaited = core::mem::take(&mut built.needs.awaited);
+        built.needs.jobs.push(Box::new(|_| Box::pin(awaited::wait(awaited))));
         instance.take_up(built.needs, prepared).map_err(|error| Refused(error.to_string()))?;
         instance.publish_fingerprint();
         Ok(instance)
@@ -97,18 +100,21 @@ impl Instance {
 
     /// Reads the Corefile again; takes it over if its meaning may have changed, or in any case if `anyway`.
     ///
-    /// On an error everything is as it was before.
-    pub(crate) fn reload(&mut self, anyway: bool) -> Result<bool, Refused> {
+    /// On an error everything is as it was before, and so it is if this is dropped before it is done.
+    pub(crate) async fn reload(&mut self, anyway: bool) -> Result<bool, Refused> {
         let configuration = read(&self.origin, self.port)?;
         if !anyway && configuration.fingerprint == self.fingerprint {
             return Ok(false);
         }
         let fingerprint = configuration.fingerprint.clone();
-        let built = build(configuration, &self.registry, &self.process, self.carried.next())?;
+        let mut built = build(configuration, &self.registry, &self.process, self.carried.next())?;
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
         let sockets = open_all(built.listeners.iter().filter(is_new), self.workers.count())?;
         let prepared = self.admin.prepare(&built.needs.pages).map_err(Refused)?;
+        let awaited = core::mem::take(&mut built.needs.awaited);
+        awaited::announce(&awaited);
+        awaited::wait(awaited).await;
 
         self.live.store(Arc::new(built.generation));
         sockets.into_iter().for_each(|opened| self.workers.serve(opened));

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "this room is the edge: it reads files and the environment")]
 
 mod admin;
+mod awaited;
 mod check;
 pub mod cli;
 mod clusters;

@@ -78,20 +78,25 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
 async fn attend(instance: &mut Instance, signals: &mut Signals) -> ExitCode {
     loop {
         let next_look = instance.reload_every.map(|(interval, jitter)| shifted(interval, jitter));
-        match signals.next(next_look).await {
-            Told::End => return ExitCode::SUCCESS,
-            Told::EndAtOnce => return ExitCode::from(0),
+        let told = signals.next(next_look).await;
+        let ends = match told {
+            Told::End | Told::EndAtOnce => Some(told),
             Told::Reload => {
                 tracing::info!(target: "portolan", "SIGUSR1: Reloading");
-                reload(instance, true);
+                signals.ends.unless_sooner(reload(instance, true)).await
             }
-            Told::Look => reload(instance, false),
+            Told::Look => signals.ends.unless_sooner(reload(instance, false)).await,
+        };
+        match ends {
+            Some(Told::EndAtOnce) => return ExitCode::from(0),
+            Some(_) => return ExitCode::SUCCESS,
+            None => {}
         }
     }
 }
 
-fn reload(instance: &mut Instance, anyway: bool) {
-    match instance.reload(anyway) {
+async fn reload(instance: &mut Instance, anyway: bool) {
+    match instance.reload(anyway).await {
         Ok(true) => tracing::info!(target: "portolan", "Reloading complete"),
         Ok(false) => {}
         Err(Refused(what)) => {
@@ -113,7 +118,7 @@ async fn linger(instance: &Instance, signals: &mut Signals) {
         let left = end.saturating_duration_since(tokio::time::Instant::now());
         match signals.next(Some(left)).await {
             Told::Look | Told::EndAtOnce => return,
-            Told::End if signals.interrupts > 1 => return,
+            Told::End if signals.ends.interrupts > 1 => return,
             Told::End | Told::Reload => {}
         }
     }
@@ -140,24 +145,50 @@ enum Told {
 
 /// The signals of CoreDNS.
 struct Signals {
+    ends: Ends,
+    reload: Signal,
+    hang_up: Signal,
+}
+
+/// Those by which it ends.
+struct Ends {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
-    reload: Signal,
-    hang_up: Signal,
     interrupts: u32,
+}
+
+impl Ends {
+    async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.terminate.recv() => Told::End,
+            _ = self.interrupt.recv() => {
+                self.interrupts += 1;
+                Told::End
+            }
+            _ = self.quit.recv() => Told::EndAtOnce,
+        }
+    }
+
+    /// Does something that may take a while; drops it if it is to end sooner.
+    async fn unless_sooner(&mut self, work: impl Future<Output = ()>) -> Option<Told> {
+        tokio::select! {
+            biased;
+            () = work => None,
+            told = self.next() => Some(told),
+        }
+    }
 }
 
 impl Signals {
     fn new() -> std::io::Result<Signals> {
-        Ok(Signals {
+        let ends = Ends {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
-            reload: signal(SignalKind::user_defined1())?,
-            hang_up: signal(SignalKind::hangup())?,
             interrupts: 0,
-        })
+        };
+        Ok(Signals { ends, reload: signal(SignalKind::user_defined1())?, hang_up: signal(SignalKind::hangup())? })
     }
 
     /// Waits for the next thing to do; after `limit` it is time to look.
@@ -171,12 +202,7 @@ impl Signals {
         tokio::pin!(time);
         loop {
             return tokio::select! {
-                _ = self.terminate.recv() => Told::End,
-                _ = self.interrupt.recv() => {
-                    self.interrupts += 1;
-                    Told::End
-                }
-                _ = self.quit.recv() => Told::EndAtOnce,
+                told = self.ends.next() => told,
                 _ = self.reload.recv() => Told::Reload,
                 // As in CoreDNS: it is not for us.
                 _ = self.hang_up.recv() => continue,

@@ -12,7 +12,7 @@ mod support;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use fakeapi::{FakeApi, service, slice};
+use fakeapi::{FakeApi, Fault, service, slice};
 use support::{Client, Folder, Server, page, wait_until};
 use wire::{Rcode, Type};
 
@@ -140,6 +140,61 @@ fn twenty_reloads_keep_the_cluster() {
     served.server.wait_for("Reloading complete");
     served.wait_for_addresses(WEB, &["10.96.0.11"]);
     assert!(api.seen().len() > asked);
+}
+
+/// What changes the stanza so that the cluster has to be asked anew.
+fn another_cluster(corefile: &str, option: &str) -> String {
+    corefile.replace("ttl 30", &format!("ttl 30\n       pods verified\n       {option}")).replace("pods insecure", "")
+}
+
+#[test]
+fn a_reload_waits_until_the_cluster_is_known_again() {
+    let api = FakeApi::with_shop();
+    let corefile = kubeadm(&api);
+    let mut served = Served::start(&corefile);
+    wait_until("it is ready", || served.is_ready());
+    api.fault("pods", Fault::Status(503, None));
+    served.folder.write("Corefile", &another_cluster(&corefile, "startup_timeout 1m"));
+    served.server.signal("USR1");
+    served.server.wait_for("[INFO] plugin/kubernetes: waiting for Kubernetes API before starting server");
+    served.server.wait_for("[WARNING] plugin/kubernetes: Failed to watch pods");
+    assert_eq!(served.addresses(WEB), ["10.96.0.11"]);
+    assert_eq!(served.rcode("missing.shop.svc.cluster.local."), Some(Rcode::NXDOMAIN));
+    assert!(served.is_ready());
+    api.heal("pods");
+    served.server.wait_for("Reloading complete");
+    assert_eq!(served.rcode("10-9-9-9.shop.pod.cluster.local."), Some(Rcode::NXDOMAIN), "nothing is unknown");
+    assert!(served.is_ready());
+}
+
+#[test]
+fn a_reload_does_not_wait_for_ever_nor_for_a_process_that_ends() {
+    let api = FakeApi::with_shop();
+    let corefile = kubeadm(&api).replace("lameduck 5s", "lameduck 0s");
+    let mut served = Served::start(&corefile);
+    wait_until("it is ready", || served.is_ready());
+    api.fault("pods", Fault::Status(503, None));
+    served.folder.write("Corefile", &another_cluster(&corefile, "startup_timeout 50ms"));
+    served.server.signal("USR1");
+    served.server.wait_for("[WARNING] plugin/kubernetes: starting server with unsynced Kubernetes API");
+    served.server.wait_for("Reloading complete");
+    assert_eq!(served.rcode("10-9-9-9.shop.pod.cluster.local."), Some(Rcode::SERVFAIL));
+    served.folder.write("Corefile", &another_cluster(&corefile, "startup_timeout 1h\n       labels a=b"));
+    served.server.signal("USR1");
+    served.server.wait_for("[INFO] plugin/kubernetes: waiting for Kubernetes API before starting server");
+    served.server.signal("TERM");
+    assert_eq!(served.server.wait(), Some(0));
+}
+
+#[test]
+fn the_api_server_is_asked_at_the_pace_of_the_corefile() {
+    let api = FakeApi::with_shop();
+    let corefile = kubeadm(&api).replace("ttl 30", "ttl 30\n       apiserver_qps 2\n       apiserver_burst 1");
+    let served = Served::start(&corefile);
+    wait_until("it is ready", || served.is_ready());
+    let seen = api.seen();
+    let gaps: Vec<_> = seen.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+    assert!(gaps.len() == 2 && gaps.iter().all(|gap| *gap > Duration::from_millis(250)), "{gaps:?}");
 }
 
 #[test]

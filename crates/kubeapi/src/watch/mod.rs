@@ -177,11 +177,12 @@ impl Watcher {
 
     /// Takes the events of a watch until the server ends it; gives how many pieces came.
     async fn events(&mut self, answer: Answer, state: &mut State) -> Result<u64, Failure> {
-        let mut body = answer.body;
-        let mut decoder = EventDecoder::new(answer.encoding, self.target.kind);
+        let Answer { mut body, encoding, mut permit } = answer;
+        let mut decoder = EventDecoder::new(encoding, self.target.kind);
         let mut pieces = 0;
         loop {
             let listing = matches!(state, State::Stream);
+            permit = permit.filter(|_| listing);
             let silence = if listing { self.timing.list_silence } else { self.timing.watch_silence };
             let Some(octets) = next(&mut body, silence).await? else { break };
             let mut refused = None;
@@ -241,8 +242,8 @@ impl Watcher {
 
     /// Takes the items of a page; gives the state after it.
     async fn items(&mut self, answer: Answer) -> Result<State, Failure> {
-        let mut body = answer.body;
-        let mut decoder = ListDecoder::new(answer.encoding, self.target.kind);
+        let Answer { mut body, encoding, permit: _permit } = answer;
+        let mut decoder = ListDecoder::new(encoding, self.target.kind);
         let mut after = None;
         while let Some(octets) = next(&mut body, self.timing.list_silence).await? {
             decoder.feed(&octets, &mut |piece| match piece {

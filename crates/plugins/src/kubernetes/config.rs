@@ -1,6 +1,8 @@
 //! The options of `kubernetes`.
 
-use cluster::{Request, Source, Tls};
+use core::time::Duration;
+
+use cluster::{Pace, Request, Source, Tls};
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use wire::{Name, NameRef};
 
@@ -39,11 +41,21 @@ pub struct Config {
     pub(super) multicluster: Vec<Name>,
     pub(super) zonal: bool,
     pub(super) snapshot: Option<String>,
+    qps: f64,
+    burst: u32,
+    in_flight: u32,
+    pub(super) startup_timeout: Duration,
     pub(super) ignore_empty: bool,
     pub(super) fallthrough: Vec<Name>,
 }
 
 const TTL_DEFAULT: u32 = 5;
+/// What the client library of Kubernetes takes where only one of both is said.
+const QPS_DEFAULT: f64 = 5.0;
+const BURST_DEFAULT: u32 = 10;
+/// The longest time between two requests, whatever fraction of one a second is asked for.
+const EVERY_MAX: Duration = Duration::from_secs(3600);
+const STARTUP_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 const TTL_MAX: u32 = 3600;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -66,6 +78,10 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         multicluster: Vec::new(),
         zonal: false,
         snapshot: None,
+        qps: 0.0,
+        burst: 0,
+        in_flight: 0,
+        startup_timeout: STARTUP_TIMEOUT_DEFAULT,
         ignore_empty: false,
         fallthrough: Vec::new(),
     },
@@ -132,19 +148,31 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("apiserver_qps NUMBER"),
         default: "0",
-        doc: "Accepted; a watch is one request, so there is nothing to hold back.",
-        set: |_, args| {
+        doc: "Requests to the API server in a second, in the long run. 0 is any number, or 5 where `apiserver_burst` is set.",
+        set: |config, args| {
             let word = args.word()?;
-            let number: f64 = word.text.parse().map_err(|_| args.bad(word, "a number"))?;
-            if number < 0.0 { Err(args.bad(word, "a number that is not below zero")) } else { Ok(()) }
+            config.qps = word.text.parse().map_err(|_| args.bad(word, "a number"))?;
+            if config.qps < 0.0 { Err(args.bad(word, "a number that is not below zero")) } else { Ok(()) }
         },
     },
-    Property { usage: Usage("apiserver_burst NUMBER"), default: "0", doc: "As `apiserver_qps`.", set: whole_number },
+    Property {
+        usage: Usage("apiserver_burst NUMBER"),
+        default: "0",
+        doc: "Requests that may go out at once after a while without any. 0 is 10 where `apiserver_qps` is set.",
+        set: |config, args| {
+            config.burst = count(args)?;
+            Ok(())
+        },
+    },
     Property {
         usage: Usage("apiserver_max_inflight NUMBER"),
         default: "0",
-        doc: "As `apiserver_qps`.",
-        set: whole_number,
+        doc: "Requests that may be unanswered at a time: lists until they are complete, watches until they begin. 0 is any \
+            number.",
+        set: |config, args| {
+            config.in_flight = count(args)?;
+            Ok(())
+        },
     },
     Property {
         usage: Usage("namespaces NAMESPACE..."),
@@ -235,8 +263,12 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("startup_timeout DURATION [IGNORED...]"),
         default: "5s",
-        doc: "Accepted; this server answers at once and says of names that it does not know yet that it is not ready.",
-        set: |_, args| args.duration().map(drop),
+        doc: "How long a reload waits until the cluster is known, if it has to be asked anew, while the configuration before \
+            serves on. The first start waits for nothing; if the time is up, the log says so.",
+        set: |config, args| {
+            config.startup_timeout = args.duration()?;
+            Ok(())
+        },
     },
     Property {
         usage: Usage("multicluster [ZONES...]"),
@@ -264,8 +296,9 @@ fn texts(args: &mut Args<'_>) -> Vec<String> {
     args.take_rest().iter().map(|word| word.text.clone()).collect()
 }
 
-fn whole_number(_: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
-    args.number::<i64>(0..).map(drop)
+/// A number of requests; so many that nobody could count them are all that we can.
+fn count(args: &mut Args<'_>) -> Result<u32, Problem> {
+    args.number::<i64>(0..).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 /// A label selector, its words joined by blanks as the API takes it.
@@ -327,6 +360,42 @@ impl Config {
             endpoint_zones: self.zonal,
             multicluster: !self.multicluster.is_empty(),
             snapshot: self.snapshot.as_ref().map(|name| path(name)),
+            pace: pace(self.qps, self.burst, self.in_flight),
+        }
+    }
+}
+
+/// How hard the API server may be asked. What is not said of rate and burst is as in the client library of Kubernetes.
+fn pace(qps: f64, burst: u32, in_flight: u32) -> Pace {
+    let (qps, burst) = match (qps > 0.0 && qps.is_finite(), burst > 0) {
+        (false, false) => return Pace { in_flight, ..Pace::default() },
+        (true, true) => (qps, burst),
+        (true, false) => (qps, BURST_DEFAULT),
+        (false, true) => (QPS_DEFAULT, burst),
+    };
+    let every = Duration::try_from_secs_f64(1.0 / qps).map_or(EVERY_MAX, |every| every.min(EVERY_MAX));
+    Pace { every, burst, in_flight }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pace_is_what_the_options_say() {
+        // qps, burst, most in flight; milliseconds between requests, burst
+        for (qps, burst, in_flight, every, most) in [
+            (0.0, 0, 0, 0, 0),
+            (0.0, 0, 3, 0, 0),
+            (50.0, 100, 0, 20, 100),
+            (0.5, 0, 1, 2000, 10),
+            (0.0, 20, 0, 200, 20),
+            (1e-300, 1, 0, 3_600_000, 1),
+            (f64::INFINITY, 0, 0, 0, 0),
+            (f64::NAN, 0, 0, 0, 0),
+        ] {
+            let expected = Pace { every: Duration::from_millis(every), burst: most, in_flight };
+            assert_eq!(pace(qps, burst, in_flight), expected, "{qps} {burst} {in_flight}");
         }
     }
 }

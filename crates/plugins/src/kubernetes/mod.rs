@@ -16,10 +16,11 @@ mod zone;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::{Clusters, Index, Kind, Kinds, Service, ServiceKind};
 use engine::metrics::{self, Counter, Metric};
-use engine::setup::{LocalZones, Part, Setup, SetupError};
+use engine::setup::{Awaited, LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
@@ -60,6 +61,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     transfer::offer(&exposed, config.ttl, config.ignore_empty, setup);
     let told = Arc::clone(&exposed.index);
     setup.needs.readiness.add(MANIFEST.name, move || told.knows(READY));
+    setup.needs.awaited.push(awaited(&exposed.index, config.startup_timeout));
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
     let answers_all = |zone: &&Name| {
@@ -83,6 +85,18 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         exposed,
     };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+}
+
+/// What a reload waits for: until then the configuration before it serves on.
+fn awaited(index: &Arc<Index>, patience: Duration) -> Awaited {
+    let index = Arc::clone(index);
+    Awaited {
+        directive: MANIFEST.name,
+        is_there: Box::new(move || index.knows(READY)),
+        patience,
+        waiting: "waiting for Kubernetes API before starting server",
+        missing: "starting server with unsynced Kubernetes API",
+    }
 }
 
 /// The addresses of this machine, without loopback: what the process offers to find out which services it serves.

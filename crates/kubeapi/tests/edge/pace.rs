@@ -1,0 +1,45 @@
+//! How hard an API server is asked.
+
+use std::time::Duration;
+
+use cluster::{Pace, Request};
+use fakeapi::{FakeApi, Fault};
+
+use crate::support::{Edge, WEB, request};
+
+/// The times between the first three requests.
+fn gaps(api: &FakeApi) -> Vec<Duration> {
+    let seen = api.seen();
+    seen.windows(2).take(2).map(|pair| pair[1].at - pair[0].at).collect()
+}
+
+#[test]
+fn requests_keep_their_distance() {
+    let api = FakeApi::with_shop();
+    let every = Duration::from_millis(100);
+    let edge = Edge::start(&Request { pace: Pace { every, burst: 1, in_flight: 0 }, ..request(&api) });
+    edge.wait_synced();
+    // Of what is sent at a distance a busy machine may see some sooner.
+    assert!(gaps(&api).iter().all(|gap| *gap > every / 2), "{:?}", gaps(&api));
+    let host = api.url().strip_prefix("http://").unwrap();
+    let held = |what: &str| {
+        edge.metric(&format!(
+            "coredns_kubernetes_rest_client_rate_limiter_duration_seconds_{what}{{verb=\"GET\",host=\"{host}\"}}"
+        ))
+    };
+    assert_eq!(held("count"), 3.0);
+    assert!((0.25..0.35).contains(&held("sum")), "{}", held("sum"));
+}
+
+#[test]
+fn one_request_in_flight_is_one_list_at_a_time() {
+    let api = FakeApi::with_shop();
+    let pause = Duration::from_millis(50);
+    for resource in ["namespaces", "services", "endpointslices"] {
+        api.fault(resource, Fault::Slow(100, pause));
+    }
+    let edge = Edge::start(&Request { pace: Pace { in_flight: 1, ..Pace::default() }, ..request(&api) });
+    edge.wait_synced();
+    assert!(gaps(&api).iter().all(|gap| *gap >= pause), "{:?}", gaps(&api));
+    assert_eq!(edge.service("shop/web"), WEB, "a watch that goes on is no request in flight");
+}
