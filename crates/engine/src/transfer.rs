@@ -9,6 +9,9 @@ pub trait ZoneSource: Send + Sync {
     /// The zones that it has at the moment, in lower case.
     fn zones(&self) -> Vec<Name>;
 
+    /// The serial of the zone (in lower case) at the moment; `None` if it cannot be served.
+    fn serial(&self, zone: NameRef<'_>) -> Option<u32>;
+
     /// The zone (in lower case) as it is at the moment; `None` if it cannot be served.
     fn snapshot(&self, zone: NameRef<'_>) -> Option<Box<dyn ZoneSnapshot>>;
 }

@@ -60,6 +60,7 @@ mod tsig;
 mod value;
 mod view;
 mod whoami;
+mod zone_records;
 
 pub use common::HostName;
 pub use forward::HostLookup;

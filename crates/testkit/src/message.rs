@@ -3,8 +3,8 @@
 use core::fmt;
 
 use wire::{
-    Class, EdeCode, Flags, Header, Message, MessageBuf, MessageError, Name, Opcode, Opt, OptionCode, Rcode, Section,
-    Type,
+    Class, EdeCode, Flags, Header, Message, MessageBuf, MessageError, Name, NameRef, Opcode, Opt, OptionCode, Owner,
+    Rcode, Section, Type,
 };
 
 use crate::Record;
@@ -29,6 +29,8 @@ pub struct Question {
     pub opt: Option<Opt>,
     /// EDNS options.
     pub options: Vec<(OptionCode, Vec<u8>)>,
+    /// The version that the client has of the zone, said by an SOA record (RFC 1995 §3).
+    pub serial: Option<u32>,
 }
 
 impl Question {
@@ -37,7 +39,7 @@ impl Question {
     pub fn new(name: Name, qtype: Type) -> Question {
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
         let opt = Opt { udp_size: UDP_SIZE, extended_rcode: 0, version: 0, dnssec_ok: false };
-        Question { name, qtype, qclass: Class::IN, header, opt: Some(opt), options: Vec::new() }
+        Question { name, qtype, qclass: Class::IN, header, opt: Some(opt), options: Vec::new(), serial: None }
     }
 
     /// The packet.
@@ -45,6 +47,12 @@ impl Question {
     pub fn packet(&self) -> Vec<u8> {
         let mut message = MessageBuf::new();
         message.start(self.header, Some((self.name.as_ref(), self.qtype, self.qclass)));
+        if let Some(serial) = self.serial {
+            message.push(Section::Authority, Owner::Question, (Type::SOA, Class::IN, 0), |rdata| {
+                (0..2).for_each(|_| rdata.plain_name(NameRef::ROOT));
+                [serial, 0, 0, 0, 0].into_iter().for_each(|number| rdata.u32(number));
+            });
+        }
         let options = self.options.iter().map(|(code, data)| (*code, data.as_slice()));
         message.finish(self.opt, options).to_vec()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::setup::Setup;
 use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
 use wire::{Class, MessageBuf, Name, NameRef, Owner, Section};
-use zone::Zone;
+use zone::{Soa, Zone};
 
 use super::Directory;
 
@@ -21,6 +21,11 @@ struct Source(Directory);
 impl ZoneSource for Source {
     fn zones(&self) -> Vec<Name> {
         self.0.load().iter().map(|(zone, _)| zone.to_name()).collect()
+    }
+
+    fn serial(&self, zone: NameRef<'_>) -> Option<u32> {
+        let zone = self.0.load().get(zone)?.zone()?;
+        Soa::read(zone.soa_set()?.first()).map(|soa| soa.serial)
     }
 
     fn snapshot(&self, zone: NameRef<'_>) -> Option<Box<dyn ZoneSnapshot>> {

@@ -5,6 +5,7 @@
 
 mod config;
 mod name;
+mod transfer;
 mod zone;
 
 use std::net::IpAddr;
@@ -30,14 +31,16 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Step>, Se
     })?;
     let zones = setup.zones_or_keys(&config.zones);
     let apex = config.apex.unwrap_or_else(|| config::APEX.into());
+    let names = Names::below(&apex);
+    let showing =
+        Arc::new(Showing { exposed, apex, ttl: config.ttl.unwrap_or(config::TTL), headless: config.headless });
+    let forward = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()));
+    transfer::offer(&showing, forward.cloned().collect(), setup);
     let plugin = External {
-        exposed,
+        showing,
         are_reverse: zones.names().iter().map(|zone| is_reverse(zone.as_ref())).collect(),
         primary: zones.names().iter().find(|zone| !is_reverse(zone.as_ref())).cloned(),
-        names: Names::below(&apex),
-        apex,
-        ttl: config.ttl.unwrap_or(config::TTL),
-        headless: config.headless,
+        names,
     };
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
     Ok(Some(Step { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
@@ -45,15 +48,21 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Step>, Se
 
 /// A cluster, as it is seen from outside.
 struct External {
-    exposed: Arc<Exposed>,
+    showing: Arc<Showing>,
     /// Of each zone, whether it is of reverse names.
     are_reverse: Box<[bool]>,
     /// The zone in which PTR records point.
     primary: Option<Name>,
+    names: Names,
+}
+
+/// What of the cluster is shown, and how.
+struct Showing {
+    exposed: Arc<Exposed>,
     /// The label below which the name server is.
     apex: Box<[u8]>,
-    names: Names,
     ttl: u32,
+    /// Whether endpoints are shown.
     headless: bool,
 }
 
@@ -78,7 +87,7 @@ impl Plugin for External {
         response.set_local();
         let is_reverse = self.are_reverse.get(query.zone_index()).copied().unwrap_or_default();
         let found = self.find(is_reverse, query, response, worker);
-        self.exposed.mark_remembered(matches!(found, Found::Nothing), response);
+        self.showing.exposed.mark_remembered(matches!(found, Found::Nothing), response);
         match found {
             Found::Alias(verdict) => verdict,
             Found::Unknown => {
@@ -106,7 +115,7 @@ impl Plugin for External {
 impl External {
     fn find(&self, is_reverse: bool, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
         let key = query.key();
-        match Target::read(&key.octets()[..query.zone_at()], &self.apex) {
+        match Target::read(&key.octets()[..query.zone_at()], &self.showing.apex) {
             Target::Apex => match query.qtype {
                 Type::SOA => self.push_soa(Section::Answer, query, response),
                 Type::NS => self.push_name_server(query, response),
@@ -115,12 +124,16 @@ impl External {
             Target::Branch => {}
             Target::NameServer => self.push_name_server_addresses(query, response),
             _ if is_reverse => return self.find_address(query, response),
-            Target::Namespace(namespace) if self.exposed.shows(namespace) => {}
-            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
+            Target::Namespace(namespace) if self.showing.exposed.shows(namespace) => {}
+            Target::Service { namespace, service, part } if self.showing.exposed.shows(namespace) => {
                 let read = |service: &Service| self.answer(service, part, query, response, worker);
-                let found = self.exposed.index.service(namespace, service, read).flatten();
+                let found = self.showing.exposed.index.service(namespace, service, read).flatten();
                 return found.unwrap_or_else(|| {
-                    if self.exposed.index.knows_in(namespace, self.needs()) { Found::Nothing } else { Found::Unknown }
+                    if self.showing.exposed.index.knows_in(namespace, self.showing.needs()) {
+                        Found::Nothing
+                    } else {
+                        Found::Unknown
+                    }
                 });
             }
             Target::Namespace(_) | Target::Service { .. } | Target::Nothing => return self.absent(),
@@ -138,12 +151,8 @@ impl External {
         worker: &mut Worker,
     ) -> Option<Found> {
         let tree = Tree { branch: None, zone: query.zone() };
-        let asked = Asked { qtype: query.qtype, ttl: self.ttl, owner: Owner::Question, tree };
-        let host = service.external.iter().find_map(|external| match external {
-            Outside::Host(host) => Some(host),
-            Outside::Ip(_) => None,
-        });
-        let outcome = match host {
+        let asked = Asked { qtype: query.qtype, ttl: self.showing.ttl, owner: Owner::Question, tree };
+        let outcome = match host_of(service) {
             _ if service.external_ips().next().is_some() => {
                 asked.own_addresses(service, distinct(service), part.ports(), response)
             }
@@ -171,7 +180,7 @@ impl External {
             Part::Whole | Part::Port(_) if service.kind == ServiceKind::Headless => Which::All,
             Part::Whole | Part::Port(_) => return Outcome::NoName,
         };
-        if !self.headless {
+        if !self.showing.headless {
             return Outcome::NoName;
         }
         asked.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
@@ -181,7 +190,7 @@ impl External {
     fn follow(&self, host: &str, query: &Query, response: &mut Response) -> Found {
         // A host that is no name leads nowhere.
         let Ok(name) = Name::from_text(host) else { return Found::Name };
-        response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.ttl), name.as_ref());
+        response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.showing.ttl), name.as_ref());
         if query.qtype == Type::CNAME {
             return Found::Name;
         }
@@ -192,12 +201,17 @@ impl External {
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
         let (Some(address), Some(primary)) = (address_of(query.key()), &self.primary) else { return self.absent() };
         let (tree, mut exists) = (Tree { branch: None, zone: primary.as_ref() }, false);
-        self.exposed.index.services_of_external_ip(address, |service| {
-            let name = tree.service_name(service).filter(|_| self.exposed.shows(service.namespace.as_bytes()));
+        self.showing.exposed.index.services_of_external_ip(address, |service| {
+            let name = tree.service_name(service).filter(|_| self.showing.exposed.shows(service.namespace.as_bytes()));
             let Some(name) = name else { return };
             exists = true;
             if query.qtype == Type::PTR {
-                response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, self.ttl), name.as_ref());
+                response.message.push_name(
+                    Section::Answer,
+                    Owner::Question,
+                    (Type::PTR, self.showing.ttl),
+                    name.as_ref(),
+                );
             }
         });
         if exists { Found::Name } else { self.absent() }
@@ -205,15 +219,25 @@ impl External {
 
     /// What is not there, as far as it is known.
     fn absent(&self) -> Found {
-        if self.exposed.index.knows(self.needs()) { Found::Nothing } else { Found::Unknown }
+        if self.showing.exposed.index.knows(self.showing.needs()) { Found::Nothing } else { Found::Unknown }
     }
+}
 
+impl Showing {
     /// What must be known before a name can be said not to exist.
     fn needs(&self) -> Kinds {
         const SERVICES: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service]);
         const ENDPOINTS: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]);
         if self.headless { ENDPOINTS } else { SERVICES }
     }
+}
+
+/// What a service is called outside, if it is reached by a name.
+fn host_of(service: &Service) -> Option<&str> {
+    service.external.iter().find_map(|external| match external {
+        Outside::Host(host) => Some(&**host),
+        Outside::Ip(_) => None,
+    })
 }
 
 /// The external addresses of a service, each once.

@@ -6,8 +6,8 @@ use cluster::{Service, ServiceKind};
 use engine::{Query, Response};
 use wire::{Class, HEADER_LEN, Owner, Section, Type};
 
-use super::External;
 use super::name::NAME_SERVER;
+use super::{External, Showing};
 use crate::service_records::ip_of;
 
 /// The times of an SOA (RFC 1035 §3.3.13), in seconds: a secondary server could live with them.
@@ -15,7 +15,7 @@ const REFRESH: u32 = 7200;
 const RETRY: u32 = 1800;
 const EXPIRE: u32 = 86_400;
 /// The mailbox of whoever runs the zone.
-const HOSTMASTER: &[u8] = b"hostmaster";
+pub(super) const HOSTMASTER: &[u8] = b"hostmaster";
 
 /// The names below a zone that its SOA and NS records speak of: labels in wire form.
 pub(super) struct Names {
@@ -39,8 +39,9 @@ impl External {
     /// Appends the SOA of the zone that was asked in, in the case of the question.
     pub(super) fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
         let zone = HEADER_LEN + query.zone_at();
-        let numbers = [self.exposed.index.serial(), REFRESH, RETRY, EXPIRE, self.ttl];
-        response.message.push(section, Owner::At(zone), (Type::SOA, Class::IN, self.ttl), |rdata| {
+        let Showing { exposed, ttl, .. } = &*self.showing;
+        let numbers = soa_numbers(exposed.index.serial(), *ttl);
+        response.message.push(section, Owner::At(zone), (Type::SOA, Class::IN, *ttl), |rdata| {
             rdata.labels_to(&self.names.name_server, zone);
             rdata.labels_to(&self.names.hostmaster, zone);
             numbers.into_iter().for_each(|number| rdata.u32(number));
@@ -50,29 +51,36 @@ impl External {
     /// Appends the name server of the zone with its addresses.
     pub(super) fn push_name_server(&self, query: &Query, response: &mut Response) {
         let zone = HEADER_LEN + query.zone_at();
-        let fields = (Type::NS, Class::IN, self.ttl);
+        let fields = (Type::NS, Class::IN, self.showing.ttl);
         let mark = response.message.push(Section::Answer, Owner::Question, fields, |rdata| {
             rdata.labels_to(&self.names.name_server, zone);
         });
         let Some(mark) = mark else { return };
-        for address in self.addresses() {
+        for address in self.showing.addresses() {
             let owner = Owner::At(usize::from(mark.rdata));
-            response.message.push_address(Section::Additional, owner, self.ttl, address);
+            response.message.push_address(Section::Additional, owner, self.showing.ttl, address);
         }
     }
 
     /// Appends the addresses of the name server as those of the name asked.
     pub(super) fn push_name_server_addresses(&self, query: &Query, response: &mut Response) {
-        for address in self.addresses() {
+        for address in self.showing.addresses() {
             if query.qtype.is_address() && address.is_ipv4() == (query.qtype == Type::A) {
-                response.message.push_address(Section::Answer, Owner::Question, self.ttl, address);
+                response.message.push_address(Section::Answer, Owner::Question, self.showing.ttl, address);
             }
         }
     }
+}
 
+/// The numbers of an SOA: serial, refresh, retry, expire and minimum (RFC 1035 §3.3.13).
+pub(super) fn soa_numbers(serial: u32, ttl: u32) -> [u32; 5] {
+    [serial, REFRESH, RETRY, EXPIRE, ttl]
+}
+
+impl Showing {
     /// The addresses at which this server is reached from outside: those of the services that it is an endpoint of, each
     /// once; its own where it is in no cluster.
-    fn addresses(&self) -> Vec<IpAddr> {
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
         let (mut addresses, mut is_endpoint) = (Vec::new(), false);
         for local in self.exposed.local_addresses.iter().copied() {
             self.exposed.index.services_of_endpoint(local, |service, _| {

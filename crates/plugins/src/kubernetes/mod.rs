@@ -58,7 +58,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let exposed = Exposed::follow(&*clusters, &request, own.cloned().collect(), local_addresses);
     let exposed = Arc::new(exposed.map_err(SetupError::new)?);
     setup.below.provide(Arc::clone(&exposed));
-    transfer::offer(&exposed, config.ttl, config.ignore_empty, setup);
+    let common = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && config.is_common(zone.as_ref()));
+    transfer::offer(&exposed, common.cloned().collect(), (config.ttl, config.ignore_empty), setup);
     let told = Arc::clone(&exposed.index);
     setup.needs.readiness.add(MANIFEST.name, move || told.knows(READY));
     setup.needs.awaited.push(awaited(&exposed.index, config.startup_timeout));

@@ -6,14 +6,16 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::{Connections, Exchange, Outside, Transport};
+use engine::{Connections, Exchange, Moment, Outside, Transport};
 use wire::{Class, Flags, Header, MessageBuf, Name, Opcode, Type};
-use zone::Soa;
 
 use super::Lines;
 
 /// How often serials are looked at: that late is a server told at most.
 const EVERY: Duration = Duration::from_secs(1);
+/// The time between two words about one zone: that of a cluster changes all the time, and each word makes the server fetch
+/// all of it.
+const APART: Duration = Duration::from_secs(10);
 /// How often a server is told that does not answer.
 const TRIES: usize = 3;
 /// How long it may take to answer.
@@ -21,8 +23,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Notifier {
     lines: Arc<Lines>,
-    /// The serials that were told last.
-    told: HashMap<String, u32>,
+    /// What was told last of each zone.
+    told: HashMap<String, Told>,
+}
+
+struct Told {
+    serial: u32,
+    at: Moment,
 }
 
 impl Notifier {
@@ -33,7 +40,7 @@ impl Notifier {
     pub(super) async fn run(mut self, outside: Rc<dyn Outside>) {
         loop {
             outside.sleep_until(outside.now() + EVERY).await;
-            for zone in self.changed() {
+            for zone in self.changed(outside.now()) {
                 let Some(line) = self.lines.of(&zone) else { continue };
                 for peer in &line.peers {
                     notify(&zone, *peer, line.source, &*outside).await;
@@ -42,14 +49,15 @@ impl Notifier {
         }
     }
 
-    /// The zones with another serial than when this was last asked.
-    fn changed(&mut self) -> Vec<Name> {
+    /// The zones with another serial than the one that was told.
+    fn changed(&mut self, now: Moment) -> Vec<Name> {
         let mut changed = Vec::new();
         for source in &self.lines.sources.0 {
             for zone in source.zones() {
-                let soa = source.snapshot(zone.as_ref()).and_then(|snapshot| Soa::read(snapshot.soa().1));
-                let Some(soa) = soa else { continue };
-                if self.told.insert(zone.to_string(), soa.serial) != Some(soa.serial) {
+                let Some(serial) = source.serial(zone.as_ref()) else { continue };
+                let told = self.told.get(&zone.to_string());
+                if told.is_none_or(|told| told.serial != serial && now >= told.at + APART) {
+                    self.told.insert(zone.to_string(), Told { serial, at: now });
                     changed.push(zone);
                 }
             }

@@ -132,14 +132,15 @@ impl Asking {
         Ok(true)
     }
 
-    /// Takes a word that speaks of the header or the class.
+    /// Takes a word that speaks of the header, the class or, for IXFR, the version that the client has.
     fn read_header(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, Problem> {
-        let Question { header, qclass, .. } = &mut self.question;
+        let Question { header, qclass, serial, .. } = &mut self.question;
         match word {
             "cd" => header.flags = header.flags.with_checking_disabled(true),
             "ad" => header.flags = header.flags.with_authentic_data(true),
             "nord" => header.flags = header.flags.with_recursion_desired(false),
             "opcode" => header.flags = header.flags.with_opcode(words.parse("an opcode")?),
+            "serial" => *serial = Some(words.parse("a serial")?),
             "class" => *qclass = words.parse("a class")?,
             _ => return Ok(false),
         }

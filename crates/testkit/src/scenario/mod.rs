@@ -12,7 +12,7 @@
 //! | `upstream ADDRESS` + table | sets the table of an upstream, see below |
 //! | `upstream ADDRESS asked N` [+ queries] | so many queries came since the last look; each line is one, as `udp NAME TYPE rd edns 1232 do`, words may be left out at its end, `*` is any word |
 //! | `after DURATION` | lets time pass |
-//! | `ask NAME TYPE [WORDS]` + answer | asks and waits, ten seconds at most; words: `tcp`, `do`, `cd`, `ad`, `nord`, `noedns`, `bufsize N`, `version N`, `option CODE HEX`, `class CLASS`, `opcode OPCODE`, `from ADDRESS`, `port N` |
+//! | `ask NAME TYPE [WORDS]` + answer | asks and waits, ten seconds at most; words: `tcp`, `do`, `cd`, `ad`, `nord`, `noedns`, `bufsize N`, `version N`, `option CODE HEX`, `class CLASS`, `opcode OPCODE`, `serial N` (for IXFR), `from ADDRESS`, `port N` |
 //! | `ask … as LABEL`, `answer LABEL` + answer | asks, and looks at the answer later; `pending LABEL`: there is none yet |
 //! | `raw [WORDS] HEX` + answer | sends these octets |
 //! | `metric SERIES VALUE` | a series has this value, or one in `LEAST..MOST`; labels in any order; what is not shown is 0 |
