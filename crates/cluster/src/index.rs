@@ -315,8 +315,12 @@ impl Index {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
+    /// The zone is another one now. A clock that is put back must not put back the serial: secondaries would not take what
+    /// is older than what they have (RFC 1982).
     pub(crate) fn stamp(&self, now_seconds: u32) {
-        self.serial.store(now_seconds, Ordering::Release);
+        let serial = self.serial();
+        let next = if now_seconds >= serial { now_seconds } else { serial.wrapping_add(1) };
+        self.serial.store(next, Ordering::Release);
     }
 
     /// Says of which kinds something is not known now. What was known once stays so: of a namespace that comes later its

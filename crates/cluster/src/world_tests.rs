@@ -631,3 +631,20 @@ fn one_watch_takes_the_place_of_many() {
          ? known gamma slice = true",
     );
 }
+
+#[test]
+fn a_clock_that_is_put_back_does_not_put_back_the_serial() {
+    play(
+        "at 1000
+         svc alpha/web@1 ips=10.96.0.1
+         ? serial = 1000
+         at 10
+         -svc alpha/web
+         ? serial = 1001
+         svc alpha/web@2 ips=10.96.0.1
+         ? serial = 1002
+         at 2000
+         -svc alpha/web
+         ? serial = 2000",
+    );
+}

@@ -12,6 +12,7 @@
     reason = "this room is the edge: it reads files and the environment, and asks the time"
 )]
 
+mod age;
 mod api;
 mod credentials;
 mod decode;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use engine::metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
 
+use crate::age::Failing;
 use crate::decode::Unreadable;
 
 /// From a millisecond on, doubling twenty times.
@@ -90,6 +91,12 @@ static WIDENED: Metric = Metric {
     kind: Kind::Counter,
     labels: &[],
 };
+static SYNC_AGE: Metric = Metric {
+    name: "portolan_kubernetes_sync_age_seconds",
+    help: "For how long a list or watch has failed, of the one that has failed longest: how old answers may be. 0 is well.",
+    kind: Kind::Gauge,
+    labels: &[],
+};
 static SNAPSHOT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_snapshot_errors_total",
     help: "Snapshots that could not be written.",
@@ -98,7 +105,7 @@ static SNAPSHOT_ERRORS: Metric = Metric {
 };
 
 /// What is counted here, for the documentation.
-pub static METRICS: [&Metric; 11] = [
+pub static METRICS: [&Metric; 12] = [
     &PROGRAMMING,
     &REQUESTS,
     &REQUEST_DURATION,
@@ -106,6 +113,7 @@ pub static METRICS: [&Metric; 11] = [
     &LISTS,
     &WATCH_FAILURES,
     &RENEWALS,
+    &SYNC_AGE,
     &WIDENED,
     &OBJECT_ERRORS,
     &MANIFEST_ERRORS,
@@ -116,6 +124,7 @@ pub static METRICS: [&Metric; 11] = [
 pub(crate) struct Meter {
     registry: Arc<Registry>,
     counters: Counters,
+    pub(crate) failing: Arc<Failing>,
     logged: Cell<u32>,
 }
 
@@ -124,7 +133,10 @@ const LOGGED_MAX: u32 = 1000;
 
 impl Meter {
     pub(crate) fn new(registry: &Arc<Registry>) -> Meter {
-        Meter { registry: Arc::clone(registry), counters: registry.counters(), logged: Cell::new(0) }
+        let failing = Arc::new(Failing::default());
+        let read = Arc::clone(&failing);
+        registry.gauge(&SYNC_AGE, &[], move || Some(read.longest().as_secs_f64()));
+        Meter { registry: Arc::clone(registry), counters: registry.counters(), failing, logged: Cell::new(0) }
     }
 
     /// A request was answered with this status, or not at all, after this time.

@@ -94,8 +94,9 @@ impl Backoff {
             self.next = timing.pause_min;
         }
         self.failed = Some(now);
-        let pause = self.next.mul_f64(1.0 + jitter).min(timing.pause_max);
-        self.next = (self.next * 2).min(timing.pause_max);
+        let pause = self.next.mul_f64(1.0 + jitter);
+        // The longest pauses are as random as the others: a fleet that waits for one server is spread over half of them.
+        self.next = (self.next * 2).min(timing.pause_min.max(timing.pause_max / 2));
         pause.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX).mul_f64(1.0 + jitter / 4.0))
     }
 }
@@ -117,16 +118,36 @@ mod tests {
             (4, 0.0, None, 3200),
             (10, 1.0, None, 12_800),
             (20, 0.0, Some(1), 12_800),
-            (40, 0.0, None, 25_600),
+            (40, 0.0, None, 15_000),
             (70, 1.0, None, 30_000),
             (100, 0.0, Some(60), 60_000),
             (200, 1.0, Some(4000), 150_000),
-            (340, 0.0, None, 30_000),
+            (330, 0.0, None, 15_000),
             (500, 0.0, None, 800),
         ] {
             let retry_after = retry_after.map(Duration::from_secs);
             let pause = backoff.pause(&timing, start + Duration::from_secs(at), jitter, retry_after);
             assert_eq!(millis(pause), expected, "at {at}");
         }
+    }
+
+    #[test]
+    fn a_fleet_does_not_come_back_as_one() {
+        let (timing, start) = (Timing::default(), Instant::now());
+        let outage = Duration::from_secs(600);
+        // Three hundred replicas that fail from one moment on: when they ask first after it is over.
+        let back = |replica: u32| {
+            let (mut backoff, mut at, mut luck) = (Backoff::new(&timing), Duration::ZERO, replica);
+            while at < outage {
+                luck = luck.wrapping_add(1).wrapping_mul(2_654_435_761);
+                at += backoff.pause(&timing, start + at, f64::from(luck >> 8) / f64::from(1 << 24), None);
+            }
+            at
+        };
+        let mut seconds: Vec<u64> = (0..300).map(|replica| back(replica).as_secs()).collect();
+        seconds.sort_unstable();
+        assert!(seconds[299] - seconds[0] >= 10 && seconds[299] <= 630, "{seconds:?}");
+        let busiest = seconds.chunk_by(|one, other| one == other).map(<[u64]>::len).max();
+        assert!(busiest.unwrap() <= 60, "{seconds:?}");
     }
 }

@@ -217,6 +217,20 @@ fn an_api_server_that_goes_away_leaves_what_is_known() {
 }
 
 #[test]
+fn a_process_that_stood_still_goes_on_where_it_was() {
+    let api = FakeApi::with_shop();
+    let mut served = Served::start(&kubeadm(&api));
+    wait_until("it is ready", || served.is_ready());
+    let asked = api.seen().len();
+    served.server.signal("STOP");
+    api.put(service("shop", "web", "10.96.0.12"));
+    assert_eq!(served.rcode(WEB), None);
+    served.server.signal("CONT");
+    served.wait_for_addresses(WEB, &["10.96.0.12"]);
+    assert_eq!(api.seen().len(), asked, "nothing was listed, nor asked again");
+}
+
+#[test]
 fn manifests_are_a_cluster_and_are_watched() {
     let folder = Folder::new("manifests");
     let manifest = |ip: &str| {

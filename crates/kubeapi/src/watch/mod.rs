@@ -33,6 +33,7 @@ pub(crate) use sink::{Shared, Sink};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
+use crate::age::Mark;
 use crate::api::{Answer, Api};
 use crate::decode::{EventDecoder, ListDecoder, Piece};
 use crate::failure::{Failure, connection_problem};
@@ -72,6 +73,7 @@ pub(crate) struct Watcher {
     random: StdRng,
     backoff: Backoff,
     health: Health,
+    mark: Mark,
     /// Whether the server said that it has no streaming lists.
     streams_refused: bool,
     /// Whether this is the first list: the server may answer it from its cache. A later one must not be older than what
@@ -84,6 +86,7 @@ impl Watcher {
         Watcher {
             api: Rc::clone(api),
             target,
+            mark: Mark::new(&sink.meter().failing),
             sink,
             timing: Rc::clone(timing),
             random: rand::make_rng(),
@@ -183,8 +186,16 @@ impl Watcher {
         loop {
             let listing = matches!(state, State::Stream);
             permit = permit.filter(|_| listing);
-            let silence = if listing { self.timing.list_silence } else { self.timing.watch_silence };
-            let Some(octets) = next(&mut body, silence).await? else { break };
+            let is_doubted = !listing && self.health.is_failing();
+            let octets = match next(&mut body, self.silence(listing)).await {
+                // It is open and has nothing to say, so it works again.
+                Err(Failure::Silent(_)) if is_doubted => {
+                    self.well();
+                    continue;
+                }
+                octets => octets?,
+            };
+            let Some(octets) = octets else { break };
             let mut refused = None;
             decoder.feed(&octets, &mut |piece| {
                 pieces += 1;
@@ -194,10 +205,19 @@ impl Watcher {
                 return Err(refused);
             }
             if pieces > 0 && self.health.is_failing() && !matches!(state, State::Stream) {
-                self.health.well(&self.target.describe(), Instant::now());
+                self.well();
             }
         }
         if decoder.is_within_an_event() { Err(Failure::Cut) } else { Ok(pieces) }
+    }
+
+    /// How long to wait for the next octets.
+    fn silence(&self, listing: bool) -> Duration {
+        match (listing, self.health.is_failing()) {
+            (true, _) => self.timing.list_silence,
+            (false, true) => self.timing.watch_min,
+            (false, false) => self.timing.watch_silence,
+        }
     }
 
     /// Takes one event of a watch.
@@ -269,7 +289,12 @@ impl Watcher {
         self.first = false;
         self.sink.meter().list(self.target.resource, way);
         self.sink.apply(&Event::Listed);
+        self.well();
+    }
+
+    fn well(&mut self) {
         self.health.well(&self.target.describe(), Instant::now());
+        self.mark.set(false);
     }
 
     /// After a failure: decides what to ask next, and waits.
@@ -281,6 +306,7 @@ impl Watcher {
         let is_assumed = self.assume_if_forbidden(state, failure);
         if !is_assumed {
             self.health.failed(&self.target.describe(), failure, Instant::now());
+            self.mark.set(self.health.is_failing());
         }
         if matches!(failure, Failure::Status { code: 404, .. }) {
             self.target.try_next_version();

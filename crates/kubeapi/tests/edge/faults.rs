@@ -12,6 +12,7 @@ fn failures(resource: &str, reason: &str) -> String {
     format!("portolan_kubernetes_watch_failures_total{{resource=\"{resource}\",reason=\"{reason}\"}}")
 }
 
+const SYNC_AGE: &str = "portolan_kubernetes_sync_age_seconds";
 const STREAMED: &str = "portolan_kubernetes_lists_total{resource=\"services\",way=\"stream\"}";
 
 #[test]
@@ -178,6 +179,7 @@ fn a_refusal_is_told_once_and_its_end_too() {
         api.put(service("shop", "web", "10.96.0.12"));
         edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.7 http:8080/TCP]");
         edge.wait_log("[INFO] plugin/kubernetes: Watching services again after ");
+        edge.wait("all watches to be well", |_| edge.metric(SYNC_AGE) == 0.0);
     }
 }
 
@@ -190,8 +192,12 @@ fn a_server_that_is_down_at_the_start_is_waited_for() {
     assert!(!edge.index.is_synced());
     let line = "[WARNING] plugin/kubernetes: Failed to watch namespaces: no connection to the API server: ";
     assert_eq!(edge.logged(line), 1, "{:?}", edge.lines());
+    let age = edge.metric(SYNC_AGE);
+    assert!(age > 0.0);
+    edge.wait_metric(SYNC_AGE, age + 0.02);
     api.up();
     edge.wait_synced();
+    assert_eq!(edge.metric(SYNC_AGE), 0.0);
     assert_eq!(edge.service("shop/web"), WEB);
 }
 
