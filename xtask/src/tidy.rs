@@ -1,4 +1,5 @@
-//! What no compiler checks: files are short, each says what it is, and nothing names the machine it was written on.
+//! What no compiler checks: files are short, each says what it is, nothing names the machine it was written on, and the
+//! tests that documents name are there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +46,22 @@ fn check(path: &Path, text: &str) -> Vec<String> {
     if let Some(part) = MACHINE_PATHS.iter().find(|part| !own && names_path(text, part)) {
         wrong.push(format!("names a path of one machine: `{part}`"));
     }
+    if path.starts_with("docs") {
+        wrong.extend(tests_named(text).filter(|test| !exists(test)).map(|test| format!("there is no `{test}`")));
+    }
     wrong
+}
+
+/// The tests that a text names: `crates/…/FILE.rs::FUNCTION` or `crates/…/FILE.scn` in backticks.
+fn tests_named(text: &str) -> impl Iterator<Item = &str> {
+    let is_test = |part: &&str| part.starts_with("crates/") && (part.contains(".rs::") || part.ends_with(".scn"));
+    text.split('`').filter(is_test)
+}
+
+fn exists(test: &str) -> bool {
+    let (file, function) = test.split_once("::").unwrap_or((test, ""));
+    let text = std::fs::read_to_string(root().join(file));
+    text.is_ok_and(|text| function.is_empty() || text.contains(&format!("fn {function}(")))
 }
 
 /// Whether a text names a path that begins so; in the middle of a longer one it is another's folder.
@@ -70,5 +86,6 @@ mod tests {
         assert_eq!(check(path, &"//!\n".repeat(801)).len(), 1);
         assert_eq!(check(Path::new("a.md"), "see /home/me\n").len(), 1);
         assert_eq!(check(Path::new("a.md"), "see src/root/README.md\n").len(), 0);
+        assert_eq!(check(Path::new("docs/a.md"), "`crates/nosuch.scn`\n").len(), 1);
     }
 }
