@@ -27,8 +27,6 @@ pub(crate) const EXTERNAL_MAX: usize = 256;
 /// One kind of object: what is remembered of such an object to undo what it did to the index.
 pub(crate) trait Kept: Copy + Send {
     const KIND: Kind;
-    /// Whether an object that comes or goes gives the zone a new serial.
-    const STAMPS: bool;
 
     /// Brings the index up to an object that is new, or known in another version.
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self>;
@@ -66,13 +64,12 @@ pub(crate) struct Writer {
     endpoint_zones: bool,
 }
 
-/// A Namespace. It changes which names exist, but as in CoreDNS the zone has no new serial for it.
+/// A Namespace: it decides whether what is in it is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct NamespaceKept;
 
 impl Kept for NamespaceKept {
     const KIND: Kind = Kind::Namespace;
-    const STAMPS: bool = false;
 
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
         let name = object.meta().name;
@@ -97,7 +94,6 @@ pub(crate) struct ServiceKept;
 
 impl Kept for ServiceKept {
     const KIND: Kind = Kind::Service;
-    const STAMPS: bool = true;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
         let Object::Service(object) = object else { return Effect::NOT_KEPT };
@@ -108,10 +104,8 @@ impl Kept for ServiceKept {
         let Some(kind) = writer.service_kind(object) else { return Effect::NOT_KEPT };
         let before = writer.entry(key, namespace, name);
         let ports = writer.ports(&object.ports);
-        // Another cluster IP or type is no reason for a new serial in CoreDNS either.
         let external = writer.external(&object.external);
-        let stamps =
-            before.ports != ports || before.external != external || external_name(&before.kind) != external_name(&kind);
+        let stamps = before.ports != ports || before.external != external || before.kind != kind;
         let after = Service { kind, ports, external, ..before.as_ref().clone() };
         writer.index.publish(Some(&before), after);
         Effect::kept(ServiceKept, stamps)
@@ -128,7 +122,6 @@ pub(crate) struct ImportKept;
 
 impl Kept for ImportKept {
     const KIND: Kind = Kind::ServiceImport;
-    const STAMPS: bool = true;
 
     fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
         let Object::ServiceImport(object) = object else { return Effect::NOT_KEPT };
@@ -153,10 +146,6 @@ impl Kept for ImportKept {
     }
 }
 
-fn external_name(kind: &ServiceKind) -> &str {
-    if let ServiceKind::ExternalName(name) = kind { name } else { "" }
-}
-
 /// An EndpointSlice: the key of the Service that it belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct SliceKept {
@@ -165,7 +154,6 @@ pub(crate) struct SliceKept {
 
 impl Kept for SliceKept {
     const KIND: Kind = Kind::EndpointSlice;
-    const STAMPS: bool = true;
 
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
         let Object::EndpointSlice(object) = object else { return Effect::NOT_KEPT };
@@ -203,7 +191,6 @@ pub(crate) struct PodKept {
 
 impl Kept for PodKept {
     const KIND: Kind = Kind::Pod;
-    const STAMPS: bool = true;
 
     fn apply(before: Option<Self>, object: &Object<'_>, _: u64, writer: &mut Writer) -> Effect<Self> {
         let Object::Pod(object) = object else { return Effect::NOT_KEPT };

@@ -110,7 +110,7 @@ impl<K: Kept> Records<K> {
         let record = Record { key, version, list: self.list, kept };
         self.records.insert_unique(key, record, |record| record.key);
         writer.index.count_added(K::KIND);
-        Outcome { change: Change::Added, stamps: K::STAMPS }
+        Outcome { change: Change::Added, stamps: true }
     }
 
     fn update(&mut self, before: Record<K>, version: u64, object: &Object<'_>, writer: &mut Writer) -> Outcome {
@@ -131,7 +131,7 @@ impl<K: Kept> Records<K> {
         let (record, _) = found.remove();
         record.kept.remove(key, writer);
         writer.index.count_removed(K::KIND, 1);
-        Outcome { change: Change::Removed, stamps: K::STAMPS }
+        Outcome { change: Change::Removed, stamps: true }
     }
 
     fn sweep(&mut self, writer: &mut Writer) -> Outcome {
@@ -145,6 +145,6 @@ impl<K: Kept> Records<K> {
             self.records.shrink_to_fit(|record| record.key);
         }
         writer.index.count_removed(K::KIND, swept);
-        Outcome { change: Change::Listed { swept }, stamps: K::STAMPS && swept > 0 }
+        Outcome { change: Change::Listed { swept }, stamps: swept > 0 }
     }
 }

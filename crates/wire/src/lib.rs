@@ -21,4 +21,4 @@ pub use header::{Flags, HEADER_LEN, Header};
 pub use message::{Message, MessageError, Record, Records, question_end};
 pub use name::{LABEL_MAX, Labels, NAME_MAX, Name, NameError, NameRef};
 pub use request::{Malformed, Request};
-pub use reverse::{address_of, reverse_name};
+pub use reverse::{address_of, is_above_addresses, reverse_name};

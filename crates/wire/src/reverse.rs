@@ -55,9 +55,21 @@ pub fn address_of(name: NameRef<'_>) -> Option<IpAddr> {
     }
 }
 
+/// Whether full reverse names of addresses can stand below `name`: it is the end of some.
+#[must_use]
+pub fn is_above_addresses(name: NameRef<'_>) -> bool {
+    let Some(above) = name.labels().count().checked_sub(2) else { return false };
+    let (own, tree) = (|| name.labels().take(above), || name.labels().skip(above));
+    match above {
+        1..4 if ends_in(tree(), b"in-addr") => own().all(|label| decimal_value(label).is_some()),
+        1..32 if ends_in(tree(), b"ip6") => own().all(|label| nibble(label).is_some()),
+        _ => false,
+    }
+}
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-fn ends_in(mut labels: crate::Labels<'_>, tree: &[u8]) -> bool {
+fn ends_in<'n>(mut labels: impl Iterator<Item = &'n [u8]>, tree: &[u8]) -> bool {
     labels.next().is_some_and(|label| label.eq_ignore_ascii_case(tree))
         && labels.next().is_some_and(|label| label.eq_ignore_ascii_case(b"arpa"))
 }
@@ -114,5 +126,27 @@ mod tests {
             assert_eq!(address_of(Name::from_text(text).unwrap().as_ref()), None, "{text}");
         }
         assert!(address_of(Name::from_text("1.0.96.10.IN-ADDR.Arpa.").unwrap().as_ref()).is_some());
+    }
+
+    #[test]
+    fn names_above_addresses() {
+        for (text, is_above) in [
+            ("10.in-addr.arpa.", true),
+            ("0.96.10.IN-ADDR.arpa.", true),
+            ("1.0.96.10.in-addr.arpa.", false),
+            ("256.10.in-addr.arpa.", false),
+            ("x.10.in-addr.arpa.", false),
+            ("10.in-addr.example.", false),
+            ("0.0.d.f.ip6.arpa.", true),
+            ("00.d.f.ip6.arpa.", false),
+            ("in-addr.arpa.", false),
+            ("arpa.", false),
+            (".", false),
+        ] {
+            assert_eq!(is_above_addresses(Name::from_text(text).unwrap().as_ref()), is_above, "{text}");
+        }
+        let address = reverse_name("fd00::1".parse().unwrap());
+        let names: Vec<_> = address.as_ref().ancestors().map(is_above_addresses).collect();
+        assert_eq!(names.iter().filter(|is_above| **is_above).count(), 31);
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use cluster::{External as Outside, Kind, Kinds, Service, ServiceKind};
 use engine::setup::{Part as Step, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
-use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
+use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addresses};
 
 pub(crate) use config::MANIFEST;
 
@@ -70,6 +70,8 @@ struct Showing {
 enum Found {
     /// What there is stands in the answer; nothing there means no such record.
     Name,
+    /// Names of addresses may be below it, here or at the next plugin: it has no records, and may fall through.
+    Above,
     /// There is no such name.
     Nothing,
     /// There may be such a name: what decides about it is not known yet.
@@ -90,6 +92,10 @@ impl Plugin for External {
         self.showing.exposed.mark_remembered(matches!(found, Found::Nothing), response);
         match found {
             Found::Alias(verdict) => verdict,
+            Found::Above => {
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Missing
+            }
             Found::Unknown => {
                 Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
             }
@@ -199,6 +205,9 @@ impl External {
 
     /// The services at an external address.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
+        if is_above_addresses(query.key()) {
+            return Found::Above;
+        }
         let (Some(address), Some(primary)) = (address_of(query.key()), &self.primary) else { return self.absent() };
         let (tree, mut exists) = (Tree { branch: None, zone: primary.as_ref() }, false);
         self.showing.exposed.index.services_of_external_ip(address, |service| {

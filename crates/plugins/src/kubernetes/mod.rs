@@ -186,6 +186,10 @@ impl Plugin for Kubernetes {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Done
             }
+            Found::Above => {
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Missing
+            }
             Found::Unknown => {
                 Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
             }
@@ -214,6 +218,8 @@ enum Found {
     Answered,
     /// The name has no such record.
     NoData,
+    /// Names of addresses may be below it, here or at the next plugin: it has no records, and may fall through.
+    Above,
     /// There is no such name.
     NoName,
     /// There may be such a name: what decides about it is not known yet.

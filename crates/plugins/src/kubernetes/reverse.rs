@@ -2,7 +2,7 @@
 
 use cluster::Service;
 use engine::{Query, Response};
-use wire::{Name, Owner, Section, Type, address_of};
+use wire::{Name, Owner, Section, Type, address_of, is_above_addresses};
 
 use super::name::{Grammar, Target};
 use super::{Found, Kubernetes, LOCAL};
@@ -22,7 +22,9 @@ impl Kubernetes {
 
     /// The service that has the address as a cluster IP; else all services that have it as an endpoint.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
-        let Some(address) = address_of(query.key()) else { return Found::NoName };
+        let Some(address) = address_of(query.key()) else {
+            return if is_above_addresses(query.key()) { Found::Above } else { Found::NoName };
+        };
         let tree = Kubernetes::tree(self.primary.as_ref());
         let mut exists = false;
         let mut add = |name: Option<Name>, service: &Service| {
