@@ -36,6 +36,12 @@ static PROGRAMMING: Metric = Metric {
     kind: Kind::Histogram(&PROGRAMMING_TIME),
     labels: &["service_kind"],
 };
+static PROGRAMMING_OF_ALL: Metric = Metric {
+    name: "portolan_kubernetes_programming_duration_seconds",
+    help: "Time from a change of endpoints to the answers that show it, of all Services that have some, common ones too.",
+    kind: Kind::Histogram(&PROGRAMMING_TIME),
+    labels: &["service_kind"],
+};
 static REQUESTS: Metric = Metric {
     name: "coredns_kubernetes_rest_client_requests_total",
     help: "Requests to the API server by status code, method and host.",
@@ -105,8 +111,9 @@ static SNAPSHOT_ERRORS: Metric = Metric {
 };
 
 /// What is counted here, for the documentation.
-pub static METRICS: [&Metric; 12] = [
+pub static METRICS: [&Metric; 13] = [
     &PROGRAMMING,
+    &PROGRAMMING_OF_ALL,
     &REQUESTS,
     &REQUEST_DURATION,
     &PACE_DURATION,
@@ -179,8 +186,12 @@ impl Meter {
         self.count(&SNAPSHOT_ERRORS, &[]);
     }
 
-    pub(crate) fn programmed(&self, service_kind: &str, time: Duration) {
-        self.observe(&PROGRAMMING, &[service_kind], time);
+    /// Answers show a change of endpoints after this time. CoreDNS knows nothing of what clusters have in common.
+    pub(crate) fn programmed(&self, service_kind: &str, is_common: bool, time: Duration) {
+        if !is_common {
+            self.observe(&PROGRAMMING, &[service_kind], time);
+        }
+        self.observe(&PROGRAMMING_OF_ALL, &[service_kind], time);
     }
 
     /// Whether one line more about a single object may go to the log.

@@ -68,7 +68,8 @@ impl Sink {
             Ok(trigger) => {
                 let now = i128::try_from(since_epoch().as_nanos()).unwrap_or(i128::MAX);
                 let nanos = u64::try_from(now - trigger.as_nanosecond()).unwrap_or_default();
-                self.shared.meter.programmed(service_kind, Duration::from_nanos(nanos));
+                let is_common = self.kind.is_of_clusterset();
+                self.shared.meter.programmed(service_kind, is_common, Duration::from_nanos(nanos));
             }
             Err(error) if self.shared.meter.may_log() => {
                 let Meta { namespace, name, .. } = slice.meta;
@@ -82,12 +83,16 @@ impl Sink {
     }
 
     fn service_kind(&self, slice: Meta<'_>, service: &str) -> Option<&'static str> {
+        let is_common = self.kind.is_of_clusterset();
+        let index = if is_common { self.shared.index.clusterset()? } else { &self.shared.index };
         let kind = |service: &cluster::Service| match service.kind {
+            ServiceKind::ClusterIp(_) if is_common => Some("clusterset_ip"),
+            ServiceKind::Headless if is_common => Some("clusterset_headless"),
             ServiceKind::ClusterIp(_) => Some("cluster_ip"),
             ServiceKind::Headless => Some("headless_with_selector"),
             ServiceKind::ExternalName(_) | ServiceKind::Undeclared => None,
         };
-        self.shared.index.service(slice.namespace.as_bytes(), service.as_bytes(), kind)?
+        index.service(slice.namespace.as_bytes(), service.as_bytes(), kind)?
     }
 
     pub(crate) fn meter(&self) -> &Meter {

@@ -274,4 +274,40 @@ fn the_time_from_a_change_to_its_answers_is_observed() {
     api.put(slice("shop", "web", &["10.1.0.10"]));
     edge.wait_service("shop/web", "10.96.0.11 http:80/TCP [10.1.0.10 http:8080/TCP]");
     assert_eq!((edge.metric(&count("cluster_ip")), edge.metric(&count("headless_with_selector"))), (1.0, 1.0));
+    assert_eq!((edge.metric(&ours("cluster_ip")), edge.metric(&ours("headless_with_selector"))), (1.0, 1.0));
+    // A clock that is behind that of who wrote the time down is no time at all.
+    let later = (jiff::Timestamp::now() + Duration::from_secs(3600)).to_string();
+    let before = edge.metric(sum);
+    api.put(trigger(slice("shop", "web", &["10.1.0.11"]), &later));
+    edge.wait_metric(&count("cluster_ip"), 2.0);
+    assert_eq!(edge.metric(sum), before);
+}
+
+#[test]
+fn the_time_to_answers_is_observed_for_what_clusters_have_in_common() {
+    let api = FakeApi::with_shop();
+    let import = |name: &str, kind: &str| {
+        let spec =
+            json!({ "spec": { "type": kind, "ips": ["10.112.0.1"], "ports": [{ "port": 80, "protocol": "TCP" }] } });
+        object("ServiceImport", "shop", name, spec)
+    };
+    api.put_all([import("common", "ClusterSetIP"), import("spread", "Headless")]);
+    let edge = Edge::start(&Request { multicluster: true, ..request(&api) });
+    edge.wait_synced();
+    for name in ["common", "spread"] {
+        let mut slice = slice("shop", name, &["10.3.0.1"]);
+        let metadata = &mut slice["metadata"];
+        metadata["labels"]["multicluster.kubernetes.io/service-name"] = name.into();
+        metadata["labels"]["multicluster.kubernetes.io/source-cluster"] = "east".into();
+        metadata["annotations"]["endpoints.kubernetes.io/last-change-trigger-time"] =
+            jiff::Timestamp::now().to_string().into();
+        api.put(slice);
+    }
+    edge.wait_metric(&ours("clusterset_ip"), 1.0);
+    edge.wait_metric(&ours("clusterset_headless"), 1.0);
+    assert!(!edge.metrics().contains("coredns_kubernetes_dns_programming_duration_seconds_count{"));
+}
+
+fn ours(kind: &str) -> String {
+    format!("portolan_kubernetes_programming_duration_seconds_count{{service_kind=\"{kind}\"}}")
 }
