@@ -12,6 +12,7 @@
 mod answer;
 mod api;
 mod ask;
+mod endpoints;
 mod expect;
 mod objects;
 mod place;
@@ -196,7 +197,7 @@ fn open(options: &Options) -> Result<(Place, String), Problem> {
         Objects::Cluster(source) => {
             let client = kubeapi::connect(source).map_err(Problem::Credentials)?;
             let namespace = format!("{namespace}-{}", suffix());
-            (Place::Cluster(Api::new(client, namespace.clone())), namespace)
+            (Place::cluster(Api::new(client, namespace.clone())), namespace)
         }
         Objects::File(path) => (Place::File(Manifests::new(path)?), namespace),
         Objects::Given => (Place::Given, namespace),
@@ -217,7 +218,8 @@ async fn make(
     let all = script::checks().map_err(|line| Problem::BuiltIn(line.to_owned()))?;
     let zone = without_dot(&options.zone);
     tell(Told::Begin(namespace));
-    let mut runner = Runner { server: options.server, place, values: Values::new(zone, namespace) };
+    let values = Values::new(zone, namespace);
+    let mut runner = Runner { server: options.server, place, values, without_endpoints: None };
     runner.create(&mut |warning| tell(Told::Warning(warning))).await?;
     runner.settle().await?;
     let mut checks = Vec::new();

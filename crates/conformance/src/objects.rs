@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 const OBJECTS: &str = include_str!("objects.yaml");
 
 /// The API of each kind that is written here: its `apiVersion`, its path and its plural name.
-const KINDS: [(&str, &str, &str, &str); 3] = [
+const KINDS: [(&str, &str, &str, &str); 4] = [
     ("Namespace", "v1", "/api/v1", "namespaces"),
     ("Service", "v1", "/api/v1", "services"),
+    ("Endpoints", "v1", "/api/v1", "endpoints"),
     ("EndpointSlice", "discovery.k8s.io/v1", "/apis/discovery.k8s.io/v1", "endpointslices"),
 ];
 

@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use crate::Problem;
 use crate::api::Api;
+use crate::endpoints::Endpoints;
 use crate::objects::{self, Values};
 
 /// Where the objects are.
 pub(crate) enum Place {
-    /// In a scratch namespace of a cluster.
-    Cluster(Api),
+    /// In a scratch namespace of a cluster, with Endpoints beside EndpointSlices.
+    Cluster(Api, Endpoints),
     /// In a file.
     File(Manifests),
     /// The user has put them somewhere.
@@ -20,10 +21,19 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    pub(crate) fn cluster(api: Api) -> Place {
+        Place::Cluster(api, Endpoints::default())
+    }
+
     /// Creates an object, or replaces the one that was created before; gives it as it is then.
     pub(crate) async fn put(&mut self, object: Value) -> Result<Value, Problem> {
         match self {
-            Place::Cluster(api) => api.put(object).await,
+            Place::Cluster(api, endpoints) => {
+                let object = api.put(object).await?;
+                let beside = endpoints.put(&object);
+                put_beside(api, endpoints, beside).await;
+                Ok(object)
+            }
             Place::File(file) => file.put(object),
             Place::Given => Ok(object),
         }
@@ -32,7 +42,12 @@ impl Place {
     /// Deletes an object; one that is not there is no problem.
     pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), Problem> {
         match self {
-            Place::Cluster(api) => api.remove(kind, name).await,
+            Place::Cluster(api, endpoints) => {
+                api.remove(kind, name).await?;
+                let beside = endpoints.remove(kind, name);
+                put_beside(api, endpoints, beside).await;
+                Ok(())
+            }
             Place::File(file) => file.remove(kind, name),
             Place::Given => Ok(()),
         }
@@ -43,9 +58,14 @@ impl Place {
         !matches!(self, Place::Given)
     }
 
+    /// Why there are no Endpoints, if they could not be made.
+    pub(crate) fn endpoints_refused(&self) -> Option<&str> {
+        if let Place::Cluster(_, endpoints) = self { endpoints.refusal.as_deref() } else { None }
+    }
+
     /// Learns what else is known of this place.
     pub(crate) async fn look_around(&self, values: &mut Values) {
-        if let Place::Cluster(api) = self
+        if let Place::Cluster(api, _) = self
             && let Ok(service) = api.get("default", "Service", "kubernetes").await
         {
             values.learn(&service);
@@ -55,10 +75,19 @@ impl Place {
     /// Takes away all that was made.
     pub(crate) async fn clean(self) -> Result<(), Problem> {
         match self {
-            Place::Cluster(api) => api.clean().await,
+            Place::Cluster(api, _) => api.clean().await,
             Place::File(file) => file.clean(),
             Place::Given => Ok(()),
         }
+    }
+}
+
+/// Puts Endpoints. Most servers do without them, so that they cannot be is noted and no problem.
+async fn put_beside(api: &mut Api, endpoints: &mut Endpoints, beside: Option<Value>) {
+    if let Some(object) = beside
+        && let Err(problem) = api.put(object).await
+    {
+        endpoints.refusal = Some(problem.to_string());
     }
 }
 

@@ -19,6 +19,8 @@ use crate::script::{Check, Extra, Manner, Question, Step};
 /// How long a change may take to be seen. The e2e tests of Kubernetes wait longer; a cache of the zone may hold what was
 /// before for 30 s in the common configuration.
 const SOON: Duration = Duration::from_secs(60);
+/// How much later than a Service its endpoints may be known.
+const BEHIND: Duration = Duration::from_secs(5);
 /// The pause between two looks at whether it is seen.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often in a row the last object must be known before the others are asked for: there may be several servers.
@@ -47,6 +49,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) server: SocketAddr,
     pub(crate) place: &'a mut Place,
     pub(crate) values: Values,
+    /// Why the server can know no endpoints, if that is so.
+    pub(crate) without_endpoints: Option<String>,
 }
 
 impl Runner<'_> {
@@ -65,15 +69,32 @@ impl Runner<'_> {
         if let Place::File(file) = &mut self.place {
             file.begin()?;
         }
+        if let Some(why) = self.place.endpoints_refused() {
+            warn(&format!("there are no Endpoints, which kube-dns needs: {why}"));
+        }
         self.place.look_around(&mut self.values).await;
         Ok(())
     }
 
-    /// Waits until the server knows the object that was created last.
-    pub(crate) async fn settle(&self) -> Result<(), Problem> {
-        let name = self.values.fill("zz-last.$svc").map_err(Problem::BuiltIn)?;
+    /// Waits until the server knows the object that was created last. Where Endpoints could not be made, a server that reads
+    /// nothing else can know the Services only.
+    pub(crate) async fn settle(&mut self) -> Result<(), Problem> {
+        let Some(refusal) = self.place.endpoints_refused().map(str::to_owned) else {
+            return self.wait_for("zz-last.$svc", "192.0.2.99", SOON).await;
+        };
+        self.wait_for("idle.$svc", "$idle-4", SOON).await?;
+        if let Err(Problem::Unknown { .. }) = self.wait_for("zz-last.$svc", "192.0.2.99", BEHIND).await {
+            let why = format!("the server knows Services but no EndpointSlices, and {refusal}");
+            self.without_endpoints = Some(why);
+        }
+        Ok(())
+    }
+
+    /// Waits until the server knows that a name has this address alone.
+    async fn wait_for(&self, name: &str, address: &str, patience: Duration) -> Result<(), Problem> {
+        let [name, address] = [name, address].map(|text| self.values.fill(text).map_err(Problem::BuiltIn));
+        let (name, known) = (name?, Expectation::Is(vec![address?]));
         let query = query(&name, Type::A, Extra::Nothing).map_err(Problem::BuiltIn)?;
-        let known = Expectation::Is(vec!["192.0.2.99".to_owned()]);
         let begin = Instant::now();
         let mut in_a_row = 0;
         while in_a_row < SETTLED {
@@ -81,7 +102,7 @@ impl Runner<'_> {
                 ask::udp(self.server, &query).await.map_err(|why| Problem::Server(self.server, why.to_string()))?;
             in_a_row = if known.judge(&name, Type::A, &answer).is_ok() { in_a_row + 1 } else { 0 };
             if in_a_row == 0 {
-                if begin.elapsed() > SOON {
+                if begin.elapsed() > patience {
                     return Err(Problem::Unknown { name, answer: answer.to_string(), is_given: !self.place.is_ours() });
                 }
                 sleep(LOOK).await;
@@ -103,8 +124,11 @@ impl Runner<'_> {
 
     /// All steps; gives the longest time that a change took to be seen.
     async fn steps(&mut self, check: &Check) -> Result<Option<Duration>, End> {
-        if check.needs_cluster && !matches!(self.place, Place::Cluster(_)) {
+        if check.needs_cluster && !matches!(self.place, Place::Cluster(..)) {
             return Err(End::NotApplicable("there is no cluster".to_owned()));
+        }
+        if let Some(why) = self.without_endpoints.as_ref().filter(|_| check.needs_endpoints) {
+            return Err(End::NotApplicable(why.clone()));
         }
         if let Some(name) = check.unless.filter(|name| self.values.get(name).is_some()) {
             return Err(End::NotApplicable(format!("there is ${name}")));

@@ -5,6 +5,7 @@
 //! | line | meaning |
 //! |---|---|
 //! | `needs cluster` | applicable only to a cluster, not to manifests |
+//! | `needs endpoints` | applicable only if the server knows endpoints of Services |
 //! | `unless $NAME` | applicable only if there is no such value |
 //! | `ask NAME TYPE [with EXTRA] -> EXPECTATION` | over UDP and over TCP |
 //! | `pipeline NAME TYPE -> EXPECTATION` | several times over one TCP connection |
@@ -31,6 +32,7 @@ pub(crate) struct Check {
     /// Where it is written down, and what is written there in our words.
     pub(crate) says: &'static str,
     pub(crate) needs_cluster: bool,
+    pub(crate) needs_endpoints: bool,
     pub(crate) unless: Option<&'static str>,
     pub(crate) steps: Vec<Step>,
 }
@@ -105,7 +107,8 @@ fn read(text: &'static str) -> Result<Vec<Check>, &'static str> {
 fn read_line(check: &mut Check, word: &str, rest: &'static str) -> Option<()> {
     match word {
         "says" => check.says = rest,
-        "needs" => check.needs_cluster = rest == "cluster",
+        "needs" if rest == "cluster" => check.needs_cluster = true,
+        "needs" if rest == "endpoints" => check.needs_endpoints = true,
         "unless" => check.unless = Some(rest.strip_prefix('$')?),
         "put" => {
             let (kind, rest) = rest.split_once(' ')?;

@@ -146,6 +146,42 @@ fn a_cluster_of_one_family_is_not_asked_for_the_other() {
     assert!(run.with("pass").contains(&"service/a"), "{}", run.out);
 }
 
+#[test]
+fn servers_that_read_endpoints_have_them() {
+    let api = cluster();
+    let folder = Folder::new("conformance");
+    let (_server, address) = served(&folder, &format!("endpoint {}", api.url()), "");
+    let kubeconfig = kubeconfig(&folder, &api);
+    let run = run(&["--server", &address, "--kubeconfig", text(&kubeconfig), "--filter", "live/"]);
+    assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.errors);
+    let of_endpoints = |method: &str| {
+        let seen = api.seen().into_iter().filter(|seen| seen.resource == "endpoints" && seen.method == method);
+        seen.map(|seen| seen.name).collect::<Vec<_>>()
+    };
+    let created = of_endpoints("POST").len();
+    assert!(created >= 8, "one for each Service with slices: {created}");
+    assert!(of_endpoints("PUT").iter().filter(|name| *name == "herd").count() >= 2, "{:?}", of_endpoints("PUT"));
+}
+
+/// A server without slices is like kube-dns without Endpoints: it can be asked about the rest.
+#[test]
+fn where_endpoints_cannot_be_what_needs_them_is_not_applicable() {
+    let api = cluster();
+    api.fault("endpoints", Fault::Status(403, None));
+    let folder = Folder::new("conformance");
+    let (_server, address) = served(&folder, &format!("endpoint {}\n noendpoints", api.url()), "");
+    let kubeconfig = kubeconfig(&folder, &api);
+    let run = run(&["--server", &address, "--kubeconfig", text(&kubeconfig)]);
+    assert_eq!((run.code, run.with("FAIL").len()), (Some(0), 0), "{}\n{}", run.out, run.errors);
+    assert!(run.errors.contains("there are no Endpoints, which kube-dns needs: cannot create Endpoints web"));
+    for name in ["headless/a", "live/headless", "names/search"] {
+        let not_applicable = run.with("n/a");
+        assert!(not_applicable.iter().any(|check| check.starts_with(name)), "{name}: {}", run.out);
+    }
+    assert!(run.with("pass").contains(&"live/cluster-ip-to-external"), "{}", run.out);
+    assert!(run.out.contains("the server knows Services but no EndpointSlices, and cannot create Endpoints web"));
+}
+
 /// Starts a run that waits for a server that will never know, and waits until all objects are there.
 fn waiting(api: &FakeApi, folder: &Folder, server: &str) -> Child {
     let kubeconfig = kubeconfig(folder, api);
