@@ -108,13 +108,14 @@ impl Instance {
         }
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, &self.registry, &self.process, self.carried.next())?;
+        // Before any socket is opened: one that nobody reads could take what is for those that are served.
+        let awaited = core::mem::take(&mut built.needs.awaited);
+        awaited::announce(&awaited);
+        awaited::wait(awaited).await;
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
         let sockets = open_all(built.listeners.iter().filter(is_new), self.workers.count())?;
         let prepared = self.admin.prepare(&built.needs.pages).map_err(Refused)?;
-        let awaited = core::mem::take(&mut built.needs.awaited);
-        awaited::announce(&awaited);
-        awaited::wait(awaited).await;
 
         self.live.store(Arc::new(built.generation));
         sockets.into_iter().for_each(|opened| self.workers.serve(opened));
