@@ -6,14 +6,14 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use rcu::{Entry, Seed, Shards};
 
 use crate::addresses::AddressTable;
 use crate::service::{self, Service};
 use crate::slice::{Endpoint, Slice};
-use crate::{Kind, Kinds};
+use crate::{Kind, Kinds, Mesh};
 
 /// A write copies 1/256 of the Services: 40 pointers of 10,000.
 const SERVICE_SHARDS: usize = 256;
@@ -31,7 +31,7 @@ pub struct Index {
     pods: AddressTable,
     serial: AtomicU32,
     /// The kinds of which there was no moment yet when all of their watches had been listed.
-    unlisted: AtomicU8,
+    unlisted: AtomicU16,
     /// The kinds of which each namespace has watches of its own, as [`Spec::followed`](crate::Spec::followed) says.
     followed: Kinds,
     /// What is known beyond that was remembered from an earlier process.
@@ -39,6 +39,7 @@ pub struct Index {
     /// How often anything changed.
     changes: AtomicU64,
     clusterset: Option<Arc<Index>>,
+    mesh: Option<Arc<Mesh>>,
     objects: [AtomicU32; Kind::COUNT],
     refused: AtomicU64,
 }
@@ -197,15 +198,26 @@ impl Index {
         self.clusterset.as_ref()
     }
 
+    /// The hosts of the mesh, if they are watched.
+    #[must_use]
+    pub fn mesh(&self) -> Option<&Arc<Mesh>> {
+        self.mesh.as_ref()
+    }
+
+    /// How many objects of a kind are known that matter to answers.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> u32 {
+        self.objects[kind as usize].load(Ordering::Relaxed)
+    }
+
     /// How much of the cluster is known.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let count = |kind: Kind| self.objects[kind as usize].load(Ordering::Relaxed);
         Counts {
-            namespaces: count(Kind::Namespace),
-            services: count(Kind::Service),
-            endpoint_slices: count(Kind::EndpointSlice),
-            pods: count(Kind::Pod),
+            namespaces: self.count(Kind::Namespace),
+            services: self.count(Kind::Service),
+            endpoint_slices: self.count(Kind::EndpointSlice),
+            pods: self.count(Kind::Pod),
             refused: self.refused.load(Ordering::Relaxed),
         }
     }
@@ -213,7 +225,7 @@ impl Index {
 
 /// What the world does to the index.
 impl Index {
-    pub(crate) fn new(clusterset: Option<Arc<Index>>, followed: Kinds) -> Index {
+    pub(crate) fn new(clusterset: Option<Arc<Index>>, mesh: Option<Arc<Mesh>>, followed: Kinds) -> Index {
         Index {
             seed: Seed::default(),
             namespaces: Shards::new(NAMESPACE_SHARDS),
@@ -223,11 +235,12 @@ impl Index {
             externals: AddressTable::new(),
             pods: AddressTable::new(),
             serial: AtomicU32::new(0),
-            unlisted: AtomicU8::new(u8::MAX),
+            unlisted: AtomicU16::new(u16::MAX),
             followed,
             remembered: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             clusterset,
+            mesh,
             objects: Default::default(),
             refused: AtomicU64::new(0),
         }

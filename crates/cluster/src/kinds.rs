@@ -1,4 +1,4 @@
-//! The four kinds of objects: what each of them changes in the index, what is remembered to undo it, and when it gives
+//! The kinds of objects that are a cluster's own: what each of them changes in the index, what is remembered to undo it, and when it gives
 //! the zone a new serial.
 
 use std::borrow::Cow;
@@ -10,6 +10,7 @@ use wire::{LABEL_MAX, NAME_MAX};
 
 use crate::index::Index;
 use crate::intern::Interner;
+use crate::mesh::Reducer;
 use crate::object::{self, AddressType, Object};
 use crate::service::{External, Port, Service, ServiceKind};
 use crate::slice::{Addresses, Labels, Slice, Zones};
@@ -44,9 +45,9 @@ pub(crate) struct Effect<K> {
 }
 
 impl<K> Effect<K> {
-    const NOT_KEPT: Self = Effect { kept: None, stamps: false };
+    pub(crate) const NOT_KEPT: Self = Effect { kept: None, stamps: false };
 
-    const fn kept(kept: K, stamps: bool) -> Self {
+    pub(crate) const fn kept(kept: K, stamps: bool) -> Self {
         Effect { kept: Some(kept), stamps }
     }
 }
@@ -62,6 +63,8 @@ pub(crate) struct Writer {
     zones: Interner<[Arc<str>]>,
     endpoint_pod_names: bool,
     endpoint_zones: bool,
+    /// Writes the hosts of the mesh, if they are watched.
+    pub(crate) mesh: Option<Reducer>,
 }
 
 /// A Namespace: it decides whether what is in it is shown.
@@ -215,7 +218,8 @@ impl Writer {
         let &Spec { endpoint_pod_names, endpoint_zones, .. } = spec;
         let (names, ports, zones) = (Interner::new(), Interner::new(), Interner::new());
         let followed = Kinds::of(&spec.followed);
-        Writer { index, versions: Seed::default(), followed, names, ports, zones, endpoint_pod_names, endpoint_zones }
+        let (versions, mesh) = (Seed::default(), index.mesh().cloned().map(Reducer::new));
+        Writer { index, versions, followed, names, ports, zones, endpoint_pod_names, endpoint_zones, mesh }
     }
 
     /// There is no such Service any more; what slices say about it stays.
@@ -358,7 +362,7 @@ fn read_host(text: &str) -> Option<Box<str>> {
     is_label(text).then(|| text.into())
 }
 
-fn read_ip(text: &str) -> Option<IpAddr> {
+pub(crate) fn read_ip(text: &str) -> Option<IpAddr> {
     text.parse().ok().map(IpAddr::V4).or_else(|| read_v6(text).map(IpAddr::V6))
 }
 

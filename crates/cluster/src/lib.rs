@@ -6,6 +6,8 @@
 //! threads share: services with their endpoints, the services of each address, namespaces, pods. It is read without
 //! locks while it is written, and an endpoint change costs its slice and its service, not the cluster.
 //!
+//! [`Mesh`] is the hosts of a service mesh, another world beside that of the cluster's own services.
+//!
 //! [`Selector`] is the language of label selectors, for those who check options and for those who select objects
 //! themselves.
 //!
@@ -16,6 +18,7 @@ pub mod dashed;
 mod index;
 mod intern;
 mod kinds;
+pub mod mesh;
 pub mod object;
 #[cfg(test)]
 mod random_tests;
@@ -32,6 +35,7 @@ mod watches;
 mod world;
 
 pub use index::{Counts, Index};
+pub use mesh::Mesh;
 pub use request::{Clusters, Following, Pace, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Port, Service, ServiceKind};

@@ -4,6 +4,7 @@
 //! The fields have the names of the API and hold its texts as they stand; what they mean is decided by the reducer.
 
 use crate::Kind;
+use crate::mesh::object::{ServiceEntry, WorkloadEntry, WorkloadPod};
 
 /// What a watch saw.
 #[derive(Clone, Debug)]
@@ -43,6 +44,12 @@ pub enum Object<'a> {
     Pod(Pod<'a>),
     /// multicluster.x-k8s.io ServiceImport.
     ServiceImport(ServiceImport<'a>),
+    /// networking.istio.io ServiceEntry.
+    ServiceEntry(ServiceEntry<'a>),
+    /// networking.istio.io WorkloadEntry.
+    WorkloadEntry(WorkloadEntry<'a>),
+    /// core/v1 Pod, in a mesh.
+    WorkloadPod(WorkloadPod<'a>),
 }
 
 impl<'a> Object<'a> {
@@ -55,6 +62,9 @@ impl<'a> Object<'a> {
             Object::EndpointSlice(_) => Kind::EndpointSlice,
             Object::Pod(_) => Kind::Pod,
             Object::ServiceImport(_) => Kind::ServiceImport,
+            Object::ServiceEntry(_) => Kind::ServiceEntry,
+            Object::WorkloadEntry(_) => Kind::WorkloadEntry,
+            Object::WorkloadPod(_) => Kind::WorkloadPod,
         }
     }
 
@@ -67,6 +77,9 @@ impl<'a> Object<'a> {
             Object::EndpointSlice(slice) => slice.meta,
             Object::Pod(pod) => pod.meta,
             Object::ServiceImport(import) => import.meta,
+            Object::ServiceEntry(entry) => entry.meta,
+            Object::WorkloadEntry(entry) => entry.meta,
+            Object::WorkloadPod(pod) => pod.meta,
         }
     }
 }

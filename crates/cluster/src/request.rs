@@ -76,6 +76,9 @@ pub struct Request {
     pub endpoint_zones: bool,
     /// Whether ServiceImports and their EndpointSlices are watched.
     pub multicluster: bool,
+    /// Whether the hosts of a mesh (Istio's ServiceEntries) are wanted, in the place of the cluster's own services; with
+    /// `pods` also the Pods that are endpoints or clients.
+    pub mesh: bool,
     /// Where to remember what is known, for a process that begins while the API server is away.
     pub snapshot: Option<PathBuf>,
     /// How hard the API server may be asked.
@@ -96,6 +99,7 @@ impl Request {
             endpoint_pod_names: false,
             endpoint_zones: false,
             multicluster: false,
+            mesh: false,
             snapshot: None,
             pace: Pace::default(),
         }
@@ -114,15 +118,18 @@ impl Request {
 
     /// The kinds of objects, in the order in which an answer needs them.
     fn kinds(&self) -> impl Iterator<Item = Kind> {
-        let optional = [
-            (Kind::EndpointSlice, self.endpoints),
-            (Kind::Pod, self.pods),
+        let kinds = [
+            (Kind::Namespace, !self.mesh),
+            (Kind::Service, !self.mesh),
+            (Kind::EndpointSlice, self.endpoints && !self.mesh),
+            (Kind::Pod, self.pods && !self.mesh),
             (Kind::ServiceImport, self.multicluster),
             (Kind::ImportedSlice, self.multicluster),
+            (Kind::ServiceEntry, self.mesh),
+            (Kind::WorkloadEntry, self.mesh),
+            (Kind::WorkloadPod, self.pods && self.mesh),
         ];
-        [Kind::Namespace, Kind::Service]
-            .into_iter()
-            .chain(optional.into_iter().filter(|(_, wanted)| *wanted).map(|(kind, _)| kind))
+        kinds.into_iter().filter(|(_, wanted)| *wanted).map(|(kind, _)| kind)
     }
 
     /// The watches of an API server: a kind everywhere or, if namespaces are given, in each of them. The watch of
@@ -204,6 +211,10 @@ mod tests {
         request.namespaces = ["b", "a", "", "b"].map(str::to_owned).into();
         assert_eq!(watches(&request), ["Namespace a", "Namespace b", "Service a", "Service b", "Pod a", "Pod b"]);
         assert_eq!(request.watches_of_manifests().watches.len(), 3);
+        let mut mesh = Request { mesh: true, ..Request::new(Source::InCluster) };
+        assert_eq!(watches(&mesh), ["ServiceEntry *", "WorkloadEntry *"]);
+        mesh.pods = true;
+        assert_eq!(watches(&mesh), ["ServiceEntry *", "WorkloadEntry *", "WorkloadPod *"]);
     }
 
     #[test]

@@ -23,6 +23,8 @@
 //! ? known alpha svc = true             whether what is not known of the kind in the namespace does not exist
 //! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, refused
 //! ```
+//!
+//! The words for a mesh stand in `mesh/scenario.rs`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
 
 use std::cell::RefCell;
@@ -30,14 +32,17 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::mesh;
 use crate::object::{self, AddressType, Event, Meta, Object};
 use crate::{
     Address, Change, Clusters, Endpoint, Following, Index, Kind, Kinds, Port, Request, Service, ServiceKind, Spec,
     Watch, World,
 };
 
+/// The kinds that are not of a mesh.
 #[cfg(test)]
-pub(crate) const ALL: [Kind; 6] = Kind::ALL;
+pub(crate) const ALL: [Kind; 6] =
+    [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
 
 /// A world and the time in it.
 pub struct Stage {
@@ -196,6 +201,9 @@ impl Stage {
 
     pub(crate) fn ask(&self, question: &str) -> String {
         let words: Vec<&str> = question.split(' ').collect();
+        if let Some(answer) = self.index.mesh().and_then(|mesh| mesh::scenario::ask(mesh, &words)) {
+            return answer;
+        }
         let read = |path: &str, read: &dyn Fn(&Service) -> String| {
             let (namespace, name) = path.split_once('/').unwrap();
             self.index.service(namespace.as_bytes(), name.as_bytes(), read).unwrap_or_else(|| "none".into())
@@ -279,7 +287,7 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Object<
             address: field("ip").unwrap_or_default(),
             terminating: fields.ends_with("terminating"),
         }),
-        _ => panic!("{kind}"),
+        _ => mesh::scenario::object(kind, meta, fields).unwrap_or_else(|| panic!("{kind}")),
     }
 }
 
@@ -291,6 +299,9 @@ fn kind_of(word: &str) -> Kind {
         "pod" => Kind::Pod,
         "import" => Kind::ServiceImport,
         "imported" => Kind::ImportedSlice,
+        "entry" => Kind::ServiceEntry,
+        "workload" => Kind::WorkloadEntry,
+        "meshpod" => Kind::WorkloadPod,
         _ => panic!("{word}"),
     }
 }

@@ -15,12 +15,27 @@ pub enum Kind {
     ServiceImport,
     /// discovery.k8s.io/v1 EndpointSlice that belongs to a ServiceImport.
     ImportedSlice,
+    /// networking.istio.io ServiceEntry: hosts of a mesh.
+    ServiceEntry,
+    /// networking.istio.io WorkloadEntry: an endpoint of a mesh.
+    WorkloadEntry,
+    /// core/v1 Pod as an endpoint and a client of a mesh.
+    WorkloadPod,
 }
 
 impl Kind {
     /// All kinds.
-    pub(crate) const ALL: [Kind; 6] =
-        [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
+    pub(crate) const ALL: [Kind; 9] = [
+        Kind::Namespace,
+        Kind::Service,
+        Kind::EndpointSlice,
+        Kind::Pod,
+        Kind::ServiceImport,
+        Kind::ImportedSlice,
+        Kind::ServiceEntry,
+        Kind::WorkloadEntry,
+        Kind::WorkloadPod,
+    ];
 
     /// How many kinds there are.
     pub(crate) const COUNT: usize = Kind::ALL.len();
@@ -29,6 +44,12 @@ impl Kind {
     #[must_use]
     pub const fn is_of_clusterset(self) -> bool {
         matches!(self, Kind::ServiceImport | Kind::ImportedSlice)
+    }
+
+    /// Whether objects of this kind belong to the hosts of a mesh.
+    #[must_use]
+    pub const fn is_of_mesh(self) -> bool {
+        matches!(self, Kind::ServiceEntry | Kind::WorkloadEntry | Kind::WorkloadPod)
     }
 }
 
@@ -57,7 +78,7 @@ pub struct Spec {
 
 /// A set of kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds(pub(crate) u8);
+pub struct Kinds(pub(crate) u16);
 
 impl Kinds {
     /// No kind.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::kinds::{ImportKept, NamespaceKept, PodKept, ServiceKept, SliceKept};
+use crate::mesh;
 use crate::records::{Records, Reduce};
 use crate::{Kind, Kinds, Watch};
 
@@ -87,5 +88,8 @@ fn records(kind: Kind) -> Box<dyn Reduce> {
         Kind::EndpointSlice | Kind::ImportedSlice => Box::new(Records::<SliceKept>::new()),
         Kind::Pod => Box::new(Records::<PodKept>::new()),
         Kind::ServiceImport => Box::new(Records::<ImportKept>::new()),
+        Kind::ServiceEntry => Box::new(Records::<mesh::EntryKept>::new()),
+        Kind::WorkloadEntry => Box::new(Records::<mesh::WorkloadKept>::new()),
+        Kind::WorkloadPod => Box::new(Records::<mesh::PodKept>::new()),
     }
 }

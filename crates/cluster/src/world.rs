@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::index::Index;
 use crate::kinds::Writer;
+use crate::mesh::{self, Mesh, Note};
 use crate::object::{Event, Meta};
 use crate::snapshot::{self, NoSnapshot};
 use crate::watches::Watches;
@@ -40,9 +41,10 @@ impl World {
     #[must_use]
     pub fn new(spec: &Spec) -> (World, Arc<Index>) {
         let followed = Kinds::of(&spec.followed);
-        let mut kinds = spec.watches.iter().map(|watch| watch.kind).chain(spec.followed.iter().copied());
-        let common = kinds.any(Kind::is_of_clusterset).then(|| Arc::new(Index::new(None, Kinds::NONE)));
-        let index = Arc::new(Index::new(common.clone(), followed));
+        let kinds = || spec.watches.iter().map(|watch| watch.kind).chain(spec.followed.iter().copied());
+        let common = kinds().any(Kind::is_of_clusterset).then(|| Arc::new(Index::new(None, None, Kinds::NONE)));
+        let mesh = kinds().any(Kind::is_of_mesh).then(|| Arc::new(Mesh::new()));
+        let index = Arc::new(Index::new(common.clone(), mesh, followed));
         let mut world = World {
             watches: Watches::default(),
             writer: Writer::new(Arc::clone(&index), spec),
@@ -117,6 +119,11 @@ impl World {
     #[must_use]
     pub fn is_listed(&self, watch: usize) -> bool {
         self.watches.get(watch).is_some_and(|watched| watched.listed)
+    }
+
+    /// What is to be told of the names of a mesh since this was asked last.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        self.writer.mesh.as_mut().map(mesh::Reducer::take_notes).unwrap_or_default()
     }
 
     /// Takes what [`snapshot::write`] wrote of an index with the same watches. It is known from here on, and

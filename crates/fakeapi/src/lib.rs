@@ -202,6 +202,12 @@ impl FakeApi {
         self.change(|state| objects.into_iter().map(|object| state.store.put(object)).last().unwrap_or_default())
     }
 
+    /// Knows a kind of objects from now on, in this group and version, as if its definition were installed. A kind is also
+    /// known once there is an object of it.
+    pub fn install(&self, kind: &str, group_version: &str) {
+        self.change(|state| state.store.install(kind, group_version));
+    }
+
     /// Deletes an object; `resource` is its plural name, and a namespace is in the namespace "".
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) {
         self.change(|state| state.store.delete(resource, namespace, name));

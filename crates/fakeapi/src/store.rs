@@ -68,6 +68,12 @@ impl Store {
         self.version
     }
 
+    /// Knows a kind from now on, without any object of it.
+    pub(crate) fn install(&mut self, kind: &str, group_version: &str) {
+        let resource = self.resources.entry(plural(kind)).or_default();
+        (resource.kind, resource.group_version) = (kind.to_owned(), group_version.to_owned());
+    }
+
     pub(crate) fn delete(&mut self, resource: &str, namespace: &str, name: &str) {
         let objects = self.resources.get_mut(resource).map(|resource| &mut resource.objects);
         let before = objects.and_then(|objects| objects.remove(&(namespace.to_owned(), name.to_owned())));
@@ -217,5 +223,9 @@ pub(crate) fn line(event: &str, object: &Value) -> Vec<u8> {
 
 fn plural(kind: &str) -> String {
     let name = kind.to_ascii_lowercase();
-    if name.ends_with('s') && name != "ingress" { name } else { format!("{name}s") }
+    match name.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if name.ends_with('s') && name != "ingress" => name,
+        None => format!("{name}s"),
+    }
 }

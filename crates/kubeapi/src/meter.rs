@@ -74,7 +74,8 @@ static WATCH_FAILURES: Metric = Metric {
 };
 static OBJECT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_object_errors_total",
-    help: "Objects that could not be read, by kind and reason; what was known of them is served on.",
+    help: "Objects that could not be read, by kind and reason; what was known of them is served on. Of those that are \
+        `invalid` the parts that make sense are served.",
     kind: Kind::Counter,
     labels: &["kind", "reason"],
 };
@@ -176,6 +177,11 @@ impl Meter {
 
     pub(crate) fn object_error(&self, kind: &str, reason: Unreadable) {
         self.count(&OBJECT_ERRORS, &[kind, reason.label()]);
+    }
+
+    /// An object, or a part of it, can be read and makes no sense.
+    pub(crate) fn invalid(&self, kind: &str) {
+        self.count(&OBJECT_ERRORS, &[kind, "invalid"]);
     }
 
     pub(crate) fn manifest_error(&self, reason: &str) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use cluster::{Index, Request, Source, Spec, World};
 use engine::metrics::Registry;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::api::Api;
@@ -110,12 +110,7 @@ impl Subscriber {
 
     fn world(&self, spec: &Spec) -> (Rc<Shared>, Arc<Index>) {
         let (world, index) = World::new(spec);
-        let shared = Shared {
-            world: RefCell::new(world),
-            index: Arc::clone(&index),
-            meter: Rc::clone(&self.meter),
-            places_changed: Notify::new(),
-        };
+        let shared = Shared::new(world, &index, &self.meter);
         (Rc::new(shared), index)
     }
 }

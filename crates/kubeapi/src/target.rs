@@ -9,6 +9,8 @@ use cluster::{Kind, Request, Watch};
 const CORE: &[&str] = &["/api/v1"];
 const DISCOVERY: &[&str] = &["/apis/discovery.k8s.io/v1"];
 const MULTICLUSTER: &[&str] = &["/apis/multicluster.x-k8s.io/v1beta1", "/apis/multicluster.x-k8s.io/v1alpha1"];
+const ISTIO: &[&str] =
+    &["/apis/networking.istio.io/v1", "/apis/networking.istio.io/v1beta1", "/apis/networking.istio.io/v1alpha3"];
 /// Slices that belong to a ServiceImport have this label.
 const IMPORTED: &str = "multicluster.kubernetes.io/service-name";
 
@@ -24,6 +26,8 @@ pub(crate) struct Target {
     pub(crate) namespace: Option<Box<str>>,
     /// The versions of the API to try, one after the other; the first one is asked.
     versions: VecDeque<&'static str>,
+    /// How many of them the server was found not to know, one after the other.
+    unknown: usize,
     selectors: String,
 }
 
@@ -33,24 +37,34 @@ impl Target {
             Kind::Namespace => (CORE, "namespaces"),
             Kind::Service => (CORE, "services"),
             Kind::EndpointSlice | Kind::ImportedSlice => (DISCOVERY, "endpointslices"),
-            Kind::Pod => (CORE, "pods"),
+            Kind::Pod | Kind::WorkloadPod => (CORE, "pods"),
             Kind::ServiceImport => (MULTICLUSTER, "serviceimports"),
+            Kind::ServiceEntry => (ISTIO, "serviceentries"),
+            Kind::WorkloadEntry => (ISTIO, "workloadentries"),
         };
         let mut selectors = String::new();
         parameter(&mut selectors, "labelSelector", &labels(watch.kind, request));
         if let (Some(name), Kind::Namespace) = (&watch.namespace, watch.kind) {
             parameter(&mut selectors, "fieldSelector", &format!("metadata.name={name}"));
         }
-        if watch.kind == Kind::Pod {
+        if matches!(watch.kind, Kind::Pod | Kind::WorkloadPod) {
             parameter(&mut selectors, "fieldSelector", LIVE_PODS);
         }
         let versions = versions.iter().copied().collect();
-        Target { kind: watch.kind, resource, namespace: watch.namespace.clone(), versions, selectors }
+        Target { kind: watch.kind, resource, namespace: watch.namespace.clone(), versions, unknown: 0, selectors }
     }
 
-    /// The server does not know this version of the API: the next one is tried, if there is another.
-    pub(crate) fn try_next_version(&mut self) {
+    /// The server does not know this version of the API: the next one is asked from here on. Says whether there is one
+    /// that was not asked yet; if not, the server has no such objects in any.
+    pub(crate) fn try_next_version(&mut self) -> bool {
         self.versions.rotate_left(1);
+        self.unknown = (self.unknown + 1) % self.versions.len().max(1);
+        self.unknown > 0
+    }
+
+    /// The server knows the version that was asked.
+    pub(crate) fn keep_version(&mut self) {
+        self.unknown = 0;
     }
 
     fn path(&self) -> String {

@@ -31,6 +31,9 @@ pub struct Timing {
     pub client_min: Duration,
     /// The pause after which it is tried again to see a namespace that we may not see.
     pub forbidden: Duration,
+    /// The pause after which objects are asked for again of which the server does not know the kind: it may be installed
+    /// later.
+    pub absent: Duration,
     /// How often manifests are looked at.
     pub poll: Duration,
     /// The least time between two snapshots: what is lost with a process that dies is no older.
@@ -52,6 +55,7 @@ impl Default for Timing {
             calm: seconds(120),
             client_min: seconds(10),
             forbidden: seconds(300),
+            absent: seconds(30),
             poll: seconds(1),
             snapshot: seconds(30),
         }

@@ -18,7 +18,7 @@ use crate::configuration::Configuration;
 use crate::files::Disk;
 use crate::run::capabilities;
 
-/// The objects for all `kubernetes` stanzas of a configuration; `None` if there is none that asks an API server.
+/// The objects for all stanzas of a configuration that follow a cluster; `None` if there is none that asks an API server.
 ///
 /// # Errors
 /// If it cannot be built, as people see it.
@@ -132,8 +132,10 @@ fn resource(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Namespace => ("", "namespaces"),
         Kind::Service => ("", "services"),
-        Kind::Pod => ("", "pods"),
+        Kind::Pod | Kind::WorkloadPod => ("", "pods"),
         Kind::EndpointSlice | Kind::ImportedSlice => ("discovery.k8s.io", "endpointslices"),
         Kind::ServiceImport => ("multicluster.x-k8s.io", "serviceimports"),
+        Kind::ServiceEntry => ("networking.istio.io", "serviceentries"),
+        Kind::WorkloadEntry => ("networking.istio.io", "workloadentries"),
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! The API writes `null` for an empty list now and then, so everything may be `null` or absent.
 
+mod istio;
+
 use cluster::object::{self, AddressType, Meta, Object};
+pub(crate) use istio::{ServiceEntry, WorkloadEntry, WorkloadPod};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

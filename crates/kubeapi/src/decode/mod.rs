@@ -148,6 +148,9 @@ fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
         Kind::Pod => event_of::<json::Pod<'_>>(line, each),
         Kind::ServiceImport => event_of::<json::ServiceImport<'_>>(line, each),
         Kind::ImportedSlice => event_of::<json::ImportedSlice<'_>>(line, each),
+        Kind::ServiceEntry => event_of::<json::ServiceEntry<'_>>(line, each),
+        Kind::WorkloadEntry => event_of::<json::WorkloadEntry<'_>>(line, each),
+        Kind::WorkloadPod => event_of::<json::WorkloadPod<'_>>(line, each),
     }
 }
 
@@ -198,7 +201,8 @@ fn without_object(what: &str, metadata: &json::Metadata<'_>, each: &mut dyn FnMu
     });
 }
 
-fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+/// Reads one object that stands alone.
+pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     match kind {
         Kind::Namespace => item_of::<json::Namespace<'_>>(octets, each),
         Kind::Service => item_of::<json::Service<'_>>(octets, each),
@@ -206,6 +210,9 @@ fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
         Kind::Pod => item_of::<json::Pod<'_>>(octets, each),
         Kind::ServiceImport => item_of::<json::ServiceImport<'_>>(octets, each),
         Kind::ImportedSlice => item_of::<json::ImportedSlice<'_>>(octets, each),
+        Kind::ServiceEntry => item_of::<json::ServiceEntry<'_>>(octets, each),
+        Kind::WorkloadEntry => item_of::<json::WorkloadEntry<'_>>(octets, each),
+        Kind::WorkloadPod => item_of::<json::WorkloadPod<'_>>(octets, each),
     }
 }
 

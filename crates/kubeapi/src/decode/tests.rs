@@ -43,6 +43,8 @@ fn describe_object(object: &Object<'_>) -> String {
         Object::ServiceImport(import) => {
             format!("{} {} {}", import.import_type, import.ips.join(","), ports(&import.ports))
         }
+        // Those of a mesh are looked at beside their decoder.
+        Object::ServiceEntry(_) | Object::WorkloadEntry(_) | Object::WorkloadPod(_) => String::new(),
     };
     format!("{:?} {}/{}@{} {rest}", object.kind(), meta.namespace, meta.name, meta.version).trim_end().to_owned()
 }

@@ -10,6 +10,7 @@ use cluster::object::{self, Event, Meta, Object};
 use cluster::{Kind, Request, Selector};
 
 use super::allocate::Allocator;
+use super::mesh::{self, MeshManifest};
 use super::model::{
     AddressType, EndpointSlice, Endpoints, Manifest, Metadata, Namespace, Pod, Service, ServiceImport, ServicePort,
     SliceEndpoint,
@@ -62,6 +63,8 @@ pub(crate) struct Cluster {
     endpoints: BTreeMap<Key, Endpoints>,
     pods: BTreeMap<Key, Pod>,
     imports: BTreeMap<Key, ServiceImport>,
+    service_entries: BTreeMap<Key, MeshManifest>,
+    workload_entries: BTreeMap<Key, MeshManifest>,
 }
 
 impl Cluster {
@@ -92,6 +95,13 @@ impl Cluster {
                     }
                 }),
                 Kind::Pod => each(&self.pods, selection, |pod| tell_pod(sink, pod)),
+                Kind::ServiceEntry => each(&self.service_entries, selection, |entry| entry.tell(sink)),
+                Kind::WorkloadEntry => each(&self.workload_entries, selection, |entry| entry.tell(sink)),
+                Kind::WorkloadPod => each(&self.pods, selection, |pod| {
+                    if is_live(pod) {
+                        mesh::tell_pod(sink, pod);
+                    }
+                }),
             }
             sink.apply(&Event::Listed);
         }
@@ -123,6 +133,14 @@ impl Cluster {
             Manifest::ServiceImport(mut import) => {
                 self.place(&mut import.metadata);
                 self.imports.insert(import.metadata.key(), import);
+            }
+            Manifest::Mesh(mut manifest) => {
+                self.place(&mut manifest.metadata);
+                let of_kind = match manifest.kind {
+                    Kind::WorkloadEntry => &mut self.workload_entries,
+                    _ => &mut self.service_entries,
+                };
+                of_kind.insert(manifest.metadata.key(), manifest);
             }
         }
     }
@@ -221,7 +239,7 @@ macro_rules! has_metadata {
     };
 }
 
-has_metadata!(Service EndpointSlice Pod ServiceImport);
+has_metadata!(Service EndpointSlice Pod ServiceImport MeshManifest);
 
 fn each<T: HasMetadata>(objects: &BTreeMap<Key, T>, selection: &Selection, tell: impl Fn(&T)) {
     objects.values().filter(|object| selection.selects(object.metadata())).for_each(tell);
@@ -232,7 +250,7 @@ fn apply(sink: &Sink, object: Object<'_>) {
 }
 
 /// There are no versions on disk, so every object is looked at again whenever a file changes.
-fn meta(metadata: &Metadata) -> Meta<'_> {
+pub(crate) fn meta(metadata: &Metadata) -> Meta<'_> {
     Meta { namespace: &metadata.namespace, name: &metadata.name, version: "" }
 }
 
@@ -294,8 +312,12 @@ fn slice_endpoints(endpoint: &SliceEndpoint) -> impl Iterator<Item = object::End
 }
 
 /// Pods that have ended are not asked for.
+fn is_live(pod: &Pod) -> bool {
+    !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed" | "Unknown")
+}
+
 fn tell_pod(sink: &Sink, pod: &Pod) {
-    if matches!(pod.status.phase.as_str(), "Succeeded" | "Failed" | "Unknown") {
+    if !is_live(pod) {
         return;
     }
     let first = pod.status.pod_ips.first().map_or("", |first| &first.ip);

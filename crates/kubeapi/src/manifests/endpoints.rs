@@ -130,7 +130,7 @@ fn endpoint(service: &Service, pod: &Pod, address: IpAddr) -> SliceEndpoint {
 }
 
 /// A Pod that says nothing about being ready is: who writes one down by hand means it to be there.
-fn is_ready(pod: &Pod) -> bool {
+pub(crate) fn is_ready(pod: &Pod) -> bool {
     let mut conditions = pod.status.conditions.iter();
     conditions.find(|condition| condition.condition == "Ready").is_none_or(|condition| condition.status == "True")
 }

@@ -9,6 +9,7 @@ mod allocate;
 mod cluster_of;
 mod endpoints;
 mod folder;
+mod mesh;
 mod model;
 mod parse;
 

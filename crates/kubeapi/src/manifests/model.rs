@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
+use super::mesh::MeshManifest;
+
 /// What every document begins with.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -24,6 +26,7 @@ pub(crate) enum Manifest {
     Endpoints(Endpoints),
     Pod(Pod),
     ServiceImport(ServiceImport),
+    Mesh(MeshManifest),
 }
 
 /// What a Service, an EndpointSlice and so on have in common.

@@ -2,10 +2,12 @@
 //!
 //! YAML is read by serde-saphyr, which is maintained and which kube brings along for kubeconfigs.
 
+use cluster::Kind;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::mesh::MeshManifest;
 use super::model::{Head, Manifest};
 
 /// Nodes and events of one YAML document: a list of a hundred thousand objects has fewer.
@@ -83,10 +85,16 @@ impl Yaml<'_> {
             Known::Endpoints => manifests.push(Manifest::Endpoints(read_yaml(self.document)?)),
             Known::Pod => manifests.push(Manifest::Pod(read_yaml(self.document)?)),
             Known::ServiceImport => manifests.push(Manifest::ServiceImport(read_yaml(self.document)?)),
+            Known::Mesh(kind) => manifests.push(Manifest::Mesh(self.of_mesh(kind)?)),
             Known::List(kind) => self.list(kind, manifests)?,
             Known::Other => {}
         }
         Ok(())
+    }
+
+    fn of_mesh(&self, kind: Kind) -> Result<MeshManifest, YamlError> {
+        let problem = |error: serde_json::Error| Problem { line: self.first_line, text: error.to_string() };
+        MeshManifest::new(kind, read_yaml(self.document)?).map_err(|error| YamlError::Item(problem(error)))
     }
 
     fn list(&self, kind: &str, manifests: &mut Vec<Manifest>) -> Result<(), YamlError> {
@@ -128,6 +136,7 @@ enum Known<'a> {
     Endpoints,
     Pod,
     ServiceImport,
+    Mesh(Kind),
     /// A list; its items are of this kind if they do not say of which, and of any kind if it is empty.
     List(&'a str),
     Other,
@@ -142,6 +151,7 @@ impl<'a> Known<'a> {
             ("v1", "Pod") => Known::Pod,
             ("discovery.k8s.io/v1", "EndpointSlice") => Known::EndpointSlice,
             (version, "ServiceImport") if version.starts_with("multicluster.x-k8s.io/") => Known::ServiceImport,
+            (version, kind) if let Some(kind) = MeshManifest::kind(version, kind) => Known::Mesh(kind),
             (_, kind) => kind.strip_suffix("List").map_or(Known::Other, Known::List),
         }
     }
@@ -156,6 +166,7 @@ impl Head {
         let api_version = match kind {
             "EndpointSlice" => "discovery.k8s.io/v1",
             "ServiceImport" => "multicluster.x-k8s.io/v1alpha1",
+            "ServiceEntry" | "WorkloadEntry" => "networking.istio.io/v1",
             _ => "v1",
         };
         Head { api_version: api_version.to_owned(), kind: kind.to_owned() }
@@ -170,6 +181,7 @@ fn value(head: &Head, value: Value, manifests: &mut Vec<Manifest>) -> Result<(),
         Known::Endpoints => Manifest::Endpoints(serde_json::from_value(value)?),
         Known::Pod => Manifest::Pod(serde_json::from_value(value)?),
         Known::ServiceImport => Manifest::ServiceImport(serde_json::from_value(value)?),
+        Known::Mesh(kind) => Manifest::Mesh(MeshManifest::new(kind, value)?),
         // Lists of lists are nobody's.
         Known::List(_) | Known::Other => return Ok(()),
     });
@@ -196,6 +208,10 @@ fn json_object(
         Known::Endpoints => Manifest::Endpoints(serde_json::from_str(object).map_err(problem)?),
         Known::Pod => Manifest::Pod(serde_json::from_str(object).map_err(problem)?),
         Known::ServiceImport => Manifest::ServiceImport(serde_json::from_str(object).map_err(problem)?),
+        Known::Mesh(kind) => {
+            let value = serde_json::from_str(object).map_err(problem)?;
+            Manifest::Mesh(MeshManifest::new(kind, value).map_err(problem)?)
+        }
         Known::List(kind) => {
             let list: List<&RawValue> = serde_json::from_str(object).map_err(problem)?;
             for item in list.items.unwrap_or_default() {

@@ -10,6 +10,7 @@ fn describe(manifest: &Manifest) -> String {
         Manifest::Endpoints(endpoints) => ("Endpoints", &endpoints.metadata),
         Manifest::Pod(pod) => ("Pod", &pod.metadata),
         Manifest::ServiceImport(import) => ("ServiceImport", &import.metadata),
+        Manifest::Mesh(manifest) => ("Mesh", &manifest.metadata),
     };
     format!("{kind} {}/{}", metadata.namespace, metadata.name)
 }
@@ -48,6 +49,12 @@ fn documents_are_read_one_by_one() {
         ),
         ("kind: List\napiVersion: v1\nitems:\n", &[]),
         ("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n  labels:\n  annotations:\n", &["Namespace /shop"]),
+        ("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: e}\nspec: 7\n", &["Mesh default/e"]),
+        ("apiVersion: example.org/v1\nkind: ServiceEntry\nmetadata: {name: e}\n", &[]),
+        (
+            "apiVersion: networking.istio.io/v1beta1\nkind: WorkloadEntryList\nitems:\n- metadata: {name: w, namespace: n}\n",
+            &["Mesh n/w"],
+        ),
         ("apiVersion: v1\nkind: Endpoints\nmetadata: {name: e}\nsubsets:\n", &["Endpoints /e"]),
         ("{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"json\"}}", &["Pod /json"]),
     ] {

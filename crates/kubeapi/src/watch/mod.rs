@@ -16,6 +16,7 @@
 //! that there are never two copies. A task runs until it is dropped.
 
 mod health;
+mod mesh_log;
 mod sink;
 
 use std::rc::Rc;
@@ -79,6 +80,8 @@ pub(crate) struct Watcher {
     /// Whether this is the first list: the server may answer it from its cache. A later one must not be older than what
     /// is known already.
     first: bool,
+    /// Whether the server was found not to know the kind; then there is nothing.
+    absent: bool,
 }
 
 impl Watcher {
@@ -94,6 +97,7 @@ impl Watcher {
             health: Health::Well,
             streams_refused: false,
             first: true,
+            absent: false,
         }
     }
 
@@ -286,7 +290,8 @@ impl Watcher {
 
     /// All objects are known.
     fn listed(&mut self, way: &str) {
-        self.first = false;
+        (self.first, self.absent) = (false, false);
+        self.target.keep_version();
         self.sink.meter().list(self.target.resource, way);
         self.sink.apply(&Event::Listed);
         self.well();
@@ -299,6 +304,14 @@ impl Watcher {
 
     /// After a failure: decides what to ask next, and waits.
     async fn recover(&mut self, state: &mut State, failure: &Failure) {
+        let is_unknown = matches!(failure, Failure::Status { code: 404, .. });
+        if is_unknown && self.target.try_next_version() {
+            // Another version is asked at once: this one would only cost time.
+            return;
+        }
+        if is_unknown && self.assume_absent() {
+            return sleep(self.timing.absent).await;
+        }
         self.sink.meter().failure(self.target.resource, failure.label());
         if failure.wants_new_client() {
             self.api.distrust();
@@ -307,9 +320,6 @@ impl Watcher {
         if !is_assumed {
             self.health.failed(&self.target.describe(), failure, Instant::now());
             self.mark.set(self.health.is_failing());
-        }
-        if matches!(failure, Failure::Status { code: 404, .. }) {
-            self.target.try_next_version();
         }
         self.choose(state, failure);
         let jitter = self.random.random::<f64>();
@@ -332,6 +342,22 @@ impl Watcher {
     /// How everything is asked for.
     fn start(&self) -> State {
         if self.streams_refused { State::first_page() } else { State::Stream }
+    }
+
+    /// Where a mesh is not installed it has no objects, which is as good as a list of none. What was known once stays: an
+    /// API server that begins does not know its kinds for a moment.
+    fn assume_absent(&mut self) -> bool {
+        if !self.sink.kind.is_of_mesh() || !(self.first || self.absent) {
+            return false;
+        }
+        if self.first {
+            info!(target: LOG, "The API server has no {}: there are none until it does", self.target.resource);
+            self.sink.apply(&Event::Listing);
+            self.sink.apply(&Event::Listed);
+        }
+        (self.first, self.absent) = (false, true);
+        self.well();
+        true
     }
 
     /// A namespace that was named to us and that we may not see is taken to exist: a Role in it, which lets us see its

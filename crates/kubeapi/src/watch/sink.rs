@@ -14,6 +14,7 @@ use crate::LOG;
 use crate::decode::Unreadable;
 use crate::meter::Meter;
 use crate::timing::{now_seconds, since_epoch};
+use crate::watch::mesh_log::MeshLog;
 
 /// The world as all watches of a subscription share it. It is borrowed for one event at a time, never while waiting.
 pub(crate) struct Shared {
@@ -23,6 +24,19 @@ pub(crate) struct Shared {
     /// Told when there may be other watches to run: namespaces came or went, or a watch began a list, by which it may
     /// have taken the place of others.
     pub(crate) places_changed: Notify,
+    mesh_log: MeshLog,
+}
+
+impl Shared {
+    pub(crate) fn new(world: World, index: &Arc<Index>, meter: &Rc<Meter>) -> Shared {
+        Shared {
+            world: RefCell::new(world),
+            index: Arc::clone(index),
+            meter: Rc::clone(meter),
+            places_changed: Notify::new(),
+            mesh_log: MeshLog::default(),
+        }
+    }
 }
 
 /// Where the pieces of one watch go.
@@ -40,10 +54,17 @@ impl Sink {
     }
 
     pub(crate) fn apply(&self, event: &Event<'_>) -> Change {
-        let change = self.shared.world.borrow_mut().apply(self.watch, event, now_seconds());
+        let Shared { world, index, meter, mesh_log, places_changed } = &*self.shared;
+        let (change, notes) = {
+            let mut world = world.borrow_mut();
+            (world.apply(self.watch, event, now_seconds()), world.take_notes())
+        };
         let is_of_places = self.kind == Kind::Namespace && change != Change::Nothing;
         if is_of_places || matches!(event, Event::Listing) {
-            self.shared.places_changed.notify_one();
+            places_changed.notify_one();
+        }
+        if self.kind.is_of_mesh() {
+            mesh_log.tell(self.kind, change, &notes, index, meter);
         }
         change
     }

@@ -11,6 +11,7 @@ mod credentials;
 mod faults;
 mod log;
 mod manifests;
+mod mesh;
 mod pace;
 mod scope;
 mod snapshot;

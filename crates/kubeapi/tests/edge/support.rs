@@ -162,6 +162,7 @@ pub fn quick() -> Timing {
         client_min: Duration::ZERO,
         watch_min: Duration::from_millis(20),
         forbidden: Duration::from_millis(50),
+        absent: Duration::from_millis(50),
         poll: Duration::from_millis(10),
         snapshot: Duration::from_millis(10),
         ..Timing::default()

@@ -359,6 +359,7 @@ impl Config {
             endpoint_pod_names: self.endpoint_pod_names,
             endpoint_zones: self.zonal,
             multicluster: !self.multicluster.is_empty(),
+            mesh: false,
             snapshot: self.snapshot.as_ref().map(|name| path(name)),
             pace: pace(self.qps, self.burst, self.in_flight),
         }

@@ -1,0 +1,106 @@
+//! The kinds of objects of a mesh, as the world remembers them.
+
+use super::object;
+use super::read::{self, Faults};
+use super::workload::Workload;
+use super::{Client, Note, Reducer};
+use crate::Kind;
+use crate::kinds::{Effect, Kept, Writer};
+use crate::object::{Meta, Object};
+
+/// A ServiceEntry: the key of its namespace.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryKept {
+    place: u64,
+}
+
+impl Kept for EntryKept {
+    const KIND: Kind = Kind::ServiceEntry;
+
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+        let (Object::ServiceEntry(object), Some(mesh)) = (object, &mut writer.mesh) else { return Effect::NOT_KEPT };
+        let place = mesh.index.namespace(object.meta.namespace);
+        match mesh.set_entry((place, key), object) {
+            Some(stamps) => Effect::kept(EntryKept { place }, stamps),
+            None => Effect::NOT_KEPT,
+        }
+    }
+
+    fn remove(self, key: u64, writer: &mut Writer) {
+        if let Some(mesh) = &mut writer.mesh {
+            mesh.remove_entry((self.place, key));
+        }
+    }
+}
+
+/// A WorkloadEntry: the key of its namespace.
+#[derive(Clone, Copy)]
+pub(crate) struct WorkloadKept {
+    place: u64,
+}
+
+impl Kept for WorkloadKept {
+    const KIND: Kind = Kind::WorkloadEntry;
+
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+        let (Object::WorkloadEntry(object), Some(mesh)) = (object, &mut writer.mesh) else { return Effect::NOT_KEPT };
+        let place = mesh.index.namespace(object.meta.namespace);
+        let workload = mesh.workload_entry(object);
+        let stamps = mesh.set_workload((place, key), false, Some(workload));
+        Effect::kept(WorkloadKept { place }, stamps)
+    }
+
+    fn remove(self, key: u64, writer: &mut Writer) {
+        if let Some(mesh) = &mut writer.mesh {
+            mesh.set_workload((self.place, key), false, None);
+        }
+    }
+}
+
+/// A Pod: the key of its namespace.
+#[derive(Clone, Copy)]
+pub(crate) struct PodKept {
+    place: u64,
+}
+
+impl Kept for PodKept {
+    const KIND: Kind = Kind::WorkloadPod;
+
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+        let (Object::WorkloadPod(object), Some(mesh)) = (object, &mut writer.mesh) else { return Effect::NOT_KEPT };
+        let place = mesh.index.namespace(object.meta.namespace);
+        let workload = mesh.pod(place, object);
+        let stamps = mesh.set_workload((place, key), true, Some(workload));
+        Effect::kept(PodKept { place }, stamps)
+    }
+
+    fn remove(self, key: u64, writer: &mut Writer) {
+        if let Some(mesh) = &mut writer.mesh {
+            mesh.set_workload((self.place, key), true, None);
+        }
+    }
+}
+
+impl Reducer {
+    fn workload_entry(&mut self, object: &object::WorkloadEntry<'_>) -> Workload {
+        let mut faults = Faults::default();
+        let places = faults.read_all([object.address], read::endpoint).into();
+        if let Some(fault) = faults.0 {
+            let Meta { namespace, name, .. } = object.meta;
+            self.note(Note::faulty("workload", (namespace, name), fault, false));
+        }
+        Workload { labels: self.labels(&object.labels), places, is_ready: !object.unhealthy, client: None }
+    }
+
+    fn pod(&mut self, place: u64, object: &object::WorkloadPod<'_>) -> Workload {
+        // The API server writes these; one that it has not given yet is empty.
+        let places = Faults::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
+        let client = Client { namespace: place, is_captured: object.captured };
+        Workload {
+            labels: self.labels(&object.labels),
+            places,
+            is_ready: object.ready,
+            client: (!object.on_host_network).then_some(client),
+        }
+    }
+}

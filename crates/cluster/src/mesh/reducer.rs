@@ -1,0 +1,295 @@
+//! The writer of a mesh: what entries and workloads say now, and which names that changes.
+//!
+//! Entries select workloads of their own namespace only, so each namespace is a world of its own: a workload that changes
+//! costs a look at the entries beside it, and the names of those that select it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use rcu::Seed;
+
+use super::claim::{Age, Claim, Entry};
+use super::object::{self, Label};
+use super::read::{self, Endpoint, Faults, Host, Resolution};
+use super::workload::{LABELS_MAX, Labels, Workload, WorkloadSelector};
+use super::{Client, Exports, Mesh, Note};
+use crate::intern::Interner;
+
+/// What is told of one event at most, and waits to be taken: the log is not for more.
+const NOTES_MAX: usize = 1000;
+
+/// The writer of a mesh.
+pub(crate) struct Reducer {
+    pub(crate) index: Arc<Mesh>,
+    places: HashMap<u64, Place, Seed>,
+    texts: Interner<str>,
+    labels: Interner<[(Arc<str>, Arc<str>)]>,
+    notes: Vec<Note>,
+}
+
+/// A namespace.
+#[derive(Default)]
+struct Place {
+    entries: HashMap<u64, Declared, Seed>,
+    workloads: HashMap<WorkloadKey, Workload, Seed>,
+}
+
+/// A workload in its namespace: whether it is a pod, and its key among those of its kind.
+type WorkloadKey = (bool, u64);
+
+/// What an entry says, and which claims follow from that.
+struct Declared {
+    age: Age,
+    exports: Option<Exports>,
+    hosts: Vec<Host>,
+    addresses: Arc<[IpAddr]>,
+    /// Addresses of one host, or of all.
+    allocated: Vec<(Option<Host>, IpAddr)>,
+    resolution: Resolution,
+    endpoints: Vec<Endpoint>,
+    selector: Option<WorkloadSelector>,
+    claims: Vec<(Host, Claim)>,
+}
+
+/// An object as the world knows it: the key of its namespace, and its own.
+pub(crate) type Keys = (u64, u64);
+
+impl Reducer {
+    pub(crate) fn new(index: Arc<Mesh>) -> Reducer {
+        let (places, notes) = Default::default();
+        Reducer { index, places, texts: Interner::new(), labels: Interner::new(), notes }
+    }
+
+    /// What was to be told since this was asked last.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    pub(crate) fn note(&mut self, note: Note) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(note);
+        }
+    }
+
+    /// Takes what an entry says. `None` if it is not for DNS; otherwise whether a name has changed.
+    pub(crate) fn set_entry(&mut self, (place, key): Keys, object: &object::ServiceEntry<'_>) -> Option<bool> {
+        let mut faults = Faults::default();
+        let declared = self.declare(object, &mut faults);
+        let is_served = declared.resolution != Resolution::None && !declared.hosts.is_empty();
+        if let Some(fault) = faults.0 {
+            self.note(Note::faulty("service", (object.meta.namespace, object.meta.name), fault, is_served));
+        }
+        if !is_served {
+            return None;
+        }
+        let entries = &mut self.places.entry(place).or_default().entries;
+        let before = entries.remove(&key).map(|before| before.claims);
+        entries.insert(key, Declared { claims: before.unwrap_or_default(), ..declared });
+        Some(self.publish(place, key))
+    }
+
+    fn declare(&self, object: &object::ServiceEntry<'_>, faults: &mut Faults) -> Declared {
+        let resolution = faults.resolution(object.resolution);
+        let hosts = faults.read_all(object.hosts.iter().copied(), Host::read);
+        if object.hosts.is_empty() {
+            faults.0.get_or_insert(read::Fault::NoHosts);
+        }
+        let endpoint = if resolution == Resolution::Static { read::static_endpoint } else { read::endpoint };
+        // What was allocated for an entry with addresses of its own is left from before it had them.
+        let allocated = if object.addresses.is_empty() { &*object.allocated } else { &[] };
+        Declared {
+            age: Age {
+                created: object.created.into(),
+                namespace: object.meta.namespace.into(),
+                name: object.meta.name.into(),
+            },
+            exports: self.index.exports(object.export_to.iter().copied()),
+            hosts,
+            addresses: faults.read_all(object.addresses.iter().copied(), read::address).into(),
+            allocated: allocated.iter().filter_map(|allocated| read_allocated(allocated, faults)).collect(),
+            resolution,
+            endpoints: match resolution {
+                Resolution::Static | Resolution::Dns => faults.read_all(object.endpoints.iter().copied(), endpoint),
+                Resolution::None | Resolution::Dynamic => Vec::new(),
+            },
+            selector: object.selector.as_deref().map(WorkloadSelector::new),
+            claims: Vec::new(),
+        }
+    }
+
+    /// Forgets an entry.
+    pub(crate) fn remove_entry(&mut self, (place, key): Keys) {
+        let Some(known) = self.places.get_mut(&place) else { return };
+        let claims = known.entries.remove(&key).map(|declared| declared.claims);
+        self.forget_if_empty(place);
+        for (host, _) in claims.into_iter().flatten() {
+            self.index.hosts.withdraw(&host, key);
+            self.note(Note::unmapped(host));
+        }
+    }
+
+    /// Takes what is known of a workload, or that it is gone; says whether a name has changed.
+    pub(crate) fn set_workload(&mut self, (place, key): Keys, is_pod: bool, workload: Option<Workload>) -> bool {
+        let known = self.places.entry(place).or_default();
+        let before = match workload {
+            Some(workload) => known.workloads.insert((is_pod, key), workload),
+            None => known.workloads.remove(&(is_pod, key)),
+        };
+        let workload = known.workloads.get(&(is_pod, key)).cloned();
+        if before == workload {
+            self.forget_if_empty(place);
+            return false;
+        }
+        let selects = |selector: &WorkloadSelector| before.iter().chain(&workload).any(|one| selector.selects(one));
+        let entries = known.entries.iter().filter(|(_, entry)| entry.selector.as_ref().is_some_and(selects));
+        let selecting: Vec<u64> = entries.map(|(key, _)| *key).collect();
+        self.move_client(before.as_ref(), workload.as_ref());
+        self.forget_if_empty(place);
+        let mut changed = false;
+        for entry in selecting {
+            changed |= self.publish(place, entry);
+        }
+        changed
+    }
+
+    /// The labels as they are kept.
+    pub(crate) fn labels(&mut self, labels: &[Label<'_>]) -> Labels {
+        let kept = labels.iter().take(LABELS_MAX).map(|(name, value)| (self.texts.get(*name), self.texts.get(*value)));
+        let kept: Vec<_> = kept.collect();
+        self.labels.get(kept)
+    }
+
+    fn move_client(&self, before: Option<&Workload>, after: Option<&Workload>) {
+        let clients = |workload: Option<&Workload>| -> Vec<(IpAddr, Client)> {
+            let Some((workload, client)) = workload.and_then(|workload| Some((workload, workload.client?))) else {
+                return Vec::new();
+            };
+            ips(&workload.places).map(|ip| (ip, client)).collect()
+        };
+        let (before, after) = (clients(before), clients(after));
+        for (ip, client) in after.iter().filter(|one| !before.contains(one)) {
+            self.index.clients.add(*ip, *client);
+        }
+        for (ip, client) in before.iter().filter(|one| !after.contains(one)) {
+            self.index.clients.remove(*ip, *client);
+        }
+    }
+
+    fn forget_if_empty(&mut self, place: u64) {
+        if self.places.get(&place).is_some_and(|known| known.entries.is_empty() && known.workloads.is_empty()) {
+            self.places.remove(&place);
+        }
+    }
+
+    /// Brings the hosts of an entry up to what it says; whether that changed any.
+    fn publish(&mut self, place: u64, key: u64) -> bool {
+        let Some(known) = self.places.get_mut(&place) else { return false };
+        let Some(declared) = known.entries.get_mut(&key) else { return false };
+        let entry = Arc::new(declared.entry(key, place, &known.workloads));
+        let claim = |host: &Host| Claim { entry: Arc::clone(&entry), addresses: declared.addresses_of(host) };
+        let after: Vec<(Host, Claim)> = declared.hosts.iter().map(|host| (host.clone(), claim(host))).collect();
+        let before = std::mem::replace(&mut declared.claims, after.clone());
+        self.withdraw_gone(key, &before, &after);
+        let mut changed = before.len() != after.len();
+        for (host, claim) in after {
+            let known = before.iter().find(|(known, _)| *known == host).map(|(_, known)| known);
+            if known == Some(&claim) {
+                continue;
+            }
+            changed = true;
+            if !self.index.hosts.claim(&host, claim.clone()) {
+                let Age { namespace, name, .. } = &claim.entry.age;
+                self.note(Note::faulty("service", (namespace, name), read::Fault::TooMany, true));
+            } else if !known.is_some_and(|known| known.says_the_same(&claim)) && claim.says_something() {
+                self.note(Note::mapped(host, claim));
+            }
+        }
+        changed
+    }
+
+    fn withdraw_gone(&mut self, key: u64, before: &[(Host, Claim)], after: &[(Host, Claim)]) {
+        for (host, _) in before.iter().filter(|(host, _)| !after.iter().any(|(kept, _)| kept == host)) {
+            self.index.hosts.withdraw(host, key);
+            self.note(Note::unmapped(host.clone()));
+        }
+    }
+}
+
+impl Declared {
+    /// What answers are made from.
+    fn entry(&self, key: u64, namespace: u64, workloads: &HashMap<WorkloadKey, Workload, Seed>) -> Entry {
+        let mut selected: Vec<&Endpoint> = self.selected(workloads).flat_map(|workload| &workload.places).collect();
+        // A table has no order of its own, and answers must have one.
+        selected.sort_unstable();
+        let all: Vec<&Endpoint> = self.endpoints.iter().chain(selected).collect();
+        let mut endpoints: Vec<IpAddr> = Vec::with_capacity(all.len());
+        let mut names: Vec<Box<[u8]>> = Vec::new();
+        for endpoint in all {
+            match endpoint {
+                Endpoint::Ip(ip) => endpoints.push(*ip),
+                Endpoint::Name(name) if self.resolution == Resolution::Dns => names.push(name.clone()),
+                Endpoint::Name(_) => {}
+            }
+        }
+        Entry {
+            key,
+            age: self.age.clone(),
+            namespace,
+            exports: self.exports.clone(),
+            resolves_itself: match self.resolution {
+                Resolution::Dynamic => true,
+                Resolution::Dns => self.endpoints.is_empty() && self.selector.is_none(),
+                Resolution::None | Resolution::Static => false,
+            },
+            endpoints: each_once(endpoints),
+            names: each_once(names),
+        }
+    }
+
+    fn selected<'a>(
+        &'a self,
+        workloads: &'a HashMap<WorkloadKey, Workload, Seed>,
+    ) -> impl Iterator<Item = &'a Workload> {
+        let ready = self.selector.iter().flat_map(|_| workloads.values()).filter(|workload| workload.is_ready);
+        ready.filter(|workload| self.selector.as_ref().is_some_and(|selector| selector.selects(workload)))
+    }
+
+    fn addresses_of(&self, host: &Host) -> Arc<[IpAddr]> {
+        let of_host = |(known, _): &&(Option<Host>, IpAddr)| known.as_ref().is_none_or(|known| known == host);
+        match &*self.allocated {
+            [] => Arc::clone(&self.addresses),
+            allocated => allocated.iter().filter(of_host).map(|(_, ip)| *ip).collect(),
+        }
+    }
+}
+
+impl Claim {
+    fn says_the_same(&self, other: &Claim) -> bool {
+        let of = |claim: &Claim| (claim.entry.endpoints.clone(), claim.entry.names.clone());
+        self.addresses == other.addresses && (!self.addresses.is_empty() || of(self) == of(other))
+    }
+
+    fn says_something(&self) -> bool {
+        !self.addresses.is_empty() || !self.entry.endpoints.is_empty() || !self.entry.names.is_empty()
+    }
+}
+
+/// An address, and the host that it was allocated for if that is said.
+fn read_allocated(allocated: &object::Allocated<'_>, faults: &mut Faults) -> Option<(Option<Host>, IpAddr)> {
+    let address = *faults.read_all([allocated.address], read::address).first()?;
+    if allocated.host.is_empty() {
+        return Some((None, address));
+    }
+    Some((Some(faults.read_all([allocated.host], Host::read).pop()?), address))
+}
+
+pub(crate) fn ips(endpoints: &[Endpoint]) -> impl Iterator<Item = IpAddr> {
+    endpoints.iter().filter_map(|endpoint| if let Endpoint::Ip(ip) = endpoint { Some(*ip) } else { None })
+}
+
+/// The list without what stands in it before, in its order.
+fn each_once<T: Clone + Eq + core::hash::Hash>(list: Vec<T>) -> Box<[T]> {
+    let mut seen: hashbrown::HashSet<T, Seed> = hashbrown::HashSet::default();
+    list.into_iter().filter(|one| seen.insert(one.clone())).collect()
+}

@@ -1,0 +1,324 @@
+//! The objects of a mesh in JSON: Istio's, and Pods with what makes them endpoints and clients.
+
+use core::fmt;
+
+use cluster::mesh::object::{self, Allocated, Label};
+use cluster::object::Object;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+
+use super::{Annotations, Metadata, Read, Text, Texts};
+
+/// What a label must say for addresses that were allocated not to count.
+const NOT_ALLOCATED: (&str, &str) = ("networking.istio.io/enable-autoallocate-ip", "false");
+
+/// `metadata`, with all labels.
+#[derive(Default)]
+struct Labelled<'a> {
+    common: Metadata<'a>,
+    created: Text<'a>,
+    labels: Pairs<'a>,
+    captured: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Fields<'a> {
+    #[serde(borrow)]
+    namespace: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    resource_version: Text<'a>,
+    #[serde(borrow)]
+    creation_timestamp: Text<'a>,
+    #[serde(borrow)]
+    labels: Pairs<'a>,
+    #[serde(borrow)]
+    annotations: Option<MeshAnnotations<'a>>,
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MeshAnnotations<'a> {
+    #[serde(rename = "k8s.io/initial-events-end", borrow)]
+    initial_events_end: Text<'a>,
+    /// Written by the injector of sidecars.
+    #[serde(rename = "sidecar.istio.io/status")]
+    sidecar: Option<IgnoredAny>,
+    /// Written by the agent of a node that captures the pod's traffic.
+    #[serde(rename = "ambient.istio.io/redirection", borrow)]
+    redirection: Text<'a>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Labelled<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = Fields::deserialize(deserializer)?;
+        let annotations = fields.annotations.unwrap_or_default();
+        let captured = annotations.sidecar.is_some() || &*annotations.redirection == "enabled";
+        let common = Metadata {
+            namespace: fields.namespace,
+            name: fields.name,
+            resource_version: fields.resource_version,
+            annotations: Some(Annotations {
+                initial_events_end: annotations.initial_events_end,
+                ..Annotations::default()
+            }),
+            deletion_timestamp: fields.deletion_timestamp,
+            ..Metadata::default()
+        };
+        Ok(Labelled { common, created: fields.creation_timestamp, labels: fields.labels, captured })
+    }
+}
+
+/// networking.istio.io ServiceEntry.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServiceEntry<'a> {
+    #[serde(borrow)]
+    metadata: Labelled<'a>,
+    #[serde(borrow)]
+    spec: Option<EntrySpec<'a>>,
+    #[serde(borrow)]
+    status: Option<EntryStatus<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct EntrySpec<'a> {
+    #[serde(borrow)]
+    hosts: Texts<'a>,
+    #[serde(borrow)]
+    addresses: Texts<'a>,
+    #[serde(borrow)]
+    resolution: Text<'a>,
+    #[serde(borrow)]
+    endpoints: Option<Vec<Place<'a>>>,
+    #[serde(borrow)]
+    workload_selector: Option<Selector<'a>>,
+    #[serde(borrow)]
+    export_to: Texts<'a>,
+}
+
+/// An endpoint, or the `spec` of a WorkloadEntry.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Place<'a> {
+    #[serde(borrow)]
+    address: Text<'a>,
+    #[serde(borrow)]
+    labels: Pairs<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Selector<'a> {
+    #[serde(borrow)]
+    labels: Pairs<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EntryStatus<'a> {
+    #[serde(borrow)]
+    addresses: Option<Vec<Address<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Address<'a> {
+    #[serde(borrow)]
+    value: Text<'a>,
+    #[serde(borrow)]
+    host: Text<'a>,
+}
+
+impl Read for ServiceEntry<'_> {
+    fn metadata(&self) -> &Metadata<'_> {
+        &self.metadata.common
+    }
+
+    fn object(&self) -> Result<Object<'_>, &'static str> {
+        let mut entry = object::ServiceEntry {
+            meta: self.metadata().meta(),
+            created: &self.metadata.created,
+            ..object::ServiceEntry::default()
+        };
+        if let Some(spec) = &self.spec {
+            entry.hosts = texts(&spec.hosts);
+            entry.addresses = texts(&spec.addresses);
+            entry.resolution = &spec.resolution;
+            entry.endpoints = spec.endpoints.iter().flatten().map(|endpoint| &*endpoint.address).collect();
+            entry.selector = spec.workload_selector.as_ref().map(|selector| selector.labels.iter().collect());
+            entry.export_to = texts(&spec.export_to);
+        }
+        let allocated = self.status.iter().flat_map(|status| status.addresses.iter().flatten());
+        if !self.metadata.labels.iter().any(|label| label == NOT_ALLOCATED) {
+            entry.allocated =
+                allocated.map(|address| Allocated { address: &address.value, host: &address.host }).collect();
+        }
+        Ok(Object::ServiceEntry(entry))
+    }
+}
+
+/// networking.istio.io WorkloadEntry.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WorkloadEntry<'a> {
+    #[serde(borrow)]
+    metadata: Labelled<'a>,
+    #[serde(borrow)]
+    spec: Option<Place<'a>>,
+    #[serde(borrow)]
+    status: Option<Conditions<'a>>,
+}
+
+/// A `status` with conditions.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Conditions<'a> {
+    #[serde(borrow)]
+    conditions: Option<Vec<Condition<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition<'a> {
+    #[serde(rename = "type", borrow)]
+    what: Text<'a>,
+    #[serde(borrow)]
+    status: Text<'a>,
+}
+
+fn says(conditions: Option<&Vec<Condition<'_>>>, what: &str, status: &str) -> bool {
+    conditions.into_iter().flatten().any(|condition| &*condition.what == what && &*condition.status == status)
+}
+
+impl Read for WorkloadEntry<'_> {
+    fn metadata(&self) -> &Metadata<'_> {
+        &self.metadata.common
+    }
+
+    fn object(&self) -> Result<Object<'_>, &'static str> {
+        let own = self.spec.iter().flat_map(|spec| spec.labels.iter());
+        let conditions = self.status.as_ref().and_then(|status| status.conditions.as_ref());
+        Ok(Object::WorkloadEntry(object::WorkloadEntry {
+            meta: self.metadata().meta(),
+            address: self.spec.as_ref().map_or("", |spec| &spec.address),
+            labels: own.chain(self.metadata.labels.iter()).collect(),
+            unhealthy: says(conditions, "Healthy", "False"),
+        }))
+    }
+}
+
+/// core/v1 Pod, in a mesh.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WorkloadPod<'a> {
+    #[serde(borrow)]
+    metadata: Labelled<'a>,
+    spec: Option<PodSpec>,
+    #[serde(borrow)]
+    status: Option<PodStatus<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodSpec {
+    host_network: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodStatus<'a> {
+    #[serde(rename = "podIP", borrow)]
+    pod_ip: Text<'a>,
+    #[serde(rename = "podIPs", borrow)]
+    pod_ips: Option<Vec<PodIp<'a>>>,
+    #[serde(borrow)]
+    conditions: Option<Vec<Condition<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodIp<'a> {
+    #[serde(borrow)]
+    ip: Text<'a>,
+}
+
+impl PodStatus<'_> {
+    fn addresses(&self) -> Vec<&str> {
+        let all: Vec<&str> = self.pod_ips.iter().flatten().map(|one| &*one.ip).collect();
+        if all.is_empty() { vec![&self.pod_ip] } else { all }
+    }
+}
+
+impl Read for WorkloadPod<'_> {
+    fn metadata(&self) -> &Metadata<'_> {
+        &self.metadata.common
+    }
+
+    fn object(&self) -> Result<Object<'_>, &'static str> {
+        let conditions = self.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let terminates = self.metadata().deletion_timestamp.is_some();
+        Ok(Object::WorkloadPod(object::WorkloadPod {
+            meta: self.metadata().meta(),
+            addresses: self.status.as_ref().map(PodStatus::addresses).unwrap_or_default(),
+            labels: self.metadata.labels.iter().collect(),
+            ready: !terminates && says(conditions, "Ready", "True"),
+            on_host_network: self.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or_default(),
+            captured: self.metadata.captured,
+        }))
+    }
+}
+
+fn texts<'a>(texts: &'a Texts<'_>) -> Vec<&'a str> {
+    texts.iter().map(|text| &**text).collect()
+}
+
+/// Names with values, in their order; `null` is none.
+#[derive(Default)]
+struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
+
+impl Pairs<'_> {
+    fn iter(&self) -> impl Iterator<Item = Label<'_>> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_option(PairsVisitor)
+    }
+}
+
+struct PairsVisitor;
+
+impl<'de> Visitor<'de> for PairsVisitor {
+    type Value = Pairs<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a map of strings")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Pairs<'de>, E> {
+        Ok(Pairs::default())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Pairs<'de>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<'de>, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            pairs.push(pair);
+        }
+        Ok(Pairs(pairs))
+    }
+}
+
+#[cfg(test)]
+#[path = "istio_tests.rs"]
+mod tests;

@@ -1,0 +1,77 @@
+//! The objects of a mesh as manifests. They are kept as JSON, and read from there as if an API server had sent them: so
+//! one with nonsense in it costs itself and not its file.
+
+use cluster::Kind;
+use cluster::mesh::object;
+use cluster::object::{Event, Object};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::cluster_of::meta;
+use super::endpoints::is_ready;
+use super::model::{Metadata, Pod};
+use crate::decode::{self, Piece};
+use crate::watch::Sink;
+
+/// An object of a mesh.
+#[derive(Clone, Debug)]
+pub(crate) struct MeshManifest {
+    pub(crate) kind: Kind,
+    pub(crate) metadata: Metadata,
+    json: String,
+}
+
+impl MeshManifest {
+    /// The kind of an object, if it is one of a mesh.
+    pub(crate) fn kind(api_version: &str, kind: &str) -> Option<Kind> {
+        let kinds = [("ServiceEntry", Kind::ServiceEntry), ("WorkloadEntry", Kind::WorkloadEntry)];
+        let known = kinds.into_iter().find(|(name, _)| *name == kind);
+        known.filter(|_| api_version.starts_with("networking.istio.io/")).map(|(_, kind)| kind)
+    }
+
+    /// Takes an object as it was written.
+    ///
+    /// # Errors
+    /// If it has no proper metadata.
+    pub(crate) fn new(kind: Kind, mut object: Value) -> Result<MeshManifest, serde_json::Error> {
+        let mut metadata = Metadata::deserialize(object.get("metadata").unwrap_or(&Value::Null))?;
+        if metadata.namespace.is_empty() {
+            "default".clone_into(&mut metadata.namespace);
+        }
+        if let Some(fields) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            fields.insert("namespace".to_owned(), metadata.namespace.as_str().into());
+            // Whoever edits a file does not count versions.
+            fields.remove("resourceVersion");
+        }
+        Ok(MeshManifest { kind, metadata, json: object.to_string() })
+    }
+
+    /// Tells a sink what it says.
+    pub(crate) fn tell(&self, sink: &Sink) {
+        decode::item(self.kind, self.json.as_bytes(), &mut |piece| match piece {
+            Piece::Applied { object, .. } => drop(sink.apply(&Event::Applied(object))),
+            Piece::Unreadable { namespace, name, reason, problem, .. } => {
+                sink.unreadable(namespace, name, reason, &problem);
+            }
+            _ => {}
+        });
+    }
+}
+
+/// Tells a sink of a pod as a part of a mesh. What a mesh does with its traffic is not for manifests to say.
+pub(crate) fn tell_pod(sink: &Sink, pod: &Pod) {
+    let status = &pod.status;
+    let mut addresses: Vec<&str> = status.pod_ips.iter().map(|one| one.ip.as_str()).collect();
+    if addresses.is_empty() {
+        addresses.push(&status.pod_ip);
+    }
+    let labels = pod.metadata.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    sink.apply(&Event::Applied(Object::WorkloadPod(object::WorkloadPod {
+        meta: meta(&pod.metadata),
+        addresses,
+        labels: labels.collect(),
+        ready: is_ready(pod) && pod.metadata.deletion_timestamp.is_none(),
+        on_host_network: false,
+        captured: false,
+    })));
+}
