@@ -2,14 +2,12 @@
 
 use core::time::Duration;
 
-use cluster::{Pace, Request, Source, Tls};
+use cluster::{Pace, Request};
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use wire::{Name, NameRef};
 
 use crate::exposed::is_reverse;
-
-/// The files of a client certificate, its key and the authority of the server, as they are written.
-type TlsFiles = [String; 3];
+use crate::sources::{self, HasSources, Sources, texts};
 
 /// What `pods` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,11 +25,7 @@ pub(super) enum Pods {
 #[derive(Debug)]
 pub struct Config {
     pub(super) zones: Vec<Name>,
-    pub(super) endpoints: Vec<String>,
-    pub(super) tls: Option<TlsFiles>,
-    pub(super) kubeconfig: Option<(String, Option<String>)>,
-    pub(super) manifests: Vec<String>,
-    pub(super) namespaces: Vec<String>,
+    pub(super) sources: Sources,
     pub(super) labels: String,
     pub(super) namespace_labels: String,
     pub(super) pods: Pods,
@@ -64,11 +58,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     include_str!("README.md"),
     || Config {
         zones: Vec::new(),
-        endpoints: Vec::new(),
-        tls: None,
-        kubeconfig: None,
-        manifests: Vec::new(),
-        namespaces: Vec::new(),
+        sources: Sources::default(),
         labels: String::new(),
         namespace_labels: String::new(),
         pods: Pods::default(),
@@ -96,45 +86,10 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .check(check);
 
 static PROPERTIES: &[Property<Config>] = &[
-    Property {
-        usage: Usage("endpoint URL..."),
-        default: "",
-        doc: "The API server, where this does not run in a cluster. Only the first URL is used.",
-        set: |config, args| {
-            config.endpoints = texts(args);
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("tls CERT KEY CACERT"),
-        default: "",
-        doc: "Files with the client certificate, its key and the authority of the API server at `endpoint`.",
-        set: |config, args| {
-            let mut file = || args.word().map(|word| word.text.clone());
-            config.tls = Some([file()?, file()?, file()?]);
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("kubeconfig FILE [CONTEXT]"),
-        default: "",
-        doc: "A kubeconfig file that says where the API server is and who we are; it goes before `endpoint`.",
-        set: |config, args| {
-            let file = args.word()?.text.clone();
-            config.kubeconfig = Some((file, args.next_word().map(|word| word.text.clone())));
-            Ok(())
-        },
-    },
-    Property {
-        usage: Usage("manifests PATH..."),
-        default: "",
-        doc: "Files or directories with manifests (YAML or JSON), watched for changes: a cluster without an API server. \
-              This option is Portolan's own.",
-        set: |config, args| {
-            config.manifests.extend(texts(args));
-            Ok(())
-        },
-    },
+    sources::endpoint(),
+    sources::tls(),
+    sources::kubeconfig(),
+    sources::manifests(),
     Property {
         usage: Usage("snapshot FILE"),
         default: "off",
@@ -174,15 +129,7 @@ static PROPERTIES: &[Property<Config>] = &[
             Ok(())
         },
     },
-    Property {
-        usage: Usage("namespaces NAMESPACE..."),
-        default: "all",
-        doc: "Only these namespaces exist. Only they are listed and watched, so that a Role in each of them is enough.",
-        set: |config, args| {
-            config.namespaces.extend(texts(args));
-            Ok(())
-        },
-    },
+    sources::namespaces(),
     Property {
         usage: Usage("namespace_labels EXPRESSION..."),
         default: "",
@@ -292,10 +239,6 @@ static PROPERTIES: &[Property<Config>] = &[
     },
 ];
 
-fn texts(args: &mut Args<'_>) -> Vec<String> {
-    args.take_rest().iter().map(|word| word.text.clone()).collect()
-}
-
 /// A number of requests; so many that nobody could count them are all that we can.
 fn count(args: &mut Args<'_>) -> Result<u32, Problem> {
     args.number::<i64>(0..).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
@@ -313,7 +256,7 @@ fn selector(args: &mut Args<'_>) -> Result<String, Problem> {
 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let config = writing.config;
-    if !config.namespaces.is_empty() && !config.namespace_labels.is_empty() {
+    if !config.sources.namespaces.is_empty() && !config.namespace_labels.is_empty() {
         return Err(writing.problem_with("namespace_labels", "namespaces and namespace_labels cannot both be set"));
     }
     let zones = if config.zones.is_empty() { &writing.block.zones } else { &config.zones };
@@ -327,6 +270,12 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     Ok(())
 }
 
+impl HasSources for Config {
+    fn sources(&mut self) -> &mut Sources {
+        &mut self.sources
+    }
+}
+
 impl Config {
     /// Whether a zone shows what clusters have in common.
     pub(super) fn is_common(&self, zone: NameRef<'_>) -> bool {
@@ -335,23 +284,7 @@ impl Config {
 
     /// What must be watched for it.
     pub(super) fn request(&self, path: impl Fn(&str) -> std::path::PathBuf) -> Request {
-        let source = match (&self.kubeconfig, self.endpoints.first()) {
-            _ if !self.manifests.is_empty() => {
-                Source::Manifests(self.manifests.iter().map(|name| path(name)).collect())
-            }
-            (Some((file, context)), _) => Source::Kubeconfig { file: path(file), context: context.clone() },
-            (None, Some(url)) => {
-                let tls = |tls: &TlsFiles| {
-                    let [certificate, key, authority] = tls.each_ref().map(|name| path(name));
-                    Tls { certificate, key, authority }
-                };
-                Source::Endpoint { url: url.clone(), tls: self.tls.as_ref().map(tls) }
-            }
-            (None, None) => Source::InCluster,
-        };
         Request {
-            source,
-            namespaces: self.namespaces.clone(),
             labels: self.labels.clone(),
             namespace_labels: self.namespace_labels.clone(),
             endpoints: !self.no_endpoints,
@@ -359,9 +292,9 @@ impl Config {
             endpoint_pod_names: self.endpoint_pod_names,
             endpoint_zones: self.zonal,
             multicluster: !self.multicluster.is_empty(),
-            mesh: false,
             snapshot: self.snapshot.as_ref().map(|name| path(name)),
             pace: pace(self.qps, self.burst, self.in_flight),
+            ..self.sources.request(&path)
         }
     }
 }

@@ -44,11 +44,7 @@ static METRICS: [&Metric; 1] = [&STALE];
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    if let [used, _, ..] = config.endpoints.as_slice() {
-        let text =
-            format!("Multiple endpoints have been deprecated, only the first specified endpoint '{used}' is used");
-        setup.needs.warnings.push((MANIFEST.name, text));
-    }
+    config.sources.warn(MANIFEST.name, setup);
     let request = config.request(|name| setup.path(name));
     let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("no cluster can be followed in this process"))?;

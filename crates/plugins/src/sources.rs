@@ -1,0 +1,139 @@
+//! Where a cluster's objects come from: the options of the plugins that follow a cluster, written once.
+
+use std::path::PathBuf;
+
+use cluster::{Request, Source, Tls};
+use engine::options::{Args, Problem, Property, Usage};
+use engine::setup::Setup;
+
+/// The files of a client certificate, its key and the authority of the server, as they are written.
+type TlsFiles = [String; 3];
+
+/// Where a cluster's objects come from, and from which namespaces.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    endpoints: Vec<String>,
+    tls: Option<TlsFiles>,
+    kubeconfig: Option<(String, Option<String>)>,
+    manifests: Vec<String>,
+    pub(crate) namespaces: Vec<String>,
+}
+
+/// A configuration that says so.
+pub(crate) trait HasSources {
+    /// What it says.
+    fn sources(&mut self) -> &mut Sources;
+}
+
+/// `endpoint`.
+pub(crate) const fn endpoint<C: HasSources>() -> Property<C> {
+    Property {
+        usage: Usage("endpoint URL..."),
+        default: "",
+        doc: "The API server, where this does not run in a cluster. Only the first URL is used.",
+        set: set_endpoints,
+    }
+}
+
+fn set_endpoints<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.sources().endpoints = texts(args);
+    Ok(())
+}
+
+/// `tls`.
+pub(crate) const fn tls<C: HasSources>() -> Property<C> {
+    Property {
+        usage: Usage("tls CERT KEY CACERT"),
+        default: "",
+        doc: "Files with the client certificate, its key and the authority of the API server at `endpoint`.",
+        set: set_tls,
+    }
+}
+
+fn set_tls<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(), Problem> {
+    let mut file = || args.word().map(|word| word.text.clone());
+    config.sources().tls = Some([file()?, file()?, file()?]);
+    Ok(())
+}
+
+/// `kubeconfig`.
+pub(crate) const fn kubeconfig<C: HasSources>() -> Property<C> {
+    Property {
+        usage: Usage("kubeconfig FILE [CONTEXT]"),
+        default: "",
+        doc: "A kubeconfig file that says where the API server is and who we are; it goes before `endpoint`.",
+        set: set_kubeconfig,
+    }
+}
+
+fn set_kubeconfig<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(), Problem> {
+    let file = args.word()?.text.clone();
+    config.sources().kubeconfig = Some((file, args.next_word().map(|word| word.text.clone())));
+    Ok(())
+}
+
+/// `manifests`.
+pub(crate) const fn manifests<C: HasSources>() -> Property<C> {
+    Property {
+        usage: Usage("manifests PATH..."),
+        default: "",
+        doc: "Files or directories with manifests (YAML or JSON), watched for changes: a cluster without an API server. \
+              This option is Portolan's own.",
+        set: add_manifests,
+    }
+}
+
+fn add_manifests<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.sources().manifests.extend(texts(args));
+    Ok(())
+}
+
+/// `namespaces`.
+pub(crate) const fn namespaces<C: HasSources>() -> Property<C> {
+    Property {
+        usage: Usage("namespaces NAMESPACE..."),
+        default: "all",
+        doc: "Only these namespaces exist. Only they are listed and watched, so that a Role in each of them is enough.",
+        set: add_namespaces,
+    }
+}
+
+fn add_namespaces<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.sources().namespaces.extend(texts(args));
+    Ok(())
+}
+
+/// The words that are left.
+pub(crate) fn texts(args: &mut Args<'_>) -> Vec<String> {
+    args.take_rest().iter().map(|word| word.text.clone()).collect()
+}
+
+impl Sources {
+    /// All Namespaces, Services and EndpointSlices from there, for the plugin to say what else it wants, or not.
+    pub(crate) fn request(&self, path: impl Fn(&str) -> PathBuf) -> Request {
+        let source = match (&self.kubeconfig, self.endpoints.first()) {
+            _ if !self.manifests.is_empty() => {
+                Source::Manifests(self.manifests.iter().map(|name| path(name)).collect())
+            }
+            (Some((file, context)), _) => Source::Kubeconfig { file: path(file), context: context.clone() },
+            (None, Some(url)) => {
+                let tls = |tls: &TlsFiles| {
+                    let [certificate, key, authority] = tls.each_ref().map(|name| path(name));
+                    Tls { certificate, key, authority }
+                };
+                Source::Endpoint { url: url.clone(), tls: self.tls.as_ref().map(tls) }
+            }
+            (None, None) => Source::InCluster,
+        };
+        Request { namespaces: self.namespaces.clone(), ..Request::new(source) }
+    }
+
+    /// Warns of what is written and not used.
+    pub(crate) fn warn(&self, plugin: &'static str, setup: &mut Setup<'_>) {
+        if let [used, _, ..] = self.endpoints.as_slice() {
+            let text =
+                format!("Multiple endpoints have been deprecated, only the first specified endpoint '{used}' is used");
+            setup.needs.warnings.push((plugin, text));
+        }
+    }
+}
