@@ -287,6 +287,11 @@ impl Capabilities {
 #[derive(Clone, Debug, Default)]
 pub struct LocalZones(pub Zones);
 
+/// Which queries a directive below answers from memory, by what it knows at that moment and who asks: what others have
+/// answered before must not stand in for that. One that finds another below it asks that too.
+#[derive(Clone)]
+pub struct LocalAnswers(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
+
 /// Which queries a server block wants: another one of the same zone, or of a shorter one, gets the others.
 #[derive(Clone)]
 pub struct BlockFilter(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);

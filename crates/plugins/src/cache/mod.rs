@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use engine::metrics::Counter;
-use engine::setup::{LocalZones, Part, Setup, SetupError};
+use engine::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
 use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Mark, Rcode, Section, Type};
 
@@ -65,6 +65,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         sites,
         stores,
         local: local.0,
+        local_answers: setup.below.find(),
         not_kept: [&config.success, &config.denial].map(|class| class.disabled.iter().cloned().collect()),
         config,
     };
@@ -79,13 +80,15 @@ struct Cache {
     stores: Arc<[Store; 2]>,
     /// Zones that are answered from memory below.
     local: Zones,
+    /// Queries that are answered from memory below, whoever answered them before.
+    local_answers: Option<LocalAnswers>,
     /// Zones in which answers, and in which denials, are not kept.
     not_kept: [Zones; 2],
 }
 
 impl Plugin for Cache {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        if query.qtype.is_transfer() || self.local.contain(query.key()) {
+        if query.qtype.is_transfer() || self.is_local(query) {
             query.set_note(PASSED);
             return Verdict::Pass;
         }
@@ -153,6 +156,12 @@ const ALIVE_FIRST: Order = [(false, true), (true, true), (false, false), (true, 
 const ANSWERS_FIRST: Order = [(false, true), (false, false), (true, true), (true, false)];
 
 impl Cache {
+    /// Whether a query is answered from memory below.
+    fn is_local(&self, query: &Query) -> bool {
+        let answers = |LocalAnswers(answers): &LocalAnswers| answers(query);
+        self.local.contain(query.key()) || self.local_answers.as_ref().is_some_and(answers)
+    }
+
     /// Answers out of the cache, if that is the thing to do; notes what is there otherwise.
     ///
     /// What is there counts as a hit even where it is verified first, as in CoreDNS.
