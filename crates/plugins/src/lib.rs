@@ -52,6 +52,7 @@ mod secondary;
 mod service_records;
 mod shed;
 mod sites;
+mod soa;
 mod sources;
 mod template;
 mod timeouts;

@@ -9,6 +9,7 @@ use wire::{Name, NameRef, Type};
 
 use super::{Showing, distinct, host_of};
 use crate::service_records::Tree;
+use crate::soa;
 use crate::zone_records::{ZoneRecords, below, soa_data, sorted_services};
 
 /// Offers the forward zones of a stanza to those above it.
@@ -51,7 +52,7 @@ impl ZoneSource for Source {
             self.add_service(&mut records, zone, &service);
         }
         let mailbox = below(zone, &[super::zone::HOSTMASTER, apex])?;
-        Some(records.under((*ttl, soa_data(&name_server, &mailbox, super::zone::soa_numbers(serial, *ttl)))))
+        Some(records.under((*ttl, soa_data(&name_server, &mailbox, soa::numbers(serial, *ttl)))))
     }
 }
 

@@ -10,10 +10,11 @@ use engine::setup::Setup;
 use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
 use wire::{Name, NameRef, Type};
 
-use super::zone::{SOA_TTL_MAX, SPECIFICATION, name_servers, soa_numbers};
+use super::zone::{SOA_TTL_MAX, SPECIFICATION, name_servers};
 use super::{COMMON, Kubernetes, LOCAL, is_hidden};
 use crate::exposed::Exposed;
 use crate::service_records::Tree;
+use crate::soa;
 use crate::zone_records::{ZoneRecords, below, soa_data, sorted_services};
 
 /// Offers the zones of a stanza to those above it: those of this cluster, and `common` ones.
@@ -68,7 +69,7 @@ impl ZoneSource for Source {
         add_zone(&mut records, zone, &self.exposed);
         sorted_services(index, is_shown).iter().for_each(|service| add_service(&mut records, zone, service));
         let (name_server, mailbox) = (below(zone, &[b"ns", b"dns"])?, below(zone, &[b"hostmaster"])?);
-        let soa = soa_data(&name_server, &mailbox, soa_numbers(serial, self.ttl));
+        let soa = soa_data(&name_server, &mailbox, soa::numbers(serial, self.ttl));
         Some(records.under((self.ttl.min(SOA_TTL_MAX), soa)))
     }
 }

@@ -1,0 +1,33 @@
+//! The SOA of the zones that are made from a cluster (RFC 1035 §3.3.13).
+
+use engine::{Query, Response};
+use wire::{Class, HEADER_LEN, Owner, Section, Type};
+
+/// Its times, in seconds: a secondary server could live with them.
+const REFRESH: u32 = 7200;
+const RETRY: u32 = 1800;
+const EXPIRE: u32 = 86_400;
+
+/// The labels of the name server and of the mailbox below a zone, where nobody says otherwise; wire form.
+pub(crate) const NAMES: (&[u8], &[u8]) = (b"\x02ns\x03dns", b"\x0ahostmaster");
+
+/// Serial, refresh, retry, expire and minimum.
+pub(crate) fn numbers(serial: u32, minimum: u32) -> [u32; 5] {
+    [serial, REFRESH, RETRY, EXPIRE, minimum]
+}
+
+/// Appends the SOA of the zone that was asked in, in the case of the question.
+pub(crate) fn push(
+    section: Section,
+    (server, mailbox): (&[u8], &[u8]),
+    (ttl, numbers): (u32, [u32; 5]),
+    query: &Query,
+    response: &mut Response,
+) {
+    let zone = HEADER_LEN + query.zone_at();
+    response.message.push(section, Owner::At(zone), (Type::SOA, Class::IN, ttl), |rdata| {
+        rdata.labels_to(server, zone);
+        rdata.labels_to(mailbox, zone);
+        numbers.into_iter().for_each(|number| rdata.u32(number));
+    });
+}
