@@ -31,6 +31,7 @@ mod grpc_server;
 mod header;
 mod health;
 mod hosts;
+mod istio;
 mod k8s_external;
 mod kubernetes;
 mod loadbalance;
@@ -72,7 +73,7 @@ pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
 use engine::Slot::{self, Here, Later};
 
-/// All directives of CoreDNS, in the order of the chain from its top to its bottom.
+/// All directives, in the order of the chain from its top to its bottom: those of CoreDNS, and ours among them.
 pub static DIRECTIVES: &[Slot] = &[
     Here(&root::MANIFEST),
     Here(&metadata::MANIFEST),
@@ -121,6 +122,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("clouddns"),
     Here(&k8s_external::MANIFEST),
     Here(&kubernetes::MANIFEST),
+    Here(&istio::MANIFEST),
     Here(&file::MANIFEST),
     Here(&auto::MANIFEST),
     Here(&secondary::MANIFEST),
@@ -146,9 +148,21 @@ mod tests {
         loadbalance tsig rewrite autopath acl cache header dnssec tls minimal template transfer hosts route53 azure \
         clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 
+    /// Those that CoreDNS does not have, each with the one that it stands behind.
+    const OURS: &[(&str, &str)] = &[("istio", "kubernetes")];
+
     #[test]
     fn the_order_is_coredns_s() {
-        let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).collect();
+        let is_ours = |name: &&str| OURS.iter().any(|(ours, _)| ours == name);
+        let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).filter(|name| !is_ours(name)).collect();
         assert_eq!(names, ORDER.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn ours_stand_where_they_belong() {
+        let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).collect();
+        for (ours, before) in OURS {
+            assert!(names.windows(2).any(|two| two == [*before, *ours]), "{ours} stands behind {before}");
+        }
     }
 }

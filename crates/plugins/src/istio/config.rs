@@ -1,0 +1,155 @@
+//! The options of `istio`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use cluster::Request;
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use wire::Name;
+
+use crate::sources::{self, HasSources, Sources, texts};
+
+/// What an `istio` stanza says.
+#[derive(Debug)]
+pub struct Config {
+    pub(super) zones: Vec<Name>,
+    pub(super) sources: Sources,
+    pub(super) default_addresses: Vec<IpAddr>,
+    pub(super) default_export_to: Vec<String>,
+    pub(super) pods: bool,
+    pub(super) vips: Vips,
+    pub(super) ttl: u32,
+    pub(super) fallthrough: Vec<Name>,
+}
+
+/// Who is given the addresses that stand for a host as a whole, before its endpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Vips {
+    /// Everybody.
+    #[default]
+    All,
+    /// Pods whose traffic the mesh captures.
+    Captured,
+    /// Nobody.
+    None,
+}
+
+/// As Istio's own DNS has it.
+const TTL_DEFAULT: u32 = 30;
+/// As Istio's old DNS plugin had it.
+const TTL_MAX: u32 = 3600;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "istio",
+    "answers for the hosts of Istio's service entries",
+    include_str!("README.md"),
+    || Config {
+        zones: Vec::new(),
+        sources: Sources::default(),
+        default_addresses: Vec::new(),
+        default_export_to: Vec::new(),
+        pods: false,
+        vips: Vips::default(),
+        ttl: TTL_DEFAULT,
+        fallthrough: Vec::new(),
+    },
+    super::build,
+)
+.arguments("istio [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(PROPERTIES)
+.metrics(&super::METRICS)
+.check(check);
+
+static PROPERTIES: &[Property<Config>] = &[
+    sources::endpoint(),
+    sources::tls(),
+    sources::kubeconfig(),
+    sources::manifests(),
+    sources::namespaces(),
+    Property {
+        usage: Usage("default_address IP..."),
+        default: "none",
+        doc: "The addresses of hosts whose entry has none, as `-default-address` of the old plugin: the same for all of \
+              them, so that only ports tell them apart.",
+        set: read_default_addresses,
+    },
+    Property {
+        usage: Usage("pods"),
+        default: "off",
+        doc: "Pods are watched too: those that an entry selects are endpoints of its hosts, and a client that is a pod \
+              sees what is exported to its namespace.",
+        set: |config, _| {
+            config.pods = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("vips all|captured|none"),
+        default: "all",
+        doc: "Who is given the addresses of an entry before its endpoints: everybody, only pods whose traffic Istio \
+              captures (with `pods`), or nobody.",
+        set: |config, args| {
+            config.vips = args.choice(&[("all", Vips::All), ("captured", Vips::Captured), ("none", Vips::None)])?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("default_export_to NAMESPACE..."),
+        default: "*",
+        doc: "Whom entries without `exportTo` are exported to, as `defaultServiceExportTo` of the mesh: `*` is all, `.` \
+              the entry's own namespace.",
+        set: |config, args| {
+            config.default_export_to = texts(args);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("ttl SECONDS"),
+        default: "30",
+        doc: "The time to live of the records, 0 to 3600.",
+        set: |config, args| {
+            config.ttl = args.number(0..=TTL_MAX)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "off",
+        doc: "Names that are no hosts, and other types than A and AAAA, go on to the next plugin: all of them, or those \
+              in ZONES.",
+        set: |config, args| {
+            config.fallthrough = args.zones_or_all()?;
+            Ok(())
+        },
+    },
+];
+
+fn read_default_addresses(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let words = args.take_rest();
+    let read = |word: &corefile::Token| word.text.parse().map_err(|_| args.bad(word, "an IP address"));
+    config.default_addresses = words.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    if writing.config.vips == Vips::Captured && !writing.config.pods {
+        return Err(writing.problem_with("vips", "`vips captured` needs `pods`: who asks is not known without them"));
+    }
+    Ok(())
+}
+
+impl HasSources for Config {
+    fn sources(&mut self) -> &mut Sources {
+        &mut self.sources
+    }
+}
+
+impl Config {
+    /// What must be watched for it.
+    pub(super) fn request(&self, path: impl Fn(&str) -> PathBuf) -> Request {
+        Request { mesh: true, pods: self.pods, ..self.sources.request(path) }
+    }
+}

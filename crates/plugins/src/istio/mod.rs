@@ -1,0 +1,260 @@
+//! Answers for the hosts of Istio's ServiceEntries.
+//!
+//! The hosts are an index in memory (`cluster::Mesh`); the edge keeps it. `view` says what a host stands for.
+
+mod config;
+mod view;
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cluster::mesh::{Entry, Exports};
+use cluster::{Clusters, Index, Kind};
+use engine::metrics::{self, Metric, Table};
+use engine::setup::{LocalAnswers, Part, Setup, SetupError};
+use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
+
+use crate::service_records::end_alias;
+use crate::soa;
+
+pub(crate) use config::MANIFEST;
+
+use config::Config;
+use view::{Target, View};
+
+static ANSWERS: Metric = Metric {
+    name: "portolan_istio_answers_total",
+    help: "Answers for hosts by zone and by what they were made from: the addresses of the entry, those by default, \
+        endpoints, names of endpoints; or none, where the host has no such record, and dns, where the next plugin was asked.",
+    kind: metrics::Kind::Counter,
+    labels: &["zone", "from"],
+};
+static ENTRIES: Metric = Metric {
+    name: "portolan_istio_service_entries",
+    help: "Service entries that are served, by the zones of the stanza.",
+    kind: metrics::Kind::Gauge,
+    labels: &["zones"],
+};
+static HOSTS: Metric = Metric {
+    name: "portolan_istio_hosts",
+    help: "Hosts, wildcards among them, that these have, by the zones of the stanza.",
+    kind: metrics::Kind::Gauge,
+    labels: &["zones"],
+};
+
+/// What is counted here.
+static METRICS: [&Metric; 3] = [&ANSWERS, &ENTRIES, &HOSTS];
+
+/// What answers are made from, as metrics say it.
+const FROM: &[&str] = &["addresses", "default", "endpoints", "names", "none", "dns"];
+const NONE: usize = 4;
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    config.sources.warn(MANIFEST.name, setup);
+    if !config.default_addresses.is_empty() {
+        let text = "default_address gives all hosts without addresses the same ones: only ports tell them apart";
+        setup.needs.warnings.push((MANIFEST.name, text.to_owned()));
+    }
+    let view = Arc::new(follow(&config, setup)?);
+    let zones = setup.zones_or_keys(&config.zones);
+    let index = Arc::clone(&view.index);
+    setup.needs.readiness.add(MANIFEST.name, move || index.is_synced());
+    show_counts(&view.index, &zones, setup);
+    offer_answers(&view, &zones, setup);
+    let counters = |zone: &Name| setup.registry.table(&ANSWERS, &[&zone.to_string()], &[FROM]);
+    let plugin = Istio { view, ttl: config.ttl, answers: zones.names().iter().map(counters).collect() };
+    let fallthrough = config.fallthrough.into_iter().collect();
+    Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::BOTH, zones: Some(zones), fallthrough }))
+}
+
+fn follow(config: &Config, setup: &Setup<'_>) -> Result<View, SetupError> {
+    let clusters: Rc<dyn Clusters> =
+        setup.process.find().ok_or_else(|| SetupError::new("no cluster can be followed in this process"))?;
+    let following = clusters.follow(&config.request(|name| setup.path(name))).map_err(SetupError::new)?;
+    let index = Arc::clone(following.index());
+    let mesh = index.mesh().cloned().ok_or_else(|| SetupError::new("the cluster's hosts are not followed"))?;
+    let default_exports = mesh.exports(config.default_export_to.iter().map(String::as_str));
+    Ok(View {
+        default_exports: default_exports.unwrap_or_else(Exports::everywhere),
+        index,
+        mesh,
+        following,
+        default_addresses: config.default_addresses.as_slice().into(),
+        vips: config.vips,
+        has_pods: config.pods,
+    })
+}
+
+fn show_counts(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
+    let label = zones.names().iter().map(Name::to_string).collect::<Vec<_>>().join(",");
+    let entries = Arc::downgrade(index);
+    setup.registry.gauge(&ENTRIES, &[&label], move || Some(entries.upgrade()?.count(Kind::ServiceEntry).into()));
+    let hosts = Arc::downgrade(index);
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+    setup.registry.gauge(&HOSTS, &[&label], move || Some(hosts.upgrade()?.mesh()?.hosts() as f64));
+}
+
+/// Lets those above know which queries are answered here, beside what is answered further below.
+fn offer_answers(view: &Arc<View>, zones: &Zones, setup: &mut Setup<'_>) {
+    let (view, zones, below) = (Arc::clone(view), zones.clone(), setup.below.find::<LocalAnswers>());
+    setup.below.provide(LocalAnswers(Arc::new(move |query| {
+        let is_here = zones.contain(query.key()) && has_records(query.qtype) && view.answers(query);
+        is_here || below.as_ref().is_some_and(|LocalAnswers(answers)| answers(query))
+    })));
+}
+
+/// Whether hosts can have records of a type.
+const fn has_records(qtype: Type) -> bool {
+    matches!(qtype, Type::A | Type::AAAA | Type::CNAME)
+}
+
+/// The hosts of a mesh.
+struct Istio {
+    view: Arc<View>,
+    ttl: u32,
+    /// Of each zone, by what answers are made from.
+    answers: Box<[Table]>,
+}
+
+/// What became of a question.
+enum Found {
+    /// The name is a host, and what records it has of this type stand in the answer.
+    Host,
+    /// It is a host, and another name for this one.
+    Alias(Box<Name>),
+    /// It is a host that DNS knows.
+    Elsewhere,
+    /// It is a host, for which this type is not ours to deny.
+    Unasked,
+}
+
+/// What is noted of a name that exists here and goes on to the next plugin.
+const EXISTS: u64 = 1;
+
+impl Plugin for Istio {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if !self.view.index.is_synced() {
+            return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the hosts of the mesh are not known yet"));
+        }
+        query.set_note(0);
+        let found = self.view.find(query, |target| self.answer(target, query, response, worker));
+        if matches!(found, Some(Found::Elsewhere)) {
+            return Verdict::Pass;
+        }
+        response.set_authoritative(true);
+        response.set_local();
+        match found {
+            Some(Found::Alias(name)) => {
+                Verdict::Ask(Box::new(Ask { name: *name, qtype: query.qtype, whom: Whom::Server }))
+            }
+            Some(Found::Host) => {
+                if response.message.section(Section::Answer).next().is_none() && !response.message.is_truncated() {
+                    self.push_soa(Section::Authority, query, response);
+                }
+                Verdict::Done
+            }
+            Some(Found::Unasked | Found::Elsewhere) => self.deny(true, query, response),
+            None => self.deny(self.view.mesh.has_below(query.key()), query, response),
+        }
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        // A name that exists here exists, whatever others know of it (RFC 8020).
+        if query.note() == EXISTS && response.rcode() == Rcode::NXDOMAIN {
+            response.set_rcode(Rcode::NOERROR);
+        }
+        Verdict::Pass
+    }
+
+    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        end_alias(sub, response)
+    }
+}
+
+impl Istio {
+    /// Answers for a host.
+    fn answer(&self, target: Target<'_>, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+        let (from, addresses) = match target {
+            Target::Itself => {
+                self.count(FROM.len() - 1, query, worker);
+                return Found::Elsewhere;
+            }
+            Target::Names(entry) if has_records(query.qtype) => {
+                self.count(3, query, worker);
+                return self.push_alias(entry, query, response, worker);
+            }
+            _ if !query.qtype.is_address() => return Found::Unasked,
+            Target::Addresses(addresses) => (0, addresses),
+            Target::Default(addresses) => (1, addresses),
+            Target::Endpoints(addresses) => (2, addresses),
+            Target::Names(_) => return Found::Unasked,
+        };
+        let wanted = || addresses.iter().copied().filter(|ip| ip.is_ipv4() == (query.qtype == Type::A));
+        self.push_addresses(wanted, response, worker);
+        self.count(if wanted().next().is_some() { from } else { NONE }, query, worker);
+        Found::Host
+    }
+
+    /// Appends addresses. Where they will not all fit, it begins at a random one, so that each has its share of clients.
+    fn push_addresses<I: Iterator<Item = IpAddr>>(
+        &self,
+        addresses: impl Fn() -> I,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) {
+        let count = addresses().count();
+        let first = if count > SHARED_OUT_FROM { worker.random_below(count) } else { 0 };
+        for ip in addresses().skip(first).chain(addresses().take(first)) {
+            response.message.push_address(Section::Answer, Owner::Question, self.ttl, ip);
+            if response.message.is_truncated() {
+                return;
+            }
+        }
+    }
+
+    /// Appends a CNAME record to one of the names of an entry's endpoints, which have the clients shared out.
+    fn push_alias(&self, entry: &Entry, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+        let names = || entry.names().filter(|name| !name.same(query.key()));
+        let chosen = worker.random_below(names().count().max(1));
+        let Some(name) = names().nth(chosen) else { return Found::Unasked };
+        response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.ttl), name);
+        if query.qtype == Type::CNAME { Found::Host } else { Found::Alias(Box::new(name.to_name())) }
+    }
+
+    /// Says that there is no such record, or no such name, for those to whom nobody below says otherwise.
+    fn deny(&self, exists: bool, query: &mut Query, response: &mut Response) -> Verdict {
+        let is_apex = query.zone_at() == 0;
+        if exists {
+            query.set_note(EXISTS);
+        }
+        match query.qtype {
+            qtype if qtype.is_transfer() => {
+                response.set_rcode(Rcode::REFUSED);
+                response.set_ede(EdeCode::NOT_SUPPORTED, "zone transfer is not offered");
+            }
+            Type::SOA if is_apex => self.push_soa(Section::Answer, query, response),
+            _ => {
+                response.set_rcode(if exists || is_apex { Rcode::NOERROR } else { Rcode::NXDOMAIN });
+                self.push_soa(Section::Authority, query, response);
+            }
+        }
+        Verdict::Missing
+    }
+
+    fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
+        let fields = (self.ttl, soa::numbers(self.view.index.serial(), self.ttl));
+        soa::push(section, soa::NAMES, fields, query, response);
+    }
+
+    fn count(&self, from: usize, query: &Query, worker: &Worker) {
+        if let Some(table) = self.answers.get(query.zone_index()) {
+            worker.counters.count(table.counter([from, 0, 0]));
+        }
+    }
+}
+
+/// Addresses in an answer from which on it may not hold them all: as many as fit in 512 octets with a long name.
+const SHARED_OUT_FROM: usize = 16;
