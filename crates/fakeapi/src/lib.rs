@@ -28,7 +28,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use object::{namespace, object, service, slice};
+pub use object::{namespace, object, service, service_entry, slice};
 use serde_json::Value;
 use store::Store;
 pub use tls::Pems;

@@ -61,3 +61,10 @@ pub fn slice(namespace: &str, service: &str, addresses: &[&str]) -> Value {
         }),
     )
 }
+
+/// A ServiceEntry of one host with one address, found by DNS.
+#[must_use]
+pub fn service_entry(namespace: &str, name: &str, host: &str, address: &str) -> Value {
+    let spec = json!({ "hosts": [host], "addresses": [address], "resolution": "DNS" });
+    object("ServiceEntry", namespace, name, json!({ "spec": spec }))
+}

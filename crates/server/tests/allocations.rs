@@ -81,6 +81,19 @@ const SEARCHING: &str = "
 }
 ";
 
+/// Names of a mesh, beside those of others.
+const MESH: &str = "
+. {
+    cache 30
+    istio {
+        pods
+        vips captured
+        fallthrough example.org
+    }
+    whoami
+}
+";
+
 /// A cluster of one service with a cluster IP and one headless service.
 fn small_cluster() -> Script {
     let script = Script::default();
@@ -88,6 +101,11 @@ fn small_cluster() -> Script {
     script.play("svc shop/web ips=10.96.0.1 ports=http:80/TCP outside=192.0.2.9");
     script.play("svc shop/db ips=None ports=http:80/TCP");
     script.play("slice shop/db-1 of=db v4=10.1.0.1,10.1.0.2,10.1.0.3 ports=http:80/TCP");
+    script.play(
+        "entry shop/pay hosts=pay.global,*.pay.global addresses=240.240.0.1 resolution=STATIC endpoints=10.1.0.9",
+    );
+    script.play("entry bank/own hosts=own.global addresses=240.240.0.2 resolution=DNS exports=.");
+    script.play("meshpod shop/client ip=::1 captured");
     script
 }
 
@@ -232,6 +250,23 @@ fn what_need_not_be_searched_is_answered_without_allocating() {
         ("its address", name("9.2.0.192.in-addr.arpa.", Type::PTR), Rcode::NOERROR),
         ("one without an address there", name("db.shop.example.org.", Type::A), Rcode::NXDOMAIN),
     ]);
+}
+
+#[test]
+fn hosts_of_a_mesh_are_answered_without_allocating() {
+    let mut server = Server::new(MESH);
+    let cases = [
+        ("a host", "pay.global.", Type::A, Rcode::NOERROR),
+        ("its missing family", "pay.global.", Type::AAAA, Rcode::NOERROR),
+        ("a type that it does not have", "pay.global.", Type::TXT, Rcode::NOERROR),
+        ("a wildcard", "a.b.pay.global.", Type::A, Rcode::NOERROR),
+        ("a name above hosts", "global.", Type::A, Rcode::NOERROR),
+        ("a host that is not shown", "own.global.", Type::A, Rcode::NXDOMAIN),
+        ("no host", "a.very.long.name.of.no.host.global.", Type::A, Rcode::NXDOMAIN),
+        ("a name of others", "www.example.org.", Type::A, Rcode::NOERROR),
+    ];
+    let ask = |(what, name, qtype, rcode)| (what, query(name, qtype, Class::IN), rcode);
+    server.answers_without_allocating(&cases.map(ask));
 }
 
 /// Rules that look at each query: who may ask, what is asked instead, what becomes of the answer.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cluster::mesh::Claim;
 use cluster::{Kind, Request, Source};
-use fakeapi::{FakeApi, Fault, object};
+use fakeapi::{FakeApi, Fault, object, service_entry};
 use serde_json::{Value, json};
 use wire::Name;
 
@@ -17,11 +17,6 @@ fn mesh(api: &FakeApi) -> Request {
 
 fn entry(name: &str, spec: &Value) -> Value {
     object("ServiceEntry", "shop", name, json!({ "spec": spec }))
-}
-
-/// An entry of one host and one address.
-fn simple(name: &str, host: &str, address: &str) -> Value {
-    entry(name, &json!({ "hosts": [host], "addresses": [address], "resolution": "DNS" }))
 }
 
 fn of_version(version: &str, mut object: Value) -> Value {
@@ -48,14 +43,14 @@ fn wait_addresses(edge: &Edge, host: &str, expected: &str) {
 fn entries_of_any_version_are_found_at_once() {
     for version in ["v1", "v1beta1", "v1alpha3"] {
         let api = FakeApi::start();
-        api.put(of_version(version, simple("pay", "pay.global", "10.0.0.1")));
+        api.put(of_version(version, service_entry("shop", "pay", "pay.global", "10.0.0.1")));
         api.install("WorkloadEntry", &format!("networking.istio.io/{version}"));
         let begin = Instant::now();
         let edge = Edge::start_with(&mesh(&api), kubeapi::Timing::default());
         edge.wait_synced();
         assert!(begin.elapsed() < Duration::from_millis(700), "no pause between versions: {:?}", begin.elapsed());
         assert_eq!(addresses(&edge, "pay.global"), "10.0.0.1", "{version}");
-        api.put(of_version(version, simple("pay", "pay.global", "10.0.0.2")));
+        api.put(of_version(version, service_entry("shop", "pay", "pay.global", "10.0.0.2")));
         wait_addresses(&edge, "pay.global", "10.0.0.2");
         assert_eq!(
             edge.metric("portolan_kubernetes_watch_failures_total{resource=\"serviceentries\",reason=\"not_found\"}"),
@@ -74,14 +69,14 @@ fn without_a_mesh_there_are_no_hosts_until_it_is_installed() {
     api.wait_seen("it is asked again and again", |seen| seen.len() > 20);
     assert_eq!(edge.logged(line), 1);
     assert_eq!(edge.logged("[ERROR]") + edge.logged("[WARNING]"), 0, "{:?}", edge.lines());
-    api.put(simple("pay", "pay.global", "10.0.0.1"));
+    api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     wait_addresses(&edge, "pay.global", "10.0.0.1");
 }
 
 #[test]
 fn what_was_known_stays_while_the_api_server_is_away_or_forgets_its_kinds() {
     let api = FakeApi::start();
-    api.put(simple("pay", "pay.global", "10.0.0.1"));
+    api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     let edge = Edge::start(&mesh(&api));
     edge.wait_synced();
     api.fault("serviceentries", Fault::Status(404, None));
@@ -90,7 +85,7 @@ fn what_was_known_stays_while_the_api_server_is_away_or_forgets_its_kinds() {
     assert_eq!(addresses(&edge, "pay.global"), "10.0.0.1");
     api.down();
     api.heal("serviceentries");
-    api.put(simple("pay", "pay.global", "10.0.0.2"));
+    api.put(service_entry("shop", "pay", "pay.global", "10.0.0.2"));
     assert_eq!(addresses(&edge, "pay.global"), "10.0.0.1");
     api.up();
     wait_addresses(&edge, "pay.global", "10.0.0.2");
@@ -99,7 +94,7 @@ fn what_was_known_stays_while_the_api_server_is_away_or_forgets_its_kinds() {
 #[test]
 fn nonsense_is_told_once_and_counted_and_the_rest_is_served() {
     let api = FakeApi::start();
-    api.put(simple("pay", "pay.global", "10.0.0.1"));
+    api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     api.put(entry("shape", &json!({ "hosts": "pay.global" })));
     api.put(entry("star", &json!({ "hosts": ["*"], "resolution": "DNS" })));
     api.put(entry(
@@ -141,13 +136,13 @@ fn nonsense_is_told_once_and_counted_and_the_rest_is_served() {
 #[test]
 fn changes_are_told_in_the_words_of_old_and_floods_are_not() {
     let api = FakeApi::start();
-    api.put_all((0..300).map(|at| simple(&format!("e{at}"), &format!("h{at}.global"), "10.0.0.1")));
+    api.put_all((0..300).map(|at| service_entry("shop", &format!("e{at}"), &format!("h{at}.global"), "10.0.0.1")));
     let edge = Edge::start(&mesh(&api));
     edge.wait_log("[INFO] plugin/istio: Have 300 service entries");
     assert_eq!(edge.logged("[INFO] plugin/istio: adding DNS mapping: "), 100);
     assert_eq!(edge.logged("[INFO] plugin/istio: changing 200 DNS mappings more"), 1);
     edge.wait_synced();
-    api.put(simple("wild", "*.test.global", "127.255.0.2"));
+    api.put(service_entry("shop", "wild", "*.test.global", "127.255.0.2"));
     edge.wait_log("[INFO] plugin/istio: adding DNS mapping: .test.global.->[127.255.0.2]");
     edge.wait_log("[INFO] plugin/istio: Have 301 service entries");
     api.delete("serviceentries", "shop", "wild");

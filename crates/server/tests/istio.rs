@@ -1,0 +1,210 @@
+//! The hosts of a mesh as a whole: an API server with Istio's service entries that comes, changes and goes, one without
+//! Istio, and the answers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fakeapi::{FakeApi, service_entry};
+use support::{Client, Folder, Server, page, wait_until};
+use wire::{Rcode, Type};
+
+/// RFC 8914 §4.15.
+const NOT_READY: u16 = 14;
+
+/// A zone that is not of the mesh.
+const ZONE: &str = "@ 60 SOA ns host 1 2 3 4 5\n@ 60 NS ns\nwww 60 A 192.0.2.1\n";
+
+/// A server of a mesh, and of that zone below it.
+fn corefile(api: &FakeApi, options: &str) -> String {
+    let url = api.url();
+    format!(
+        ".:0 {{
+    errors
+    ready localhost:0
+    cache 30
+    istio {{
+        endpoint {url}
+        fallthrough
+        {options}
+    }}
+    file example.org.zone example.org
+}}
+"
+    )
+}
+
+struct Served {
+    server: Server,
+    client: Client,
+    pages: SocketAddr,
+    folder: Folder,
+}
+
+impl Served {
+    fn start(corefile: &str) -> Served {
+        let folder = Folder::new("istio");
+        folder.write("example.org.zone", ZONE);
+        let corefile = corefile.replace("errors", &format!("errors\n    root {}", folder.path().display()));
+        let mut server = Server::start(&folder.write("Corefile", &corefile));
+        let client = Client::new(server.address_of("dns://:0"));
+        let pages = server.address_of("localhost:0");
+        Served { server, client, pages, folder }
+    }
+
+    /// Takes over the Corefile with this in place of that.
+    fn reload(&mut self, from: &str, to: &str) {
+        let corefile = std::fs::read_to_string(self.folder.path().join("Corefile")).unwrap();
+        self.folder.write("Corefile", &corefile.replace(from, to));
+        self.server.signal("USR1");
+        self.server.wait_for("Reloading complete");
+    }
+
+    fn addresses(&mut self, name: &str) -> Vec<String> {
+        let answer = self.client.ask(name, Type::A);
+        answer.map_or(Vec::new(), |answer| answer.addresses().iter().map(ToString::to_string).collect())
+    }
+
+    fn wait_for_address(&mut self, name: &str, expected: &str) {
+        wait_until(&format!("{name} has {expected}"), || self.addresses(name) == [expected]);
+    }
+
+    fn is_ready(&self) -> bool {
+        page(self.pages, "/ready").is_some_and(|(status, _)| status == 200)
+    }
+}
+
+#[test]
+fn before_the_api_server_is_there_names_fail_and_while_it_is_away_they_stay() {
+    let api = FakeApi::start();
+    api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
+    api.down();
+    let mut served = Served::start(&corefile(&api, ""));
+    for name in ["pay.global.", "www.example.org."] {
+        let answer = served.client.ask(name, Type::A).expect("an answer at once");
+        assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(NOT_READY)), "{name}");
+    }
+    assert!(!served.is_ready());
+    api.up();
+    served.wait_for_address("pay.global.", "10.0.0.1");
+    wait_until("it is ready", || served.is_ready());
+    let known = api.seen().len();
+    served.reload("cache 30", "cache 31");
+    assert_eq!(served.addresses("pay.global."), ["10.0.0.1"]);
+    assert_eq!(api.seen().len(), known, "nothing was listed again");
+    api.down();
+    served.server.wait_for("Failed to watch ");
+    assert_eq!(served.addresses("pay.global."), ["10.0.0.1"]);
+    assert_eq!(served.addresses("www.example.org."), ["192.0.2.1"]);
+    assert!(served.is_ready());
+    api.put(service_entry("shop", "pay", "pay.global", "10.0.0.2"));
+    api.up();
+    served.wait_for_address("pay.global.", "10.0.0.2");
+}
+
+#[test]
+fn without_istio_everything_falls_through() {
+    let api = FakeApi::start();
+    let mut served = Served::start(&corefile(&api, ""));
+    served.wait_for_address("www.example.org.", "192.0.2.1");
+    wait_until("it is ready", || served.is_ready());
+    served.server.wait_for("The API server has no serviceentries");
+}
+
+/// Ten thousand entries, and a change that is in the answers within twenty milliseconds.
+#[test]
+fn changes_among_ten_thousand_entries_are_answered_at_once() {
+    let api = FakeApi::start();
+    let host = |at: u32| format!("h{at}.ns{}.global", at % 100);
+    api.put_all((0..10_000).map(|at| service_entry("shop", &format!("e{at}"), &host(at), "10.0.0.1")));
+    let mut served = Served::start(&corefile(&api, ""));
+    served.server.wait_for("Have 10000 service entries");
+    wait_until("it is ready", || served.is_ready());
+    for host in ["h0.ns0.global.", "h9999.ns99.global."] {
+        assert_eq!(served.addresses(host), ["10.0.0.1"]);
+    }
+    let mut times: Vec<Duration> = (1..=20)
+        .map(|round| {
+            let address = format!("10.0.1.{round}");
+            let begin = Instant::now();
+            api.put(service_entry("shop", "e4242", "h4242.ns42.global", &address));
+            served.wait_for_address("h4242.ns42.global.", &address);
+            begin.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    // Beside other tests on a machine that is busy the slowest say nothing; half of them do.
+    assert!(times[10] < Duration::from_millis(20), "{times:?}");
+    // What the cache has of others does not stand in the way of a new host.
+    assert_eq!(served.addresses("www.example.org."), ["192.0.2.1"]);
+    api.put(service_entry("shop", "www", "www.example.org", "240.240.0.1"));
+    served.wait_for_address("www.example.org.", "240.240.0.1");
+    api.delete("serviceentries", "shop", "www");
+    served.wait_for_address("www.example.org.", "192.0.2.1");
+}
+
+#[test]
+fn nonsense_costs_itself() {
+    let api = FakeApi::start();
+    api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
+    api.put(service_entry("shop", "star", "*", "10.0.0.2"));
+    let mut served = Served::start(&corefile(&api, ""));
+    served.server.wait_for("[WARNING] plugin/istio: Ignoring invalid service entry: shop/star: \"*\" is no host name");
+    wait_until("it is ready", || served.is_ready());
+    let named = "\"namespace\":\"shop\",\"name\":\"pay\",\"resourceVersion\":\"99\"";
+    let line = format!("{{\"type\":\"MODIFIED\",\"object\":{{\"metadata\":{{{named}}},\"spec\":\"nonsense\"}}}}");
+    api.inject("serviceentries", &line);
+    served.server.wait_for("ServiceEntry 'shop/pay' cannot be read, what was known of it stays");
+    served.wait_for_address("pay.global.", "10.0.0.1");
+}
+
+#[test]
+fn manifests_are_a_mesh_and_are_watched() {
+    let folder = Folder::new("mesh");
+    let manifest = |address: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1beta1\nkind: ServiceEntry\nmetadata: {{name: pay}}\n\
+             spec: {{hosts: ['*.pay.global'], resolution: STATIC, endpoints: [{{address: {address}}}]}}\n"
+        )
+    };
+    let path = folder.write("mesh.yaml", &manifest("10.0.0.1"));
+    let options = format!("manifests {}", path.display());
+    let corefile = format!("global:0 {{\n    istio {{\n        {options}\n    }}\n    ready localhost:0\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let client = Client::new(server.address_of("dns://:0"));
+    let pages = server.address_of("localhost:0");
+    let mut served = Served { server, client, pages, folder };
+    served.wait_for_address("a.pay.global.", "10.0.0.1");
+    served.folder.write("mesh.yaml", &manifest("10.0.0.22"));
+    served.wait_for_address("a.pay.global.", "10.0.0.22");
+}
+
+#[test]
+fn check_says_which_rights_it_needs() {
+    let folder = Folder::new("istio-rbac");
+    let rights = |options: &str| {
+        let corefile = folder.write("Corefile", &format!("global {{\n    istio {{\n        {options}\n    }}\n}}\n"));
+        let portolan = env!("CARGO_BIN_EXE_portolan");
+        let output = Command::new(portolan).args(["check", "--rbac"]).arg(corefile).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let of_istio = "  - apiGroups: [\"networking.istio.io\"]\n    resources: [serviceentries, workloadentries]\n    \
+                    verbs: [list, watch]\n";
+    assert!(
+        rights("ttl 5").ends_with(&format!("kind: ClusterRole\nmetadata:\n  name: system:coredns\nrules:\n{of_istio}"))
+    );
+    assert!(rights("pods").contains("resources: [pods]"));
+    let role = rights("namespaces shop");
+    assert!(role.contains("kind: Role\nmetadata:\n  name: portolan\n  namespace: shop\n") && role.contains(of_istio));
+    assert_eq!(rights(&format!("manifests {}", folder.path().display())), "");
+}
