@@ -223,7 +223,7 @@ fn label(endpoint: &Endpoint<'_>) -> String {
 }
 
 /// A small repeatable source of numbers (xorshift).
-fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+pub(crate) fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     move |below| {
         state ^= state << 13;

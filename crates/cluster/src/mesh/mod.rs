@@ -14,6 +14,8 @@ mod hosts;
 mod kept;
 mod note;
 pub mod object;
+#[cfg(test)]
+mod random_tests;
 mod read;
 mod reducer;
 #[cfg(any(test, feature = "scenario"))]

@@ -5,7 +5,7 @@ use crate::object::{Event, Meta, Object};
 use crate::scenario::Stage;
 use crate::{Kind, Spec, World};
 
-const KINDS: [Kind; 3] = [Kind::ServiceEntry, Kind::WorkloadEntry, Kind::WorkloadPod];
+pub(super) const KINDS: [Kind; 3] = [Kind::ServiceEntry, Kind::WorkloadEntry, Kind::WorkloadPod];
 
 fn play(text: &str) {
     Stage::new(&Spec::new(&KINDS, &[])).play(text);
