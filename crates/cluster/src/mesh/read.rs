@@ -10,7 +10,7 @@ use crate::kinds::read_ip;
 
 /// Hosts, addresses or endpoints that are kept of one entry. The API server takes 256 hosts and addresses, and has no
 /// bound for endpoints.
-const PARTS_MAX: usize = 1024;
+pub(crate) const PARTS_MAX: usize = 1024;
 /// Characters that are told of a text that cannot be read.
 const TOLD_MAX: usize = 80;
 

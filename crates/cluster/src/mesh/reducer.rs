@@ -107,7 +107,7 @@ impl Reducer {
             exports: self.index.exports(object.export_to.iter().copied()),
             hosts,
             addresses: faults.read_all(object.addresses.iter().copied(), read::address).into(),
-            allocated: allocated.iter().filter_map(|allocated| read_allocated(allocated, faults)).collect(),
+            allocated: read_allocated(allocated, faults),
             resolution,
             endpoints: match resolution {
                 Resolution::Static | Resolution::Dns => faults.read_all(object.endpoints.iter().copied(), endpoint),
@@ -275,13 +275,19 @@ impl Claim {
     }
 }
 
-/// An address, and the host that it was allocated for if that is said.
-fn read_allocated(allocated: &object::Allocated<'_>, faults: &mut Faults) -> Option<(Option<Host>, IpAddr)> {
-    let address = *faults.read_all([allocated.address], read::address).first()?;
-    if allocated.host.is_empty() {
-        return Some((None, address));
+/// Addresses, each with the host that it was allocated for if that is said.
+fn read_allocated(list: &[object::Allocated<'_>], faults: &mut Faults) -> Vec<(Option<Host>, IpAddr)> {
+    let mut read = Vec::new();
+    for object::Allocated { address, host } in list.iter().take(read::PARTS_MAX) {
+        let of = faults.read_all(Some(*host).filter(|host| !host.is_empty()), Host::read).pop();
+        let address = faults.read_all([*address], read::address).pop();
+        let Some(pair) = address.map(|address| (of, address)) else { continue };
+        let is_of_nobody = pair.0.is_none() && !host.is_empty();
+        if !is_of_nobody && !read.contains(&pair) {
+            read.push(pair);
+        }
     }
-    Some((Some(faults.read_all([allocated.host], Host::read).pop()?), address))
+    read
 }
 
 pub(crate) fn ips(endpoints: &[Endpoint]) -> impl Iterator<Item = IpAddr> {

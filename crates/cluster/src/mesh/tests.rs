@@ -35,7 +35,7 @@ fn hosts_have_the_addresses_of_their_entry() {
 #[test]
 fn addresses_that_were_allocated_are_of_their_host() {
     play(
-        "entry a/a hosts=one.global,two.global resolution=DNS allocated=240.240.0.1#one.global,2001:2::1#ONE.global,240.240.0.2#two.global,240.240.0.3#gone.global
+        "entry a/a hosts=one.global,two.global resolution=DNS allocated=240.240.0.1#one.global,2001:2::1#ONE.global,240.240.0.1#One.global,240.240.0.4#a..b,240.240.0.2#two.global,240.240.0.3#gone.global
          ? host one.global = 240.240.0.1,2001:2::1 of a/a
          ? host two.global = 240.240.0.2 of a/a
          entry a/a hosts=one.global resolution=DNS allocated=240.240.0.1 addresses=10.0.0.0/8
