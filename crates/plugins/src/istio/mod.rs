@@ -5,6 +5,7 @@
 mod config;
 mod view;
 
+use core::time::Duration;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use cluster::mesh::{Entry, Exports};
 use cluster::{Clusters, Index, Kind};
 use engine::metrics::{self, Metric, Table};
-use engine::setup::{LocalAnswers, Part, Setup, SetupError};
+use engine::setup::{Awaited, LocalAnswers, Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
@@ -47,6 +48,9 @@ static HOSTS: Metric = Metric {
 /// What is counted here.
 static METRICS: [&Metric; 3] = [&ANSWERS, &ENTRIES, &HOSTS];
 
+/// How long a reload waits until the hosts are known: as long as for a cluster.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What answers are made from, as metrics say it.
 const FROM: &[&str] = &["addresses", "default", "endpoints", "names", "none", "dns"];
 const NONE: usize = 4;
@@ -62,6 +66,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let zones = setup.zones_or_keys(&config.zones);
     let index = Arc::clone(&view.index);
     setup.needs.readiness.add(MANIFEST.name, move || index.is_synced());
+    setup.needs.awaited.push(awaited(&view.index));
     show_counts(&view.index, &zones, setup);
     offer_answers(&view, &zones, setup);
     let counters = |zone: &Name| setup.registry.table(&ANSWERS, &[&zone.to_string()], &[FROM]);
@@ -86,6 +91,18 @@ fn follow(config: &Config, setup: &Setup<'_>) -> Result<View, SetupError> {
         vips: config.vips,
         has_pods: config.pods,
     })
+}
+
+/// What a reload waits for: until then the configuration before it serves on.
+fn awaited(index: &Arc<Index>) -> Awaited {
+    let index = Arc::clone(index);
+    Awaited {
+        directive: MANIFEST.name,
+        is_there: Box::new(move || index.is_synced()),
+        patience: PATIENCE,
+        waiting: "waiting for the service entries before starting server",
+        missing: "starting server before the service entries are known",
+    }
 }
 
 fn show_counts(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
