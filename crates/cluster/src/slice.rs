@@ -125,7 +125,8 @@ impl<'a> Endpoint<'a> {
     }
 
     /// What it is called if that is not its address.
-    pub(crate) fn own_label(self) -> Option<&'a [u8]> {
+    #[must_use]
+    pub fn own_label(self) -> Option<&'a [u8]> {
         self.slice.labels.as_ref()?.get(self.at)
     }
 }

@@ -40,6 +40,10 @@ pub(crate) struct Asked<'a> {
     pub(crate) owner: Owner<'a>,
     /// What stands behind the names of services.
     pub(crate) tree: Tree<'a>,
+    /// How many share the clients, if they are not those of one service.
+    pub(crate) share: Option<usize>,
+    /// Whether the addresses of targets are added; not while another service's answer is to follow.
+    pub(crate) has_glue: bool,
 }
 
 /// Where names of services are: `SERVICE.NAMESPACE[.BRANCH].ZONE`.
@@ -47,7 +51,21 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct Tree<'a> {
     pub(crate) branch: Option<&'static [u8]>,
     pub(crate) zone: NameRef<'a>,
+    pub(crate) form: &'static Form,
 }
+
+/// What the specification leaves open: how endpoints are called, and what SRV records say beside target and port.
+pub(crate) struct Form {
+    /// The label of an endpoint below its service.
+    pub(crate) label: for<'b> fn(Endpoint<'b>, &'b mut LabelBuffer) -> &'b [u8],
+    /// The priority of SRV records.
+    pub(crate) priority: u16,
+    /// The port in SRV records of a name that names none; without it they are those of all its ports.
+    pub(crate) bare_port: Option<u16>,
+}
+
+/// As CoreDNS has it.
+pub(crate) static PLAIN: Form = Form { label: |endpoint, buffer| endpoint.label(buffer), priority: 0, bare_port: None };
 
 /// The name and the protocol of a port; an empty text means any.
 pub(crate) type PortNames<'a> = (&'a [u8], &'a [u8]);
@@ -72,7 +90,7 @@ impl Asked<'_> {
         let Some(target) = self.tree.service_name(service).filter(|_| self.qtype == Type::SRV) else {
             return Outcome::NoData;
         };
-        let weight = weight(ports().count() * ips.clone().count());
+        let weight = self.weight(ports().count() * ips.clone().count());
         let mut answered = ports().enumerate().filter_map(|(at, port)| {
             let number = port.number?;
             // TCP and UDP on one number are one record.
@@ -84,7 +102,7 @@ impl Asked<'_> {
             let mark = self.push_srv(response, target.as_ref(), weight, number);
             target_at = target_at.or(mark);
         }
-        if let Some(target_at) = target_at {
+        if let Some(target_at) = target_at.filter(|_| self.has_glue) {
             for ip in ips {
                 response.message.push_address(Section::Additional, Owner::At(target_at), self.ttl, ip);
             }
@@ -102,7 +120,7 @@ impl Asked<'_> {
     ) -> Option<usize> {
         let fields = (Type::SRV, Class::IN, self.ttl);
         let mark = response.message.push(Section::Answer, self.owner, fields, |rdata| {
-            rdata.u16(0);
+            rdata.u16(self.tree.form.priority);
             rdata.u16(weight);
             rdata.u16(number);
             rdata.plain_name(target);
@@ -124,7 +142,7 @@ impl Asked<'_> {
         }
         match self.qtype {
             Type::A | Type::AAAA => self.endpoint_addresses(list, ports, response, worker),
-            Type::SRV => self.endpoint_services(list, ports, weight(candidates), response),
+            Type::SRV => self.endpoint_services(list, ports, self.weight(candidates), response),
             _ => return Outcome::NoData,
         }
         Outcome::of_message(response)
@@ -161,14 +179,17 @@ impl Asked<'_> {
         let mut seen = Seen::new(list.each().count());
         for endpoint in list.each() {
             let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
-            for number in matching(endpoint, ports).filter_map(|port| port.number) {
+            for number in self.numbers(endpoint, ports) {
                 if seen.is_new(&(target.octets(), number), || holds_srv(response, target.as_ref(), number)) {
                     self.push_srv(response, target.as_ref(), weight, number);
                 }
             }
         }
+        if !self.has_glue {
+            return;
+        }
         let mut seen = Seen::new(list.each().count());
-        for endpoint in list.each().filter(|endpoint| matching(*endpoint, ports).any(|port| port.number.is_some())) {
+        for endpoint in list.each().filter(|endpoint| self.numbers(*endpoint, ports).next().is_some()) {
             let Some(ip) = ip_of(endpoint) else { continue };
             let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
             if seen.is_new(&(target.octets(), ip), || holds_glue(response, target.as_ref(), ip)) {
@@ -181,7 +202,19 @@ impl Asked<'_> {
         }
     }
 
-    fn wants(&self, ip: IpAddr) -> bool {
+    /// The port numbers of an endpoint that are meant.
+    fn numbers<'e>(&self, endpoint: Endpoint<'e>, ports: PortNames<'e>) -> impl Iterator<Item = u16> + use<'e> {
+        let bare = self.tree.form.bare_port.filter(|_| ports.0.is_empty() && ports.1.is_empty());
+        let own = matching(endpoint, ports).filter(move |_| bare.is_none()).filter_map(|port| port.number);
+        bare.into_iter().chain(own)
+    }
+
+    /// The weight of one of so many.
+    fn weight(&self, candidates: usize) -> u16 {
+        weight(self.share.unwrap_or(candidates))
+    }
+
+    pub(crate) fn wants(&self, ip: IpAddr) -> bool {
         ip.is_ipv4() == (self.qtype == Type::A)
     }
 }
@@ -205,6 +238,8 @@ pub(crate) enum Which<'a> {
     CalledIn(&'a [u8], &'a [u8]),
     /// Those in a topology zone.
     InZone(&'a [u8]),
+    /// Those that have this label in a form of names.
+    Labelled(&'a [u8], &'static Form),
 }
 
 impl<'a> EndpointList<'a> {
@@ -212,7 +247,7 @@ impl<'a> EndpointList<'a> {
         let EndpointList { service, which } = *self;
         let label = match which {
             Which::Called(label) | Which::CalledIn(label, _) => Some(label),
-            Which::All | Which::InZone(_) => None,
+            Which::All | Which::InZone(_) | Which::Labelled(..) => None,
         };
         let called = label.map(|label| service.endpoints_called(label));
         let all = label.is_none().then(|| service.endpoints());
@@ -223,6 +258,7 @@ impl<'a> EndpointList<'a> {
                 endpoint.slice.cluster.as_deref().is_some_and(|own| own.as_bytes() == cluster)
             }
             Which::InZone(zone) => is_zone(zone, endpoint.zone()),
+            Which::Labelled(label, form) => (form.label)(*endpoint, &mut [0; 63]) == label,
         })
     }
 }
@@ -232,7 +268,10 @@ fn is_zone(labels: &[u8], zone: &str) -> bool {
     !zone.is_empty() && labels_of(labels).eq(zone.as_bytes().split(|octet| *octet == b'.'))
 }
 
-fn matching<'a>(endpoint: Endpoint<'a>, (name, protocol): (&'a [u8], &'a [u8])) -> impl Iterator<Item = &'a Port> {
+pub(crate) fn matching<'a>(
+    endpoint: Endpoint<'a>,
+    (name, protocol): (&'a [u8], &'a [u8]),
+) -> impl Iterator<Item = &'a Port> {
     endpoint.slice.ports.iter().filter(move |port| port.matches(name, protocol))
 }
 
@@ -252,14 +291,14 @@ impl Tree<'_> {
     /// `ENDPOINT[.CLUSTER].` before the name of its service; `None` if that is too long for a name.
     pub(crate) fn endpoint_name(&self, endpoint: Endpoint<'_>, service: &Service) -> Option<Name> {
         let mut buffer: LabelBuffer = [0; 63];
-        let label = endpoint.label(&mut buffer);
+        let label = (self.form.label)(endpoint, &mut buffer);
         match endpoint.slice.cluster.as_deref() {
             Some(cluster) => self.name_of(&[label, cluster.as_bytes()], service),
             None => self.name_of(&[label], service),
         }
     }
 
-    fn name_of(&self, first: &[&[u8]], service: &Service) -> Option<Name> {
+    pub(crate) fn name_of(&self, first: &[&[u8]], service: &Service) -> Option<Name> {
         let mut name = Name::root();
         let rest = [service.name.as_bytes(), service.namespace.as_bytes()];
         for label in first.iter().chain(&rest).chain(self.branch.as_ref()) {

@@ -16,6 +16,13 @@ pub(crate) fn numbers(serial: u32, minimum: u32) -> [u32; 5] {
     [serial, REFRESH, RETRY, EXPIRE, minimum]
 }
 
+/// Time to live and numbers, as kube-dns had them: an SOA that somebody asked for is kept for an hour, a denial for a minute.
+pub(crate) const fn fields_of_kube_dns(section: Section, serial: u32) -> (u32, [u32; 5]) {
+    const DENIAL_TTL: u32 = 60;
+    let ttl = if matches!(section, Section::Answer) { 3600 } else { DENIAL_TTL };
+    (ttl, [serial, 28_800, 7200, 604_800, DENIAL_TTL])
+}
+
 /// Appends the SOA of the zone that was asked in, in the case of the question.
 pub(crate) fn push(
     section: Section,

@@ -19,7 +19,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addr
 pub(crate) use config::MANIFEST;
 
 use crate::exposed::{Exposed, is_reverse};
-use crate::service_records::{Asked, EndpointList, Outcome, Tree, Which, end_alias, weight};
+use crate::service_records::{Asked, EndpointList, Outcome, PLAIN, Tree, Which, end_alias, weight};
 use config::Config;
 use name::{Part, Target};
 use zone::Names;
@@ -156,8 +156,9 @@ impl External {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Option<Found> {
-        let tree = Tree { branch: None, zone: query.zone() };
-        let asked = Asked { qtype: query.qtype, ttl: self.showing.ttl, owner: Owner::Question, tree };
+        let tree = Tree { branch: None, zone: query.zone(), form: &PLAIN };
+        let (qtype, ttl) = (query.qtype, self.showing.ttl);
+        let asked = Asked { qtype, ttl, owner: Owner::Question, tree, share: None, has_glue: true };
         let outcome = match host_of(service) {
             _ if service.external_ips().next().is_some() => {
                 asked.own_addresses(service, distinct(service), part.ports(), response)
@@ -209,7 +210,7 @@ impl External {
             return Found::Above;
         }
         let (Some(address), Some(primary)) = (address_of(query.key()), &self.primary) else { return self.absent() };
-        let (tree, mut exists) = (Tree { branch: None, zone: primary.as_ref() }, false);
+        let (tree, mut exists) = (Tree { branch: None, zone: primary.as_ref(), form: &PLAIN }, false);
         self.showing.exposed.index.services_of_external_ip(address, |service| {
             let name = tree.service_name(service).filter(|_| self.showing.exposed.shows(service.namespace.as_bytes()));
             let Some(name) = name else { return };

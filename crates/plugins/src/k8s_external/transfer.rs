@@ -8,7 +8,7 @@ use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
 use wire::{Name, NameRef, Type};
 
 use super::{Showing, distinct, host_of};
-use crate::service_records::Tree;
+use crate::service_records::{PLAIN, Tree};
 use crate::soa;
 use crate::zone_records::{ZoneRecords, below, soa_data, sorted_services};
 
@@ -58,7 +58,7 @@ impl ZoneSource for Source {
 
 impl Source {
     fn add_service(&self, records: &mut ZoneRecords, zone: NameRef<'_>, service: &Service) {
-        let tree = Tree { branch: None, zone };
+        let tree = Tree { branch: None, zone, form: &PLAIN };
         let Some(name) = tree.service_name(service) else { return };
         if service.external_ips().next().is_some() {
             records.add_own(&name, service, distinct(service));

@@ -26,6 +26,10 @@ impl Kubernetes {
             self.push_alias(response, &owner, &target);
             return Found::Answered;
         }
+        if query.qtype == Type::SRV {
+            self.push_alias_service(view, query, &target, response);
+            return Found::Answered;
+        }
         for _ in 0..HOPS_MAX {
             if target.as_ref().is_within(owner.as_ref()) || self.visited(response, &target) {
                 break;

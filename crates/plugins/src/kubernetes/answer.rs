@@ -7,9 +7,10 @@ use cluster::{Port, Service, ServiceKind};
 use engine::{Query, Response, Worker};
 use wire::{Class, NameRef, Owner, Section, Type};
 
+use super::hashed::KUBE_DNS;
 use super::name::Part;
 use super::{Kubernetes, Pods, is_hidden};
-use crate::service_records::{Asked, EndpointList, Outcome, PortNames, Tree, Which, weight};
+use crate::service_records::{Asked, EndpointList, Outcome, PLAIN, PortNames, Tree, Which, weight};
 
 /// What stands between the names of services and the zone.
 const SERVICES: &[u8] = b"svc";
@@ -17,12 +18,12 @@ const SERVICES: &[u8] = b"svc";
 impl Kubernetes {
     /// A question for records of this type, owned so; the zone is in the case of the question.
     pub(super) fn asked<'a>(&self, qtype: Type, owner: Owner<'a>, zone: NameRef<'a>) -> Asked<'a> {
-        Asked { qtype, ttl: self.ttl, owner, tree: Kubernetes::tree(zone) }
+        Asked { qtype, ttl: self.ttl, owner, tree: Kubernetes::tree(zone), share: None, has_glue: true }
     }
 
     /// Where the names of services are in a zone.
     pub(super) fn tree(zone: NameRef<'_>) -> Tree<'_> {
-        Tree { branch: Some(SERVICES), zone }
+        Tree { branch: Some(SERVICES), zone, form: &PLAIN }
     }
 
     /// Answers for a service or a part of it.
@@ -34,6 +35,9 @@ impl Kubernetes {
         response: &mut Response,
         worker: &mut Worker,
     ) -> Outcome<'s> {
+        if self.is_like_kube_dns {
+            return self.answer_like_kube_dns(asked, service, part, response, worker);
+        }
         let ips = match &service.kind {
             ServiceKind::ExternalName(target) => return external_name(target, part, asked.qtype),
             ServiceKind::ClusterIp(_) if is_hidden(self.ignore_empty, service) => return Outcome::NoName,
@@ -47,7 +51,7 @@ impl Kubernetes {
             Part::Port(name, protocol) => own((name, protocol), response),
             Part::Protocol(protocol) => branch(service.ports.iter(), protocol),
             Part::Endpoint(_) | Part::EndpointIn(..) => endpoints(asked, service, part, response, worker),
-            Part::Zone { .. } => Outcome::NoName,
+            Part::Zone { .. } | Part::Each => Outcome::NoName,
         }
     }
 }
@@ -96,27 +100,22 @@ fn endpoints(
 
 /// The endpoints of a part of a service, and which of its ports are meant.
 fn endpoints_of<'a>(service: &'a Service, part: Part<'a>) -> (EndpointList<'a>, PortNames<'a>) {
-    let mut ports: PortNames<'_> = (b"", b"");
     let which = match part {
-        Part::Port(name, protocol) => {
-            ports = (name, protocol);
-            Which::All
-        }
         Part::Endpoint(label) => Which::Called(label),
         Part::EndpointIn(label, cluster) => Which::CalledIn(label, cluster),
         Part::Zone { zone, pinned } => {
             let list = EndpointList { service, which: Which::InZone(zone) };
             if pinned || list.each().next().is_some() { list.which } else { Which::All }
         }
-        Part::Whole | Part::Protocol(_) => Which::All,
+        Part::Whole | Part::Each | Part::Port(..) | Part::Protocol(_) => Which::All,
     };
-    (EndpointList { service, which }, ports)
+    (EndpointList { service, which }, part.ports())
 }
 
 /// Labels in `ADDRESS.NAMESPACE.pod`.
 const POD_LABELS: usize = 3;
 /// A branch exists where a port of this protocol is below it.
-fn branch<'a>(mut ports: impl Iterator<Item = &'a Port>, protocol: &[u8]) -> Outcome<'static> {
+pub(super) fn branch<'a>(mut ports: impl Iterator<Item = &'a Port>, protocol: &[u8]) -> Outcome<'static> {
     let below = ports.any(|port| !port.name.is_empty() && port.matches(b"", protocol));
     if below && !protocol.is_empty() { Outcome::NoData } else { Outcome::NoName }
 }
@@ -148,8 +147,9 @@ impl Kubernetes {
         let extra = name.labels().count() - query.zone().labels().count() - POD_LABELS;
         let Some(target) = name.ancestors().nth(extra) else { return };
         let fields = (Type::SRV, Class::IN, self.ttl);
+        let priority = if self.is_like_kube_dns { KUBE_DNS.priority } else { PLAIN.priority };
         response.message.push(Section::Answer, Owner::Question, fields, |rdata| {
-            rdata.u16(0);
+            rdata.u16(priority);
             rdata.u16(weight(1));
             rdata.u16(0);
             rdata.plain_name(target);

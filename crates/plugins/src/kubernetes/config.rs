@@ -34,6 +34,7 @@ pub struct Config {
     pub(super) no_endpoints: bool,
     pub(super) multicluster: Vec<Name>,
     pub(super) zonal: bool,
+    pub(super) is_like_kube_dns: bool,
     pub(super) snapshot: Option<String>,
     qps: f64,
     burst: u32,
@@ -67,6 +68,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         no_endpoints: false,
         multicluster: Vec::new(),
         zonal: false,
+        is_like_kube_dns: false,
         snapshot: None,
         qps: 0.0,
         burst: 0,
@@ -237,6 +239,15 @@ static PROPERTIES: &[Property<Config>] = &[
             Ok(())
         },
     },
+    Property {
+        usage: Usage("compat kube-dns"),
+        default: "off",
+        doc: "Records as kube-dns had them, see below. This option is Portolan's own.",
+        set: |config, args| {
+            config.is_like_kube_dns = args.choice(&[("kube-dns", true)])?;
+            Ok(())
+        },
+    },
 ];
 
 /// A number of requests; so many that nobody could count them are all that we can.
@@ -258,6 +269,10 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let config = writing.config;
     if !config.sources.namespaces.is_empty() && !config.namespace_labels.is_empty() {
         return Err(writing.problem_with("namespace_labels", "namespaces and namespace_labels cannot both be set"));
+    }
+    if config.is_like_kube_dns && (config.zonal || config.endpoint_pod_names || !config.multicluster.is_empty()) {
+        let problem = "kube-dns knew nothing of zonal, endpoint_pod_names and multicluster";
+        return Err(writing.problem_with("compat", problem));
     }
     let zones = if config.zones.is_empty() { &writing.block.zones } else { &config.zones };
     if zones.iter().all(|zone| is_reverse(zone.as_ref())) {

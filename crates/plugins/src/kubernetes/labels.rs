@@ -110,7 +110,7 @@ impl<'a> Parts<'a> {
     fn of_part(part: Part<'a>) -> Parts<'a> {
         let none = Parts::default();
         match part {
-            Part::Whole => none,
+            Part::Whole | Part::Each => none,
             Part::Endpoint(endpoint) => Parts { endpoint, ..none },
             Part::EndpointIn(endpoint, cluster) => Parts { endpoint, cluster, ..none },
             Part::Zone { zone, .. } => Parts { zone, ..none },

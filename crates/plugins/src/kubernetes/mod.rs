@@ -6,6 +6,8 @@
 mod alias;
 mod answer;
 mod config;
+mod hashed;
+mod kube_dns;
 mod labels;
 mod name;
 mod reverse;
@@ -30,6 +32,7 @@ use crate::service_records::{Outcome, end_alias};
 pub(crate) use config::MANIFEST;
 
 use config::{Config, Pods};
+use kube_dns::Among;
 use name::{Grammar, Target};
 
 static STALE: Metric = Metric {
@@ -39,8 +42,15 @@ static STALE: Metric = Metric {
     labels: &["zone"],
 };
 
+static WILDCARDS: Metric = Metric {
+    name: "portolan_kubernetes_wildcard_questions_total",
+    help: "Questions with `*` in the place of a service or namespace, which `compat kube-dns` answers, by zone.",
+    kind: metrics::Kind::Counter,
+    labels: &["zone"],
+};
+
 /// What is counted here.
-static METRICS: [&Metric; 1] = [&STALE];
+static METRICS: [&Metric; 2] = [&STALE, &WILDCARDS];
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
@@ -54,8 +64,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let exposed = Exposed::follow(&*clusters, &request, own.cloned().collect(), local_addresses);
     let exposed = Arc::new(exposed.map_err(SetupError::new)?);
     setup.below.provide(Arc::clone(&exposed));
-    let common = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && config.is_common(zone.as_ref()));
-    transfer::offer(&exposed, common.cloned().collect(), (config.ttl, config.ignore_empty), setup);
+    // kube-dns gave no zone away, and what is called otherwise here would be denied there.
+    if !config.is_like_kube_dns {
+        let common = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && config.is_common(zone.as_ref()));
+        transfer::offer(&exposed, common.cloned().collect(), (config.ttl, config.ignore_empty), setup);
+    }
     let told = Arc::clone(&exposed.index);
     setup.needs.readiness.add(MANIFEST.name, move || told.knows(READY));
     setup.needs.awaited.push(awaited(&exposed.index, config.startup_timeout));
@@ -78,10 +91,17 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         ttl: config.ttl,
         pods: config.pods,
         ignore_empty: config.ignore_empty,
-        stale: zones.names().iter().map(|zone| setup.registry.counter(&STALE, &[&zone.to_string()])).collect(),
+        is_like_kube_dns: config.is_like_kube_dns,
+        stale: counters(&STALE, &zones, setup),
+        wildcards: if config.is_like_kube_dns { counters(&WILDCARDS, &zones, setup) } else { Box::default() },
         exposed,
     };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+}
+
+/// A counter of each zone.
+fn counters(metric: &'static Metric, zones: &Zones, setup: &Setup<'_>) -> Box<[Counter]> {
+    zones.names().iter().map(|zone| setup.registry.counter(metric, &[&zone.to_string()])).collect()
 }
 
 /// What a reload waits for: until then the configuration before it serves on.
@@ -110,8 +130,12 @@ struct Kubernetes {
     ttl: u32,
     pods: Pods,
     ignore_empty: bool,
+    /// Records are those of kube-dns (`compat kube-dns`).
+    is_like_kube_dns: bool,
     /// Of each zone, how many answers were made from what was only remembered.
     stale: Box<[Counter]>,
+    /// Of each zone, how many questions had a `*`; none without `compat kube-dns`.
+    wildcards: Box<[Counter]>,
 }
 
 /// What a zone shows.
@@ -154,7 +178,11 @@ impl View {
         match index.clusterset().filter(|_| config.is_common(zone)) {
             Some(common) => View { is_reverse, grammar: Grammar::Clusterset, index: Arc::clone(common), needs: COMMON },
             None => {
-                let grammar = if config.zonal { Grammar::Zonal } else { Grammar::Cluster };
+                let grammar = match config {
+                    _ if config.is_like_kube_dns => Grammar::KubeDns,
+                    _ if config.zonal => Grammar::Zonal,
+                    _ => Grammar::Cluster,
+                };
                 View { is_reverse, grammar, index: Arc::clone(index), needs: LOCAL }
             }
         }
@@ -228,7 +256,20 @@ impl Kubernetes {
     /// A question for a name in a forward zone.
     fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Found {
         let key = query.key();
-        match Target::read(&key.octets()[..query.zone_at()], view.grammar) {
+        let target = Target::read(&key.octets()[..query.zone_at()], view.grammar);
+        if view.grammar == Grammar::KubeDns
+            && let Target::Service { namespace, service, part } = target
+            && let Some(among) = Among::read(namespace, service, part)
+        {
+            if let Some(counter) = self.wildcards.get(query.zone_index()) {
+                worker.counters.count(*counter);
+            }
+            return match self.find_among(view, among, query, response, worker) {
+                Ok(found) => found,
+                Err(alias) => self.follow_alias(view, query, &alias, response, worker),
+            };
+        }
+        match target {
             Target::Apex => self.find_apex(query, response),
             Target::Branch => Found::NoData,
             Target::Version => {
@@ -245,7 +286,7 @@ impl Kubernetes {
             Target::PodNamespace(namespace) if self.pods != Pods::Disabled && self.exposed.shows(namespace) => {
                 Found::NoData
             }
-            Target::Pod { namespace, pod } if self.exposed.shows(namespace) => {
+            Target::Pod { namespace, pod } if self.exposed.shows(namespace) || self.has_pods_anywhere() => {
                 let outcome = self.pod(namespace, pod, query, response);
                 Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, self.needs_of_pods()))
             }
@@ -292,6 +333,11 @@ impl Kubernetes {
     /// The same in a namespace that is shown.
     fn absent_in(&self, namespace: &[u8], kinds: Kinds) -> Found {
         if self.exposed.index.knows_in(namespace, kinds) { Found::NoName } else { Found::Unknown }
+    }
+
+    /// Whether names of pods exist in namespaces that do not: kube-dns looked at the address only.
+    fn has_pods_anywhere(&self) -> bool {
+        self.is_like_kube_dns && self.pods == Pods::Insecure
     }
 
     fn needs_of_pods(&self) -> Kinds {

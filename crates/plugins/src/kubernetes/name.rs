@@ -34,6 +34,8 @@ pub(super) enum Target<'a> {
 pub(super) enum Part<'a> {
     /// The service.
     Whole,
+    /// All that the service consists of, asked for by `*`.
+    Each,
     /// An endpoint.
     Endpoint(&'a [u8]),
     /// An endpoint in one of the clusters that have the service in common.
@@ -57,6 +59,8 @@ pub(super) enum Grammar {
     Zonal,
     /// Those of services that clusters have in common: endpoints are called `ENDPOINT.CLUSTER`.
     Clusterset,
+    /// Those of kube-dns: ports have their underscores, and `*` stands for any service, namespace or endpoint.
+    KubeDns,
 }
 
 impl<'a> Target<'a> {
@@ -94,7 +98,8 @@ impl<'a> Target<'a> {
             },
             [namespace, b"pod"] => Target::PodNamespace(namespace),
             // CoreDNS answers the same for up to two labels more, and somebody may ask so.
-            [pod, namespace, b"pod"] | [_, pod, namespace, b"pod"] | [_, _, pod, namespace, b"pod"] => {
+            [pod, namespace, b"pod"] => Target::Pod { namespace, pod },
+            [_, pod, namespace, b"pod"] | [_, _, pod, namespace, b"pod"] if grammar != Grammar::KubeDns => {
                 Target::Pod { namespace, pod }
             }
             _ => Target::Nothing,
@@ -103,18 +108,28 @@ impl<'a> Target<'a> {
 }
 
 impl<'a> Part<'a> {
+    /// The ports that are meant; empty texts mean any.
+    pub(super) const fn ports(self) -> (&'a [u8], &'a [u8]) {
+        if let Part::Port(name, protocol) = self { (name, protocol) } else { (b"", b"") }
+    }
+
     fn read(labels: &[&'a [u8]], grammar: Grammar) -> Option<Part<'a>> {
         let bare = |label: &'a [u8]| label.strip_prefix(b"_").unwrap_or(label);
         match *labels {
             [] => Some(Part::Whole),
             [label @ [b'_', ..]] => Some(Part::Protocol(bare(label))),
             [_] if grammar == Grammar::Clusterset => None,
+            [b"*"] if grammar == Grammar::KubeDns => Some(Part::Each),
             [endpoint, cluster]
                 if grammar == Grammar::Clusterset && !endpoint.starts_with(b"_") && !cluster.starts_with(b"_") =>
             {
                 Some(Part::EndpointIn(endpoint, cluster))
             }
             [label] => Some(Part::Endpoint(label)),
+            [[b'_', port @ ..], [b'_', protocol @ ..]] if grammar == Grammar::KubeDns => {
+                (!port.is_empty() && !protocol.is_empty()).then_some(Part::Port(port, protocol))
+            }
+            _ if grammar == Grammar::KubeDns => None,
             [port, protocol] => Some(Part::Port(bare(port), bare(protocol))),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! Names of addresses: PTR records for cluster IPs and endpoints.
 
-use cluster::Service;
+use cluster::{Endpoint, Service, ServiceKind};
 use engine::{Query, Response};
 use wire::{Name, Owner, Section, Type, address_of, is_above_addresses};
 
@@ -40,6 +40,10 @@ impl Kubernetes {
         });
         if of_service.is_none() {
             self.exposed.index.services_of_endpoint(address, |service, endpoint| {
+                // kube-dns left the others to those who may know the machine.
+                if self.is_like_kube_dns && !is_called(service, endpoint) {
+                    return;
+                }
                 add(tree.endpoint_name(endpoint, service), service);
             });
         }
@@ -52,4 +56,9 @@ impl Kubernetes {
             response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, self.ttl), name.as_ref());
         }
     }
+}
+
+/// Whether kube-dns had a name for the address: the endpoint has a hostname, and its service no address of its own.
+fn is_called(service: &Service, endpoint: Endpoint<'_>) -> bool {
+    endpoint.own_label().is_some() && matches!(service.kind, ServiceKind::Headless)
 }

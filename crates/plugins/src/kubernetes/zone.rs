@@ -18,7 +18,10 @@ impl Kubernetes {
     /// Appends the SOA of the zone that was asked in, in the case of the question.
     pub(super) fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
         let serial = self.views.get(query.zone_index()).map_or(0, |view| view.index.serial());
-        let fields = (self.ttl.min(SOA_TTL_MAX), soa::numbers(serial, self.ttl));
+        let fields = match self.is_like_kube_dns {
+            false => (self.ttl.min(SOA_TTL_MAX), soa::numbers(serial, self.ttl)),
+            true => soa::fields_of_kube_dns(section, serial),
+        };
         soa::push(section, soa::NAMES, fields, query, response);
     }
 

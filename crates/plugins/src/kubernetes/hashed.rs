@@ -1,0 +1,89 @@
+//! How kube-dns called an endpoint without a hostname: by a hash of its address.
+//!
+//! It hashed, with FNV-1a, the text that Go prints for its record of the address, wrote the hash in hexadecimal digits
+//! without leading zeros, and then each of these digits as the two digits of its ASCII code.
+
+use std::fmt::{self, Write};
+use std::net::IpAddr;
+
+use cluster::dashed::LabelBuffer;
+use cluster::{Address, Endpoint};
+
+use crate::service_records::Form;
+
+/// kube-dns's labels and SRV records.
+pub(super) static KUBE_DNS: Form = Form { label: endpoint_label, priority: 10, bare_port: Some(0) };
+
+/// The label of an endpoint: its hostname, or else the hash of its address.
+fn endpoint_label<'b>(endpoint: Endpoint<'b>, buffer: &'b mut LabelBuffer) -> &'b [u8] {
+    match (endpoint.own_label(), endpoint.address()) {
+        (Some(own), _) => own,
+        (None, Address::Ip(address)) => address_label(address, buffer),
+        (None, Address::Name(_)) => &[],
+    }
+}
+
+/// The label of an address.
+pub(super) fn address_label(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
+    let hash = hash(address);
+    let digits = (8 - hash.leading_zeros() / 4).max(1);
+    let mut len = 0;
+    for at in (0..digits).rev() {
+        let code = ascii_digit(hash >> (4 * at) & 0xf);
+        buffer[len] = ascii_digit(u32::from(code >> 4));
+        buffer[len + 1] = ascii_digit(u32::from(code & 0xf));
+        len += 2;
+    }
+    &buffer[..len]
+}
+
+fn ascii_digit(number: u32) -> u8 {
+    // The caller gives four bits.
+    char::from_digit(number, 16).map_or(b'0', |digit| digit as u8)
+}
+
+/// Of the record of an address with kube-dns's priority, weight and TTL; a record has no port.
+fn hash(address: IpAddr) -> u32 {
+    let mut hash = Fnv(FNV_OFFSET);
+    // A hash takes any text.
+    let _ = write!(hash, "&{{{address} 0 10 10  false 30 0  }}");
+    hash.0
+}
+
+/// FNV-1a of 32 bits, fed with text.
+struct Fnv(u32);
+
+const FNV_OFFSET: u32 = 0x811c_9dc5;
+const FNV_PRIME: u32 = 0x0100_0193;
+
+impl Write for Fnv {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for octet in text.bytes() {
+            self.0 = (self.0 ^ u32::from(octet)).wrapping_mul(FNV_PRIME);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_those_of_kube_dns() {
+        // What kube-dns answered; the hash of the last one but one has seven digits.
+        for (address, label) in [
+            ("10.0.0.1", "3234633364383235"),
+            ("10.96.0.1", "6266366134663036"),
+            ("1.2.3.4", "6263626163303737"),
+            ("10.254.197.54", "3339386563373339"),
+            ("10.96.0.10", "6464633335393634"),
+            ("fd00:10:96::7", "39316435616563"),
+            ("fd00:10:96::6", "3231646439383035"),
+        ] {
+            let mut buffer = [0; 63];
+            let got = address_label(address.parse().unwrap(), &mut buffer);
+            assert_eq!(std::str::from_utf8(got), Ok(label), "{address}");
+        }
+    }
+}
