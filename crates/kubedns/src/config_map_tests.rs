@@ -1,0 +1,55 @@
+use super::*;
+
+fn read(pairs: &[(&str, &str)]) -> Result<Dynamic, Refused> {
+    Dynamic::read(&pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+}
+
+#[test]
+fn all_three_keys_are_read_and_others_are_not() {
+    let dynamic = read(&[
+        (STUB_DOMAINS, r#"{"acme.local": ["1.2.3.4", "ns.acme.local"], "corp": ["[fd00::1]:5353"]}"#),
+        (UPSTREAMS, r#"["8.8.8.8", "8.8.4.4:5353", "fd00::2", "1.1.1.1"]"#),
+        (FEDERATIONS, "my-federation=example.com, other=example.org."),
+        ("unknown", "{"),
+    ])
+    .unwrap();
+    let stubs: Vec<String> =
+        dynamic.stub_domains.iter().map(|(domain, servers)| format!("{domain} {servers:?}")).collect();
+    assert_eq!(stubs.len(), 2);
+    assert_eq!(dynamic.stub_domains["acme.local"][1], NameServer::Host("ns.acme.local".to_owned()));
+    assert_eq!(dynamic.upstreams.len(), 4, "kube-dns took three at most");
+    let pair = |name: &str, domain: &str| (name.to_owned(), domain.to_owned());
+    assert_eq!(dynamic.federations, [pair("my-federation", "example.com"), pair("other", "example.org")]);
+}
+
+#[test]
+fn what_is_not_there_is_the_default() {
+    assert_eq!(read(&[]), Ok(Dynamic::default()));
+    assert_eq!(read(&[(STUB_DOMAINS, " "), (UPSTREAMS, ""), (FEDERATIONS, "")]), Ok(Dynamic::default()));
+}
+
+#[test]
+fn one_wrong_value_makes_all_of_it_void() {
+    for (key, value, said) in [
+        (STUB_DOMAINS, "{", "`stubDomains`: not the JSON"),
+        (STUB_DOMAINS, r#"["a"]"#, "not the JSON"),
+        (STUB_DOMAINS, r#"{"a": "1.2.3.4"}"#, "not the JSON"),
+        (STUB_DOMAINS, r#"{"A.example": ["1.2.3.4"]}"#, "'A.example' is no domain"),
+        (STUB_DOMAINS, r#"{"": ["1.2.3.4"]}"#, "'' is no domain"),
+        (STUB_DOMAINS, r#"{"a { forward": ["1.2.3.4"]}"#, "is no domain"),
+        (STUB_DOMAINS, r#"{"a": ["ns.example.org:53"]}"#, "'ns.example.org:53' is no name server"),
+        (STUB_DOMAINS, r#"{"a": ["1.2.3.4:70000"]}"#, "is no name server"),
+        (UPSTREAMS, r#"["ns.example.org"]"#, "is no name server"),
+        (UPSTREAMS, r#"{"a": "b"}"#, "not the JSON"),
+        (UPSTREAMS, "8.8.8.8", "not the JSON"),
+        (FEDERATIONS, r#"{"a": "example.com"}"#, "is no pair"),
+        (FEDERATIONS, "a", "'a' is no pair"),
+        (FEDERATIONS, "a.b=example.com", "is no pair"),
+    ] {
+        let refused = read(&[(UPSTREAMS, r#"["8.8.8.8"]"#), (key, value)]).unwrap_err().to_string();
+        assert!(refused.contains(said), "{value}: {refused}");
+        assert!(!refused.contains('\n'), "{refused}");
+    }
+    let many = vec!["\"8.8.8.8\""; SERVERS_MAX + 1].join(",");
+    assert!(read(&[(UPSTREAMS, &format!("[{many}]"))]).unwrap_err().to_string().contains("more than 15"));
+}

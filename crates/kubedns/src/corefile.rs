@@ -1,0 +1,446 @@
+//! The Corefile that does what the pod does.
+//!
+//! One server block for the cluster and everything outside, and one for each domain that somebody else knows. A name
+//! server that is named is written as the addresses that are known of it, or by its name where nobody looked it up.
+
+use core::fmt::Write as _;
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::config_map::Dynamic;
+use crate::dnsmasq::{Domain, Front, RESOLV_CONF};
+use crate::name_server::NameServer;
+use crate::settings::{Records, Settings, Side};
+
+/// What is known of name servers that are named.
+#[derive(Clone, Copy, Debug)]
+pub enum Hosts<'a> {
+    /// Nobody looked: *forward* does it when the Corefile is served.
+    AsWritten,
+    /// These have these addresses, others none so far.
+    Known(&'a BTreeMap<String, Vec<IpAddr>>),
+}
+
+/// How long to serve on after the order to end: as long as it takes until no client has this server any more.
+const LAMEDUCK: &str = "5s";
+/// Seconds that records of the cluster have, and answers in stub domains at most where nobody says how long.
+const TTL: u32 = 30;
+/// The reverse trees.
+const REVERSE: [&str; 2] = ["in-addr.arpa", "ip6.arpa"];
+
+/// Writes the Corefile.
+#[must_use]
+pub fn corefile(settings: &Settings, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
+    let writer = Writer { settings, dynamic, hosts };
+    let mut text = Text::default();
+    writer.main_block(&mut text);
+    for (domain, servers) in writer.domains() {
+        writer.domain_block(&domain, &servers, &mut text);
+    }
+    text.0
+}
+
+/// Names of the name servers that are named.
+#[must_use]
+pub fn named_hosts(settings: &Settings, dynamic: &Dynamic) -> BTreeSet<String> {
+    let of_front = settings.front.iter().flat_map(|front| {
+        let of_domains = front.domains.values().flat_map(|domain| match domain {
+            Domain::Servers(servers) => servers.as_slice(),
+            Domain::Usual => &[],
+        });
+        front.servers.iter().chain(of_domains)
+    });
+    let all = dynamic.stub_domains.values().flatten().chain(of_front);
+    all.filter_map(|server| if let NameServer::Host(host) = server { Some(host.clone()) } else { None }).collect()
+}
+
+/// Who is asked about a domain.
+enum Asked {
+    Servers(Vec<NameServer>),
+    /// The same as about names outside.
+    Usual,
+    Nobody,
+}
+
+struct Writer<'a> {
+    settings: &'a Settings,
+    dynamic: &'a Dynamic,
+    hosts: Hosts<'a>,
+}
+
+impl Writer<'_> {
+    fn main_block(&self, text: &mut Text) {
+        text.open(&self.keys(""));
+        self.bind(text);
+        text.line("errors");
+        if let Some(front) = &self.settings.front {
+            self.logging(front, text);
+        }
+        self.metrics_page(text);
+        self.pod(false, text);
+        if let Some(side) = &self.settings.side {
+            side.probes.iter().for_each(|probe| {
+                let qtype = probe.qtype.unwrap_or("A");
+                text.open(&format!("probe {} {} {} {}s {qtype}", probe.label, probe.server, probe.name, probe.seconds));
+                text.line(&format!("address {}", side.address));
+                text.line(&format!("prefix {}", side.namespace));
+                text.close();
+            });
+        }
+        if self.settings.records.is_some() || self.settings.front.is_some() {
+            self.answers(text);
+        }
+        text.close();
+    }
+
+    /// What answers, from the records to those who are asked about the rest.
+    fn answers(&self, text: &mut Text) {
+        text.line("chaos");
+        text.line("loadbalance");
+        if let Some(front) = &self.settings.front {
+            self.cache(front, text);
+            own_records(front, text);
+        }
+        if let Some(records) = &self.settings.records {
+            self.federations(records, text);
+            kubernetes(records, text);
+        }
+        text.line("loop");
+        self.forward(".", &self.upstreams(), text);
+    }
+
+    fn domain_block(&self, domain: &str, asked: &Asked, text: &mut Text) {
+        text.blank();
+        text.open(&self.keys(domain));
+        self.bind(text);
+        text.line("errors");
+        if let Some(front) = &self.settings.front {
+            self.logging(front, text);
+        }
+        self.metrics_page(text);
+        self.pod(true, text);
+        if let Some(front) = &self.settings.front {
+            self.cache(front, text);
+        }
+        text.line("loadbalance");
+        match asked {
+            Asked::Nobody => denial(domain, text),
+            Asked::Usual => self.forward(".", &self.upstreams(), text),
+            Asked::Servers(servers) => self.forward_to(servers, text),
+        }
+        text.close();
+    }
+
+    /// The domains that somebody else knows, without those of this server itself.
+    fn domains(&self) -> BTreeMap<String, Asked> {
+        let mut domains = BTreeMap::new();
+        for (domain, known) in self.settings.front.iter().flat_map(|front| &front.domains) {
+            let asked = match known {
+                Domain::Usual => Asked::Usual,
+                Domain::Servers(servers) if servers.is_empty() => Asked::Nobody,
+                Domain::Servers(servers) if self.is_own(domain, servers) => continue,
+                Domain::Servers(servers) => Asked::Servers(servers.clone()),
+            };
+            domains.insert(domain.clone(), asked);
+        }
+        if self.settings.front.is_some() {
+            for (domain, servers) in &self.dynamic.stub_domains {
+                let is_cluster = self.settings.records.as_ref().is_some_and(|records| records.domain == *domain);
+                if !servers.is_empty() && !is_cluster {
+                    domains.insert(domain.clone(), Asked::Servers(servers.clone()));
+                }
+            }
+        }
+        domains
+    }
+
+    /// Whether it is this server that is to be asked: dnsmasq is told so where kube-dns is another process.
+    fn is_own(&self, domain: &str, servers: &[NameServer]) -> bool {
+        let Some(records) = &self.settings.records else { return false };
+        let is_of_cluster = records.domain == domain || REVERSE.contains(&domain);
+        let is_here = |server: &NameServer| {
+            matches!(server, NameServer::Address(address) if address.ip().is_loopback() && address.port() == records.port)
+        };
+        is_of_cluster && servers.iter().all(is_here)
+    }
+
+    /// Who is asked about names outside.
+    fn upstreams(&self) -> Vec<String> {
+        let shown = |address: &SocketAddr| NameServer::Address(*address).to_string();
+        if !self.dynamic.upstreams.is_empty() {
+            return self.dynamic.upstreams.iter().map(shown).collect();
+        }
+        if !self.settings.upstreams.is_empty() {
+            return self.settings.upstreams.iter().map(shown).collect();
+        }
+        let Some(front) = &self.settings.front else { return vec![RESOLV_CONF.to_owned()] };
+        front.servers.iter().flat_map(|server| self.addresses(server)).chain(front.resolv_conf.clone()).collect()
+    }
+
+    /// How a server is written: by its address; by those known of its name; by its name.
+    fn addresses(&self, server: &NameServer) -> Vec<String> {
+        match (server, self.hosts) {
+            (NameServer::Host(host), Hosts::Known(known)) => {
+                known.get(host).into_iter().flatten().map(ToString::to_string).collect()
+            }
+            (server, _) => vec![server.to_string()],
+        }
+    }
+
+    fn forward_to(&self, servers: &[NameServer], text: &mut Text) {
+        let addresses: Vec<String> = servers.iter().flat_map(|server| self.addresses(server)).collect();
+        if addresses.is_empty() {
+            let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
+            text.line(&format!("# no address is known of {} yet", names.join(", ")));
+            text.open("template ANY ANY");
+            text.line("rcode SERVFAIL");
+            text.line("ederror 22 \"no address is known of the name servers\"");
+            text.close();
+            return;
+        }
+        self.forward(".", &addresses, text);
+    }
+
+    fn forward(&self, zone: &str, to: &[String], text: &mut Text) {
+        if to.is_empty() {
+            return;
+        }
+        let to: Vec<String> = to.iter().take(crate::config_map::SERVERS_MAX).map(|to| word(to)).collect();
+        text.open(&format!("forward {zone} {}", to.join(" ")));
+        let front = self.settings.front.as_ref();
+        text.line(&format!("policy {}", front.map_or("sequential", |front| front.policy)));
+        // What failed at one may go well at another; kube-dns asked the same one again.
+        text.line("failover SERVFAIL");
+        if let Some(most) = front.map(|front| front.forward_max).filter(|most| *most > 0) {
+            text.line(&format!("max_concurrent {most}"));
+        }
+        text.close();
+    }
+
+    /// The keys of a server block, one for each port.
+    fn keys(&self, domain: &str) -> String {
+        let records = self.settings.records.as_ref().map(|records| records.port);
+        let ports: BTreeSet<u16> = self.settings.front.iter().map(|front| front.port).chain(records).collect();
+        if ports.is_empty() {
+            // Nothing is answered; a block needs an address all the same.
+            return ".:0".to_owned();
+        }
+        let domain = if domain.is_empty() { "." } else { domain };
+        ports.iter().map(|port| format!("{domain}:{port}")).collect::<Vec<_>>().join(" ")
+    }
+
+    fn bind(&self, text: &mut Text) {
+        let Settings { records, front, .. } = self.settings;
+        let listen = front.iter().flat_map(|front| front.listen.iter().copied());
+        let addresses: BTreeSet<IpAddr> = records.iter().filter_map(|records| records.bind).chain(listen).collect();
+        if records.is_none() && front.is_none() {
+            text.line("bind 127.0.0.1");
+        } else if !addresses.is_empty() {
+            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            text.line(&format!("bind {}", addresses.join(" ")));
+        }
+    }
+
+    fn logging(&self, front: &Front, text: &mut Text) {
+        if front.is_logging {
+            text.line("log");
+        }
+        if let Some(size) = front.udp_size {
+            text.line(&format!("bufsize {size}"));
+        }
+    }
+
+    /// The page with all metrics.
+    fn metrics_page(&self, text: &mut Text) {
+        match &self.settings.side {
+            Some(side) if side.path != "/metrics" => {
+                text.open(&format!("prometheus {}", side.address));
+                text.line(&format!("path {}", side.path));
+                text.close();
+            }
+            Some(side) => text.line(&format!("prometheus {}", side.address)),
+            None => {}
+        }
+    }
+
+    /// The pages, the metrics and the answers that only the pod had.
+    fn pod(&self, is_stub: bool, text: &mut Text) {
+        let records = self.settings.records.as_ref();
+        match records.filter(|_| !is_stub) {
+            Some(records) => text.open(&format!("kubedns :{}", records.pages_port)),
+            None => text.open("kubedns"),
+        }
+        if !is_stub {
+            text.line(&format!("lameduck {LAMEDUCK}"));
+        } else {
+            text.line("stub");
+        }
+        if let Some(metrics) = records.and_then(|records| records.metrics.as_ref()) {
+            text.line(&format!("metrics {} {}", metrics.namespace, metrics.subsystem));
+            if !is_stub {
+                text.line(&format!("page :{} {}", metrics.port, metrics.path));
+            }
+        }
+        if let Some(side) = &self.settings.side {
+            text.line(&dnsmasq_line(side, is_stub));
+        }
+        text.close();
+    }
+
+    fn cache(&self, front: &Front, text: &mut Text) {
+        if front.cache_size == 0 {
+            return;
+        }
+        let most = front.ttl_max.map_or(String::new(), |ttl| format!(" {ttl}"));
+        text.open(&format!("cache{most}"));
+        text.line(&format!("success {}{}", front.cache_size, bounds(front.ttl_max, front.ttl_min)));
+        if front.keeps_denials {
+            text.line(&format!("denial {}{}", front.cache_size, bounds(front.denial_ttl.or(front.ttl_max), front.ttl_min)));
+        } else {
+            text.line("disable denial");
+        }
+        text.close();
+    }
+
+    fn federations(&self, records: &Records, text: &mut Text) {
+        let Settings { federations, .. } = self.settings;
+        let known = if self.dynamic.federations.is_empty() { federations } else { &self.dynamic.federations };
+        if known.is_empty() {
+            return;
+        }
+        text.open(&format!("federation {}", records.domain));
+        known.iter().for_each(|(name, domain)| text.line(&format!("{name} {domain}")));
+        text.close();
+    }
+}
+
+fn dnsmasq_line(side: &Side, is_stub: bool) -> String {
+    match side.dnsmasq.filter(|_| !is_stub) {
+        Some(server) => format!("dnsmasq {} {server} {}ms", side.namespace, side.poll.as_millis()),
+        None => format!("dnsmasq {}", side.namespace),
+    }
+}
+
+/// ` TTL MINTTL` of a class of the cache, as far as they are given.
+fn bounds(most: Option<u32>, least: Option<u32>) -> String {
+    match (most, least) {
+        (None, None) => String::new(),
+        (Some(most), None) => format!(" {most}"),
+        (most, Some(least)) => format!(" {} {least}", most.unwrap_or(3600).max(least)),
+    }
+}
+
+fn kubernetes(records: &Records, text: &mut Text) {
+    let reverse = REVERSE.join(" ");
+    text.open(&format!("kubernetes {} {reverse}", records.domain));
+    if let Some(file) = &records.kubeconfig {
+        text.line(&format!("kubeconfig {}", word(file)));
+    } else if let Some(url) = &records.api_server {
+        text.line(&format!("endpoint {}", word(url)));
+    }
+    text.line("compat kube-dns");
+    text.line("pods insecure");
+    text.line(&format!("ttl {TTL}"));
+    text.line(&format!("fallthrough {reverse}"));
+    text.close();
+}
+
+/// What dnsmasq was told to answer itself.
+fn own_records(front: &Front, text: &mut Text) {
+    for rtype in &front.filtered {
+        text.line(&format!("template IN {rtype}"));
+    }
+    if front.keeps_plain_names {
+        text.open("template ANY ANY");
+        text.line("match ^[^.]+\\.$");
+        text.line("rcode NXDOMAIN");
+        text.line("fallthrough");
+        text.close();
+    }
+    for (domain, addresses) in &front.addresses {
+        own_addresses(domain, addresses, text);
+    }
+    for record in &front.records {
+        text.open(&format!("template IN {} {}", record.rtype, record.name));
+        text.line(&format!("match ^{}\\.$", record.name.to_ascii_lowercase().replace('.', "\\.")));
+        text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {} {}", record.rtype, record.data))));
+        text.line("fallthrough");
+        text.close();
+    }
+    hosts(front, text);
+}
+
+fn own_addresses(domain: &str, addresses: &[IpAddr], text: &mut Text) {
+    if addresses.is_empty() {
+        denial(domain, text);
+        return;
+    }
+    for (rtype, is_v4) in [("A", true), ("AAAA", false)] {
+        let of_family: Vec<_> = addresses.iter().filter(|ip| ip.is_ipv4() == is_v4).collect();
+        text.open(&format!("template IN {rtype} {domain}"));
+        for ip in &of_family {
+            text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {rtype} {ip}"))));
+        }
+        if of_family.is_empty() {
+            text.line("rcode NOERROR");
+        }
+        text.close();
+    }
+}
+
+/// A domain without names.
+fn denial(domain: &str, text: &mut Text) {
+    text.open(&format!("template ANY ANY {domain}"));
+    text.line("rcode NXDOMAIN");
+    let soa = format!("{domain}. 60 IN SOA ns.{domain}. hostmaster.{domain}. 1 7200 1800 86400 60");
+    text.line(&format!("authority {}", word(&soa)));
+    text.close();
+}
+
+fn hosts(front: &Front, text: &mut Text) {
+    if front.hosts.is_empty() && front.hosts_files.is_empty() {
+        return;
+    }
+    let file = front.hosts_files.first().map_or("/dev/null", String::as_str);
+    text.open(&format!("hosts {}", word(file)));
+    front.hosts.iter().for_each(|(ip, name)| text.line(&format!("{ip} {name}")));
+    text.line(&format!("ttl {TTL}"));
+    text.line("fallthrough");
+    text.close();
+}
+
+/// A word of a Corefile, in quotes if it must be.
+fn word(text: &str) -> String {
+    let is_plain = !text.is_empty() && !text.contains([' ', '\t', '"', '{', '}', '#', '\n']);
+    if is_plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\\\"")) }
+}
+
+/// A Corefile that is being written.
+#[derive(Default)]
+struct Text(String, usize);
+
+impl Text {
+    fn line(&mut self, line: &str) {
+        let indent = "    ".repeat(self.1);
+        // Writing to a text cannot fail.
+        let _ = writeln!(self.0, "{indent}{line}");
+    }
+
+    fn open(&mut self, head: &str) {
+        self.line(&format!("{head} {{"));
+        self.1 += 1;
+    }
+
+    fn close(&mut self) {
+        self.1 = self.1.saturating_sub(1);
+        self.line("}");
+    }
+
+    fn blank(&mut self) {
+        self.0.push('\n');
+    }
+}
+
+#[cfg(test)]
+#[path = "corefile_tests.rs"]
+mod tests;

@@ -1,0 +1,305 @@
+use super::*;
+use crate::{Program, Words};
+
+fn settings(program: Program, text: &str) -> Settings {
+    let words = Words::read(text.split_whitespace().map(str::to_owned), program.flags()).unwrap();
+    let variable = |name: &str| (name == "PROMETHEUS_PORT" && text.contains("10053")).then(|| "10055".to_owned());
+    Settings::read(program, &words, &variable).unwrap().0
+}
+
+fn dynamic(pairs: &[(&str, &str)]) -> Dynamic {
+    Dynamic::read(&pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()).unwrap()
+}
+
+#[track_caller]
+fn check(program: Program, flags: &str, config_map: &[(&str, &str)], expected: &str) {
+    let known = BTreeMap::from([("ns.acme.example".to_owned(), vec!["10.9.9.9".parse().unwrap()])]);
+    let got = corefile(&settings(program, flags), &dynamic(config_map), Hosts::Known(&known));
+    assert_eq!(got, expected, "\n{got}");
+}
+
+#[test]
+fn one_process_for_the_pod() {
+    check(
+        Program::Pod,
+        "--config-map=kube-dns",
+        &[
+            ("stubDomains", r#"{"acme.example": ["1.2.3.4:5353", "ns.acme.example"], "later.example": ["ns.later.example"]}"#),
+            ("upstreamNameservers", r#"["8.8.8.8", "8.8.4.4"]"#),
+            ("federations", "fed=fed.example.com"),
+        ],
+        "\
+.:53 {
+    errors
+    prometheus :10054
+    kubedns :8081 {
+        lameduck 5s
+        dnsmasq kubedns
+    }
+    chaos
+    loadbalance
+    cache {
+        success 9984
+        denial 9984
+    }
+    federation cluster.local {
+        fed fed.example.com
+    }
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        compat kube-dns
+        pods insecure
+        ttl 30
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    loop
+    forward . 8.8.8.8 8.8.4.4 {
+        policy sequential
+        failover SERVFAIL
+    }
+}
+
+acme.example:53 {
+    errors
+    prometheus :10054
+    kubedns {
+        stub
+        dnsmasq kubedns
+    }
+    cache {
+        success 9984
+        denial 9984
+    }
+    loadbalance
+    forward . 1.2.3.4:5353 10.9.9.9 {
+        policy sequential
+        failover SERVFAIL
+    }
+}
+
+later.example:53 {
+    errors
+    prometheus :10054
+    kubedns {
+        stub
+        dnsmasq kubedns
+    }
+    cache {
+        success 9984
+        denial 9984
+    }
+    loadbalance
+    # no address is known of ns.later.example yet
+    template ANY ANY {
+        rcode SERVFAIL
+        ederror 22 \"no address is known of the name servers\"
+    }
+}
+",
+    );
+}
+
+#[test]
+fn the_stock_flags_of_all_three_containers() {
+    check(
+        Program::Pod,
+        "--domain=cluster.local. --dns-port=10053 --config-dir=/kube-dns-config --v=2 -restartDnsmasq=true \
+         -configDir=/etc/k8s/dns/dnsmasq-nanny --probe=kubedns,127.0.0.1:10053,kubernetes.default.svc.cluster.local,5,SRV \
+         -- -k --cache-size=1000 --no-negcache --dns-loop-detect --log-facility=- --server=/cluster.local/127.0.0.1#10053 \
+         --server=/in-addr.arpa/127.0.0.1#10053 --server=/ip6.arpa/127.0.0.1#10053",
+        &[],
+        "\
+.:53 .:10053 {
+    errors
+    prometheus :10054
+    kubedns :8081 {
+        lameduck 5s
+        metrics skydns skydns
+        page :10055 /metrics
+        dnsmasq kubedns
+    }
+    probe kubedns 127.0.0.1:10053 kubernetes.default.svc.cluster.local 5s SRV {
+        address :10054
+        prefix kubedns
+    }
+    chaos
+    loadbalance
+    cache {
+        success 1000
+        disable denial
+    }
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        compat kube-dns
+        pods insecure
+        ttl 30
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    loop
+    forward . /etc/resolv.conf {
+        policy sequential
+        failover SERVFAIL
+    }
+}
+",
+    );
+}
+
+#[test]
+fn each_container_by_itself() {
+    check(
+        Program::KubeDns,
+        "--domain=cluster.local --dns-port=10053 --kubecfg-file=/a/b --nameservers=10.0.0.1",
+        &[("stubDomains", r#"{"acme.example": ["1.2.3.4"]}"#)],
+        "\
+.:10053 {
+    errors
+    kubedns :8081 {
+        lameduck 5s
+        metrics skydns skydns
+        page :10055 /metrics
+    }
+    chaos
+    loadbalance
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        kubeconfig /a/b
+        compat kube-dns
+        pods insecure
+        ttl 30
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    loop
+    forward . 10.0.0.1 {
+        policy sequential
+        failover SERVFAIL
+    }
+}
+",
+    );
+    check(
+        Program::Nanny,
+        "-- --cache-size=100 --server=/cluster.local/127.0.0.1#1053 --local=/lan/ --server=/x.lan/# --no-resolv -S 9.9.9.9",
+        &[],
+        "\
+.:53 {
+    errors
+    kubedns {
+        lameduck 5s
+    }
+    chaos
+    loadbalance
+    cache {
+        success 100
+        denial 100
+    }
+    loop
+    forward . 9.9.9.9 {
+        policy sequential
+        failover SERVFAIL
+    }
+}
+
+cluster.local:53 {
+    errors
+    kubedns {
+        stub
+    }
+    cache {
+        success 100
+        denial 100
+    }
+    loadbalance
+    forward . 127.0.0.1:1053 {
+        policy sequential
+        failover SERVFAIL
+    }
+}
+
+lan:53 {
+    errors
+    kubedns {
+        stub
+    }
+    cache {
+        success 100
+        denial 100
+    }
+    loadbalance
+    template ANY ANY lan {
+        rcode NXDOMAIN
+        authority \"lan. 60 IN SOA ns.lan. hostmaster.lan. 1 7200 1800 86400 60\"
+    }
+}
+
+x.lan:53 {
+    errors
+    kubedns {
+        stub
+    }
+    cache {
+        success 100
+        denial 100
+    }
+    loadbalance
+    forward . 9.9.9.9 {
+        policy sequential
+        failover SERVFAIL
+    }
+}
+",
+    );
+    check(
+        Program::Sidecar,
+        "--probe=dnsmasq,127.0.0.1:53,kubernetes.default.svc.cluster.local,5,A --prometheus-path=/m",
+        &[],
+        "\
+.:0 {
+    bind 127.0.0.1
+    errors
+    prometheus :10054 {
+        path /m
+    }
+    kubedns {
+        lameduck 5s
+        dnsmasq kubedns 127.0.0.1:53 5000ms
+    }
+    probe dnsmasq 127.0.0.1:53 kubernetes.default.svc.cluster.local 5s A {
+        address :10054
+        prefix kubedns
+    }
+}
+",
+    );
+}
+
+#[test]
+fn records_of_dnsmasq() {
+    let settings = settings(
+        Program::Nanny,
+        "-- --address=/dev.example/10.0.0.5 --address=/ads.example/ --host-record=a.example,10.0.0.6 --filter-AAAA \
+         --txt-record=t.example,one,two --domain-needed --dns-forward-max=500 --max-cache-ttl=60 --min-cache-ttl=10 --log-queries",
+    );
+    let text = corefile(&settings, &Dynamic::default(), Hosts::AsWritten);
+    for part in [
+        "    log\n",
+        "    cache 60 {\n        success 150 60 10\n        denial 150 60 10\n    }\n",
+        "    template IN AAAA\n",
+        "        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n",
+        "    template IN A dev.example {\n        answer \"{{ .Name }} 30 IN A 10.0.0.5\"\n    }\n",
+        "    template IN AAAA dev.example {\n        rcode NOERROR\n    }\n",
+        "    template ANY ANY ads.example {\n        rcode NXDOMAIN\n",
+        "        match ^t\\.example\\.$\n        answer \"{{ .Name }} 30 IN TXT \\\"one\\\" \\\"two\\\"\"\n",
+        "    hosts /dev/null {\n        10.0.0.6 a.example\n        ttl 30\n        fallthrough\n    }\n",
+        "        max_concurrent 500\n",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
+fn a_name_that_nobody_looked_up_stays() {
+    let settings = settings(Program::Pod, "");
+    let dynamic = dynamic(&[("stubDomains", r#"{"acme.example": ["ns.acme.example"], "cluster.local": ["1.2.3.4"]}"#)]);
+    let text = corefile(&settings, &dynamic, Hosts::AsWritten);
+    assert!(text.contains("forward . ns.acme.example {"), "{text}");
+    assert!(!text.contains("1.2.3.4"), "the zone of the cluster is no stub domain:\n{text}");
+    assert_eq!(named_hosts(&settings, &dynamic).into_iter().collect::<Vec<_>>(), ["ns.acme.example"]);
+}

@@ -1,0 +1,454 @@
+//! The arguments of dnsmasq that mean something here. It has hundreds; those that are not known, or that a server of the
+//! cluster has no use for, are said and not dropped in silence.
+
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
+use crate::flags::FlagError;
+use crate::name_server::{DNS_PORT, NameServer};
+use crate::names::is_loose_domain;
+
+/// Answers that dnsmasq keeps if nobody says how many.
+const CACHE_SIZE: usize = 150;
+/// Seconds of the longest time to live that `--min-cache-ttl` may ask for.
+const TTL_MIN_MAX: u32 = 3600;
+/// Where dnsmasq reads the upstreams.
+pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// What dnsmasq is told to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// The port to listen on.
+    pub port: u16,
+    /// The addresses to listen on; all if empty.
+    pub listen: Vec<IpAddr>,
+    /// Answers that are kept; none if 0.
+    pub cache_size: usize,
+    /// Whether denials are kept.
+    pub keeps_denials: bool,
+    /// Seconds that a denial without a time of its own is kept.
+    pub denial_ttl: Option<u32>,
+    /// Seconds that an answer is kept at most.
+    pub ttl_max: Option<u32>,
+    /// Seconds that an answer is kept at least.
+    pub ttl_min: Option<u32>,
+    /// Who is asked about all other names.
+    pub servers: Vec<NameServer>,
+    /// What becomes of the names in some domains.
+    pub domains: BTreeMap<String, Domain>,
+    /// Where more upstreams stand; `None` if nowhere.
+    pub resolv_conf: Option<String>,
+    /// In which order upstreams are asked.
+    pub policy: &'static str,
+    /// Questions on their way at one time; 0 for any number.
+    pub forward_max: u32,
+    /// Whether questions are logged.
+    pub is_logging: bool,
+    /// Octets of the longest answer over UDP.
+    pub udp_size: Option<u16>,
+    /// Files of names and addresses.
+    pub hosts_files: Vec<String>,
+    /// Names with their addresses.
+    pub hosts: Vec<(IpAddr, String)>,
+    /// Records, each for one name.
+    pub records: Vec<Record>,
+    /// Domains whose names all have these addresses; none: they do not exist.
+    pub addresses: Vec<(String, Vec<IpAddr>)>,
+    /// Types of which no record is told.
+    pub filtered: Vec<&'static str>,
+    /// Whether names of one label stay here.
+    pub keeps_plain_names: bool,
+}
+
+/// What becomes of the names in a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// These are asked; nobody: none of its names exists but those that are known here.
+    Servers(Vec<NameServer>),
+    /// The same as for names outside of all domains.
+    Usual,
+}
+
+/// A record with a name of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its owner.
+    pub name: String,
+    /// Its type.
+    pub rtype: &'static str,
+    /// Its data, as in a zone file.
+    pub data: String,
+}
+
+impl Default for Front {
+    fn default() -> Front {
+        Front {
+            port: DNS_PORT,
+            listen: Vec::new(),
+            cache_size: CACHE_SIZE,
+            keeps_denials: true,
+            denial_ttl: None,
+            ttl_max: None,
+            ttl_min: None,
+            servers: Vec::new(),
+            domains: BTreeMap::new(),
+            resolv_conf: Some(RESOLV_CONF.to_owned()),
+            policy: "sequential",
+            forward_max: 0,
+            is_logging: false,
+            udp_size: None,
+            hosts_files: Vec::new(),
+            hosts: Vec::new(),
+            records: Vec::new(),
+            addresses: Vec::new(),
+            filtered: Vec::new(),
+            keeps_plain_names: false,
+        }
+    }
+}
+
+/// What an argument came to.
+enum Outcome {
+    Works,
+    /// It does what it says, but something is to be said about it.
+    Said(&'static str),
+    /// Nothing, since this is so here.
+    Void(&'static str),
+    Unknown,
+    /// Its value cannot be used.
+    Bad,
+}
+
+/// Arguments that take no value, by their long names.
+const SWITCHES: [&str; 21] = [
+    "keep-in-foreground", "no-daemon", "no-negcache", "no-resolv", "no-poll", "no-hosts", "strict-order", "all-servers",
+    "dns-loop-detect", "log-queries", "domain-needed", "bogus-priv", "filterwin2k", "filter-A", "filter-AAAA",
+    "stop-dns-rebind", "rebind-localhost-ok", "bind-interfaces", "bind-dynamic", "dnssec", "proxy-dnssec",
+];
+
+/// Short names and the long ones that they stand for.
+const SHORT: [(char, &str); 30] = [
+    ('k', "keep-in-foreground"), ('d', "no-daemon"), ('c', "cache-size"), ('N', "no-negcache"), ('S', "server"),
+    ('A', "address"), ('R', "no-resolv"), ('r', "resolv-file"), ('n', "no-poll"), ('h', "no-hosts"), ('H', "addn-hosts"),
+    ('o', "strict-order"), ('p', "port"), ('q', "log-queries"), ('T', "local-ttl"), ('D', "domain-needed"),
+    ('b', "bogus-priv"), ('f', "filterwin2k"), ('a', "listen-address"), ('0', "dns-forward-max"), ('8', "log-facility"),
+    ('P', "edns-packet-max"), ('u', "user"), ('g', "group"), ('x', "pid-file"), ('i', "interface"), ('Q', "query-port"),
+    ('B', "bogus-nxdomain"), ('z', "bind-interfaces"), ('Y', "txt-record"),
+];
+
+impl Front {
+    /// Reads arguments, and what there is to say about them.
+    ///
+    /// # Errors
+    /// The first one whose value cannot be used: dnsmasq would not start with it.
+    pub fn read(words: &[String]) -> Result<(Front, Vec<String>), FlagError> {
+        let (mut front, mut said) = (Front::default(), Vec::new());
+        let mut words = words.iter().map(String::as_str).peekable();
+        while let Some(word) = words.next() {
+            let Some((name, value)) = argument(word) else {
+                return Err(FlagError::Reason("", format!("'{word}' is no argument of dnsmasq")));
+            };
+            let takes_value = !SWITCHES.contains(&name);
+            let next = words.next_if(|next| value.is_none() && takes_value && !next.starts_with('-'));
+            let value = value.or(next).unwrap_or_default();
+            match front.take(name, value) {
+                Outcome::Works => {}
+                Outcome::Said(what) => said.push(format!("dnsmasq's --{name}: {what}")),
+                Outcome::Void(why) => said.push(format!("dnsmasq's --{name} does nothing here: {why}")),
+                Outcome::Unknown => said.push(format!("dnsmasq's --{name} is not known here and does nothing")),
+                Outcome::Bad => return Err(FlagError::Reason("", format!("dnsmasq's {word} {value}: cannot be used"))),
+            }
+        }
+        Ok((front, said))
+    }
+
+    fn take(&mut self, name: &str, value: &str) -> Outcome {
+        match name {
+            "keep-in-foreground" | "no-daemon" => Outcome::Works,
+            "log-facility" | "user" | "group" | "pid-file" | "no-hosts" | "dns-loop-detect" => self.take_given(name, value),
+            "cache-size" => number(value, &mut self.cache_size),
+            "port" => number(value, &mut self.port),
+            "dns-forward-max" => number(value, &mut self.forward_max),
+            "no-negcache" => {
+                self.keeps_denials = false;
+                Outcome::Said("denials are asked for again each time; without it they would be kept")
+            }
+            "no-resolv" => set(&mut self.resolv_conf, None),
+            "resolv-file" => set(&mut self.resolv_conf, Some(value.to_owned())),
+            "no-poll" => Outcome::Void("a changed resolv.conf is always read"),
+            "strict-order" => set(&mut self.policy, "sequential"),
+            "all-servers" => {
+                self.policy = "random";
+                Outcome::Said("one is asked, a random one, and another if it fails")
+            }
+            "log-queries" => set(&mut self.is_logging, true),
+            "addn-hosts" => push(&mut self.hosts_files, value),
+            "domain-needed" => set(&mut self.keeps_plain_names, true),
+            "filter-A" => add(&mut self.filtered, "A"),
+            "filter-AAAA" => add(&mut self.filtered, "AAAA"),
+            "listen-address" => self.take_listen(value),
+            "edns-packet-max" => self.take_udp_size(value),
+            "neg-ttl" | "max-ttl" | "max-cache-ttl" | "min-cache-ttl" => self.take_ttl(name, value),
+            "server" | "local" => self.take_server(value),
+            "rev-server" => self.take_reverse(value),
+            "address" => self.take_address(value),
+            "host-record" => self.take_host(value),
+            "cname" | "txt-record" | "mx-host" | "srv-host" | "ptr-record" => self.take_record(name, value),
+            _ => refused(name),
+        }
+    }
+
+    fn take_given(&self, name: &str, value: &str) -> Outcome {
+        match (name, value) {
+            ("log-facility", "-") | ("no-hosts", _) => Outcome::Works,
+            ("dns-loop-detect", _) => Outcome::Works,
+            ("log-facility", _) => Outcome::Void("the log is standard output"),
+            _ => Outcome::Void("the process stays who it is, and needs no file for its number"),
+        }
+    }
+
+    fn take_listen(&mut self, value: &str) -> Outcome {
+        for text in value.split(',') {
+            let Ok(ip) = text.parse() else { return Outcome::Bad };
+            self.listen.push(ip);
+        }
+        Outcome::Works
+    }
+
+    fn take_udp_size(&mut self, value: &str) -> Outcome {
+        let size = value.parse().ok().filter(|size| (512..=4096).contains(size));
+        self.udp_size = size;
+        if size.is_some() { Outcome::Works } else { Outcome::Bad }
+    }
+
+    fn take_ttl(&mut self, name: &str, value: &str) -> Outcome {
+        let Ok(seconds) = value.parse::<u32>() else { return Outcome::Bad };
+        match name {
+            "neg-ttl" => self.denial_ttl = Some(seconds),
+            "min-cache-ttl" => self.ttl_min = Some(seconds.min(TTL_MIN_MAX)),
+            _ => self.ttl_max = Some(self.ttl_max.map_or(seconds, |known| known.min(seconds))),
+        }
+        Outcome::Works
+    }
+
+    /// `/DOMAIN/[DOMAIN/...][SERVER]`, or `SERVER`.
+    fn take_server(&mut self, value: &str) -> Outcome {
+        let Some((domains, server)) = domains_of(value) else {
+            let Some(server) = server_of(value) else { return Outcome::Bad };
+            self.servers.push(server);
+            return of_place(value);
+        };
+        for domain in domains {
+            let known = self.domains.entry(domain).or_insert_with(|| Domain::Servers(Vec::new()));
+            match (server, known) {
+                ("", _) => {}
+                ("#", known) => *known = Domain::Usual,
+                (server, Domain::Servers(servers)) => {
+                    let Some(server) = server_of(server) else { return Outcome::Bad };
+                    servers.push(server);
+                }
+                (_, Domain::Usual) => {}
+            }
+        }
+        of_place(server)
+    }
+
+    /// `NETWORK/LENGTH,SERVER`: the names of the addresses of a network.
+    fn take_reverse(&mut self, value: &str) -> Outcome {
+        let Some((network, server)) = value.split_once(',') else { return Outcome::Bad };
+        match (reverse_zone(network), server_of(server)) {
+            (Some(zone), Some(server)) => {
+                if let Domain::Servers(servers) =
+                    self.domains.entry(zone).or_insert_with(|| Domain::Servers(Vec::new()))
+                {
+                    servers.push(server);
+                }
+                of_place(server_text(value))
+            }
+            (None, Some(_)) => Outcome::Void("networks must be IPv4, of 8, 16 or 24 bits"),
+            _ => Outcome::Bad,
+        }
+    }
+
+    /// `/DOMAIN/[DOMAIN/...][IP|#]`.
+    fn take_address(&mut self, value: &str) -> Outcome {
+        let Some((domains, address)) = domains_of(value) else { return Outcome::Bad };
+        let addresses = match address {
+            "" => Vec::new(),
+            "#" => vec![IpAddr::from([0, 0, 0, 0]), IpAddr::from([0; 16])],
+            address => match address.parse() {
+                Ok(ip) => vec![ip],
+                Err(_) => return Outcome::Bad,
+            },
+        };
+        for domain in domains {
+            match self.addresses.iter_mut().find(|(known, _)| *known == domain) {
+                Some((_, known)) => known.extend_from_slice(&addresses),
+                None => self.addresses.push((domain, addresses.clone())),
+            }
+        }
+        Outcome::Works
+    }
+
+    /// `NAME[,NAME...],IP[,IP][,TTL]`.
+    fn take_host(&mut self, value: &str) -> Outcome {
+        let fields: Vec<&str> = value.split(',').map(str::trim).collect();
+        let is_address = |text: &&&str| text.parse::<IpAddr>().is_ok();
+        let is_name = |text: &&&str| !is_address(text) && text.parse::<u32>().is_err();
+        let names: Vec<&&str> = fields.iter().filter(is_name).collect();
+        let addresses: Vec<IpAddr> = fields.iter().filter_map(|text| text.parse().ok()).collect();
+        if names.is_empty() || addresses.is_empty() || !names.iter().all(|name| is_loose_domain(name)) {
+            return Outcome::Bad;
+        }
+        for name in names {
+            self.hosts.extend(addresses.iter().map(|ip| (*ip, (**name).to_owned())));
+        }
+        Outcome::Works
+    }
+
+    fn take_record(&mut self, name: &str, value: &str) -> Outcome {
+        match record(name, value) {
+            Some(records) => {
+                self.records.extend(records);
+                Outcome::Works
+            }
+            None => Outcome::Bad,
+        }
+    }
+}
+
+/// Arguments that are known and do nothing, each with its reason.
+fn refused(name: &str) -> Outcome {
+    match name {
+        "local-ttl" => Outcome::Void("records of the cluster have 30 seconds, others their own"),
+        "bogus-priv" => Outcome::Void("the addresses of the cluster are among those that it would deny"),
+        "stop-dns-rebind" | "rebind-localhost-ok" | "rebind-domain-ok" | "bogus-nxdomain" | "ignore-address" => {
+            Outcome::Void("answers of upstreams are passed on as they are; *acl* and *template* can filter")
+        }
+        "filterwin2k" => Outcome::Void("no such questions are asked any more"),
+        "min-port" | "max-port" | "query-port" | "port-limit" => {
+            Outcome::Void("questions leave by ports that nobody can guess (RFC 5452)")
+        }
+        "max-tcp-connections" => Outcome::Void("there is room for thousands"),
+        "fast-dns-retry" => Outcome::Void("a lost datagram is always sent once more, after 400 ms"),
+        "interface" | "except-interface" | "bind-interfaces" | "bind-dynamic" => {
+            Outcome::Void("--listen-address says where to listen")
+        }
+        "dnssec" | "proxy-dnssec" | "trust-anchor" => Outcome::Void("upstreams validate"),
+        "conf-file" | "conf-dir" | "hostsdir" => Outcome::Void("a Corefile has these things"),
+        _ => Outcome::Unknown,
+    }
+}
+
+/// The long name of an argument, and the value that is written together with it.
+fn argument(word: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(long) = word.strip_prefix("--") {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        return (!name.is_empty()).then_some((name, value));
+    }
+    let mut letters = word.strip_prefix('-')?.chars();
+    let letter = letters.next()?;
+    let rest = letters.as_str();
+    let name = SHORT.iter().find(|(known, _)| *known == letter).map_or("", |(_, name)| name);
+    let name = if name.is_empty() { word.get(1..2)? } else { name };
+    Some((name, Some(rest.strip_prefix('=').unwrap_or(rest)).filter(|rest| !rest.is_empty())))
+}
+
+/// `/a/b/REST` as its domains and the rest; `None` without slashes.
+fn domains_of(value: &str) -> Option<(Vec<String>, &str)> {
+    let (domains, rest) = value.strip_prefix('/')?.rsplit_once('/')?;
+    let domains: Vec<String> =
+        domains.split('/').map(|domain| domain.trim_matches('.').to_ascii_lowercase()).collect();
+    domains.iter().all(|domain| is_loose_domain(domain)).then_some((domains, rest))
+}
+
+/// The server in `IP[@PLACE][#PORT]` or `HOST`.
+fn server_of(text: &str) -> Option<NameServer> {
+    let port = text.rsplit_once('#').map_or(String::new(), |(_, port)| format!("#{port}"));
+    let place = text.split(['@', '#']).next().unwrap_or_default();
+    NameServer::read_of_dnsmasq(&format!("{place}{port}")).or_else(|| NameServer::read(place).filter(|_| port.is_empty()))
+}
+
+fn server_text(value: &str) -> &str {
+    value.split_once(',').map_or(value, |(_, server)| server)
+}
+
+/// Where a question leaves is not said here.
+fn of_place(server: &str) -> Outcome {
+    if server.contains('@') { Outcome::Said("the address or interface behind `@` is not used") } else { Outcome::Works }
+}
+
+/// The reverse zone of a network whose length is whole octets.
+fn reverse_zone(network: &str) -> Option<String> {
+    let (ip, length) = network.split_once('/')?;
+    let octets = ip.parse::<core::net::Ipv4Addr>().ok()?.octets();
+    let whole = match length {
+        "8" => 1,
+        "16" => 2,
+        "24" => 3,
+        _ => return None,
+    };
+    let labels: Vec<String> = octets[..whole].iter().rev().map(u8::to_string).collect();
+    Some(format!("{}.in-addr.arpa", labels.join(".")))
+}
+
+fn record(kind: &str, value: &str) -> Option<Vec<Record>> {
+    let fields: Vec<&str> = value.split(',').map(str::trim).collect();
+    let is_name = |name: &&str| is_loose_domain(name);
+    let one = |name: &str, rtype, data: String| vec![Record { name: name.trim_end_matches('.').to_owned(), rtype, data }];
+    let dotted = |name: &str| format!("{}.", name.trim_end_matches('.'));
+    let number = |at: usize, default: u16| fields.get(at).map_or(Some(default), |text| text.parse::<u16>().ok());
+    match (kind, fields.as_slice()) {
+        ("cname", [names @ .., target]) if !names.is_empty() && names.iter().all(|name| is_name(name)) => {
+            is_name(target).then(|| names.iter().flat_map(|name| one(name, "CNAME", dotted(target))).collect())
+        }
+        ("ptr-record", [name, target]) if is_name(name) && is_name(target) => Some(one(name, "PTR", dotted(target))),
+        ("mx-host", [name, target, ..]) if is_name(name) && is_name(target) => {
+            Some(one(name, "MX", format!("{} {}", number(2, 1)?, dotted(target))))
+        }
+        ("srv-host", [name, target, ..]) if is_name(name) && is_name(target) => {
+            let (port, priority, weight) = (number(2, 1)?, number(3, 0)?, number(4, 0)?);
+            Some(one(name, "SRV", format!("{priority} {weight} {port} {}", dotted(target))))
+        }
+        ("txt-record", [name, texts @ ..]) if is_name(name) && texts.iter().all(|text| is_text(text)) => {
+            let texts: Vec<String> = texts.iter().map(|text| format!("\"{}\"", text.trim_matches('"'))).collect();
+            Some(one(name, "TXT", if texts.is_empty() { "\"\"".to_owned() } else { texts.join(" ") }))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a text needs no care in a zone file within a Corefile.
+fn is_text(text: &str) -> bool {
+    let text = text.trim_matches('"');
+    text.len() <= 255 && text.bytes().all(|octet| (b' '..=b'~').contains(&octet) && !b"\"\\`{}".contains(&octet))
+}
+
+fn number<N: core::str::FromStr>(value: &str, into: &mut N) -> Outcome {
+    match value.parse() {
+        Ok(number) => set(into, number),
+        Err(_) => Outcome::Bad,
+    }
+}
+
+fn set<T>(into: &mut T, value: T) -> Outcome {
+    *into = value;
+    Outcome::Works
+}
+
+fn push(into: &mut Vec<String>, value: &str) -> Outcome {
+    if value.is_empty() || value.contains(char::is_whitespace) {
+        return Outcome::Bad;
+    }
+    into.push(value.to_owned());
+    Outcome::Works
+}
+
+fn add(into: &mut Vec<&'static str>, value: &'static str) -> Outcome {
+    into.push(value);
+    Outcome::Works
+}
+
+#[cfg(test)]
+#[path = "dnsmasq_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+use super::*;
+
+fn read(text: &str) -> Result<(Front, Vec<String>), FlagError> {
+    Front::read(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+}
+
+fn servers(front: &Front, domain: &str) -> String {
+    match &front.domains[domain] {
+        Domain::Servers(servers) => servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        Domain::Usual => "usual".to_owned(),
+    }
+}
+
+#[test]
+fn the_stock_arguments() {
+    let (front, said) = read(
+        "-k --cache-size=1000 --no-negcache --dns-loop-detect --log-facility=- --server=/cluster.local/127.0.0.1#10053 \
+         --server=/in-addr.arpa/127.0.0.1#10053 --server=/ip6.arpa/127.0.0.1#10053",
+    )
+    .unwrap();
+    assert_eq!((front.cache_size, front.keeps_denials), (1000, false));
+    assert_eq!(servers(&front, "cluster.local"), "127.0.0.1:10053");
+    assert_eq!(front.domains.len(), 3);
+    assert_eq!(said.len(), 1, "{said:?}");
+}
+
+#[test]
+fn servers_in_all_their_forms() {
+    let (front, said) = read(
+        "-S 8.8.8.8 -S/a.example/b.example/10.0.0.1#5353 --server=/a.example/10.0.0.2 --local=/lan/ --server=/x.lan/# \
+         --rev-server=10.1.0.0/16,10.0.0.9 --server=fd00::1#5353 --server=10.0.0.3@eth0 --server ns.example.org",
+    )
+    .unwrap();
+    let all: Vec<String> = front.servers.iter().map(ToString::to_string).collect();
+    assert_eq!(all, ["8.8.8.8", "[fd00::1]:5353", "10.0.0.3", "ns.example.org"]);
+    assert_eq!(servers(&front, "a.example"), "10.0.0.1:5353 10.0.0.2");
+    assert_eq!(servers(&front, "b.example"), "10.0.0.1:5353");
+    assert_eq!((servers(&front, "lan"), servers(&front, "x.lan")), (String::new(), "usual".to_owned()));
+    assert_eq!(servers(&front, "1.10.in-addr.arpa"), "10.0.0.9");
+    assert_eq!(said, ["dnsmasq's --server: the address or interface behind `@` is not used"]);
+}
+
+#[test]
+fn bounds_orders_and_places() {
+    let (front, _) = read(
+        "-c0 -p 5300 --max-ttl=300 --max-cache-ttl=600 --min-cache-ttl=7200 --neg-ttl=60 --dns-forward-max=1500 --no-resolv \
+         --all-servers --log-queries=extra --edns-packet-max=1232 --listen-address=127.0.0.1,::1 --filter-AAAA -D",
+    )
+    .unwrap();
+    assert_eq!((front.cache_size, front.port, front.forward_max), (0, 5300, 1500));
+    assert_eq!((front.ttl_max, front.ttl_min, front.denial_ttl), (Some(300), Some(3600), Some(60)));
+    assert_eq!((front.resolv_conf, front.policy, front.is_logging), (None, "random", true));
+    assert_eq!((front.udp_size, front.listen.len(), front.filtered), (Some(1232), 2, vec!["AAAA"]));
+    assert!(front.keeps_plain_names);
+}
+
+#[test]
+fn records_of_their_own() {
+    let (front, _) = read(
+        "--address=/ads.example/ --address=/dev.example/10.0.0.5 --host-record=a.example,b.example,10.0.0.6,fd00::6 \
+         --addn-hosts=/etc/more --cname=www.example,web.example --txt-record=t.example,one,two --mx-host=m.example,mail.example,5 \
+         --srv-host=_ldap._tcp.example,ldap.example,389 --ptr-record=x.example,y.example",
+    )
+    .unwrap();
+    assert_eq!(front.addresses.len(), 2);
+    assert_eq!(front.hosts.len(), 4);
+    let records: Vec<String> =
+        front.records.iter().map(|record| format!("{} {} {}", record.name, record.rtype, record.data)).collect();
+    assert_eq!(
+        records,
+        [
+            "www.example CNAME web.example.",
+            "t.example TXT \"one\" \"two\"",
+            "m.example MX 5 mail.example.",
+            "_ldap._tcp.example SRV 0 0 389 ldap.example.",
+            "x.example PTR y.example.",
+        ]
+    );
+}
+
+#[test]
+fn what_does_nothing_says_so_and_what_is_wrong_is_refused() {
+    let (_, said) = read("--stop-dns-rebind --min-port=1024 --no-such-thing=7 -Zfoo").unwrap();
+    assert_eq!(said.len(), 4, "{said:?}");
+    for text in [
+        "--server=/a b/1.2.3.4", "--server=/x{/1.2.3.4", "--server=1.2.3.4#x", "--cache-size=many", "stray", "--address=1.2.3.4",
+        "--edns-packet-max=9", "--listen-address=eth0", "--host-record=a", "--txt-record=a.example,a\"b", "--max-ttl=x",
+    ] {
+        assert!(read(text).is_err(), "{text}");
+    }
+}

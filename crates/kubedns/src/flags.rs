@@ -1,0 +1,262 @@
+//! The flags of the three containers of the kube-dns pod, and reading a command line by them.
+//!
+//! They are one table, from which help and documentation come too. As with Go's flags one dash or two may stand before a
+//! name, and a value behind `=` or as the next word; a flag that is on or off takes it behind `=` only. `_` is as good as
+//! `-`. What stands behind `--` is for dnsmasq.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+/// Whose flag it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Container {
+    /// `kubedns`.
+    KubeDns,
+    /// `dnsmasq`, in which dnsmasq-nanny runs.
+    Nanny,
+    /// `sidecar`.
+    Sidecar,
+    /// All three: how they log.
+    Log,
+    /// None: it is our own.
+    Own,
+}
+
+/// A flag.
+#[derive(Debug)]
+pub struct Flag {
+    /// Its name, without dashes before it.
+    pub name: &'static str,
+    /// What its value is; empty for one that is on or off.
+    pub value: &'static str,
+    /// Whose it is.
+    pub of: Container,
+    /// What it does.
+    pub help: &'static str,
+    /// What there is in its place, if it does nothing.
+    pub instead: Option<&'static str>,
+}
+
+const fn works(of: Container, name: &'static str, value: &'static str, help: &'static str) -> Flag {
+    Flag { name, value, of, help, instead: None }
+}
+
+const fn void(of: Container, name: &'static str, value: &'static str, instead: &'static str) -> Flag {
+    Flag { name, value, of, help: "Accepted", instead: Some(instead) }
+}
+
+use Container::{KubeDns, Log, Nanny, Own, Sidecar};
+
+const LOGGED: &str = "the log is standard output, a line an event";
+
+/// All flags.
+pub static FLAGS: &[Flag] = &[
+    works(KubeDns, "domain", "ZONE", "The zone of the cluster (cluster.local)"),
+    works(KubeDns, "dns-bind-address", "IP", "The address to listen on (all)"),
+    works(KubeDns, "dns-port", "PORT", "The port to listen on (53)"),
+    works(KubeDns, "healthz-port", "PORT", "The port of /readiness and /cache (8081)"),
+    works(KubeDns, "kubecfg-file", "FILE", "A kubeconfig file (that of the pod's service account)"),
+    works(KubeDns, "kube-master-url", "URL", "The API server, without credentials; environment variables in it are replaced"),
+    works(KubeDns, "config-dir", "DIR", "A directory with the keys of the ConfigMap as files"),
+    works(KubeDns, "config-map", "NAME", "The ConfigMap, watched at the API server"),
+    works(KubeDns, "config-map-namespace", "NAMESPACE", "Its namespace (kube-system)"),
+    works(KubeDns, "config-period", "DURATION", "How often the directory is looked at; never less often than twice a second"),
+    works(KubeDns, "federations", "NAME=DOMAIN,...", "Federations, where there is neither a directory nor a ConfigMap"),
+    works(KubeDns, "nameservers", "IP[:PORT],...", "Name servers for all names outside, where there is neither a directory nor a ConfigMap (those of /etc/resolv.conf)"),
+    void(KubeDns, "initial-sync-timeout", "DURATION", "the start does not wait: until the cluster is known its names are SERVFAIL and /readiness says no"),
+    void(KubeDns, "profiling", "", "nothing: there is no pprof here"),
+    works(KubeDns, "version", "", "Print the version and end"),
+    works(Nanny, "configDir", "DIR", "A directory with the keys of the ConfigMap as files; as --config-dir"),
+    works(Nanny, "kubednsServer", "IP:PORT", "Who knows the names of the cluster where name servers are named by them (this server)"),
+    void(Nanny, "dnsmasqExec", "FILE", "this server; no other program is run"),
+    void(Nanny, "restartDnsmasq", "", "a changed ConfigMap is always taken up, without a restart and with what is cached"),
+    void(Nanny, "syncInterval", "DURATION", "the directory is looked at twice a second"),
+    void(Nanny, "logInterval", "DURATION", "the metrics kubedns_dnsmasq_*"),
+    works(Sidecar, "probe", "LABEL,SERVER,NAME[,SECONDS[,TYPE]]", "Asks a server again and again; may be repeated"),
+    works(Sidecar, "prometheus-addr", "IP", "The address of metrics and health checks (all)"),
+    works(Sidecar, "prometheus-port", "PORT", "Their port (10054)"),
+    works(Sidecar, "prometheus-path", "PATH", "The path of the metrics (/metrics)"),
+    works(Sidecar, "prometheus-namespace", "PREFIX", "How the names of the sidecar's metrics begin (kubedns)"),
+    works(Sidecar, "dnsmasq-addr", "IP", "Where dnsmasq is, if it is another process (this server)"),
+    works(Sidecar, "dnsmasq-port", "PORT", "Its port (53)"),
+    works(Sidecar, "dnsmasq-poll-interval-ms", "MILLISECONDS", "How often it is asked for its statistics (5000)"),
+    void(Log, "v", "LEVEL", LOGGED),
+    void(Log, "vmodule", "LEVELS", LOGGED),
+    void(Log, "logtostderr", "", LOGGED),
+    void(Log, "alsologtostderr", "", LOGGED),
+    void(Log, "stderrthreshold", "LEVEL", LOGGED),
+    void(Log, "log-dir", "DIR", LOGGED),
+    void(Log, "log-file", "FILE", LOGGED),
+    void(Log, "log-file-max-size", "MEGABYTES", LOGGED),
+    void(Log, "log-backtrace-at", "PLACE", LOGGED),
+    void(Log, "log-flush-frequency", "DURATION", LOGGED),
+    void(Log, "add-dir-header", "", LOGGED),
+    void(Log, "one-output", "", LOGGED),
+    void(Log, "skip-headers", "", LOGGED),
+    void(Log, "skip-log-headers", "", LOGGED),
+    works(Own, "print-corefile", "", "Print the Corefile that would be served and end"),
+];
+
+/// A command line, read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// The values of each flag that stands there, in their order.
+    values: BTreeMap<&'static str, Vec<String>>,
+    /// What stands behind `--`; `None` without that.
+    pub behind: Option<Vec<String>>,
+}
+
+/// What is wrong with a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlagError {
+    /// There is no such flag.
+    Unknown(String),
+    /// This is no flag.
+    Stray(String),
+    /// A flag without its value.
+    NoValue(&'static str),
+    /// A flag whose value cannot be used: the flag, the value, what it must be.
+    Value(&'static str, String, &'static str),
+    /// A flag whose value cannot be used, for a reason of its own.
+    Reason(&'static str, String),
+    /// Two that exclude each other.
+    Both(&'static str, &'static str),
+}
+
+impl Words {
+    /// Reads a command line without the name of the program, by the flags of these containers; those of the log and our
+    /// own are always among them.
+    ///
+    /// # Errors
+    /// The first word that cannot be used.
+    pub fn read(words: impl IntoIterator<Item = String>, of: &[Container]) -> Result<Words, FlagError> {
+        let mut words = words.into_iter();
+        let mut read = Words::default();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                read.behind = Some(words.by_ref().collect());
+                break;
+            }
+            let (flag, value) = flag_of(&word, of)?;
+            let value = match value {
+                Some(value) => value,
+                None if flag.value.is_empty() => "true".to_owned(),
+                None => words.next().ok_or(FlagError::NoValue(flag.name))?,
+            };
+            read.values.entry(flag.name).or_default().push(value);
+        }
+        Ok(read)
+    }
+
+    /// The last value of a flag.
+    #[must_use]
+    pub fn last(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.last().map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// All values of a flag.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.values.get(name).into_iter().flatten().map(String::as_str)
+    }
+
+    /// Whether a flag that is on or off is on.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        self.last(name).is_some_and(|value| !matches!(value, "false" | "f" | "F" | "FALSE" | "False" | "0"))
+    }
+
+    /// What to say about flags that do nothing: a line each, those of the log in one.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let void = || FLAGS.iter().filter(|flag| self.values.contains_key(flag.name));
+        let each = void().filter(|flag| flag.of != Container::Log);
+        let mut lines: Vec<String> =
+            each.filter_map(|flag| Some(format!("--{} does nothing here: {}", flag.name, flag.instead?))).collect();
+        let of_log: Vec<String> =
+            void().filter(|flag| flag.of == Container::Log).map(|flag| format!("--{}", flag.name)).collect();
+        if !of_log.is_empty() {
+            lines.push(format!("{} does nothing here: {LOGGED}", of_log.join(", ")));
+        }
+        lines
+    }
+}
+
+/// The flag that a word names, and the value behind its `=`.
+fn flag_of(word: &str, of: &[Container]) -> Result<(&'static Flag, Option<String>), FlagError> {
+    let bare = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|bare| !bare.is_empty());
+    let bare = bare.ok_or_else(|| FlagError::Stray(word.to_owned()))?;
+    let (name, value) = bare.split_once('=').map_or((bare, None), |(name, value)| (name, Some(value.to_owned())));
+    let name = name.replace('_', "-");
+    let is_meant = |flag: &&Flag| {
+        flag.name == name && (of.contains(&flag.of) || matches!(flag.of, Container::Log | Container::Own))
+    };
+    let flag = FLAGS.iter().find(is_meant).ok_or_else(|| FlagError::Unknown(word.to_owned()))?;
+    Ok((flag, value))
+}
+
+impl fmt::Display for FlagError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FlagError::Unknown(word) => write!(out, "unknown flag: {word}"),
+            FlagError::Stray(word) => write!(out, "'{word}' is no flag"),
+            FlagError::NoValue(name) => write!(out, "--{name} needs a value"),
+            FlagError::Value(name, value, what) => write!(out, "--{name}: '{value}' is not {what}"),
+            FlagError::Reason("", reason) => out.write_str(reason),
+            FlagError::Reason(name, reason) => write!(out, "--{name}: {reason}"),
+            FlagError::Both(one, other) => write!(out, "--{one} and --{other} exclude each other"),
+        }
+    }
+}
+
+impl core::error::Error for FlagError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Words, FlagError> {
+        Words::read(text.split_whitespace().map(str::to_owned), &[KubeDns, Nanny, Sidecar])
+    }
+
+    #[test]
+    fn dashes_underscores_and_values_as_in_go() {
+        for text in [
+            "--dns-port=10053 --logtostderr --v 2",
+            "-dns-port 10053 -logtostderr=true -v=2",
+            "--dns_port=53 --dns_port=10053 --log_dir /tmp -v 2",
+        ] {
+            assert_eq!(read(text).unwrap().last("dns-port"), Some("10053"), "{text}");
+        }
+        let words = read("--probe=a,b,c --probe d,e,f -restartDnsmasq=false -- -k --cache-size=1000").unwrap();
+        assert_eq!(words.all("probe").collect::<Vec<_>>(), ["a,b,c", "d,e,f"]);
+        assert!(!words.is_on("restartDnsmasq") && read("--version").unwrap().is_on("version"));
+        assert_eq!(words.behind, Some(vec!["-k".to_owned(), "--cache-size=1000".to_owned()]));
+    }
+
+    #[test]
+    fn what_does_nothing_says_what_there_is_instead() {
+        let lines = read("--profiling -v=2 --logtostderr --initial-sync-timeout=5s --domain=x").unwrap().warnings();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[2].starts_with("--v, --logtostderr does nothing here: the log"), "{lines:?}");
+    }
+
+    #[test]
+    fn what_is_unknown_is_an_error() {
+        for (text, said) in [
+            ("--nothing=1", "unknown flag: --nothing=1"),
+            ("stray", "'stray' is no flag"),
+            ("--dns-port", "--dns-port needs a value"),
+        ] {
+            assert_eq!(read(text).unwrap_err().to_string(), said);
+        }
+        let only = |of| Words::read(["--domain=x".to_owned()], &[of]);
+        assert!(only(KubeDns).is_ok() && only(Sidecar).is_err(), "each container has its own flags");
+    }
+
+    #[test]
+    fn no_flag_is_there_twice() {
+        for (at, flag) in FLAGS.iter().enumerate() {
+            assert!(FLAGS[..at].iter().all(|other| other.name != flag.name), "{}", flag.name);
+        }
+    }
+}

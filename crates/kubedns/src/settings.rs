@@ -1,0 +1,381 @@
+//! What the flags come to: which parts of the pod this process is, and what each of them was told.
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+
+use crate::config_map::{federations, name_servers};
+use crate::dnsmasq::Front;
+use crate::flags::{Container, FlagError, Words};
+use crate::name_server::{DNS_PORT, read_address};
+use crate::names::is_domain;
+use crate::probe::Probe;
+
+/// Which program of the pod is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// All three in one process.
+    Pod,
+    /// `kube-dns`: the records of the cluster.
+    KubeDns,
+    /// `dnsmasq-nanny`: what clients ask, with a cache before what it asks.
+    Nanny,
+    /// `sidecar`: probes and metrics.
+    Sidecar,
+}
+
+/// What the flags say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The records of the cluster, if it has them.
+    pub records: Option<Records>,
+    /// What stands before them, if it does.
+    pub front: Option<Front>,
+    /// Probes and metrics, if it has them.
+    pub side: Option<Side>,
+    /// Where the ConfigMap is.
+    pub source: Source,
+    /// Upstreams of the command line.
+    pub upstreams: Vec<SocketAddr>,
+    /// Federations of the command line.
+    pub federations: Vec<(String, String)>,
+    /// Who knows the names of the cluster; `None`: this server.
+    pub cluster_server: Option<SocketAddr>,
+}
+
+/// Where the ConfigMap is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nowhere.
+    None,
+    /// In this directory, a file a key.
+    Directory {
+        /// The directory.
+        path: String,
+        /// How often to look at it.
+        every: Duration,
+    },
+    /// At the API server.
+    ConfigMap {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// The flags of `kube-dns`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records {
+    /// The zone, without its last dot.
+    pub domain: String,
+    /// The address to listen on; `None` for all.
+    pub bind: Option<IpAddr>,
+    /// The port to listen on.
+    pub port: u16,
+    /// The port of the pages.
+    pub pages_port: u16,
+    /// A kubeconfig file.
+    pub kubeconfig: Option<String>,
+    /// The URL of the API server.
+    pub api_server: Option<String>,
+    /// Where its metrics are, if anywhere.
+    pub metrics: Option<Metrics>,
+}
+
+/// `PROMETHEUS_PORT` and what goes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// The port.
+    pub port: u16,
+    /// The path.
+    pub path: String,
+    /// How names begin.
+    pub namespace: String,
+    /// And go on.
+    pub subsystem: String,
+}
+
+/// The flags of the sidecar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// What is asked again and again.
+    pub probes: Vec<Probe>,
+    /// Where pages are.
+    pub address: String,
+    /// The path of the metrics.
+    pub path: String,
+    /// How the names of metrics begin.
+    pub namespace: String,
+    /// Who is asked for the statistics of the cache; `None`: this server knows its own.
+    pub dnsmasq: Option<SocketAddr>,
+    /// How often.
+    pub poll: Duration,
+}
+
+/// Period in which a directory is looked at, at most: a change is to be in effect within a second.
+const LOOK_MAX: Duration = Duration::from_millis(500);
+/// Answers that are kept where dnsmasq says nothing: what *cache* keeps.
+const CACHE_SIZE: usize = 9984;
+
+const KUBE_DNS_FLAGS: &[Container] = &[Container::KubeDns];
+const ALL_FLAGS: &[Container] = &[Container::KubeDns, Container::Nanny, Container::Sidecar];
+
+impl Program {
+    /// The program by the name that it was started by.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Program> {
+        match name {
+            "kube-dns" => Some(Program::KubeDns),
+            "dnsmasq-nanny" => Some(Program::Nanny),
+            "sidecar" => Some(Program::Sidecar),
+            _ => None,
+        }
+    }
+
+    /// Whose flags it takes.
+    #[must_use]
+    pub const fn flags(self) -> &'static [Container] {
+        match self {
+            Program::Pod => ALL_FLAGS,
+            Program::KubeDns => KUBE_DNS_FLAGS,
+            Program::Nanny => &[Container::Nanny],
+            Program::Sidecar => &[Container::Sidecar],
+        }
+    }
+}
+
+impl Settings {
+    /// What the flags of a program say, and what there is to say about them; `variable` is the environment.
+    ///
+    /// # Errors
+    /// The first flag that cannot be used.
+    pub fn read(
+        program: Program,
+        words: &Words,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Settings, Vec<String>), FlagError> {
+        let mut said = words.warnings();
+        let is = |known: &[Program]| known.contains(&program);
+        let records = is(&[Program::Pod, Program::KubeDns]).then(|| Records::read(words, variable)).transpose()?;
+        let mut front = None;
+        if is(&[Program::Pod, Program::Nanny]) {
+            let port = records.as_ref().map_or(DNS_PORT, |records| records.port);
+            front = Some(read_front(program, words, port, &mut said)?);
+        }
+        let side = is(&[Program::Pod, Program::Sidecar]).then(|| Side::read(program, words, &mut said)).transpose()?;
+        let source = Source::read(program, words)?;
+        let has_source = source != Source::None;
+        let server = |text: &str| {
+            read_address(text, ':').ok_or_else(|| bad("kubednsServer", text, "an address with a port"))
+        };
+        let settings = Settings {
+            records,
+            front,
+            side,
+            source,
+            upstreams: of_list("nameservers", words, has_source, &mut said, |text| name_servers(text))?,
+            federations: of_list("federations", words, has_source, &mut said, |text| federations(text))?,
+            cluster_server: words.last("kubednsServer").map(server).transpose()?,
+        };
+        Ok((settings, said))
+    }
+}
+
+fn bad(name: &'static str, value: &str, what: &'static str) -> FlagError {
+    FlagError::Value(name, value.to_owned(), what)
+}
+
+/// A flag that counts only where there is no ConfigMap.
+fn of_list<T>(
+    name: &'static str,
+    words: &Words,
+    has_source: bool,
+    said: &mut Vec<String>,
+    read: impl Fn(&str) -> Result<Vec<T>, crate::config_map::Wrong>,
+) -> Result<Vec<T>, FlagError> {
+    let Some(text) = words.last(name) else { return Ok(Vec::new()) };
+    let list = read(text).map_err(|wrong| FlagError::Reason(name, wrong.to_string()))?;
+    if has_source {
+        said.push(format!("--{name} does nothing here: the ConfigMap says it"));
+        return Ok(Vec::new());
+    }
+    Ok(list)
+}
+
+/// dnsmasq's arguments; where there are none and this is the whole pod, a cache of the usual size.
+fn read_front(program: Program, words: &Words, port: u16, said: &mut Vec<String>) -> Result<Front, FlagError> {
+    match (&words.behind, program) {
+        (None, Program::Pod) => Ok(Front { port, cache_size: CACHE_SIZE, ..Front::default() }),
+        (behind, _) => {
+            let (front, more) = Front::read(behind.as_deref().unwrap_or_default())?;
+            said.extend(more);
+            Ok(front)
+        }
+    }
+}
+
+fn port(words: &Words, name: &'static str, default: u16) -> Result<u16, FlagError> {
+    words.last(name).map_or(Ok(default), |text| text.parse().map_err(|_| bad(name, text, "a port")))
+}
+
+impl Source {
+    fn read(program: Program, words: &Words) -> Result<Source, FlagError> {
+        let directory = words.last("config-dir").or_else(|| words.last("configDir"));
+        let directory = directory.or((program == Program::Nanny).then_some("/etc/k8s/dns/dnsmasq-nanny"));
+        let every = words.last("config-period").map_or(Ok(LOOK_MAX), |text| {
+            duration(text).ok_or_else(|| bad("config-period", text, "a time such as 10s"))
+        })?;
+        match (directory, words.last("config-map")) {
+            (Some(_), Some(_)) => Err(FlagError::Both("config-dir", "config-map")),
+            (Some(path), None) => {
+                Ok(Source::Directory { path: path.to_owned(), every: every.min(LOOK_MAX) })
+            }
+            (None, Some(name)) => {
+                let namespace = words.last("config-map-namespace").unwrap_or("kube-system").to_owned();
+                Ok(Source::ConfigMap { namespace, name: name.to_owned() })
+            }
+            (None, None) => Ok(Source::None),
+        }
+    }
+}
+
+impl Records {
+    fn read(words: &Words, variable: &dyn Fn(&str) -> Option<String>) -> Result<Records, FlagError> {
+        let domain = words.last("domain").unwrap_or("cluster.local");
+        if !is_domain(domain) {
+            return Err(bad("domain", domain, "a domain in lower case"));
+        }
+        let bind = words.last("dns-bind-address").map(|text| {
+            text.parse::<IpAddr>().map_err(|_| bad("dns-bind-address", text, "an address"))
+        });
+        let api_server = words.last("kube-master-url").map(|text| {
+            let url = expand(text, variable);
+            let is_url = ["http://", "https://"].iter().any(|scheme| {
+                url.strip_prefix(scheme).is_some_and(|host| !host.is_empty()) && !url.contains(char::is_whitespace)
+            });
+            if is_url { Ok(url) } else { Err(bad("kube-master-url", text, "a URL with scheme and host")) }
+        });
+        Ok(Records {
+            domain: domain.trim_end_matches('.').to_owned(),
+            bind: bind.transpose()?.filter(|ip| !ip.is_unspecified()),
+            port: port(words, "dns-port", DNS_PORT)?,
+            pages_port: port(words, "healthz-port", 8081)?,
+            kubeconfig: words.last("kubecfg-file").map(str::to_owned),
+            api_server: api_server.transpose()?,
+            metrics: Metrics::read(variable)?,
+        })
+    }
+}
+
+impl Metrics {
+    fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Metrics>, FlagError> {
+        let value = |name: &str, default: &str| {
+            variable(name).filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())
+        };
+        let Some(port) = variable("PROMETHEUS_PORT").filter(|port| !port.is_empty()) else { return Ok(None) };
+        let port = port.parse().map_err(|_| FlagError::Reason("", format!("PROMETHEUS_PORT: '{port}' is no port")))?;
+        let metrics = Metrics {
+            port,
+            path: value("PROMETHEUS_PATH", "/metrics"),
+            namespace: value("PROMETHEUS_NAMESPACE", "skydns"),
+            subsystem: value("PROMETHEUS_SUBSYSTEM", "skydns"),
+        };
+        check_path("PROMETHEUS_PATH", &metrics.path)?;
+        check_prefix("PROMETHEUS_NAMESPACE", &metrics.namespace)?;
+        check_prefix("PROMETHEUS_SUBSYSTEM", &metrics.subsystem)?;
+        Ok(Some(metrics))
+    }
+}
+
+fn check_path(name: &'static str, path: &str) -> Result<(), FlagError> {
+    let is_path = path.starts_with('/') && path.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"/-_.~".contains(&octet));
+    if is_path { Ok(()) } else { Err(bad(name, path, "a path")) }
+}
+
+fn check_prefix(name: &'static str, prefix: &str) -> Result<(), FlagError> {
+    let is_prefix = prefix.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
+    let begins = prefix.bytes().next().is_some_and(|octet| !octet.is_ascii_digit());
+    if is_prefix && begins { Ok(()) } else { Err(bad(name, prefix, "letters, digits and _")) }
+}
+
+impl Side {
+    fn read(program: Program, words: &Words, said: &mut Vec<String>) -> Result<Side, FlagError> {
+        let mut probes: Vec<Probe> = Vec::new();
+        for text in words.all("probe") {
+            let probe = Probe::read(text).map_err(|reason| FlagError::Reason("probe", reason))?;
+            if probes.iter().any(|known| known.label == probe.label) {
+                return Err(FlagError::Reason("probe", format!("the label '{}' is there twice", probe.label)));
+            }
+            if probe.qtype.is_none() {
+                said.push(format!("--probe {}: asks for A; a server need not answer ANY (RFC 8482)", probe.label));
+            }
+            probes.push(probe);
+        }
+        let ip = words.last("prometheus-addr").map_or(Ok(None), |text| {
+            text.parse::<IpAddr>().map(Some).map_err(|_| bad("prometheus-addr", text, "an address"))
+        })?;
+        let port_number = port(words, "prometheus-port", 10054)?;
+        let address = match ip.filter(|ip| !ip.is_unspecified()) {
+            Some(ip) => SocketAddr::new(ip, port_number).to_string(),
+            None => format!(":{port_number}"),
+        };
+        let path = words.last("prometheus-path").unwrap_or("/metrics").to_owned();
+        let namespace = words.last("prometheus-namespace").unwrap_or("kubedns").to_owned();
+        check_path("prometheus-path", &path)?;
+        check_prefix("prometheus-namespace", &namespace)?;
+        let poll = words.last("dnsmasq-poll-interval-ms").map_or(Ok(5000), |text| {
+            text.parse().ok().filter(|ms| *ms > 0).ok_or_else(|| {
+                bad("dnsmasq-poll-interval-ms", text, "a number of milliseconds")
+            })
+        })?;
+        let dnsmasq = Side::dnsmasq(program, words)?;
+        Ok(Side { probes, address, path, namespace, dnsmasq, poll: Duration::from_millis(poll) })
+    }
+
+    /// Who is asked for statistics: the address that is given; 127.0.0.1 for a sidecar of its own.
+    fn dnsmasq(program: Program, words: &Words) -> Result<Option<SocketAddr>, FlagError> {
+        let address = words.last("dnsmasq-addr").or((program == Program::Sidecar).then_some("127.0.0.1"));
+        let Some(text) = address else { return Ok(None) };
+        let ip = text.parse::<IpAddr>().map_err(|_| bad("dnsmasq-addr", text, "an address"))?;
+        Ok(Some(SocketAddr::new(ip, port(words, "dnsmasq-port", DNS_PORT)?)))
+    }
+}
+
+/// Reads a time as Go writes it, of whole numbers: `10s`, `1m30s`, `500ms`.
+fn duration(text: &str) -> Option<Duration> {
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit())?;
+        let number: u64 = rest[..digits].parse().ok()?;
+        let unit = rest[digits..].find(|letter: char| letter.is_ascii_digit()).map_or(rest.len(), |at| digits + at);
+        let millis = match &rest[digits..unit] {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        total = total.checked_add(Duration::from_millis(number.checked_mul(millis)?))?;
+        rest = &rest[unit..];
+    }
+    Some(total).filter(|total| !total.is_zero())
+}
+
+/// Replaces `$NAME` and `${NAME}` by what the environment has.
+fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> String {
+    let mut parts = text.split('$');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let braced = part.strip_prefix('{').and_then(|part| part.split_once('}'));
+        let end = part.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(part.len());
+        let (name, rest) = braced.unwrap_or_else(|| part.split_at(end));
+        out.push_str(&variable(name).unwrap_or_default());
+        out.push_str(rest);
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+use super::*;
+
+fn read(program: Program, text: &str) -> Result<(Settings, Vec<String>), FlagError> {
+    let words = Words::read(text.split_whitespace().map(str::to_owned), program.flags())?;
+    Settings::read(program, &words, &|name| match name {
+        "KUBERNETES_HOST" => Some("10.0.0.1".to_owned()),
+        "PROMETHEUS_PORT" => Some("10055".to_owned()),
+        _ => None,
+    })
+}
+
+#[test]
+fn each_program_is_its_part_of_the_pod() {
+    let parts = |program, text| {
+        let (settings, _) = read(program, text).unwrap();
+        (settings.records.is_some(), settings.front.is_some(), settings.side.is_some())
+    };
+    assert_eq!(parts(Program::Pod, ""), (true, true, true));
+    assert_eq!(parts(Program::KubeDns, "--domain=x"), (true, false, false));
+    assert_eq!(parts(Program::Nanny, "-restartDnsmasq=true -- -k"), (false, true, false));
+    assert_eq!(parts(Program::Sidecar, "--probe=a,127.0.0.1,b"), (false, false, true));
+    assert_eq!(Program::by_name("kube-dns"), Some(Program::KubeDns));
+    assert_eq!(Program::by_name("portolan"), None);
+}
+
+#[test]
+fn the_records_of_the_cluster() {
+    let (settings, _) = read(
+        Program::Pod,
+        "--domain=k8s.example. --dns-port=10053 --dns-bind-address=127.0.0.1 --healthz-port=8082 \
+         --kube-master-url=http://${KUBERNETES_HOST}:8080 --config-map=kube-dns --nameservers=8.8.8.8",
+    )
+    .unwrap();
+    let records = settings.records.unwrap();
+    assert_eq!((records.domain.as_str(), records.port, records.pages_port), ("k8s.example", 10053, 8082));
+    assert_eq!(records.api_server.as_deref(), Some("http://10.0.0.1:8080"));
+    assert_eq!(records.metrics.unwrap().port, 10055);
+    let name = "kube-dns".to_owned();
+    assert_eq!(settings.source, Source::ConfigMap { namespace: "kube-system".to_owned(), name });
+    assert_eq!(settings.upstreams, [], "the ConfigMap says it");
+    assert_eq!(settings.front.unwrap().port, 10053);
+}
+
+#[test]
+fn a_directory_is_looked_at_often() {
+    for (text, millis) in [("", 500), ("--config-period=10s", 500), ("--config-period=100ms", 100)] {
+        let (settings, _) = read(Program::KubeDns, &format!("--config-dir=/x {text}")).unwrap();
+        let every = Duration::from_millis(millis);
+        assert_eq!(settings.source, Source::Directory { path: "/x".to_owned(), every }, "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_refused() {
+    for (program, text, said) in [
+        (Program::Pod, "--domain=Upper", "--domain: 'Upper' is not a domain"),
+        (Program::Pod, "--dns-port=x", "--dns-port: 'x' is not a port"),
+        (Program::Pod, "--config-dir=a --config-map=b", "exclude each other"),
+        (Program::Pod, "--kube-master-url=10.0.0.1", "is not a URL"),
+        (Program::Pod, "--nameservers=ns.example", "'ns.example' is no name server"),
+        (Program::Pod, "--federations=a", "is no pair"),
+        (Program::Pod, "--config-period=often", "is not a time"),
+        (Program::Pod, "--probe=a,127.0.0.1,b --probe=a,127.0.0.1,c", "is there twice"),
+        (Program::Pod, "--prometheus-namespace=a-b", "letters, digits and _"),
+        (Program::Pod, "-- --cache-size=x", "cannot be used"),
+        (Program::Sidecar, "--dnsmasq-poll-interval-ms=0", "is not a number"),
+    ] {
+        let problem = read(program, text).unwrap_err().to_string();
+        assert!(problem.contains(said), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn times_are_read_as_in_go() {
+    for (text, millis) in [("10s", Some(10_000)), ("1m30s", Some(90_000)), ("500ms", Some(500)), ("0s", None), ("5", None), ("s", None)] {
+        assert_eq!(duration(text), millis.map(Duration::from_millis), "{text}");
+    }
+}
