@@ -33,6 +33,7 @@ complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the
 complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l rbac -d 'Print the ClusterRole or the Roles that it needs of the API server'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -s h -l help -d 'Print help'
@@ -47,6 +48,52 @@ complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l no-cre
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l print-manifests -d 'Print the objects as manifests and end'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l json -d 'Say what came out as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'The zone of the cluster (cluster.local)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'The address to listen on (all)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-port -d 'The port to listen on (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l healthz-port -d 'The port of /readiness and /cache (8081)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kubecfg-file -d 'A kubeconfig file (that of the pod\'s service account)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kube-master-url -d 'The API server, without credentials; environment variables in it are replaced' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-dir -d 'A directory with the keys of the ConfigMap as files' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-map -d 'The ConfigMap, watched at the API server' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-map-namespace -d 'Its namespace (kube-system)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-period -d 'How often the directory is looked at; never less often than twice a second' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l federations -d 'Federations, where there is neither a directory nor a ConfigMap' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l nameservers -d 'Name servers for all names outside, where there is neither a directory nor a ConfigMap (those of /etc/resolv.conf)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l initial-sync-timeout -d 'Accepted; the start does not wait: until the cluster is known its names are SERVFAIL and /readiness says no' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l configDir -d 'A directory with the keys of the ConfigMap as files; as --config-dir' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kubednsServer -d 'Who knows the names of the cluster where name servers are named by them (this server)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasqExec -d 'Accepted; this server; no other program is run' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l syncInterval -d 'Accepted; the directory is looked at twice a second' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l logInterval -d 'Accepted; the metrics kubedns_dnsmasq_*' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l probe -d 'Asks a server again and again; may be repeated' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-addr -d 'The address of metrics and health checks (all)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-port -d 'Their port (10054)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-path -d 'The path of the metrics (/metrics)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-namespace -d 'How the names of the sidecar\'s metrics begin (kubedns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-addr -d 'Where dnsmasq is, if it is another process (this server)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-port -d 'Its port (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-poll-interval-ms -d 'How often it is asked for its statistics (5000)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l v -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l vmodule -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l stderrthreshold -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-dir -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file-max-size -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-backtrace-at -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-flush-frequency -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l profiling -d 'Accepted; nothing: there is no pprof here'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l version -d 'Print the version and end'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l restartDnsmasq -d 'Accepted; a changed ConfigMap is always taken up, without a restart and with what is cached'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l logtostderr -d 'Accepted; the log is standard output, a line an event'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l alsologtostderr -d 'Accepted; the log is standard output, a line an event'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l add-dir-header -d 'Accepted; the log is standard output, a line an event'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l one-output -d 'Accepted; the log is standard output, a line an event'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-headers -d 'Accepted; the log is standard output, a line an event'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-log-headers -d 'Accepted; the log is standard output, a line an event'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l print-corefile -d 'Print the Corefile that would be served and end'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns help" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

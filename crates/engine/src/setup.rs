@@ -389,7 +389,7 @@ pub struct Page {
     /// Where, as `[HOST]:PORT`.
     pub address: String,
     /// Its path.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     /// Makes it.
     pub make: Arc<dyn Fn() -> PageContent + Send + Sync>,
 }

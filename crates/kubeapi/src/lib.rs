@@ -14,6 +14,7 @@
 
 mod age;
 mod api;
+mod config_map;
 mod credentials;
 mod decode;
 mod failure;
@@ -28,6 +29,7 @@ mod target;
 mod timing;
 mod watch;
 
+pub use config_map::{ConfigMap, Data};
 pub use credentials::connect;
 pub use failure::causes;
 pub use meter::METRICS;

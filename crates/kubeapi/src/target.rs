@@ -121,7 +121,7 @@ fn parameter(query: &mut String, name: &str, value: &str) {
 }
 
 /// Percent-encodes all but the unreserved characters (RFC 3986 §2.3).
-fn encode(out: &mut String, text: &str) {
+pub(crate) fn encode(out: &mut String, text: &str) {
     for octet in text.bytes() {
         match octet {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(octet)),

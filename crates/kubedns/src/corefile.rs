@@ -158,9 +158,7 @@ impl Writer<'_> {
     fn is_own(&self, domain: &str, servers: &[NameServer]) -> bool {
         let Some(records) = &self.settings.records else { return false };
         let is_of_cluster = records.domain == domain || REVERSE.contains(&domain);
-        let is_here = |server: &NameServer| {
-            matches!(server, NameServer::Address(address) if address.ip().is_loopback() && address.port() == records.port)
-        };
+        let is_here = |server: &NameServer| matches!(server, NameServer::Address(address) if address.ip().is_loopback() && address.port() == records.port);
         is_of_cluster && servers.iter().all(is_here)
     }
 
@@ -295,7 +293,11 @@ impl Writer<'_> {
         text.open(&format!("cache{most}"));
         text.line(&format!("success {}{}", front.cache_size, bounds(front.ttl_max, front.ttl_min)));
         if front.keeps_denials {
-            text.line(&format!("denial {}{}", front.cache_size, bounds(front.denial_ttl.or(front.ttl_max), front.ttl_min)));
+            text.line(&format!(
+                "denial {}{}",
+                front.cache_size,
+                bounds(front.denial_ttl.or(front.ttl_max), front.ttl_min)
+            ));
         } else {
             text.line("disable denial");
         }

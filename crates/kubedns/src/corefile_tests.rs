@@ -24,7 +24,10 @@ fn one_process_for_the_pod() {
         Program::Pod,
         "--config-map=kube-dns",
         &[
-            ("stubDomains", r#"{"acme.example": ["1.2.3.4:5353", "ns.acme.example"], "later.example": ["ns.later.example"]}"#),
+            (
+                "stubDomains",
+                r#"{"acme.example": ["1.2.3.4:5353", "ns.acme.example"], "later.example": ["ns.later.example"]}"#,
+            ),
             ("upstreamNameservers", r#"["8.8.8.8", "8.8.4.4"]"#),
             ("federations", "fed=fed.example.com"),
         ],

@@ -121,19 +121,61 @@ enum Outcome {
 
 /// Arguments that take no value, by their long names.
 const SWITCHES: [&str; 21] = [
-    "keep-in-foreground", "no-daemon", "no-negcache", "no-resolv", "no-poll", "no-hosts", "strict-order", "all-servers",
-    "dns-loop-detect", "log-queries", "domain-needed", "bogus-priv", "filterwin2k", "filter-A", "filter-AAAA",
-    "stop-dns-rebind", "rebind-localhost-ok", "bind-interfaces", "bind-dynamic", "dnssec", "proxy-dnssec",
+    "keep-in-foreground",
+    "no-daemon",
+    "no-negcache",
+    "no-resolv",
+    "no-poll",
+    "no-hosts",
+    "strict-order",
+    "all-servers",
+    "dns-loop-detect",
+    "log-queries",
+    "domain-needed",
+    "bogus-priv",
+    "filterwin2k",
+    "filter-A",
+    "filter-AAAA",
+    "stop-dns-rebind",
+    "rebind-localhost-ok",
+    "bind-interfaces",
+    "bind-dynamic",
+    "dnssec",
+    "proxy-dnssec",
 ];
 
 /// Short names and the long ones that they stand for.
 const SHORT: [(char, &str); 30] = [
-    ('k', "keep-in-foreground"), ('d', "no-daemon"), ('c', "cache-size"), ('N', "no-negcache"), ('S', "server"),
-    ('A', "address"), ('R', "no-resolv"), ('r', "resolv-file"), ('n', "no-poll"), ('h', "no-hosts"), ('H', "addn-hosts"),
-    ('o', "strict-order"), ('p', "port"), ('q', "log-queries"), ('T', "local-ttl"), ('D', "domain-needed"),
-    ('b', "bogus-priv"), ('f', "filterwin2k"), ('a', "listen-address"), ('0', "dns-forward-max"), ('8', "log-facility"),
-    ('P', "edns-packet-max"), ('u', "user"), ('g', "group"), ('x', "pid-file"), ('i', "interface"), ('Q', "query-port"),
-    ('B', "bogus-nxdomain"), ('z', "bind-interfaces"), ('Y', "txt-record"),
+    ('k', "keep-in-foreground"),
+    ('d', "no-daemon"),
+    ('c', "cache-size"),
+    ('N', "no-negcache"),
+    ('S', "server"),
+    ('A', "address"),
+    ('R', "no-resolv"),
+    ('r', "resolv-file"),
+    ('n', "no-poll"),
+    ('h', "no-hosts"),
+    ('H', "addn-hosts"),
+    ('o', "strict-order"),
+    ('p', "port"),
+    ('q', "log-queries"),
+    ('T', "local-ttl"),
+    ('D', "domain-needed"),
+    ('b', "bogus-priv"),
+    ('f', "filterwin2k"),
+    ('a', "listen-address"),
+    ('0', "dns-forward-max"),
+    ('8', "log-facility"),
+    ('P', "edns-packet-max"),
+    ('u', "user"),
+    ('g', "group"),
+    ('x', "pid-file"),
+    ('i', "interface"),
+    ('Q', "query-port"),
+    ('B', "bogus-nxdomain"),
+    ('z', "bind-interfaces"),
+    ('Y', "txt-record"),
 ];
 
 impl Front {
@@ -165,7 +207,9 @@ impl Front {
     fn take(&mut self, name: &str, value: &str) -> Outcome {
         match name {
             "keep-in-foreground" | "no-daemon" => Outcome::Works,
-            "log-facility" | "user" | "group" | "pid-file" | "no-hosts" | "dns-loop-detect" => self.take_given(name, value),
+            "log-facility" | "user" | "group" | "pid-file" | "no-hosts" | "dns-loop-detect" => {
+                self.take_given(name, value)
+            }
             "cache-size" => number(value, &mut self.cache_size),
             "port" => number(value, &mut self.port),
             "dns-forward-max" => number(value, &mut self.forward_max),
@@ -357,8 +401,7 @@ fn argument(word: &str) -> Option<(&str, Option<&str>)> {
 /// `/a/b/REST` as its domains and the rest; `None` without slashes.
 fn domains_of(value: &str) -> Option<(Vec<String>, &str)> {
     let (domains, rest) = value.strip_prefix('/')?.rsplit_once('/')?;
-    let domains: Vec<String> =
-        domains.split('/').map(|domain| domain.trim_matches('.').to_ascii_lowercase()).collect();
+    let domains: Vec<String> = domains.split('/').map(|domain| domain.trim_matches('.').to_ascii_lowercase()).collect();
     domains.iter().all(|domain| is_loose_domain(domain)).then_some((domains, rest))
 }
 
@@ -366,7 +409,8 @@ fn domains_of(value: &str) -> Option<(Vec<String>, &str)> {
 fn server_of(text: &str) -> Option<NameServer> {
     let port = text.rsplit_once('#').map_or(String::new(), |(_, port)| format!("#{port}"));
     let place = text.split(['@', '#']).next().unwrap_or_default();
-    NameServer::read_of_dnsmasq(&format!("{place}{port}")).or_else(|| NameServer::read(place).filter(|_| port.is_empty()))
+    NameServer::read_of_dnsmasq(&format!("{place}{port}"))
+        .or_else(|| NameServer::read(place).filter(|_| port.is_empty()))
 }
 
 fn server_text(value: &str) -> &str {
@@ -395,11 +439,12 @@ fn reverse_zone(network: &str) -> Option<String> {
 fn record(kind: &str, value: &str) -> Option<Vec<Record>> {
     let fields: Vec<&str> = value.split(',').map(str::trim).collect();
     let is_name = |name: &&str| is_loose_domain(name);
-    let one = |name: &str, rtype, data: String| vec![Record { name: name.trim_end_matches('.').to_owned(), rtype, data }];
+    let one =
+        |name: &str, rtype, data: String| vec![Record { name: name.trim_end_matches('.').to_owned(), rtype, data }];
     let dotted = |name: &str| format!("{}.", name.trim_end_matches('.'));
     let number = |at: usize, default: u16| fields.get(at).map_or(Some(default), |text| text.parse::<u16>().ok());
     match (kind, fields.as_slice()) {
-        ("cname", [names @ .., target]) if !names.is_empty() && names.iter().all(|name| is_name(name)) => {
+        ("cname", [names @ .., target]) if !names.is_empty() && names.iter().all(is_name) => {
             is_name(target).then(|| names.iter().flat_map(|name| one(name, "CNAME", dotted(target))).collect())
         }
         ("ptr-record", [name, target]) if is_name(name) && is_name(target) => Some(one(name, "PTR", dotted(target))),

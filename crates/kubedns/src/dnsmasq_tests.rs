@@ -83,8 +83,17 @@ fn what_does_nothing_says_so_and_what_is_wrong_is_refused() {
     let (_, said) = read("--stop-dns-rebind --min-port=1024 --no-such-thing=7 -Zfoo").unwrap();
     assert_eq!(said.len(), 4, "{said:?}");
     for text in [
-        "--server=/a b/1.2.3.4", "--server=/x{/1.2.3.4", "--server=1.2.3.4#x", "--cache-size=many", "stray", "--address=1.2.3.4",
-        "--edns-packet-max=9", "--listen-address=eth0", "--host-record=a", "--txt-record=a.example,a\"b", "--max-ttl=x",
+        "--server=/a b/1.2.3.4",
+        "--server=/x{/1.2.3.4",
+        "--server=1.2.3.4#x",
+        "--cache-size=many",
+        "stray",
+        "--address=1.2.3.4",
+        "--edns-packet-max=9",
+        "--listen-address=eth0",
+        "--host-record=a",
+        "--txt-record=a.example,a\"b",
+        "--max-ttl=x",
     ] {
         assert!(read(text).is_err(), "{text}");
     }

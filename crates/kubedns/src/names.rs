@@ -8,10 +8,7 @@ const NAME_MAX: usize = 253;
 /// Whether a text is one label: lower-case letters, digits and dashes, neither first nor last a dash.
 pub(crate) fn is_label(text: &str) -> bool {
     let fits = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
-    (1..=LABEL_MAX).contains(&text.len())
-        && text.bytes().all(fits)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    (1..=LABEL_MAX).contains(&text.len()) && text.bytes().all(fits) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// Whether a text is labels with dots between them, a last dot aside.

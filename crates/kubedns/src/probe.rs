@@ -50,10 +50,19 @@ impl Probe {
             _ => Err(format!("'{text}' is no number of seconds")),
         })?;
         let qtype = rest.get(1).map_or(Ok("ANY"), |text| {
-            TYPES.into_iter().find(|known| known == text).ok_or_else(|| format!("'{text}' is none of {}", TYPES.join(", ")))
+            TYPES
+                .into_iter()
+                .find(|known| known == text)
+                .ok_or_else(|| format!("'{text}' is none of {}", TYPES.join(", ")))
         })?;
         let name = name.trim_end_matches('.').to_owned();
-        Ok(Probe { label: (*label).to_owned(), server, name, seconds, qtype: Some(qtype).filter(|qtype| *qtype != "ANY") })
+        Ok(Probe {
+            label: (*label).to_owned(),
+            server,
+            name,
+            seconds,
+            qtype: Some(qtype).filter(|qtype| *qtype != "ANY"),
+        })
     }
 }
 

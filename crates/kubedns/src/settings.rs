@@ -165,16 +165,15 @@ impl Settings {
         let side = is(&[Program::Pod, Program::Sidecar]).then(|| Side::read(program, words, &mut said)).transpose()?;
         let source = Source::read(program, words)?;
         let has_source = source != Source::None;
-        let server = |text: &str| {
-            read_address(text, ':').ok_or_else(|| bad("kubednsServer", text, "an address with a port"))
-        };
+        let server =
+            |text: &str| read_address(text, ':').ok_or_else(|| bad("kubednsServer", text, "an address with a port"));
         let settings = Settings {
             records,
             front,
             side,
             source,
-            upstreams: of_list("nameservers", words, has_source, &mut said, |text| name_servers(text))?,
-            federations: of_list("federations", words, has_source, &mut said, |text| federations(text))?,
+            upstreams: of_list("nameservers", words, has_source, &mut said, name_servers)?,
+            federations: of_list("federations", words, has_source, &mut said, federations)?,
             cluster_server: words.last("kubednsServer").map(server).transpose()?,
         };
         Ok((settings, said))
@@ -227,9 +226,7 @@ impl Source {
         })?;
         match (directory, words.last("config-map")) {
             (Some(_), Some(_)) => Err(FlagError::Both("config-dir", "config-map")),
-            (Some(path), None) => {
-                Ok(Source::Directory { path: path.to_owned(), every: every.min(LOOK_MAX) })
-            }
+            (Some(path), None) => Ok(Source::Directory { path: path.to_owned(), every: every.min(LOOK_MAX) }),
             (None, Some(name)) => {
                 let namespace = words.last("config-map-namespace").unwrap_or("kube-system").to_owned();
                 Ok(Source::ConfigMap { namespace, name: name.to_owned() })
@@ -245,9 +242,9 @@ impl Records {
         if !is_domain(domain) {
             return Err(bad("domain", domain, "a domain in lower case"));
         }
-        let bind = words.last("dns-bind-address").map(|text| {
-            text.parse::<IpAddr>().map_err(|_| bad("dns-bind-address", text, "an address"))
-        });
+        let bind = words
+            .last("dns-bind-address")
+            .map(|text| text.parse::<IpAddr>().map_err(|_| bad("dns-bind-address", text, "an address")));
         let api_server = words.last("kube-master-url").map(|text| {
             let url = expand(text, variable);
             let is_url = ["http://", "https://"].iter().any(|scheme| {
@@ -288,7 +285,8 @@ impl Metrics {
 }
 
 fn check_path(name: &'static str, path: &str) -> Result<(), FlagError> {
-    let is_path = path.starts_with('/') && path.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"/-_.~".contains(&octet));
+    let is_path =
+        path.starts_with('/') && path.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"/-_.~".contains(&octet));
     if is_path { Ok(()) } else { Err(bad(name, path, "a path")) }
 }
 
@@ -324,9 +322,10 @@ impl Side {
         check_path("prometheus-path", &path)?;
         check_prefix("prometheus-namespace", &namespace)?;
         let poll = words.last("dnsmasq-poll-interval-ms").map_or(Ok(5000), |text| {
-            text.parse().ok().filter(|ms| *ms > 0).ok_or_else(|| {
-                bad("dnsmasq-poll-interval-ms", text, "a number of milliseconds")
-            })
+            text.parse()
+                .ok()
+                .filter(|ms| *ms > 0)
+                .ok_or_else(|| bad("dnsmasq-poll-interval-ms", text, "a number of milliseconds"))
         })?;
         let dnsmasq = Side::dnsmasq(program, words)?;
         Ok(Side { probes, address, path, namespace, dnsmasq, poll: Duration::from_millis(poll) })

@@ -72,7 +72,9 @@ fn what_cannot_be_used_is_refused() {
 
 #[test]
 fn times_are_read_as_in_go() {
-    for (text, millis) in [("10s", Some(10_000)), ("1m30s", Some(90_000)), ("500ms", Some(500)), ("0s", None), ("5", None), ("s", None)] {
+    for (text, millis) in
+        [("10s", Some(10_000)), ("1m30s", Some(90_000)), ("500ms", Some(500)), ("0s", None), ("5", None), ("s", None)]
+    {
         assert_eq!(duration(text), millis.map(Duration::from_millis), "{text}");
     }
 }

@@ -1,10 +1,12 @@
 //! What several plugins need to read or to write their options.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use corefile::Token;
+use engine::metrics::Registry;
 use engine::options::{Args, Problem};
-use engine::setup::Setup;
+use engine::setup::{Page, PageContent, Setup};
 use regex::Regex;
 
 use crate::expression::Expression;
@@ -38,6 +40,27 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
         }
         _ => Err(args.bad(word, "an address of the form `[HOST]:PORT`")),
     }
+}
+
+/// Takes the path of a page.
+///
+/// # Errors
+/// If the word does not begin with a slash, or has characters that a path must encode.
+pub(crate) fn url_path(args: &mut Args<'_>) -> Result<String, Problem> {
+    let word = args.word()?;
+    let fits = |octet: u8| octet.is_ascii_alphanumeric() || b"/-_.~".contains(&octet);
+    let is_path = word.text.starts_with('/') && word.text.bytes().all(fits);
+    if is_path { Ok(word.text.clone()) } else { Err(args.bad(word, "a path, such as `/metrics`")) }
+}
+
+/// What Prometheus expects of a target that speaks its text format.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The page with all metrics.
+pub(crate) fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> Page {
+    let registry = Arc::clone(registry);
+    let make = move || PageContent { status: 200, content_type: METRICS_TYPE, body: registry.render().into() };
+    Page { address, path: path.into(), make: Arc::new(make) }
 }
 
 /// Characters of the longest regular expression, as in CoreDNS: longer ones are a mistake and cost memory.

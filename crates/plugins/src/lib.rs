@@ -12,6 +12,7 @@ mod autopath;
 mod bind;
 mod bufsize;
 mod cache;
+mod cached;
 mod cancel;
 mod chaos;
 mod classify;
@@ -33,6 +34,7 @@ mod health;
 mod hosts;
 mod istio;
 mod k8s_external;
+mod kubedns;
 mod kubernetes;
 mod loadbalance;
 mod local;
@@ -97,6 +99,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("pprof"),
     Here(&shed::MANIFEST),
     Here(&prometheus::MANIFEST),
+    Here(&kubedns::MANIFEST),
     Here(&errors::MANIFEST),
     Here(&log::MANIFEST),
     Later("dnstap"),
@@ -149,7 +152,7 @@ mod tests {
         clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 
     /// Those that CoreDNS does not have, each with the one that it stands behind.
-    const OURS: &[(&str, &str)] = &[("istio", "kubernetes")];
+    const OURS: &[(&str, &str)] = &[("kubedns", "prometheus"), ("istio", "kubernetes")];
 
     #[test]
     fn the_order_is_coredns_s() {

@@ -1,5 +1,6 @@
 //! The pages that directives ask for, over HTTP: one server an address, which a reload keeps.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -30,7 +31,7 @@ const REQUEST_MAX: usize = 16 * 1024;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
 
-type Pages = Rc<RefCell<HashMap<&'static str, Page>>>;
+type Pages = Rc<RefCell<HashMap<Cow<'static, str>, Page>>>;
 
 /// The servers, by the address that directives name.
 #[derive(Default)]
@@ -87,7 +88,7 @@ impl Admin {
         });
         for page in pages {
             if let Some(server) = self.servers.get(&page.address) {
-                server.pages.borrow_mut().insert(page.path, page);
+                server.pages.borrow_mut().insert(page.path.clone(), page);
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::conform::{ConformanceOptions, read_server};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use kubedns::Program;
 
 /// What was asked for.
 #[derive(Debug)]
@@ -20,6 +21,13 @@ pub enum Command {
     },
     /// Check a DNS server against the Kubernetes DNS specification.
     Conformance(ConformanceOptions),
+    /// Be the kube-dns pod, or one of its containers.
+    KubeDns {
+        /// Which.
+        program: Program,
+        /// Its flags.
+        words: Vec<String>,
+    },
     /// Print the version.
     Version,
     /// Print the directives of this build.
@@ -90,6 +98,7 @@ pub fn command() -> clap::Command {
                 .arg(flag("rbac", "Print the ClusterRole or the Roles that it needs of the API server")),
         )
         .subcommand(conformance_command())
+        .subcommand(crate::kube_dns::command())
 }
 
 fn conformance_command() -> clap::Command {
@@ -155,8 +164,20 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 /// # Errors
 /// What is wrong with it, or the help that was asked for; both print themselves.
 pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    if let Some((program, words)) = crate::kube_dns::called(&words) {
+        let wants_help = words.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h");
+        return if wants_help { Err(kube_dns_help()) } else { Ok(Command::KubeDns { program, words }) };
+    }
     let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
     command().try_get_matches_from(words).map(|matches| from_matches(&matches))
+}
+
+/// The help of `kube-dns`, whose flags are not read by clap.
+fn kube_dns_help() -> clap::Error {
+    let mut command = crate::kube_dns::command().bin_name("portolan kube-dns");
+    let help = command.render_long_help();
+    clap::Error::raw(clap::error::ErrorKind::DisplayHelp, help)
 }
 
 fn from_matches(matches: &ArgMatches) -> Command {

@@ -1,7 +1,9 @@
 //! Which Corefile, and reading it from the disk.
 
+use std::cell::RefCell;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use corefile::{Diagnostic, Loader, Parsed, Sources, Style};
 use engine::{Plan, Planning};
@@ -18,8 +20,17 @@ pub(crate) enum Origin {
     File(PathBuf),
     /// Standard input, read once.
     Input(String),
+    /// Made by this process, anew when what it is made of changes.
+    Made(Made),
     /// None: the built-in one.
     BuiltIn,
+}
+
+/// A Corefile that this process makes: its name, and the present text.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) name: &'static str,
+    pub(crate) text: Rc<RefCell<String>>,
 }
 
 impl Origin {
@@ -41,6 +52,7 @@ impl Origin {
         match self {
             Origin::File(path) => Disk.read(path).map(|text| (path.clone(), text)),
             Origin::Input(text) => Ok(("stdin".into(), text.clone())),
+            Origin::Made(made) => Ok((made.name.into(), made.text.borrow().clone())),
             Origin::BuiltIn => Ok(("built-in".into(), format!(".:{port} {{{BUILT_IN}"))),
         }
     }

@@ -13,6 +13,7 @@ mod conform;
 mod files;
 mod instance;
 mod jobs;
+mod kube_dns;
 mod local;
 mod log;
 mod lookup;
@@ -21,6 +22,7 @@ mod run;
 
 pub use check::check;
 pub use conform::{ConformanceOptions, conform};
+pub use kube_dns::{METRICS as KUBE_DNS_METRICS, kube_dns};
 pub use kubeapi::METRICS as CLUSTER_METRICS;
 pub use net::LIMIT_METRICS;
 pub use run::run;

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => portolan::run(&options),
         Command::Check { file, rbac } => portolan::check(file.as_deref(), rbac),
         Command::Conformance(options) => portolan::conform(&options),
+        Command::KubeDns { program, words } => portolan::kube_dns(program, words),
         Command::Version => {
             println!("{}", cli::version_text());
             ExitCode::SUCCESS

@@ -11,6 +11,7 @@ use engine::setup::Capabilities;
 use engine::tls::TlsMaker;
 use plugins::HostLookup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
 use crate::cli::{ServeOptions, version_text};
@@ -22,6 +23,14 @@ use crate::lookup::Lookup;
 /// Serves until it is told to end; the process fails if it cannot begin.
 #[must_use]
 pub fn run(options: &ServeOptions) -> ExitCode {
+    block_on(async {
+        let origin = Origin::find(options.conf.as_deref()).map_err(|error| Refused(error.to_string()))?;
+        serve(options, origin, &Registry::new(), None).await
+    })
+}
+
+/// Runs on this thread what serves, and says why it does not.
+pub(crate) fn block_on(serving: impl Future<Output = Result<ExitCode, Refused>>) -> ExitCode {
     crate::log::start();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -30,8 +39,7 @@ pub fn run(options: &ServeOptions) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let served = LocalSet::new().block_on(&runtime, serve(options));
-    match served {
+    match LocalSet::new().block_on(&runtime, serving) {
         Ok(code) => code,
         Err(Refused(what)) => {
             eprintln!("{}", what.trim_end());
@@ -40,13 +48,18 @@ pub fn run(options: &ServeOptions) -> ExitCode {
     }
 }
 
-async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
+/// Serves what an origin has until it is told to end. From `changes` it learns that the origin has another text, or, with
+/// `true`, that something else has changed that the text names.
+pub(crate) async fn serve(
+    options: &ServeOptions,
+    origin: Origin,
+    registry: &Arc<Registry>,
+    changes: Option<Receiver<bool>>,
+) -> Result<ExitCode, Refused> {
     let refuse = |error: std::io::Error| Refused(error.to_string());
-    let mut signals = Signals::new().map_err(refuse)?;
-    let origin = Origin::find(options.conf.as_deref()).map_err(refuse)?;
+    let mut signals = Signals::new(changes).map_err(refuse)?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let registry = Registry::new();
-    let mut instance = Instance::start(origin, options.port, workers, capabilities(&registry), &registry)?;
+    let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry)?;
     let _pidfile = options.pidfile.as_deref().map(Pidfile::write).transpose().map_err(refuse)?;
     if !options.quiet {
         instance.banner().iter().for_each(|line| println!("{line}"));
@@ -86,6 +99,7 @@ async fn attend(instance: &mut Instance, signals: &mut Signals) -> ExitCode {
                 signals.ends.unless_sooner(reload(instance, true)).await
             }
             Told::Look => signals.ends.unless_sooner(reload(instance, false)).await,
+            Told::Changed => signals.ends.unless_sooner(reload(instance, true)).await,
         };
         match ends {
             Some(Told::EndAtOnce) => return ExitCode::from(0),
@@ -119,7 +133,7 @@ async fn linger(instance: &Instance, signals: &mut Signals) {
         match signals.next(Some(left)).await {
             Told::Look | Told::EndAtOnce => return,
             Told::End if signals.ends.interrupts > 1 => return,
-            Told::End | Told::Reload => {}
+            Told::End | Told::Reload | Told::Changed => {}
         }
     }
 }
@@ -141,6 +155,7 @@ enum Told {
     EndAtOnce,
     Reload,
     Look,
+    Changed,
 }
 
 /// The signals of CoreDNS.
@@ -148,6 +163,7 @@ struct Signals {
     ends: Ends,
     reload: Signal,
     hang_up: Signal,
+    changes: Option<Receiver<bool>>,
 }
 
 /// Those by which it ends.
@@ -181,14 +197,15 @@ impl Ends {
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Signals> {
+    fn new(changes: Option<Receiver<bool>>) -> std::io::Result<Signals> {
         let ends = Ends {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
             interrupts: 0,
         };
-        Ok(Signals { ends, reload: signal(SignalKind::user_defined1())?, hang_up: signal(SignalKind::hangup())? })
+        let (reload, hang_up) = (signal(SignalKind::user_defined1())?, signal(SignalKind::hangup())?);
+        Ok(Signals { ends, reload, hang_up, changes })
     }
 
     /// Waits for the next thing to do; after `limit` it is time to look.
@@ -207,8 +224,20 @@ impl Signals {
                 // As in CoreDNS: it is not for us.
                 _ = self.hang_up.recv() => continue,
                 () = &mut time => Told::Look,
+                anyway = next_change(&mut self.changes) => if anyway { Told::Changed } else { Told::Look },
             };
         }
+    }
+}
+
+/// The next change that somebody tells of.
+async fn next_change(changes: &mut Option<Receiver<bool>>) -> bool {
+    match changes {
+        Some(changes) => match changes.recv().await {
+            Some(anyway) => anyway,
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
     }
 }
 

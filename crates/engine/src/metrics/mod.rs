@@ -4,6 +4,8 @@
 //! Prometheus reads (exposition format 0.0.4) and the tables in the documentation. A handle is a number; counting is an
 //! addition to a cell that no other thread writes.
 
+use std::sync::{Mutex, PoisonError};
+
 mod cells;
 mod registry;
 mod server;
@@ -35,6 +37,24 @@ pub struct Metric {
     pub kind: Kind,
     /// The names of its labels.
     pub labels: &'static [&'static str],
+}
+
+impl Metric {
+    /// The same under another name, which somebody has configured. It stays for the life of the process, once for each
+    /// name.
+    #[must_use]
+    pub fn renamed(&'static self, name: &str) -> &'static Metric {
+        static KNOWN: Mutex<Vec<&'static Metric>> = Mutex::new(Vec::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(metric) = known.iter().find(|metric| metric.name == name && metric.help == self.help) {
+            return metric;
+        }
+        let name: &'static str = name.to_owned().leak();
+        let metric: &'static Metric =
+            Box::leak(Box::new(Metric { name, help: self.help, kind: self.kind, labels: self.labels }));
+        known.push(metric);
+        metric
+    }
 }
 
 /// The buckets of a histogram.

@@ -127,6 +127,30 @@ impl Registry {
         table
     }
 
+    /// Shows counters, added together, as one series of another family too: an older name of the same thing.
+    pub fn alias(&self, metric: &'static Metric, values: &[&str], of: &[Counter]) {
+        self.show(metric, values, of.iter().map(|counter| counter.0));
+    }
+
+    /// Shows a histogram as one of another family too, which must have as many buckets: with another name, in another unit.
+    pub fn alias_histogram(&self, metric: &'static Metric, values: &[&str], of: Histogram) {
+        let same = matches!(metric.kind, Kind::Histogram(buckets) if buckets.bounds.len() == of.buckets.bounds.len());
+        self.show(metric, values, same.then_some(of.first).into_iter());
+    }
+
+    /// Adds cells to a series, those that it does not have yet.
+    fn show(&self, metric: &'static Metric, values: &[&str], cells: impl Iterator<Item = u32>) {
+        let labels = text::labels(metric.labels, values.iter().copied());
+        let mut known = self.lock();
+        let (_, family) = known.families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
+        let series = family.series.entry(labels).or_default();
+        for cell in cells {
+            if !series.contains(&cell) {
+                series.push(cell);
+            }
+        }
+    }
+
     /// Reads a gauge by `read` from now on; `None` from it leaves the series out. One with the same labels is replaced.
     pub fn gauge(
         &self,

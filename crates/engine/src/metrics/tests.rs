@@ -69,3 +69,23 @@ fn gauges_are_read_when_asked_for() {
     size.store(5, std::sync::atomic::Ordering::Relaxed);
     assert!(registry.render().ends_with("entries{type=\"x\"} 5\n"));
 }
+
+#[test]
+fn a_series_has_an_older_name_too() {
+    static SLOW: Metric =
+        Metric { name: "slow_ms", help: "Slow.", kind: Kind::Histogram(&IN_MILLISECONDS), labels: &[] };
+    static IN_MILLISECONDS: Buckets = Buckets { bounds: SLIM_TIME.bounds, per_unit: 1e6 };
+    let registry = Registry::new();
+    let counters = registry.counters();
+    let hits = ["a", "b"].map(|kind| registry.counter(&HITS, &["s", kind]));
+    // Asked for again, as by a reload, it counts once.
+    (0..2).for_each(|_| registry.alias(PLAIN.renamed("old_hits"), &[], &hits));
+    let took = registry.histogram(&TOOK, &["x"]).unwrap();
+    registry.alias_histogram(&SLOW, &[], took);
+    hits.iter().for_each(|hit| counters.count(*hit));
+    counters.observe(took, 2_000_000);
+    let text = registry.render();
+    assert!(text.contains("\nold_hits 2\n"), "{text}");
+    assert!(text.contains("slow_ms_bucket{le=\"2.5\"} 1\n") && text.contains("slow_ms_sum 2\n"), "{text}");
+    assert!(std::ptr::eq(PLAIN.renamed("old_hits"), PLAIN.renamed("old_hits")));
+}

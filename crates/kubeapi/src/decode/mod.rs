@@ -3,7 +3,7 @@
 
 mod items;
 mod json;
-mod lines;
+pub(crate) mod lines;
 mod text;
 
 use cluster::Kind;

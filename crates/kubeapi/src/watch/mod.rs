@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use cluster::object::{Event, Meta, Object};
 use cluster::{Change, Kind};
-use health::Health;
+pub(crate) use health::Health;
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::client::Body;
@@ -388,7 +388,7 @@ impl Watcher {
 }
 
 /// The next octets of a body; `None` at its end.
-async fn next(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
+pub(crate) async fn next(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
     loop {
         let frame = timeout(silence, body.frame()).await.map_err(|_| Failure::Silent(silence))?;
         match frame {

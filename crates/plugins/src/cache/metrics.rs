@@ -54,7 +54,15 @@ static EVICTIONS: Metric = Metric {
     labels: &["server", "zones", "view", "type"],
 };
 
-pub(super) static ALL: [&Metric; 8] = [&ENTRIES, &REQUESTS, &HITS, &MISSES, &PREFETCHES, &DROPS, &STALE, &EVICTIONS];
+static INSERTIONS: Metric = Metric {
+    name: "portolan_cache_insertions_total",
+    help: "Entries that were put into the cache.",
+    kind: Kind::Counter,
+    labels: &["server", "zones", "view", "type"],
+};
+
+pub(super) static ALL: [&Metric; 9] =
+    [&ENTRIES, &REQUESTS, &HITS, &MISSES, &PREFETCHES, &DROPS, &STALE, &EVICTIONS, &INSERTIONS];
 
 /// The two classes of entries, as labels name them and by their place.
 pub(super) const TYPES: [&str; 2] = ["success", "denial"];
@@ -69,6 +77,7 @@ pub(super) struct CacheMetrics {
     pub(super) drops: Counter,
     pub(super) stale: Counter,
     evictions: Table,
+    insertions: Table,
 }
 
 impl CacheMetrics {
@@ -82,11 +91,16 @@ impl CacheMetrics {
             drops: registry.counter(&DROPS, &labels),
             stale: registry.counter(&STALE, &labels),
             evictions: registry.table(&EVICTIONS, &labels, &[&TYPES]),
+            insertions: registry.table(&INSERTIONS, &labels, &[&TYPES]),
         }
     }
 
     pub(super) fn hits(&self, denial: bool) -> Counter {
         self.hits.counter([usize::from(denial), 0, 0])
+    }
+
+    pub(super) fn insertions(&self, denial: bool) -> Counter {
+        self.insertions.counter([usize::from(denial), 0, 0])
     }
 
     pub(super) fn evictions(&self, denial: bool) -> Counter {

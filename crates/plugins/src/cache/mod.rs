@@ -17,6 +17,7 @@ use wire::{EdeCode, Mark, Rcode, Section, Type};
 
 pub(crate) use config::MANIFEST;
 
+use crate::cached::CacheStatistics;
 use crate::classify::Kind;
 use config::{Class, Config, Stale};
 use entry::{Entry, Key};
@@ -58,6 +59,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
             CacheMetrics::new(setup.registry, &site.server, &zones_label, &site.view)
         })
         .collect();
+    setup.below.provide(Arc::new(statistics(&sites, config.success.capacity)));
     let zones = setup.zones_or_keys(&config.zones);
     let local = setup.below.find::<LocalZones>().unwrap_or_default();
     let plugin = Cache {
@@ -70,6 +72,20 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         config,
     };
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
+}
+
+/// What those above may tell of it.
+fn statistics(sites: &[CacheMetrics], capacity: usize) -> CacheStatistics {
+    let of_both = |counter: fn(&CacheMetrics, bool) -> Counter| {
+        sites.iter().flat_map(|site| [counter(site, false), counter(site, true)]).collect()
+    };
+    CacheStatistics {
+        capacity,
+        hits: of_both(CacheMetrics::hits),
+        misses: sites.iter().map(|site| site.misses).collect(),
+        insertions: of_both(CacheMetrics::insertions),
+        evictions: of_both(CacheMetrics::evictions),
+    }
 }
 
 struct Cache {
@@ -297,6 +313,7 @@ impl Cache {
         let entry = Entry::new(query, response, ttl, now);
         let evicted = self.stores[place].keep(entry, now, self.keep_stale(), worker.random());
         if let Some(metrics) = self.metrics(query) {
+            worker.counters.count(metrics.insertions(denial));
             worker.counters.add(metrics.evictions(denial), evicted as u64);
         }
         self.outdate(denial, response.rcode(), query, now + Duration::from_secs(ttl.into()));

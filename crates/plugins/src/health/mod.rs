@@ -63,7 +63,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for Config { address, lameduck } in configs {
         setup.needs.lameduck = setup.needs.lameduck.max(lameduck);
         let make = Arc::new(|| PageContent::text(200, "OK"));
-        setup.needs.pages.push(Page { address: address.clone(), path: "/health", make });
+        setup.needs.pages.push(Page { address: address.clone(), path: "/health".into(), make });
         let check = SelfCheck {
             address,
             duration: setup.registry.histogram(&DURATION, &[]),

@@ -1,17 +1,17 @@
 //! Counts queries and serves all metrics of the server.
 
-use std::sync::Arc;
-
 use engine::metrics::{Kind, Metric, QueryMetrics, SERVER_METRICS};
 use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Page, PageContent, Part, Setup, SetupError};
+use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+
+use crate::common::{metrics_page, url_path};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "prometheus",
     "counts queries and serves all metrics of the server",
     include_str!("README.md"),
-    || Config { address: DEFAULT_ADDRESS.to_owned() },
+    || Config { address: DEFAULT_ADDRESS.to_owned(), path: "/metrics".to_owned() },
     build,
 )
 .arguments("prometheus [ADDRESS]", |config, args| {
@@ -20,17 +20,26 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     }
     Ok(())
 })
-.properties(&[Property {
-    usage: Usage("runtime_metrics"),
-    default: "off",
-    doc: "Accepted for CoreDNS's sake: the metrics of a Go runtime have no counterpart here.",
-    set: crate::no_arguments,
-}])
+.properties(&[
+    Property {
+        usage: Usage("runtime_metrics"),
+        default: "off",
+        doc: "Accepted for CoreDNS's sake: the metrics of a Go runtime have no counterpart here.",
+        set: crate::no_arguments,
+    },
+    Property {
+        usage: Usage("path PATH"),
+        default: "/metrics",
+        doc: "Where the page is. This option is Portolan's own.",
+        set: |config, args| {
+            config.path = url_path(args)?;
+            Ok(())
+        },
+    },
+])
 .metrics(&SERVER_METRICS);
 
 const DEFAULT_ADDRESS: &str = "localhost:9153";
-/// What Prometheus expects of a target that speaks its text format.
-const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 static PLUGIN_ENABLED: Metric = Metric {
     name: "coredns_plugin_enabled",
@@ -41,14 +50,13 @@ static PLUGIN_ENABLED: Metric = Metric {
 
 pub struct Config {
     address: String,
+    path: String,
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let registry = setup.registry;
     for config in configs {
-        let registry = Arc::clone(registry);
-        let make = move || PageContent { status: 200, content_type: CONTENT_TYPE, body: registry.render().into() };
-        setup.needs.pages.push(Page { address: config.address, path: "/metrics", make: Arc::new(make) });
+        setup.needs.pages.push(metrics_page(registry, config.address, config.path));
     }
     let block = setup.block;
     for site in &block.sites {

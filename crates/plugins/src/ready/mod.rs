@@ -37,7 +37,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for Config { address, again } in configs {
         let readiness = Arc::clone(&setup.needs.readiness);
         let make = Arc::new(move || page(&readiness, again));
-        setup.needs.pages.push(Page { address, path: "/ready", make });
+        setup.needs.pages.push(Page { address, path: "/ready".into(), make });
     }
     Ok(None)
 }

@@ -1,0 +1,179 @@
+//! What the kube-dns pod had beside its answers: its pages, its metrics under their names, and what dnsmasq said of its
+//! cache. `count` has the metrics of the process `kube-dns`, `statistics` those of dnsmasq, `dump` the page with the
+//! records.
+
+mod count;
+mod dump;
+mod statistics;
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::Arc;
+
+use engine::metrics::Metric;
+use engine::options::{Manifest, Property, Usage};
+use engine::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+
+use crate::exposed::Exposed;
+
+use count::Count;
+use statistics::Statistics;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "kubedns",
+    "the pages and the metrics of the kube-dns pod",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.arguments("kubedns [ADDRESS]", |config, args| {
+    config.pages = crate::listen_address(args)?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("lameduck DURATION"),
+        default: "0s",
+        doc: "How long to go on serving after the order to end.",
+        set: |config, args| {
+            config.lameduck = args.duration()?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("metrics NAMESPACE SUBSYSTEM"),
+        default: "off",
+        doc: "Counts as kube-dns did; the names of the metrics begin with these words, `skydns skydns` in kube-dns.",
+        set: |config, args| {
+            config.count = Some([metric_word(args)?, metric_word(args)?]);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("page ADDRESS PATH"),
+        default: "off",
+        doc: "Another page with all metrics of the server.",
+        set: |config, args| {
+            let address = crate::listen_address(args)?.unwrap_or_default();
+            config.metrics_page = Some((address, crate::common::url_path(args)?));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("dnsmasq PREFIX [SERVER INTERVAL]"),
+        default: "off",
+        doc: "Shows how *cache* is used under the names that the sidecar had, which begin with PREFIX, and tells it by TXT \
+            records of class CH as dnsmasq did. With SERVER another process is asked for it, every INTERVAL.",
+        set: |config, args| {
+            let prefix = metric_word(args)?;
+            let server = match args.next_word() {
+                None => None,
+                Some(word) => {
+                    let server: SocketAddr = word.text.parse().map_err(|_| args.bad(word, "an address with a port"))?;
+                    Some((server, args.duration()?))
+                }
+            };
+            config.dnsmasq = Some((prefix, server));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("stub"),
+        default: "off",
+        doc: "This server block is a stub domain: `metrics` shows what is forwarded so.",
+        set: |config, _| {
+            config.is_stub = true;
+            Ok(())
+        },
+    },
+])
+.metrics(&METRICS);
+
+static METRICS: [&Metric; 11] = {
+    let [a, b, c, d, e] = count::METRICS;
+    let [f, g, h, i, j, k] = statistics::METRICS;
+    [a, b, c, d, e, f, g, h, i, j, k]
+};
+
+#[derive(Default)]
+pub struct Config {
+    pages: Option<String>,
+    lameduck: Duration,
+    count: Option<[String; 2]>,
+    metrics_page: Option<(String, String)>,
+    dnsmasq: Option<(String, Option<(SocketAddr, Duration)>)>,
+    is_stub: bool,
+}
+
+/// A word that may stand in the name of a metric.
+fn metric_word(args: &mut engine::options::Args<'_>) -> Result<String, engine::options::Problem> {
+    let word = args.word()?;
+    let fits = word.text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
+    let begins = word.text.bytes().next().is_some_and(|octet| !octet.is_ascii_digit());
+    if fits && begins { Ok(word.text.clone()) } else { Err(args.bad(word, "a word of letters, digits and `_`")) }
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    setup.needs.lameduck = setup.needs.lameduck.max(config.lameduck);
+    if let Some(address) = &config.pages {
+        pages(address, setup);
+    }
+    if let Some((address, path)) = config.metrics_page {
+        setup.needs.pages.push(crate::common::metrics_page(setup.registry, address, path));
+    }
+    let count = config.count.map(|names| Count::new(&names, config.is_stub, setup));
+    let statistics = match config.dnsmasq {
+        None => None,
+        Some((prefix, Some((server, every)))) => {
+            statistics::ask(&prefix, server, every, setup);
+            None
+        }
+        Some((prefix, None)) => Statistics::show(&prefix, config.is_stub, setup),
+    };
+    if count.is_none() && statistics.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Part::new(KubeDns { count, statistics }, Hooks::BOTH)))
+}
+
+/// `/readiness`, and `/cache` if there is a cluster.
+fn pages(address: &str, setup: &mut Setup<'_>) {
+    let readiness = Arc::clone(&setup.needs.readiness);
+    let make = Arc::new(move || is_ready(&readiness));
+    setup.needs.pages.push(Page { address: address.to_owned(), path: "/readiness".into(), make });
+    if let Some(exposed) = setup.below.find::<Arc<Exposed>>() {
+        let make = Arc::new(move || dump::page(&exposed));
+        setup.needs.pages.push(Page { address: address.to_owned(), path: "/cache".into(), make });
+    }
+}
+
+/// Once it has been ready it stays so, whatever becomes of the API server: answers go on.
+fn is_ready(readiness: &Readiness) -> PageContent {
+    match readiness.unready(false).join(",") {
+        unready if unready.is_empty() => PageContent::text(200, "ok\n"),
+        unready => PageContent::text(503, format!("waiting for {unready}\n")),
+    }
+}
+
+struct KubeDns {
+    count: Option<Count>,
+    statistics: Option<Statistics>,
+}
+
+impl Plugin for KubeDns {
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        match &self.statistics {
+            Some(statistics) if statistics.answer(query, response) => Verdict::Done,
+            _ => Verdict::Pass,
+        }
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if let Some(count) = &self.count {
+            count.count(query, response, worker);
+        }
+        Verdict::Pass
+    }
+}

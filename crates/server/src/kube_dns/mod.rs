@@ -1,0 +1,143 @@
+//! `portolan kube-dns`: the kube-dns pod, or one of its containers, by the flags that they had.
+//!
+//! Flags and ConfigMap become a Corefile (crate `kubedns`), and that is served like any other: a ConfigMap that changes is a
+//! Corefile that changes, taken over without a restart and with what is cached. `source` brings the ConfigMap, `hosts` the
+//! addresses of name servers that are named, `control` makes the text of both.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+
+mod control;
+mod hosts;
+mod source;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Arg, ArgAction};
+use engine::metrics::Registry;
+use kubedns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Words};
+
+use crate::cli::{ServeOptions, version_text};
+use crate::instance::Refused;
+use crate::run::{block_on, serve};
+
+pub use control::METRICS;
+
+/// What pflag ends with when it cannot read a command line.
+const USAGE_ERROR: u8 = 2;
+
+/// Serves as the kube-dns pod, or as one of its containers, until it is told to end.
+#[must_use]
+pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
+    let variable = |name: &str| std::env::var(name).ok();
+    let read = Words::read(words, program.flags()).and_then(|words| {
+        if words.is_on("version") {
+            return Ok(None);
+        }
+        let prints = words.is_on("print-corefile");
+        Settings::read(program, &words, &variable).map(|(settings, said)| Some((settings, said, prints)))
+    });
+    match read {
+        Ok(None) => {
+            println!("{}", version_text());
+            ExitCode::SUCCESS
+        }
+        Ok(Some((settings, said, true))) => print(&settings, &said),
+        Ok(Some((settings, said, false))) => block_on(run(settings, said)),
+        Err(problem) => usage_error(&problem),
+    }
+}
+
+fn usage_error(problem: &FlagError) -> ExitCode {
+    eprintln!("{problem}");
+    ExitCode::from(USAGE_ERROR)
+}
+
+/// Prints the Corefile for what the ConfigMap says at this moment; name servers that are named stay so.
+fn print(settings: &Settings, said: &[String]) -> ExitCode {
+    said.iter().for_each(|line| eprintln!("{line}"));
+    block_on(async {
+        let registry = Registry::new();
+        let data = source::read_once(settings, &registry).await.map_err(Refused)?;
+        let dynamic =
+            Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is refused: {refused}")))?;
+        print!("{}", kubedns::corefile(settings, &dynamic, Hosts::AsWritten));
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
+    said.iter().for_each(|line| tracing::warn!(target: control::LOG, "{line}"));
+    let registry: Arc<Registry> = Registry::new();
+    let (origin, changes) = control::start(settings, &registry).await.map_err(Refused)?;
+    let options = ServeOptions { conf: None, port: kubedns::DNS_PORT, pidfile: None, quiet: false };
+    serve(&options, origin, &registry, Some(changes)).await
+}
+
+/// Which program of the pod a command line calls, by the name that it was started by or by `kube-dns` behind it, and its
+/// flags.
+pub(crate) fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
+    let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str());
+    let text = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(program) = name.and_then(Program::by_name) {
+        return Some((program, text(words.get(1..)?)));
+    }
+    (words.get(1)? == "kube-dns").then(|| (Program::Pod, text(words.get(2..).unwrap_or_default())))
+}
+
+/// The command as clap knows it: help, man page and completions come from it. Its flags are read by the crate `kubedns`.
+pub(crate) fn command() -> clap::Command {
+    clap::Command::new("kube-dns")
+        .about("Is the kube-dns pod: takes the flags of its containers and its ConfigMap")
+        .long_about(
+            "Is the kube-dns pod: takes the flags of its three containers and follows its ConfigMap. The arguments of \
+             dnsmasq stand behind `--`. Started by the name of one of the containers (`kube-dns`, `dnsmasq-nanny`, \
+             `sidecar`) it is that container alone. What has no meaning here is said at the start.",
+        )
+        .args(FLAGS.iter().map(argument))
+        .arg(
+            Arg::new("dnsmasq")
+                .value_name("DNSMASQ-ARGUMENT")
+                .last(true)
+                .num_args(0..)
+                .help("Arguments of dnsmasq, such as --cache-size=1000 or --server=/example.org/10.0.0.1#5353"),
+        )
+}
+
+fn argument(flag: &'static Flag) -> Arg {
+    let help = flag.instead.map_or_else(|| flag.help.to_owned(), |instead| format!("Accepted; {instead}"));
+    let heading = match flag.of {
+        Container::KubeDns => "Flags of kube-dns",
+        Container::Nanny => "Flags of dnsmasq-nanny",
+        Container::Sidecar => "Flags of the sidecar",
+        Container::Log => "Flags of their logs",
+        Container::Own => "Options",
+    };
+    let argument = Arg::new(flag.name).long(flag.name).help(help).help_heading(heading);
+    if flag.value.is_empty() { argument.action(ArgAction::SetTrue) } else { argument.value_name(flag.value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_known_by_its_name_or_its_command() {
+        let called = |text: &str| {
+            let words: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+            called(&words).map(|(program, words)| (program, words.join(" ")))
+        };
+        assert_eq!(called("/kube-dns --domain=x"), Some((Program::KubeDns, "--domain=x".to_owned())));
+        assert_eq!(called("dnsmasq-nanny -- -k"), Some((Program::Nanny, "-- -k".to_owned())));
+        assert_eq!(called("/usr/bin/sidecar"), Some((Program::Sidecar, String::new())));
+        assert_eq!(called("/portolan kube-dns --v=2"), Some((Program::Pod, "--v=2".to_owned())));
+        assert_eq!(called("/portolan -conf kube-dns"), None);
+        assert_eq!(called("/portolan"), None);
+    }
+
+    #[test]
+    fn clap_knows_each_flag() {
+        command().debug_assert();
+    }
+}
