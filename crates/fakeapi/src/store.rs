@@ -8,7 +8,9 @@ use crate::query::Selection;
 use crate::write::Refusal;
 
 /// What the server knows without any object of it: plural name, kind, group and version.
-const BUILT_IN: [(&str, &str, &str); 5] = [
+const BUILT_IN: [(&str, &str, &str); 7] = [
+    ("configmaps", "ConfigMap", "v1"),
+    ("nodes", "Node", "v1"),
     ("namespaces", "Namespace", "v1"),
     ("services", "Service", "v1"),
     ("pods", "Pod", "v1"),

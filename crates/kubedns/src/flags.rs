@@ -69,7 +69,7 @@ pub static FLAGS: &[Flag] = &[
         KubeDns,
         "config-period",
         "DURATION",
-        "How often the directory is looked at; never less often than twice a second",
+        "How often the directory is looked at; never less often than four times a second",
     ),
     works(KubeDns, "federations", "NAME=DOMAIN,...", "Federations, where there is neither a directory nor a ConfigMap"),
     works(
@@ -100,7 +100,7 @@ pub static FLAGS: &[Flag] = &[
         "",
         "a changed ConfigMap is always taken up, without a restart and with what is cached",
     ),
-    void(Nanny, "syncInterval", "DURATION", "the directory is looked at twice a second"),
+    void(Nanny, "syncInterval", "DURATION", "the directory is looked at four times a second"),
     void(Nanny, "logInterval", "DURATION", "the metrics kubedns_dnsmasq_*"),
     works(Sidecar, "probe", "LABEL,SERVER,NAME[,SECONDS[,TYPE]]", "Asks a server again and again; may be repeated"),
     works(Sidecar, "prometheus-addr", "IP", "The address of metrics and health checks (all)"),

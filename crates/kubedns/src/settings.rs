@@ -112,8 +112,8 @@ pub struct Side {
     pub poll: Duration,
 }
 
-/// Period in which a directory is looked at, at most: a change is to be in effect within a second.
-const LOOK_MAX: Duration = Duration::from_millis(500);
+/// How often a directory is looked at, at least: a change is to be in effect within a second.
+const LOOK_MAX: Duration = Duration::from_millis(250);
 /// Answers that are kept where dnsmasq says nothing: what *cache* keeps.
 const CACHE_SIZE: usize = 9984;
 

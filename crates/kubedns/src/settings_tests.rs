@@ -43,7 +43,7 @@ fn the_records_of_the_cluster() {
 
 #[test]
 fn a_directory_is_looked_at_often() {
-    for (text, millis) in [("", 500), ("--config-period=10s", 500), ("--config-period=100ms", 100)] {
+    for (text, millis) in [("", 250), ("--config-period=10s", 250), ("--config-period=100ms", 100)] {
         let (settings, _) = read(Program::KubeDns, &format!("--config-dir=/x {text}")).unwrap();
         let every = Duration::from_millis(millis);
         assert_eq!(settings.source, Source::Directory { path: "/x".to_owned(), every }, "{text}");

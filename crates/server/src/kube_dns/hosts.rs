@@ -96,5 +96,5 @@ fn resolver(settings: &Settings, name: &str) -> Option<SocketAddr> {
         .as_ref()
         .map(|records| SocketAddr::new(records.bind.unwrap_or(Ipv4Addr::LOCALHOST.into()), records.port));
     const KUBE_DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
-    Some(own.or(settings.cluster_server).unwrap_or(KUBE_DNS))
+    Some(settings.cluster_server.or(own).unwrap_or(KUBE_DNS))
 }

@@ -1,4 +1,4 @@
-//! Where the ConfigMap comes from: a directory that is looked at twice a second, or the API server, which says at once
+//! Where the ConfigMap comes from: a directory that is looked at four times a second, or the API server, which says at once
 //! what has changed.
 
 use std::fs;

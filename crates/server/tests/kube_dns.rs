@@ -1,0 +1,238 @@
+//! `portolan kube-dns` as the pod: its flags, its ConfigMap from a directory and from an API server, its pages.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fakeapi::FakeApi;
+use serde_json::json;
+use support::{Client, Folder, Server, page, wait_until};
+use wire::{Class, Flags, Header, MessageBuf, Owner, Rcode, Request, Section, Type};
+
+const WEB: &str = "web.shop.svc.cluster.local.";
+/// What a change of the ConfigMap may take.
+const IN_EFFECT: Duration = Duration::from_secs(1);
+
+/// A name server that answers every question with its own address, and counts them.
+struct Upstream {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+    own: Ipv4Addr,
+}
+
+impl Upstream {
+    fn start(last: u8) -> Upstream {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let (asked, own) = (Arc::new(AtomicUsize::new(0)), Ipv4Addr::new(192, 0, 2, last));
+        let counter = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok((length, peer)) = socket.recv_from(&mut buffer) {
+                let (packet, mut request) = (&buffer[..length], Request::default());
+                let header = Header::read(packet).unwrap();
+                if request.read(header, packet).is_err() {
+                    continue;
+                }
+                // Probes of the server are not questions of its clients.
+                if request.qtype == Type::A {
+                    counter.fetch_add(1, Ordering::SeqCst);
+                }
+                let header = Header {
+                    id: header.id,
+                    flags: Flags::default().with_response(true).with_recursion_available(true),
+                    ..Header::default()
+                };
+                let mut message = MessageBuf::new();
+                message.start(header, Some((request.name.as_ref(), request.qtype, Class::IN)));
+                if request.qtype == Type::A {
+                    message.push_a(Section::Answer, Owner::Question, 300, own);
+                }
+                let _ = socket.send_to(message.finish(None, std::iter::empty()), peer);
+            }
+        });
+        Upstream { address, asked, own }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+/// The pod, and somebody who asks it.
+struct Pod {
+    server: Server,
+    client: Client,
+    pages: SocketAddr,
+}
+
+impl Pod {
+    fn start(api: &FakeApi, flags: &[String]) -> Pod {
+        let mut words: Vec<OsString> = vec!["kube-dns".into(), format!("--kube-master-url={}", api.url()).into()];
+        let ports = ["--dns-port=0", "--dns-bind-address=127.0.0.1", "--healthz-port=0", "--prometheus-port=0"];
+        words.extend(ports.iter().map(OsString::from));
+        words.extend(flags.iter().map(OsString::from));
+        let words: Vec<_> = words.iter().map(OsString::as_os_str).collect();
+        let mut server = Server::start_with(&words);
+        let client = Client::new(server.address_of("dns://127.0.0.1:0"));
+        let pages = server.address_of(":0");
+        Pod { server, client, pages }
+    }
+
+    fn address(&mut self, name: &str) -> Option<Ipv4Addr> {
+        match self.client.ask(name, Type::A)?.addresses().first()? {
+            std::net::IpAddr::V4(v4) => Some(*v4),
+            std::net::IpAddr::V6(_) => None,
+        }
+    }
+
+    /// Waits until a new name in a domain is answered by this server, and says how long that took.
+    fn wait_for(&mut self, domain: &str, upstream: &Upstream) -> Duration {
+        let (begin, mut number) = (Instant::now(), 0);
+        wait_until(&format!("{domain} is answered by {}", upstream.own), || {
+            number += 1;
+            self.address(&format!("n{number}.{domain}")) == Some(upstream.own)
+        });
+        begin.elapsed()
+    }
+
+    fn metric(&self, line: &str) -> bool {
+        page(self.pages, "/metrics").is_some_and(|(_, text)| text.lines().any(|known| known == line))
+    }
+}
+
+fn upstreams(of: &[&Upstream]) -> String {
+    let addresses: Vec<String> = of.iter().map(|upstream| upstream.address.to_string()).collect();
+    json!(addresses).to_string()
+}
+
+fn stub(domain: &str, upstream: &Upstream) -> String {
+    json!({ domain: [upstream.address.to_string()] }).to_string()
+}
+
+#[test]
+fn a_directory_that_changes_is_in_effect_within_a_second_and_costs_no_cached_answer() {
+    let (api, folder) = (FakeApi::with_shop(), Folder::new("kube-dns"));
+    let (first, second) = (Upstream::start(1), Upstream::start(2));
+    folder.write("upstreamNameservers", &upstreams(&[&first]));
+    let mut pod = Pod::start(&api, &[format!("--config-dir={}", folder.path().display())]);
+    assert_eq!(pod.address("www.example.org."), Some(first.own));
+    let asked = first.asked();
+
+    folder.write("stubDomains", &stub("corp.example", &second));
+    let taken = pod.wait_for("corp.example.", &second);
+    assert!(taken < IN_EFFECT, "a stub domain took {taken:?}");
+
+    folder.write("upstreamNameservers", &upstreams(&[&second]));
+    let taken = pod.wait_for("example.org.", &second);
+    assert!(taken < IN_EFFECT, "an upstream took {taken:?}");
+    let asked_since = first.asked() - asked;
+    assert_eq!(pod.address("www.example.org."), Some(first.own), "it was cached, and still is");
+    assert_eq!(first.asked() - asked, asked_since);
+}
+
+#[test]
+fn a_config_map_is_watched_alone_and_a_bad_one_changes_nothing() {
+    let (api, upstream, other) = (FakeApi::with_shop(), Upstream::start(1), Upstream::start(2));
+    let put = |stub_domains: String| {
+        api.put(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"namespace": "kube-system", "name": "kube-dns"},
+            "data": {"upstreamNameservers": upstreams(&[&upstream]), "stubDomains": stub_domains, "more": "ignored"},
+        }))
+    };
+    put(stub("corp.example", &other));
+    let mut pod = Pod::start(&api, &["--config-map=kube-dns".to_owned()]);
+    assert_eq!(pod.address("a.corp.example."), Some(other.own), "what there is at the start is waited for");
+    let asked = api.seen();
+    let of_config = asked.iter().filter(|seen| seen.resource == "configmaps");
+    assert!(of_config.clone().all(|seen| seen.parameter("fieldSelector") == "metadata.name=kube-dns"), "{asked:?}");
+    assert!(of_config.clone().all(|seen| seen.namespace == "kube-system"));
+
+    put("{ not JSON".to_owned());
+    let line = pod.server.wait_for("The ConfigMap is refused");
+    assert!(line.contains("`stubDomains`: not the JSON that it must be"), "{line}");
+    wait_until("it is counted", || pod.metric("portolan_kube_dns_config_refused_total 1"));
+    assert_eq!(pod.address("b.corp.example."), Some(other.own), "the one before stays in force");
+
+    // Another ConfigMap of the namespace is nobody's business; kube-dns took any of them for its own.
+    api.put(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "kube-system", "name": "other"}, "data": {"stubDomains": "{}"},
+    }));
+    put(stub("lab.example", &other));
+    let taken = pod.wait_for("lab.example.", &other);
+    assert!(taken < IN_EFFECT, "{taken:?}");
+    assert_eq!(pod.address("c.corp.example."), Some(upstream.own), "it is no stub domain any more");
+    api.delete("configmaps", "kube-system", "kube-dns");
+    pod.server.wait_for("0 stub domains, 0 upstreams");
+}
+
+#[test]
+fn the_pages_and_the_metrics_of_the_pod() {
+    let (api, upstream) = (FakeApi::with_shop(), Upstream::start(1));
+    let mut pod = Pod::start(&api, &[format!("--nameservers={}", upstream.address)]);
+    wait_until("/readiness is ok", || page(pod.pages, "/readiness") == Some((200, "ok\n".to_owned())));
+    assert_eq!(pod.address(WEB), Some(Ipv4Addr::new(10, 96, 0, 11)));
+    assert_eq!(pod.address("www.example.org."), pod.address("www.example.org."));
+    let (status, dump) = page(pod.pages, "/cache").unwrap();
+    let dump: serde_json::Value = serde_json::from_str(&dump).unwrap_or_else(|error| panic!("{error}: {dump}"));
+    assert_eq!(status, 200);
+    assert_eq!(dump["ChildNodes"]["shop"]["ChildNodes"]["web"]["Entries"]["10.96.0.11"]["host"], "10.96.0.11");
+    assert!(dump["Complete"].as_bool().unwrap());
+    for line in ["kubedns_dnsmasq_hits 1", "kubedns_dnsmasq_max_size 9984", "kubedns_dnsmasq_insertions 1"] {
+        assert!(pod.metric(line), "{line} in {:?}", page(pod.pages, "/metrics"));
+    }
+    // A headless service's endpoint has its hash for a name, and a service without a port its port 0.
+    let srv = pod.client.ask(WEB, Type::SRV).unwrap();
+    assert_eq!(srv.rcode(), Rcode::NOERROR);
+}
+
+#[test]
+fn before_the_cluster_is_known_the_pod_is_not_ready() {
+    let api = FakeApi::with_shop();
+    api.fault("services", fakeapi::Fault::Stall);
+    let mut pod = Pod::start(&api, &[]);
+    let (status, body) = page(pod.pages, "/readiness").unwrap();
+    assert_eq!((status, body.as_str()), (503, "waiting for kubernetes\n"));
+    assert_eq!(pod.client.ask("nothing.shop.svc.cluster.local.", Type::A).unwrap().rcode(), Rcode::SERVFAIL);
+}
+
+#[test]
+fn what_cannot_be_used_ends_it_with_one_line() {
+    for (flags, said) in [
+        (&["kube-dns", "--no-such-flag=1"][..], "unknown flag: --no-such-flag=1"),
+        (&["kube-dns", "--config-dir=a", "--config-map=b"], "exclude each other"),
+        (&["kube-dns", "--probe=a,b"], "--probe: 'a,b' is not LABEL,SERVER,NAME"),
+    ] {
+        let mut server = Server::start_with(&flags.iter().map(std::ffi::OsStr::new).collect::<Vec<_>>());
+        server.wait_for(said);
+        assert_eq!(server.wait(), Some(2), "{flags:?}");
+    }
+}
+
+#[test]
+fn the_name_that_it_is_started_by_says_which_container_it_is() {
+    let folder = Folder::new("kube-dns-name");
+    let binary = folder.path().join("dnsmasq-nanny");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_portolan"), &binary).unwrap();
+    let run = |flags: &[&str]| {
+        let output = std::process::Command::new(&binary).args(flags).output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    let text = run(&["-configDir=/nowhere", "--print-corefile", "--", "-p", "5300", "--no-resolv", "-S", "192.0.2.1"]);
+    assert!(text.contains(".:5300 {") && text.contains("forward . 192.0.2.1 {"), "{text}");
+    assert!(!text.contains("kubernetes"), "{text}");
+    assert!(run(&["--domain=cluster.local"]).contains("unknown flag"), "that is kube-dns's");
+}
