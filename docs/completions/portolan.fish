@@ -57,14 +57,14 @@ complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kube-mast
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-dir -d 'A directory with the keys of the ConfigMap as files' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-map -d 'The ConfigMap, watched at the API server' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-map-namespace -d 'Its namespace (kube-system)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-period -d 'How often the directory is looked at; never less often than twice a second' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-period -d 'How often the directory is looked at; never less often than four times a second' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l federations -d 'Federations, where there is neither a directory nor a ConfigMap' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l nameservers -d 'Name servers for all names outside, where there is neither a directory nor a ConfigMap (those of /etc/resolv.conf)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l initial-sync-timeout -d 'Accepted; the start does not wait: until the cluster is known its names are SERVFAIL and /readiness says no' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l configDir -d 'A directory with the keys of the ConfigMap as files; as --config-dir' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kubednsServer -d 'Who knows the names of the cluster where name servers are named by them (this server)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasqExec -d 'Accepted; this server; no other program is run' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l syncInterval -d 'Accepted; the directory is looked at twice a second' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l syncInterval -d 'Accepted; the directory is looked at four times a second' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l logInterval -d 'Accepted; the metrics kubedns_dnsmasq_*' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l probe -d 'Asks a server again and again; may be repeated' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-addr -d 'The address of metrics and health checks (all)' -r

@@ -1,5 +1,7 @@
 //! What several plugins need to read or to write their options.
 
+use core::fmt::Write;
+use core::str::FromStr;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -42,6 +44,37 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
     }
 }
 
+/// Reads a mnemonic exactly as it is.
+///
+/// # Errors
+/// If the word is none.
+pub(crate) fn mnemonic<T: FromStr + Copy>(
+    args: &Args<'_>,
+    word: &Token,
+    wanted: &str,
+    text: fn(T) -> Option<&'static str>,
+) -> Result<T, Problem> {
+    let known = T::from_str(&word.text).ok();
+    known.filter(|known| text(*known) == Some(&word.text)).ok_or_else(|| {
+        let problem = args.bad(word, wanted);
+        match known.and_then(text) {
+            Some(right) => Box::new(problem.with_help(format!("did you mean `{right}`?"))),
+            None => problem,
+        }
+    })
+}
+
+/// Takes a word that may stand in the name of a metric.
+///
+/// # Errors
+/// If it is of other characters.
+pub(crate) fn metric_word(args: &mut Args<'_>) -> Result<String, Problem> {
+    let word = args.word()?;
+    let fits = word.text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
+    let begins = word.text.bytes().next().is_some_and(|octet| !octet.is_ascii_digit());
+    if fits && begins { Ok(word.text.clone()) } else { Err(args.bad(word, "a word of letters, digits and `_`")) }
+}
+
 /// Takes the path of a page.
 ///
 /// # Errors
@@ -61,6 +94,24 @@ pub(crate) fn metrics_page(registry: &Arc<Registry>, address: String, path: Stri
     let registry = Arc::clone(registry);
     let make = move || PageContent { status: 200, content_type: METRICS_TYPE, body: registry.render().into() };
     Page { address, path: path.into(), make: Arc::new(make) }
+}
+
+/// A text as JSON has it (RFC 8259 §7).
+pub(crate) fn quote_json(out: &mut String, text: &str) {
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            letter if letter.is_control() => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
 }
 
 /// Characters of the longest regular expression, as in CoreDNS: longer ones are a mistake and cost memory.

@@ -45,6 +45,7 @@ mod minimal;
 mod multisocket;
 mod nsid;
 mod on;
+mod probe;
 mod prometheus;
 mod proxyproto;
 mod ready;
@@ -96,6 +97,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("trace"),
     Here(&ready::MANIFEST),
     Here(&health::MANIFEST),
+    Here(&probe::MANIFEST),
     Later("pprof"),
     Here(&shed::MANIFEST),
     Here(&prometheus::MANIFEST),
@@ -152,7 +154,7 @@ mod tests {
         clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 
     /// Those that CoreDNS does not have, each with the one that it stands behind.
-    const OURS: &[(&str, &str)] = &[("kubedns", "prometheus"), ("istio", "kubernetes")];
+    const OURS: &[(&str, &str)] = &[("probe", "health"), ("kubedns", "prometheus"), ("istio", "kubernetes")];
 
     #[test]
     fn the_order_is_coredns_s() {

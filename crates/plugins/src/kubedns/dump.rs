@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use cluster::{Service, ServiceKind};
 use engine::setup::PageContent;
 
+use crate::common::quote_json as quote;
 use crate::exposed::Exposed;
 use crate::service_records::ip_of;
 
@@ -153,22 +154,4 @@ impl Json {
         self.text.push('\n');
         self.text.push_str(&"  ".repeat(self.depth));
     }
-}
-
-/// A text as JSON has it (RFC 8259 §7).
-fn quote(out: &mut String, text: &str) {
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(letter);
-            }
-            letter if letter.is_control() => {
-                let _ = write!(out, "\\u{:04x}", u32::from(letter));
-            }
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
 }

@@ -46,7 +46,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         default: "off",
         doc: "Counts as kube-dns did; the names of the metrics begin with these words, `skydns skydns` in kube-dns.",
         set: |config, args| {
-            config.count = Some([metric_word(args)?, metric_word(args)?]);
+            config.count = Some([crate::common::metric_word(args)?, crate::common::metric_word(args)?]);
             Ok(())
         },
     },
@@ -66,7 +66,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         doc: "Shows how *cache* is used under the names that the sidecar had, which begin with PREFIX, and tells it by TXT \
             records of class CH as dnsmasq did. With SERVER another process is asked for it, every INTERVAL.",
         set: |config, args| {
-            let prefix = metric_word(args)?;
+            let prefix = crate::common::metric_word(args)?;
             let server = match args.next_word() {
                 None => None,
                 Some(word) => {
@@ -104,14 +104,6 @@ pub struct Config {
     metrics_page: Option<(String, String)>,
     dnsmasq: Option<(String, Option<(SocketAddr, Duration)>)>,
     is_stub: bool,
-}
-
-/// A word that may stand in the name of a metric.
-fn metric_word(args: &mut engine::options::Args<'_>) -> Result<String, engine::options::Problem> {
-    let word = args.word()?;
-    let fits = word.text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
-    let begins = word.text.bytes().next().is_some_and(|octet| !octet.is_ascii_digit());
-    if fits && begins { Ok(word.text.clone()) } else { Err(args.bad(word, "a word of letters, digits and `_`")) }
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -1,14 +1,13 @@
 //! What a `template` line says.
 
-use core::str::FromStr;
 use std::collections::BTreeMap;
 
-use corefile::Token;
 use engine::options::{Args, Problem, Property, Usage};
 use engine::{Labels, Query};
 use regex::Regex;
 use wire::{Class, EdeCode, Name, Rcode, Type};
 
+use crate::common::mnemonic;
 use crate::expression::Expression;
 use crate::gotemplate::Template;
 use crate::value::Value;
@@ -70,23 +69,6 @@ pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result
     config.labels = [class.text.clone(), rtype.text.clone()];
     config.zones = args.zones()?;
     Ok(())
-}
-
-/// Reads a mnemonic exactly as it is.
-fn mnemonic<T: FromStr + Copy>(
-    args: &Args<'_>,
-    word: &Token,
-    wanted: &str,
-    text: fn(T) -> Option<&'static str>,
-) -> Result<T, Problem> {
-    let known = T::from_str(&word.text).ok();
-    known.filter(|known| text(*known) == Some(&word.text)).ok_or_else(|| {
-        let problem = args.bad(word, wanted);
-        match known.and_then(text) {
-            Some(right) => Box::new(problem.with_help(format!("did you mean `{right}`?"))),
-            None => problem,
-        }
-    })
 }
 
 fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {

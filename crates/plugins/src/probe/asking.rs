@@ -1,0 +1,72 @@
+//! One question to a name server, and whether the answer is as it should be.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use engine::{Connections, Exchange, ExchangeError, Outside, Transport};
+use wire::{Class, Flags, Header, Message, MessageBuf, Name, Rcode, Section, Type};
+
+/// One datagram a question: nothing is kept.
+const CONNECTIONS: Connections =
+    Connections { idle_max: Duration::ZERO, age_max: Duration::ZERO, kept_max: 1, source: None };
+
+/// A question, and what is expected of its answer.
+pub(super) struct Question {
+    pub(super) server: SocketAddr,
+    pub(super) name: Name,
+    pub(super) qtype: Type,
+    pub(super) rcode: Rcode,
+    pub(super) may_be_empty: bool,
+    /// The data of a record that must be there.
+    pub(super) expected: Option<Vec<u8>>,
+    pub(super) timeout: Duration,
+}
+
+impl Question {
+    /// Asks over UDP; the error says in words what is wrong.
+    pub(super) async fn ask(&self, outside: &dyn Outside) -> Result<(), String> {
+        let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
+        let mut message = MessageBuf::new();
+        message.start(header, Some((self.name.as_ref(), self.qtype, Class::IN)));
+        let exchange = Exchange {
+            to: self.server,
+            over: Transport::Udp,
+            tls: None,
+            query: message.finish(None, core::iter::empty()),
+            until: outside.now() + self.timeout,
+            connections: CONNECTIONS,
+            again_after: None,
+        };
+        let exchanged = outside.exchange(exchange).await.map_err(|error| describe(&error))?;
+        self.judge(&exchanged.reply)
+    }
+
+    fn judge(&self, reply: &[u8]) -> Result<(), String> {
+        let reply = Message::parse(reply).map_err(|_| "the answer cannot be read".to_owned())?;
+        let rcode = reply.header().flags.rcode();
+        if rcode != self.rcode {
+            return Err(format!("{rcode} in place of {}", self.rcode));
+        }
+        let mut answer = MessageBuf::new();
+        answer.adopt(&reply).map_err(|_| "the answer cannot be read".to_owned())?;
+        let mut records = answer.section(Section::Answer).peekable();
+        let wants_record = self.rcode == Rcode::NOERROR && !self.may_be_empty;
+        if records.peek().is_none() && wants_record {
+            return Err("an answer without records".to_owned());
+        }
+        let Some(expected) = &self.expected else { return Ok(()) };
+        let is_there =
+            records.any(|mark| mark.rtype == self.qtype && answer.octets_at(mark.rdata_range()) == expected.as_slice());
+        if is_there { Ok(()) } else { Err("no record has the value that is expected".to_owned()) }
+    }
+}
+
+fn describe(error: &ExchangeError) -> String {
+    match error {
+        ExchangeError::Timeout { .. } => "no answer in time".to_owned(),
+        ExchangeError::Network { during, error } => format!("{during}: {error}"),
+        ExchangeError::Closed => "the connection was closed".to_owned(),
+        ExchangeError::Unreadable => "the answer cannot be read".to_owned(),
+        ExchangeError::Exhausted => "there are too many questions on their way".to_owned(),
+    }
+}

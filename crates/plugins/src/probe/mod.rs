@@ -1,0 +1,344 @@
+//! Asks a name server again and again, this one or another, and says over HTTP whether it answers as it should. `asking` is
+//! one question, `health` what follows from the answers.
+
+mod asking;
+mod health;
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::Outside;
+use engine::metrics::{Buckets, Counter, Histogram, Kind, Metric, TIME};
+use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::setup::{Page, PageContent, Part, Setup, SetupError};
+use wire::{Name, NameRef, Rcode, Type};
+
+use crate::common::mnemonic;
+
+use asking::Question;
+use health::Health;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "probe",
+    "asks name servers again and again and says over HTTP whether they answer as they should",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated()
+.arguments("probe LABEL SERVER NAME [INTERVAL] [TYPE]", read_arguments)
+.properties(PROPERTIES)
+.metrics(&[&DURATION, &FAILURES, &HEALTHY])
+.check(check);
+
+static DURATION: Metric = Metric {
+    name: "portolan_probe_duration_seconds",
+    help: "How long the answers took that were as they should be, by the label of the probe.",
+    kind: Kind::Histogram(&TIME),
+    labels: &["probe"],
+};
+static FAILURES: Metric = Metric {
+    name: "portolan_probe_failures_total",
+    help: "Questions without an answer as it should be, by the label of the probe.",
+    kind: Kind::Counter,
+    labels: &["probe"],
+};
+static HEALTHY: Metric = Metric {
+    name: "portolan_probe_healthy",
+    help: "Whether the server counts as healthy, by the label of the probe.",
+    kind: Kind::Gauge,
+    labels: &["probe"],
+};
+
+/// The same times in milliseconds, as the sidecar of kube-dns showed them.
+static MILLISECONDS: Buckets = Buckets { bounds: TIME.bounds, per_unit: 1e6 };
+static SIDECAR_LATENCY: Metric = Metric {
+    name: "kubedns_probe_latency_ms",
+    help: "Latency of the DNS probe request.",
+    kind: Kind::Histogram(&MILLISECONDS),
+    labels: &[],
+};
+static SIDECAR_ERRORS: Metric = Metric {
+    name: "kubedns_probe_errors",
+    help: "Count of errors in the DNS probe.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+
+const DNS_PORT: u16 = 53;
+/// Where the sidecar of kube-dns had its pages.
+const ADDRESS: &str = ":10054";
+/// In a row: more would be no health check.
+const ROW_MAX: u32 = 1000;
+
+#[derive(Debug)]
+pub struct Config {
+    label: String,
+    server: SocketAddr,
+    name: Name,
+    interval: Duration,
+    qtype: Type,
+    address: String,
+    rcode: Rcode,
+    may_be_empty: bool,
+    value: Option<String>,
+    timeout: Duration,
+    failures: u32,
+    successes: u32,
+    prefix: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            label: String::new(),
+            server: SocketAddr::new(IpAddr::from([127, 0, 0, 1]), DNS_PORT),
+            name: Name::root(),
+            interval: Duration::from_secs(5),
+            qtype: Type::A,
+            address: ADDRESS.to_owned(),
+            rcode: Rcode::NOERROR,
+            may_be_empty: false,
+            value: None,
+            timeout: Duration::from_secs(2),
+            failures: 1,
+            successes: 1,
+            prefix: None,
+        }
+    }
+}
+
+fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let word = args.word()?;
+    if word.text.is_empty() || !word.text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_') {
+        return Err(args.bad(word, "a label of letters, digits and `_`"));
+    }
+    config.label.clone_from(&word.text);
+    let word = args.word()?;
+    let server = word.text.parse().ok().or_else(|| Some(SocketAddr::new(word.text.parse().ok()?, DNS_PORT)));
+    config.server = server.ok_or_else(|| args.bad(word, "an address with or without a port"))?;
+    let word = args.word()?;
+    config.name = Name::from_text(&word.text).map_err(|_| args.bad(word, "a name"))?;
+    if args.rest().is_empty() {
+        return Ok(());
+    }
+    config.interval = time(args)?;
+    if let Some(word) = args.next_word() {
+        config.qtype = mnemonic(args, word, "a type in capitals such as `A`", Type::mnemonic)?;
+    }
+    Ok(())
+}
+
+/// A time that is not zero.
+fn time(args: &mut Args<'_>) -> Result<Duration, Problem> {
+    let word = args.rest().first();
+    let time = args.duration()?;
+    match word {
+        Some(word) if time.is_zero() => Err(args.bad(word, "longer than nothing")),
+        _ => Ok(time),
+    }
+}
+
+static PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("address ADDRESS"),
+        default: ADDRESS,
+        doc: "Where the page is.",
+        set: |config, args| {
+            config.address = crate::listen_address(args)?.unwrap_or_default();
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("rcode CODE"),
+        default: "NOERROR",
+        doc: "The response code that the answer must have.",
+        set: |config, args| {
+            let word = args.word()?;
+            config.rcode = mnemonic(args, word, "a response code in capitals such as `NXDOMAIN`", Rcode::mnemonic)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("value DATA..."),
+        default: "any",
+        doc: "A record of the type asked for must have this data, written as in a zone file.",
+        set: |config, args| {
+            config.value = Some(args.take_rest().iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("empty"),
+        default: "off",
+        doc: "An answer without a record is as it should be. Without this there must be one, where the code is NOERROR.",
+        set: |config, _| {
+            config.may_be_empty = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("timeout DURATION"),
+        default: "2s",
+        doc: "How long the answer may take.",
+        set: |config, args| {
+            config.timeout = time(args)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("failures NUMBER"),
+        default: "1",
+        doc: "The server counts as not healthy after so many failures in a row.",
+        set: |config, args| {
+            config.failures = args.number(1..=ROW_MAX)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("successes NUMBER"),
+        default: "1",
+        doc: "And as healthy again after so many answers in a row that are as they should be.",
+        set: |config, args| {
+            config.successes = args.number(1..=ROW_MAX)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("prefix PREFIX"),
+        default: "off",
+        doc: "Shows the metrics under the names of kube-dns's sidecar too: `PREFIX_probe_LABEL_latency_ms` and \
+            `PREFIX_probe_LABEL_errors`.",
+        set: |config, args| {
+            config.prefix = Some(crate::common::metric_word(args)?);
+            Ok(())
+        },
+    },
+];
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    let config = writing.config;
+    match config.expected_data() {
+        Some(Err(problem)) => Err(writing.problem_with("value", format!("that is no data of this type: {problem}"))),
+        _ => Ok(()),
+    }
+}
+
+impl Config {
+    /// The data that a record must have.
+    fn expected_data(&self) -> Option<Result<Vec<u8>, String>> {
+        let text = format!(". 0 IN {} {}", self.qtype, self.value.as_ref()?);
+        let record = zone::text::record(&text, NameRef::ROOT, 0);
+        Some(record.map(|record| record.rdata).map_err(|error| error.to_string()))
+    }
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    for config in configs {
+        let path = format!("/healthcheck/{}", config.label);
+        if setup.needs.pages.iter().any(|page| page.address == config.address && page.path == path) {
+            return Err(SetupError::new(format!("there are two probes {} on {}", config.label, config.address)));
+        }
+        start(config, path, setup);
+    }
+    Ok(None)
+}
+
+fn start(config: Config, path: String, setup: &mut Setup<'_>) {
+    // What is known of the server stays known over a reload.
+    let health =
+        setup.carried.take_over(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
+    let address = config.address.clone();
+    let told = Arc::clone(&health);
+    setup.needs.pages.push(Page { address: address.clone(), path: path.into(), make: Arc::new(move || page(&told)) });
+    let make = Arc::new(|| PageContent::text(200, "ok\n"));
+    if !setup.needs.pages.iter().any(|page| page.address == address && page.path == "/healthz") {
+        setup.needs.pages.push(Page { address, path: "/healthz".into(), make });
+    }
+    let registry = setup.registry;
+    let told = Arc::downgrade(&health);
+    registry.gauge(&HEALTHY, &[&config.label], move || {
+        told.upgrade().and_then(|health| health.is_healthy()).map(|healthy| f64::from(u8::from(healthy)))
+    });
+    let duration = registry.histogram(&DURATION, &[&config.label]);
+    let failures = registry.counter(&FAILURES, &[&config.label]);
+    if let Some(prefix) = &config.prefix {
+        let named = |rest: &str| format!("{prefix}_probe_{}_{rest}", config.label);
+        registry.alias(SIDECAR_ERRORS.renamed(&named("errors")), &[], &[failures]);
+        if let Some(duration) = duration {
+            registry.alias_histogram(SIDECAR_LATENCY.renamed(&named("latency_ms")), &[], duration);
+        }
+    }
+    let expected = config.expected_data().and_then(Result::ok);
+    let probe = Probe {
+        question: Question {
+            server: config.server,
+            name: config.name,
+            qtype: config.qtype,
+            rcode: config.rcode,
+            may_be_empty: config.may_be_empty,
+            expected,
+            timeout: config.timeout,
+        },
+        label: config.label,
+        interval: config.interval,
+        health,
+        duration,
+        failures,
+    };
+    setup.needs.jobs.push(Box::new(move |outside| Box::pin(probe.run(outside))));
+}
+
+/// What the sidecar of kube-dns said.
+fn page(health: &Health) -> PageContent {
+    let report = health.report();
+    let mut body = format!("{{\"IsOk\":{},\"LatencySeconds\":{},\"Err\":", report.is_ok, report.latency.as_secs_f64());
+    crate::common::quote_json(&mut body, &report.problem);
+    body.push_str("}\n");
+    let status = if report.is_ok { 200 } else { 503 };
+    PageContent { status, content_type: "application/json", body: body.into() }
+}
+
+struct Probe {
+    label: String,
+    question: Question,
+    interval: Duration,
+    health: Arc<Health>,
+    duration: Option<Histogram>,
+    failures: Counter,
+}
+
+impl Probe {
+    /// Asks for as long as it is polled; first after a random part of the interval, so that not all ask at once.
+    async fn run(self, outside: Rc<dyn Outside>) {
+        let nanos = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+        outside.sleep_until(outside.now() + Duration::from_nanos(outside.random() % nanos)).await;
+        loop {
+            let begin = outside.now();
+            let outcome = self.question.ask(&*outside).await;
+            let taken = outside.now().since(begin);
+            self.take(outcome, taken, &*outside);
+            outside.sleep_until(begin + self.interval.max(taken)).await;
+        }
+    }
+
+    fn take(&self, outcome: Result<(), String>, taken: Duration, outside: &dyn Outside) {
+        match (&outcome, self.duration) {
+            (Ok(()), Some(duration)) => {
+                outside.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
+            }
+            (Ok(()), None) => {}
+            (Err(_), _) => outside.counters().count(self.failures),
+        }
+        let Some(is_healthy) = self.health.take(outcome.clone(), taken) else { return };
+        let (label, server) = (&self.label, self.question.server);
+        match (is_healthy, outcome) {
+            (false, Err(problem)) => {
+                outside.log(&format!("[WARNING] plugin/probe: {label}: {server} is not healthy: {problem}"));
+            }
+            _ => outside.log(&format!("[INFO] plugin/probe: {label}: {server} is healthy")),
+        }
+    }
+}
