@@ -19,6 +19,8 @@ use crate::{Kind, Kinds, Mesh};
 const SERVICE_SHARDS: usize = 256;
 /// Namespaces are few and hardly change.
 const NAMESPACE_SHARDS: usize = 16;
+/// Nodes are followed only where somebody wants to know where the cluster is.
+const NODE_SHARDS: usize = 16;
 
 /// The cluster as answers see it.
 pub struct Index {
@@ -29,6 +31,7 @@ pub struct Index {
     endpoints: AddressTable,
     externals: AddressTable,
     pods: AddressTable,
+    nodes: Shards<Node>,
     serial: AtomicU32,
     /// The kinds of which there was no moment yet when all of their watches had been listed.
     unlisted: AtomicU16,
@@ -150,6 +153,18 @@ impl Index {
         });
     }
 
+    /// Where the cluster is: the place of the first node, by name, that says its zone and its region.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        let mut first: Option<Node> = None;
+        self.nodes.for_each(|node| {
+            if first.as_ref().is_none_or(|first| node.name < first.name) {
+                first = Some(node.clone());
+            }
+        });
+        first.map(|node| node.place)
+    }
+
     /// When the zone changed last, in Unix seconds: the serial of its SOA. 0 before the first change.
     #[must_use]
     pub fn serial(&self) -> u32 {
@@ -234,6 +249,7 @@ impl Index {
             endpoints: AddressTable::new(),
             externals: AddressTable::new(),
             pods: AddressTable::new(),
+            nodes: Shards::new(NODE_SHARDS),
             serial: AtomicU32::new(0),
             unlisted: AtomicU16::new(u16::MAX),
             followed,
@@ -306,6 +322,14 @@ impl Index {
         }
     }
 
+    /// Says where a node is; nowhere if it does not say that itself.
+    pub(crate) fn set_node(&self, key: u64, node: Option<Node>) {
+        match node {
+            Some(node) => drop(self.nodes.replace(node, |kept| kept.key == key)),
+            None => drop(self.nodes.remove(key, |kept| kept.key == key)),
+        }
+    }
+
     /// Gives a pod another address, its first or none. The owner of the address is the pod's namespace, once for each
     /// pod: pods on the network of their node share its address.
     pub(crate) fn move_pod(&self, namespace: u64, before: Option<IpAddr>, after: Option<IpAddr>) {
@@ -368,6 +392,29 @@ impl Index {
 
     pub(crate) fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Where a node is.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) key: u64,
+    pub(crate) name: Arc<str>,
+    pub(crate) place: Place,
+}
+
+/// A topology zone and the region that it is in, each a text as in the labels of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The zone.
+    pub zone: Arc<str>,
+    /// The region.
+    pub region: Arc<str>,
+}
+
+impl Entry for Node {
+    fn hash(&self, _: &Seed) -> u64 {
+        self.key
     }
 }
 

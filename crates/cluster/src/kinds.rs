@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rcu::Seed;
 use wire::{LABEL_MAX, NAME_MAX};
 
-use crate::index::Index;
+use crate::index::{Index, Node, Place};
 use crate::intern::Interner;
 use crate::mesh::Reducer;
 use crate::object::{self, AddressType, Object};
@@ -210,6 +210,32 @@ impl Kept for PodKept {
 
     fn remove(self, _: u64, writer: &mut Writer) {
         writer.index.move_pod(self.namespace, self.address, None);
+    }
+}
+
+/// A Node: what its labels say of where it is.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeKept;
+
+impl Kept for NodeKept {
+    const KIND: Kind = Kind::Node;
+
+    fn apply(_: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
+        let Object::Node(object) = object else { return Effect::NOT_KEPT };
+        let is_somewhere = !object.zone.is_empty() && !object.region.is_empty();
+        let fits = object.zone.len() <= LABEL_MAX && object.region.len() <= LABEL_MAX;
+        let place = is_somewhere.then_some(()).and_then(|()| writer.accept(fits.then_some(())));
+        let node = place.map(|()| {
+            let (name, zone, region) = (object.meta.name, object.zone, object.region);
+            let [name, zone, region] = [name, zone, region].map(|text| writer.names.get(text));
+            Node { key, name, place: Place { zone, region } }
+        });
+        writer.index.set_node(key, node);
+        Effect::kept(NodeKept, false)
+    }
+
+    fn remove(self, key: u64, writer: &mut Writer) {
+        writer.index.set_node(key, None);
     }
 }
 

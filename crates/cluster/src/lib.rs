@@ -34,9 +34,9 @@ mod spec;
 mod watches;
 mod world;
 
-pub use index::{Counts, Index};
+pub use index::{Counts, Index, Place};
 pub use mesh::Mesh;
-pub use request::{Clusters, Following, Pace, Request, Source, Tls};
+pub use request::{About, Clusters, Following, Pace, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
 pub use service::{External, Port, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};

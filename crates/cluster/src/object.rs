@@ -15,14 +15,14 @@ pub enum Event<'a> {
     Applied(Object<'a>),
     /// An object is gone.
     Deleted {
-        /// Its namespace; empty for a namespace.
+        /// Its namespace; empty for a namespace or a node.
         namespace: &'a str,
         /// Its name.
         name: &'a str,
     },
     /// An object exists in a state that cannot be read: what is known of it stays.
     Unreadable {
-        /// Its namespace; empty for a namespace.
+        /// Its namespace; empty for a namespace or a node.
         namespace: &'a str,
         /// Its name.
         name: &'a str,
@@ -50,6 +50,8 @@ pub enum Object<'a> {
     WorkloadEntry(WorkloadEntry<'a>),
     /// core/v1 Pod, in a mesh.
     WorkloadPod(WorkloadPod<'a>),
+    /// core/v1 Node.
+    Node(Node<'a>),
 }
 
 impl<'a> Object<'a> {
@@ -65,6 +67,7 @@ impl<'a> Object<'a> {
             Object::ServiceEntry(_) => Kind::ServiceEntry,
             Object::WorkloadEntry(_) => Kind::WorkloadEntry,
             Object::WorkloadPod(_) => Kind::WorkloadPod,
+            Object::Node(_) => Kind::Node,
         }
     }
 
@@ -80,6 +83,7 @@ impl<'a> Object<'a> {
             Object::ServiceEntry(entry) => entry.meta,
             Object::WorkloadEntry(entry) => entry.meta,
             Object::WorkloadPod(pod) => pod.meta,
+            Object::Node(node) => node.meta,
         }
     }
 }
@@ -191,4 +195,15 @@ pub struct Pod<'a> {
     pub address: &'a str,
     /// Whether `metadata.deletionTimestamp` is set.
     pub terminating: bool,
+}
+
+/// A Node.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Node<'a> {
+    /// `metadata`.
+    pub meta: Meta<'a>,
+    /// The label `topology.kubernetes.io/zone`, or its predecessor; empty if absent.
+    pub zone: &'a str,
+    /// The label `topology.kubernetes.io/region`, or its predecessor; empty if absent.
+    pub region: &'a str,
 }

@@ -59,6 +59,8 @@ pub struct Pace {
 pub struct Request {
     /// Where they come from.
     pub source: Source,
+    /// What they are to say.
+    pub about: About,
     /// The namespaces to look into; none means all. Each of them has watches of its own, so that a Role in it suffices;
     /// one that the API server does not let us see is taken to exist.
     pub namespaces: Vec<String>,
@@ -85,12 +87,29 @@ pub struct Request {
     pub pace: Pace,
 }
 
+/// What the objects of a request are to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum About {
+    /// Which names there are.
+    #[default]
+    Names,
+    /// Where the cluster is: Nodes alone.
+    Place,
+}
+
 impl Request {
+    /// The Nodes of a source.
+    #[must_use]
+    pub fn of_place(source: Source) -> Request {
+        Request { about: About::Place, endpoints: false, ..Request::new(source) }
+    }
+
     /// All Namespaces, Services and EndpointSlices of a source.
     #[must_use]
     pub fn new(source: Source) -> Request {
         Request {
             source,
+            about: About::Names,
             namespaces: Vec::new(),
             labels: String::new(),
             namespace_labels: String::new(),
@@ -129,7 +148,9 @@ impl Request {
             (Kind::WorkloadEntry, self.mesh),
             (Kind::WorkloadPod, self.pods && self.mesh),
         ];
-        kinds.into_iter().filter(|(_, wanted)| *wanted).map(|(kind, _)| kind)
+        let of_names = kinds.into_iter().map(|(kind, wanted)| (kind, wanted && self.about == About::Names));
+        let of_place = [(Kind::Node, self.about == About::Place)];
+        of_names.chain(of_place).filter(|(_, wanted)| *wanted).map(|(kind, _)| kind)
     }
 
     /// The watches of an API server: a kind everywhere or, if namespaces are given, in each of them. The watch of
@@ -211,6 +232,7 @@ mod tests {
         request.namespaces = ["b", "a", "", "b"].map(str::to_owned).into();
         assert_eq!(watches(&request), ["Namespace a", "Namespace b", "Service a", "Service b", "Pod a", "Pod b"]);
         assert_eq!(request.watches_of_manifests().watches.len(), 3);
+        assert_eq!(watches(&Request::of_place(Source::InCluster)), ["Node *"]);
         let mut mesh = Request { mesh: true, ..Request::new(Source::InCluster) };
         assert_eq!(watches(&mesh), ["ServiceEntry *", "WorkloadEntry *"]);
         mesh.pods = true;

@@ -12,6 +12,7 @@
 //!                                                        ! not ready, ? ready unset, %zone at its end
 //! import alpha/web@1 ips=10.112.0.1 ports=http:80/TCP     or headless; imported alpha/web-a of=web cluster=east v4=…
 //! pod alpha/p@1 ip=10.1.0.5 [terminating]
+//! node n1@1 zone=eu-1a region=eu-1
 //! ~svc alpha/web                                         exists, but cannot be read
 //! -svc alpha/web                                         deleted; any event may be followed by `=> added` and so on
 //! ? svc alpha/web = ClusterIp 10.96.0.11,fd00::b http:80/TCP [w0=10.1.0.5 http:8080/TCP]
@@ -21,6 +22,7 @@
 //! ? called alpha/web w0 = 10.1.0.5     ? pod alpha 10.1.0.5 = true     ? ns alpha = true
 //! ? pods 10.1.0.5 = alpha              the namespaces of the pods at an address
 //! ? known alpha svc = true             whether what is not known of the kind in the namespace does not exist
+//! ? place = eu-1a eu-1                the zone and the region of the cluster
 //! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, refused
 //! ```
 //!
@@ -223,6 +225,9 @@ impl Stage {
             ["known", name, kind] => {
                 self.index.knows_in(name.as_bytes(), Kinds::of(&[Kind::Namespace, kind_of(kind)])).to_string()
             }
+            ["place"] => {
+                self.index.place().map_or_else(String::new, |place| format!("{} {}", place.zone, place.region))
+            }
             ["ns", name] => self.index.namespace_exists(name.as_bytes()).to_string(),
             ["pod", namespace, ip] => self.index.pod_exists(namespace.as_bytes(), ip.parse().unwrap()).to_string(),
             ["pods", ip] => {
@@ -287,6 +292,11 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Object<
             address: field("ip").unwrap_or_default(),
             terminating: fields.ends_with("terminating"),
         }),
+        "node" => Object::Node(object::Node {
+            meta,
+            zone: field("zone").unwrap_or_default(),
+            region: field("region").unwrap_or_default(),
+        }),
         _ => mesh::scenario::object(kind, meta, fields).unwrap_or_else(|| panic!("{kind}")),
     }
 }
@@ -299,6 +309,7 @@ fn kind_of(word: &str) -> Kind {
         "pod" => Kind::Pod,
         "import" => Kind::ServiceImport,
         "imported" => Kind::ImportedSlice,
+        "node" => Kind::Node,
         "entry" => Kind::ServiceEntry,
         "workload" => Kind::WorkloadEntry,
         "meshpod" => Kind::WorkloadPod,

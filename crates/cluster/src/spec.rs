@@ -21,11 +21,13 @@ pub enum Kind {
     WorkloadEntry,
     /// core/v1 Pod as an endpoint and a client of a mesh.
     WorkloadPod,
+    /// core/v1 Node.
+    Node,
 }
 
 impl Kind {
     /// All kinds.
-    pub(crate) const ALL: [Kind; 9] = [
+    pub(crate) const ALL: [Kind; 10] = [
         Kind::Namespace,
         Kind::Service,
         Kind::EndpointSlice,
@@ -35,6 +37,7 @@ impl Kind {
         Kind::ServiceEntry,
         Kind::WorkloadEntry,
         Kind::WorkloadPod,
+        Kind::Node,
     ];
 
     /// How many kinds there are.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::kinds::{ImportKept, NamespaceKept, PodKept, ServiceKept, SliceKept};
+use crate::kinds::{ImportKept, NamespaceKept, NodeKept, PodKept, ServiceKept, SliceKept};
 use crate::mesh;
 use crate::records::{Records, Reduce};
 use crate::{Kind, Kinds, Watch};
@@ -88,6 +88,7 @@ fn records(kind: Kind) -> Box<dyn Reduce> {
         Kind::EndpointSlice | Kind::ImportedSlice => Box::new(Records::<SliceKept>::new()),
         Kind::Pod => Box::new(Records::<PodKept>::new()),
         Kind::ServiceImport => Box::new(Records::<ImportKept>::new()),
+        Kind::Node => Box::new(Records::<NodeKept>::new()),
         Kind::ServiceEntry => Box::new(Records::<mesh::EntryKept>::new()),
         Kind::WorkloadEntry => Box::new(Records::<mesh::WorkloadKept>::new()),
         Kind::WorkloadPod => Box::new(Records::<mesh::PodKept>::new()),

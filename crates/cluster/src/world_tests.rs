@@ -50,6 +50,22 @@ fn an_update_changes_the_cluster_ip() {
 }
 
 #[test]
+fn the_place_is_that_of_the_first_node_that_says_it() {
+    Stage::new(&Spec::new(&[Kind::Node], &[])).play(
+        "? place =
+         node b@1 zone=eu-1b region=eu-1 => added
+         node a@1 zone=eu-1a
+         ? place = eu-1b eu-1
+         node a@2 zone=eu-1a region=eu-1 => updated
+         ? place = eu-1a eu-1
+         node a@3 region=eu-1
+         ? place = eu-1b eu-1
+         -node b
+         ? place =",
+    );
+}
+
+#[test]
 fn services_are_found_by_their_external_addresses() {
     play(
         "svc alpha/lb@1 ips=10.96.0.1 outside=203.0.113.5,203.0.113.6,lb.example.com

@@ -41,6 +41,7 @@ impl Target {
             Kind::ServiceImport => (MULTICLUSTER, "serviceimports"),
             Kind::ServiceEntry => (ISTIO, "serviceentries"),
             Kind::WorkloadEntry => (ISTIO, "workloadentries"),
+            Kind::Node => (CORE, "nodes"),
         };
         let mut selectors = String::new();
         parameter(&mut selectors, "labelSelector", &labels(watch.kind, request));
@@ -103,7 +104,7 @@ impl Target {
 fn labels(kind: Kind, request: &Request) -> String {
     match kind {
         Kind::Namespace => request.namespace_labels.clone(),
-        Kind::ServiceImport => String::new(),
+        Kind::ServiceImport | Kind::Node => String::new(),
         Kind::ImportedSlice if request.labels.is_empty() => IMPORTED.to_owned(),
         Kind::ImportedSlice => format!("{},{IMPORTED}", request.labels),
         _ => request.labels.clone(),

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Request};
+use cluster::{Clusters, Following, Index, Request, Source};
 use engine::{Response, Zones};
 use wire::{EdeCode, NameRef};
 
@@ -19,6 +19,8 @@ pub(crate) struct Exposed {
     pub(crate) zones: Zones,
     /// Whether pods are watched.
     pub(crate) has_pods: bool,
+    /// Where its objects come from.
+    pub(crate) source: Source,
     /// The addresses of this machine, without loopback.
     pub(crate) local_addresses: Arc<[IpAddr]>,
     /// The only namespaces that exist; all if empty.
@@ -42,6 +44,7 @@ impl Exposed {
             following,
             zones,
             has_pods: request.pods,
+            source: request.source.clone(),
             local_addresses,
             namespaces: request.namespaces.iter().map(|name| name.as_bytes().into()).collect(),
         })

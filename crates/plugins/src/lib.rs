@@ -23,6 +23,7 @@ mod erratic;
 mod errors;
 mod exposed;
 mod expression;
+mod federation;
 mod file;
 mod forward;
 mod geoip;
@@ -125,6 +126,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Later("route53"),
     Later("azure"),
     Later("clouddns"),
+    Here(&federation::MANIFEST),
     Here(&k8s_external::MANIFEST),
     Here(&kubernetes::MANIFEST),
     Here(&istio::MANIFEST),
@@ -154,7 +156,8 @@ mod tests {
         clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 
     /// Those that CoreDNS does not have, each with the one that it stands behind.
-    const OURS: &[(&str, &str)] = &[("probe", "health"), ("kubedns", "prometheus"), ("istio", "kubernetes")];
+    const OURS: &[(&str, &str)] =
+        &[("probe", "health"), ("kubedns", "prometheus"), ("federation", "clouddns"), ("istio", "kubernetes")];
 
     #[test]
     fn the_order_is_coredns_s() {

@@ -133,6 +133,7 @@ fn resource(kind: Kind) -> (&'static str, &'static str) {
         Kind::Namespace => ("", "namespaces"),
         Kind::Service => ("", "services"),
         Kind::Pod | Kind::WorkloadPod => ("", "pods"),
+        Kind::Node => ("", "nodes"),
         Kind::EndpointSlice | Kind::ImportedSlice => ("discovery.k8s.io", "endpointslices"),
         Kind::ServiceImport => ("multicluster.x-k8s.io", "serviceimports"),
         Kind::ServiceEntry => ("networking.istio.io", "serviceentries"),

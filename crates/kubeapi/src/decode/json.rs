@@ -46,6 +46,15 @@ struct Labels<'a> {
     common_service: Text<'a>,
     #[serde(rename = "multicluster.kubernetes.io/source-cluster", borrow)]
     source_cluster: Text<'a>,
+    #[serde(rename = "topology.kubernetes.io/zone", borrow)]
+    zone: Text<'a>,
+    #[serde(rename = "topology.kubernetes.io/region", borrow)]
+    region: Text<'a>,
+    /// What the label of the zone was called before Kubernetes 1.17.
+    #[serde(rename = "failure-domain.beta.kubernetes.io/zone", borrow)]
+    old_zone: Text<'a>,
+    #[serde(rename = "failure-domain.beta.kubernetes.io/region", borrow)]
+    old_region: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -397,5 +406,28 @@ impl Read for Pod<'_> {
             address: self.status.as_ref().map_or("", |status| &status.pod_ip),
             terminating: self.metadata.deletion_timestamp.is_some(),
         }))
+    }
+}
+
+/// core/v1 Node.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Node<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+}
+
+impl Read for Node<'_> {
+    fn metadata(&self) -> &Metadata<'_> {
+        &self.metadata
+    }
+
+    fn object(&self) -> Result<Object<'_>, &'static str> {
+        let (meta, labels) = (self.metadata.meta(), self.metadata.labels.as_ref());
+        let (zone, region) = labels.map_or(("", ""), |labels| {
+            let first = |newer, older| if str::is_empty(newer) { older } else { newer };
+            (first(&*labels.zone, &*labels.old_zone), first(&*labels.region, &*labels.old_region))
+        });
+        Ok(Object::Node(object::Node { meta, zone, region }))
     }
 }

@@ -151,6 +151,7 @@ fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
         Kind::ServiceEntry => event_of::<json::ServiceEntry<'_>>(line, each),
         Kind::WorkloadEntry => event_of::<json::WorkloadEntry<'_>>(line, each),
         Kind::WorkloadPod => event_of::<json::WorkloadPod<'_>>(line, each),
+        Kind::Node => event_of::<json::Node<'_>>(line, each),
     }
 }
 
@@ -213,6 +214,7 @@ pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
         Kind::ServiceEntry => item_of::<json::ServiceEntry<'_>>(octets, each),
         Kind::WorkloadEntry => item_of::<json::WorkloadEntry<'_>>(octets, each),
         Kind::WorkloadPod => item_of::<json::WorkloadPod<'_>>(octets, each),
+        Kind::Node => item_of::<json::Node<'_>>(octets, each),
     }
 }
 

@@ -40,6 +40,7 @@ fn describe_object(object: &Object<'_>) -> String {
             format!("of {} {:?} {} {}", slice.service, slice.address_type, endpoints.join(","), ports(&slice.ports))
         }
         Object::Pod(pod) => format!("{} {}", pod.address, pod.terminating),
+        Object::Node(node) => format!("{} {}", node.zone, node.region),
         Object::ServiceImport(import) => {
             format!("{} {} {}", import.import_type, import.ips.join(","), ports(&import.ports))
         }
@@ -132,6 +133,15 @@ fn objects_are_read_with_what_an_answer_needs() {
             "Pod a/p@ 10.1.0.5 true",
         ),
         (Kind::Pod, json!({ "metadata": { "namespace": "a", "name": "p" }, "spec": {} }), "Pod a/p@  false"),
+        (
+            Kind::Node,
+            json!({ "metadata": { "name": "n", "labels": {
+                "topology.kubernetes.io/zone": "eu-1a", "failure-domain.beta.kubernetes.io/zone": "old",
+                "failure-domain.beta.kubernetes.io/region": "eu-1",
+            } }, "status": { "images": [] } }),
+            "Node /n@ eu-1a eu-1",
+        ),
+        (Kind::Node, json!({ "metadata": { "name": "n" } }), "Node /n@"),
     ] {
         let line = json!({ "type": "ADDED", "object": object }).to_string();
         assert_eq!(event(kind, &line), expected);

@@ -102,6 +102,8 @@ impl Cluster {
                         mesh::tell_pod(sink, pod);
                     }
                 }),
+                // Where a cluster is that nobody runs, nobody writes down.
+                Kind::Node => {}
             }
             sink.apply(&Event::Listed);
         }

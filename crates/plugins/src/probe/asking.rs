@@ -68,5 +68,7 @@ fn describe(error: &ExchangeError) -> String {
         ExchangeError::Closed => "the connection was closed".to_owned(),
         ExchangeError::Unreadable => "the answer cannot be read".to_owned(),
         ExchangeError::Exhausted => "there are too many questions on their way".to_owned(),
+        // Of transports that are not used here.
+        ExchangeError::Status { .. } => "a status in place of an answer".to_owned(),
     }
 }
