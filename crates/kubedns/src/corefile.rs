@@ -99,7 +99,7 @@ impl Writer<'_> {
         text.line("loadbalance");
         if let Some(front) = &self.settings.front {
             self.cache(front, text);
-            own_records(front, text);
+            own_records(front, "", text);
         }
         if let Some(records) = &self.settings.records {
             self.federations(records, text);
@@ -119,10 +119,11 @@ impl Writer<'_> {
         }
         self.metrics_page(text);
         self.pod(true, text);
+        text.line("loadbalance");
         if let Some(front) = &self.settings.front {
             self.cache(front, text);
+            own_records(front, domain, text);
         }
-        text.line("loadbalance");
         match asked {
             Asked::Nobody => denial(domain, text),
             Asked::Usual => self.forward(".", &self.upstreams(), text),
@@ -347,29 +348,37 @@ fn kubernetes(records: &Records, text: &mut Text) {
     text.close();
 }
 
-/// What dnsmasq was told to answer itself.
-fn own_records(front: &Front, text: &mut Text) {
+/// What dnsmasq was told to answer itself of the names in a domain; an empty one is all names.
+fn own_records(front: &Front, domain: &str, text: &mut Text) {
     for rtype in &front.filtered {
         text.line(&format!("template IN {rtype}"));
     }
-    if front.keeps_plain_names {
+    if front.keeps_plain_names && domain.is_empty() {
         text.open("template ANY ANY");
         text.line("match ^[^.]+\\.$");
         text.line("rcode NXDOMAIN");
         text.line("fallthrough");
         text.close();
     }
-    for (domain, addresses) in &front.addresses {
-        own_addresses(domain, addresses, text);
+    for (of, addresses) in front.addresses.iter().filter(|(of, _)| is_within(of, domain)) {
+        own_addresses(of, addresses, text);
     }
-    for record in &front.records {
-        text.open(&format!("template IN {} {}", record.rtype, record.name));
-        text.line(&format!("match ^{}\\.$", record.name.to_ascii_lowercase().replace('.', "\\.")));
+    for record in front.records.iter().filter(|record| is_within(&record.name, domain)) {
+        // An alias is one for all types.
+        let asked = if record.rtype == "CNAME" { "ANY" } else { record.rtype };
+        text.open(&format!("template IN {asked} {}", record.name));
+        text.line(&format!("match {}", exactly(&record.name)));
         text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {} {}", record.rtype, record.data))));
         text.line("fallthrough");
         text.close();
     }
-    hosts(front, text);
+    hosts(front, domain, text);
+}
+
+/// Whether a name is in a domain; all are in the empty one.
+fn is_within(name: &str, domain: &str) -> bool {
+    let (name, domain) = (name.to_ascii_lowercase(), domain.to_ascii_lowercase());
+    name.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.') || domain.is_empty())
 }
 
 fn own_addresses(domain: &str, addresses: &[IpAddr], text: &mut Text) {
@@ -399,16 +408,41 @@ fn denial(domain: &str, text: &mut Text) {
     text.close();
 }
 
-fn hosts(front: &Front, text: &mut Text) {
-    if front.hosts.is_empty() && front.hosts_files.is_empty() {
+fn hosts(front: &Front, domain: &str, text: &mut Text) {
+    let hosts: Vec<_> = front.hosts.iter().filter(|(_, name)| is_within(name, domain)).collect();
+    if hosts.is_empty() && front.hosts_files.is_empty() {
         return;
+    }
+    if matches!(front.domains.get(domain), Some(Domain::Servers(servers)) if servers.is_empty()) {
+        return host_templates(&hosts, text);
     }
     let file = front.hosts_files.first().map_or("/dev/null", String::as_str);
     text.open(&format!("hosts {}", word(file)));
-    front.hosts.iter().for_each(|(ip, name)| text.line(&format!("{ip} {name}")));
+    hosts.iter().for_each(|(ip, name)| text.line(&format!("{ip} {name}")));
     text.line(&format!("ttl {TTL}"));
     text.line("fallthrough");
     text.close();
+}
+
+/// Hosts where all else is denied: a denial stands above *hosts* in the chain.
+fn host_templates(hosts: &[&(IpAddr, String)], text: &mut Text) {
+    let names: BTreeSet<&str> = hosts.iter().map(|(_, name)| name.as_str()).collect();
+    for name in names {
+        for (rtype, is_v4) in [("A", true), ("AAAA", false)] {
+            text.open(&format!("template IN {rtype} {name}"));
+            text.line(&format!("match {}", exactly(name)));
+            for (ip, _) in hosts.iter().filter(|(ip, known)| known == name && ip.is_ipv4() == is_v4) {
+                text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {rtype} {ip}"))));
+            }
+            text.line("fallthrough");
+            text.close();
+        }
+    }
+}
+
+/// The regular expression of one name.
+fn exactly(name: &str) -> String {
+    format!("^{}\\.$", name.trim_end_matches('.').to_ascii_lowercase().replace('.', "\\."))
 }
 
 /// A word of a Corefile, in quotes if it must be.

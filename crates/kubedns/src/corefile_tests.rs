@@ -68,11 +68,11 @@ acme.example:53 {
         stub
         dnsmasq kubedns
     }
+    loadbalance
     cache {
         success 9984
         denial 9984
     }
-    loadbalance
     forward . 1.2.3.4:5353 10.9.9.9 {
         policy sequential
         failover SERVFAIL
@@ -86,11 +86,11 @@ later.example:53 {
         stub
         dnsmasq kubedns
     }
+    loadbalance
     cache {
         success 9984
         denial 9984
     }
-    loadbalance
     # no address is known of ns.later.example yet
     template ANY ANY {
         rcode SERVFAIL
@@ -205,11 +205,11 @@ cluster.local:53 {
     kubedns {
         stub
     }
+    loadbalance
     cache {
         success 100
         denial 100
     }
-    loadbalance
     forward . 127.0.0.1:1053 {
         policy sequential
         failover SERVFAIL
@@ -221,11 +221,11 @@ lan:53 {
     kubedns {
         stub
     }
+    loadbalance
     cache {
         success 100
         denial 100
     }
-    loadbalance
     template ANY ANY lan {
         rcode NXDOMAIN
         authority \"lan. 60 IN SOA ns.lan. hostmaster.lan. 1 7200 1800 86400 60\"
@@ -237,11 +237,11 @@ x.lan:53 {
     kubedns {
         stub
     }
+    loadbalance
     cache {
         success 100
         denial 100
     }
-    loadbalance
     forward . 9.9.9.9 {
         policy sequential
         failover SERVFAIL
@@ -278,7 +278,8 @@ fn records_of_dnsmasq() {
     let settings = settings(
         Program::Nanny,
         "-- --address=/dev.example/10.0.0.5 --address=/ads.example/ --host-record=a.example,10.0.0.6 --filter-AAAA \
-         --txt-record=t.example,one,two --domain-needed --dns-forward-max=500 --max-cache-ttl=60 --min-cache-ttl=10 --log-queries",
+         --txt-record=t.example,one,two --domain-needed --dns-forward-max=500 --max-cache-ttl=60 --min-cache-ttl=10 --log-queries \
+         --cname=w.example,x.example --local=/lan/ --host-record=h.lan,10.0.0.7",
     );
     let text = corefile(&settings, &Dynamic::default(), Hosts::AsWritten);
     for part in [
@@ -290,8 +291,10 @@ fn records_of_dnsmasq() {
         "    template IN AAAA dev.example {\n        rcode NOERROR\n    }\n",
         "    template ANY ANY ads.example {\n        rcode NXDOMAIN\n",
         "        match ^t\\.example\\.$\n        answer \"{{ .Name }} 30 IN TXT \\\"one\\\" \\\"two\\\"\"\n",
-        "    hosts /dev/null {\n        10.0.0.6 a.example\n        ttl 30\n        fallthrough\n    }\n",
+        "    hosts /dev/null {\n        10.0.0.6 a.example\n        10.0.0.7 h.lan\n        ttl 30\n        fallthrough\n    }\n",
         "        max_concurrent 500\n",
+        "    template IN ANY w.example {\n        match ^w\\.example\\.$\n",
+        "    template IN A h.lan {\n        match ^h\\.lan\\.$\n        answer \"{{ .Name }} 30 IN A 10.0.0.7\"\n        fallthrough\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }

@@ -226,7 +226,7 @@ impl Front {
                 Outcome::Said("one is asked, a random one, and another if it fails")
             }
             "log-queries" => set(&mut self.is_logging, true),
-            "addn-hosts" => push(&mut self.hosts_files, value),
+            "addn-hosts" => self.take_hosts_file(value),
             "domain-needed" => set(&mut self.keeps_plain_names, true),
             "filter-A" => add(&mut self.filtered, "A"),
             "filter-AAAA" => add(&mut self.filtered, "AAAA"),
@@ -248,6 +248,17 @@ impl Front {
             ("dns-loop-detect", _) => Outcome::Works,
             ("log-facility", _) => Outcome::Void("the log is standard output"),
             _ => Outcome::Void("the process stays who it is, and needs no file for its number"),
+        }
+    }
+
+    fn take_hosts_file(&mut self, value: &str) -> Outcome {
+        if value.is_empty() || value.contains(char::is_whitespace) {
+            return Outcome::Bad;
+        }
+        self.hosts_files.push(value.to_owned());
+        match self.hosts_files.len() {
+            1 => Outcome::Said("its names are not looked for in domains of --local"),
+            _ => Outcome::Void("only the first file is read"),
         }
     }
 
@@ -478,14 +489,6 @@ fn number<N: core::str::FromStr>(value: &str, into: &mut N) -> Outcome {
 
 fn set<T>(into: &mut T, value: T) -> Outcome {
     *into = value;
-    Outcome::Works
-}
-
-fn push(into: &mut Vec<String>, value: &str) -> Outcome {
-    if value.is_empty() || value.contains(char::is_whitespace) {
-        return Outcome::Bad;
-    }
-    into.push(value.to_owned());
     Outcome::Works
 }
 

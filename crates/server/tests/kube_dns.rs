@@ -236,3 +236,66 @@ fn the_name_that_it_is_started_by_says_which_container_it_is() {
     assert!(!text.contains("kubernetes"), "{text}");
     assert!(run(&["--domain=cluster.local"]).contains("unknown flag"), "that is kube-dns's");
 }
+
+/// Each Corefile that is made can be served: of all flags and arguments that come into it.
+#[test]
+fn what_is_made_of_the_flags_is_a_corefile() {
+    let folder = Folder::new("kube-dns-flags");
+    folder.write("map/stubDomains", r#"{"acme.example": ["1.2.3.4:5353"], "10.in-addr.arpa": ["10.0.0.2"]}"#);
+    folder.write("map/federations", "fed=fed.example.com");
+    let map = format!("--config-dir={}", folder.path().join("map").display());
+    let run = |words: &[&str]| std::process::Command::new(env!("CARGO_BIN_EXE_portolan")).args(words).output().unwrap();
+    for flags in [
+        &["--dns-port=10053", "--", "-k", "--cache-size=0", "--no-negcache", "--server=/cluster.local/127.0.0.1#10053"]
+            [..],
+        &["--probe=a,127.0.0.1:53,example.org,5,SRV", "--probe=b,::1,_x._tcp.example.org", "--prometheus-path=/m"],
+        &["--kube-master-url=http://127.0.0.1:1", "--dnsmasq-addr=127.0.0.1", "--dnsmasq-port=53"],
+        &[
+            "--",
+            "--address=/dev.example/10.0.0.5",
+            "--address=/ads.example/",
+            "--address=/sink.example/#",
+            "--filter-AAAA",
+            "--host-record=a.example,b.lan,10.0.0.6,fd00::6",
+            "--addn-hosts=/etc/hosts",
+            "--txt-record=t.example,one,two words",
+            "--mx-host=m.example,mail.example",
+            "--srv-host=_ldap._tcp.example,ldap.example,389",
+            "--cname=w.example,x.example",
+            "--ptr-record=1.0.0.10.in-addr.arpa,x.example",
+            "--domain-needed",
+            "--dns-forward-max=500",
+            "--max-cache-ttl=60",
+            "--min-cache-ttl=10",
+            "--neg-ttl=5",
+            "--log-queries",
+            "--edns-packet-max=1232",
+            "--local=/lan/",
+            "--server=/x.lan/#",
+            "--all-servers",
+            "--listen-address=127.0.0.1",
+            "--rev-server=10.1.0.0/16,10.0.0.9",
+        ],
+    ] {
+        let printed = run(&[&["kube-dns", &map, "--print-corefile"], flags].concat());
+        assert!(printed.status.success(), "{flags:?}: {printed:?}");
+        let corefile = folder.write("Corefile", &String::from_utf8(printed.stdout).unwrap());
+        let checked = run(&["check", corefile.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(
+            checked.status.success() && said.is_empty(),
+            "{flags:?}: {said}\n{}",
+            std::fs::read_to_string(&corefile).unwrap()
+        );
+    }
+}
+
+#[test]
+fn another_resolv_conf_is_read_at_once() {
+    let (api, folder) = (FakeApi::with_shop(), Folder::new("kube-dns-resolv"));
+    let file = folder.write("resolv.conf", "nameserver 127.0.0.1\n");
+    let mut pod =
+        Pod::start(&api, &["--".to_owned(), "--port=0".to_owned(), format!("--resolv-file={}", file.display())]);
+    folder.write("resolv.conf", "nameserver 127.0.0.2\n# longer\n");
+    pod.server.wait_for("Reloading complete");
+}

@@ -2,6 +2,7 @@
 //! known; made anew when one of them changes.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +44,6 @@ const NEWS_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often resolv.conf is looked at.
 const RESOLV_CONF_EVERY: Duration = Duration::from_millis(500);
-const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// Something that may change what is served.
 pub(super) enum News {
@@ -83,7 +83,9 @@ pub(super) async fn start(settings: Settings, registry: &Arc<Registry>) -> Resul
     control.make();
     let made = Made { name: "kube-dns", text: Rc::clone(&control.text) };
     tokio::task::spawn_local(hosts::follow(control.settings.clone(), control.wanted.clone(), tell.clone()));
-    tokio::task::spawn_local(follow_resolv_conf(tell));
+    if let Some(path) = resolv_conf(&control.settings) {
+        tokio::task::spawn_local(follow_resolv_conf(path, tell));
+    }
     let (change, changes) = channel(1);
     tokio::task::spawn_local(control.run(news, change));
     Ok((Origin::Made(made), changes))
@@ -154,16 +156,28 @@ fn describe(dynamic: &Dynamic) -> String {
     format!("{} stub domains, {} upstreams, {} federations", stub_domains.len(), upstreams.len(), federations.len())
 }
 
-async fn follow_resolv_conf(news: Sender<News>) {
-    let stamp = || Disk.stamp(RESOLV_CONF.as_ref()).ok();
+/// The file with the upstreams of the system, if they may be asked.
+fn resolv_conf(settings: &Settings) -> Option<PathBuf> {
+    const USUAL: &str = "/etc/resolv.conf";
+    match &settings.front {
+        Some(front) => front.resolv_conf.as_ref().map(PathBuf::from),
+        None => settings.records.is_some().then(|| USUAL.into()),
+    }
+}
+
+/// Tells when a file changes, from now on: it is to be read after this is called.
+fn follow_resolv_conf(path: PathBuf, news: Sender<News>) -> impl Future<Output = ()> {
+    let stamp = move || Disk.stamp(&path).ok();
     let mut known = stamp();
-    loop {
-        tokio::time::sleep(RESOLV_CONF_EVERY).await;
-        let now = stamp();
-        if now != known {
-            known = now;
-            if news.send(News::ResolvConf).await.is_err() {
-                return;
+    async move {
+        loop {
+            tokio::time::sleep(RESOLV_CONF_EVERY).await;
+            let now = stamp();
+            if now != known {
+                known = now;
+                if news.send(News::ResolvConf).await.is_err() {
+                    return;
+                }
             }
         }
     }

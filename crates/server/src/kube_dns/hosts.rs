@@ -98,3 +98,72 @@ fn resolver(settings: &Settings, name: &str) -> Option<SocketAddr> {
     const KUBE_DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
     Some(settings.cluster_server.or(own).unwrap_or(KUBE_DNS))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use kubedns::{Program, Words};
+    use tokio::sync::mpsc::channel;
+    use wire::{Class, Flags, Header, MessageBuf, Owner, Request, Section, Type};
+
+    use super::*;
+
+    /// A name server that knows one address for every name, and nothing at first.
+    fn server() -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            for asked in 0.. {
+                let Ok((length, peer)) = socket.recv_from(&mut buffer) else { return };
+                let mut request = Request::default();
+                let header = Header::read(&buffer[..length]).unwrap();
+                request.read(header, &buffer[..length]).unwrap();
+                let mut message = MessageBuf::new();
+                let header = Header { flags: Flags::default().with_response(true), ..header };
+                let header = Header { id: header.id, flags: header.flags, ..Header::default() };
+                message.start(header, Some((request.name.as_ref(), request.qtype, Class::IN)));
+                // The first two questions are for A and AAAA of the first name.
+                if request.qtype == Type::A && asked >= 2 {
+                    message.push_a(Section::Answer, Owner::Question, 5, Ipv4Addr::new(192, 0, 2, 7));
+                }
+                let _ = socket.send_to(message.finish(None, std::iter::empty()), peer);
+            }
+        });
+        address
+    }
+
+    fn settings(flags: &str) -> Settings {
+        let words = Words::read(flags.split(' ').map(str::to_owned), Program::Pod.flags()).unwrap();
+        Settings::read(Program::Pod, &words, &|_| None).unwrap().0
+    }
+
+    #[test]
+    fn names_of_the_cluster_are_looked_up_again_until_they_are_there() {
+        let settings = settings(&format!("-kubednsServer={}", server()));
+        let (tell, mut news) = channel(1);
+        let wanted = Wanted::default();
+        wanted.set(BTreeSet::from(["ns.prod.svc.cluster.local".to_owned()]));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let told = runtime.block_on(async {
+            tokio::select! {
+                () = follow(settings, wanted, tell) => None,
+                told = news.recv() => told,
+            }
+        });
+        let Some(News::Hosts(known)) = told else { panic!("no news") };
+        assert_eq!(known["ns.prod.svc.cluster.local"], [IpAddr::from([192, 0, 2, 7])]);
+    }
+
+    #[test]
+    fn the_server_itself_knows_the_cluster_and_the_system_all_else() {
+        let settings = settings("--domain=k8s.example --dns-port=5300");
+        let own = Some(SocketAddr::from(([127, 0, 0, 1], 5300)));
+        assert_eq!(resolver(&settings, "ns.prod.svc.k8s.example"), own);
+        // dnsmasq-nanny knew this one whatever the domain was.
+        assert_eq!(resolver(&settings, "ns.prod.svc.cluster.local"), own);
+        assert_eq!(resolver(&settings, "ns.notk8s.example"), None);
+        assert_eq!(resolver(&settings, "ns.example.org"), None);
+    }
+}
