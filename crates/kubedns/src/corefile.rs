@@ -280,8 +280,11 @@ impl Writer<'_> {
                 text.line(&format!("page :{} {}", metrics.port, metrics.path));
             }
         }
-        if let Some(side) = &self.settings.side {
-            text.line(&dnsmasq_line(side, is_stub));
+        match &self.settings.side {
+            Some(side) => text.line(&dnsmasq_line(side, is_stub)),
+            // A sidecar in another process asks for it.
+            None if self.settings.front.is_some() => text.line("dnsmasq kubedns"),
+            None => {}
         }
         text.close();
     }

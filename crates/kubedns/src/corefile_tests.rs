@@ -186,6 +186,7 @@ fn each_container_by_itself() {
     errors
     kubedns {
         lameduck 5s
+        dnsmasq kubedns
     }
     chaos
     loadbalance
@@ -204,6 +205,7 @@ cluster.local:53 {
     errors
     kubedns {
         stub
+        dnsmasq kubedns
     }
     loadbalance
     cache {
@@ -220,6 +222,7 @@ lan:53 {
     errors
     kubedns {
         stub
+        dnsmasq kubedns
     }
     loadbalance
     cache {
@@ -236,6 +239,7 @@ x.lan:53 {
     errors
     kubedns {
         stub
+        dnsmasq kubedns
     }
     loadbalance
     cache {

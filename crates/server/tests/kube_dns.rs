@@ -299,3 +299,76 @@ fn another_resolv_conf_is_read_at_once() {
     folder.write("resolv.conf", "nameserver 127.0.0.2\n# longer\n");
     pod.server.wait_for("Reloading complete");
 }
+
+/// One container by the name of its program.
+fn container(folder: &Folder, name: &str, flags: &[String]) -> Server {
+    let binary = folder.path().join(name);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_portolan"), &binary).unwrap();
+    Server::start_program(&binary, &flags.iter().map(std::ffi::OsStr::new).collect::<Vec<_>>())
+}
+
+/// An old manifest with another image: three containers, each a process that knows the others by their ports alone.
+#[test]
+fn three_containers_as_in_an_old_manifest() {
+    let (api, folder, upstream) = (FakeApi::with_shop(), Folder::new("kube-dns-three"), Upstream::start(1));
+    let mut records = container(
+        &folder,
+        "kube-dns",
+        &[
+            format!("--kube-master-url={}", api.url()),
+            "--dns-port=0".to_owned(),
+            "--dns-bind-address=127.0.0.1".to_owned(),
+            "--healthz-port=0".to_owned(),
+        ],
+    );
+    let records_at = records.address_of("dns://127.0.0.1:0");
+    folder.write("map/upstreamNameservers", &upstreams(&[&upstream]));
+    let servers = ["cluster.local", "in-addr.arpa", "ip6.arpa"]
+        .map(|domain| format!("--server=/{domain}/127.0.0.1#{}", records_at.port()));
+    let mut arguments = vec![
+        "-v=2".to_owned(),
+        "-logtostderr".to_owned(),
+        format!("-configDir={}", folder.path().join("map").display()),
+        "-restartDnsmasq=true".to_owned(),
+        "--".to_owned(),
+        "-k".to_owned(),
+        "--port=0".to_owned(),
+        "--listen-address=127.0.0.1".to_owned(),
+        "--cache-size=1000".to_owned(),
+        "--no-negcache".to_owned(),
+        "--log-facility=-".to_owned(),
+    ];
+    arguments.extend(servers);
+    let mut front = container(&folder, "dnsmasq-nanny", &arguments);
+    let front_at = front.address_of("dns://127.0.0.1:0");
+    let mut side = container(
+        &folder,
+        "sidecar",
+        &[
+            format!("--probe=kubedns,{records_at},{},1,SRV", WEB.trim_end_matches('.')),
+            format!("--probe=dnsmasq,{front_at},{},1,SRV", WEB.trim_end_matches('.')),
+            "--prometheus-port=0".to_owned(),
+            format!("--dnsmasq-port={}", front_at.port()),
+            "--dnsmasq-poll-interval-ms=100".to_owned(),
+        ],
+    );
+    let pages = side.address_of(":0");
+
+    let mut client = Client::new(front_at);
+    wait_until("the cluster is served", || {
+        client.ask(WEB, Type::A).is_some_and(|answer| answer.addresses().len() == 1)
+    });
+    assert_eq!(client.ask("www.example.org.", Type::A).unwrap().addresses(), [std::net::IpAddr::from(upstream.own)]);
+    for label in ["kubedns", "dnsmasq"] {
+        wait_until(&format!("{label} is healthy"), || {
+            page(pages, &format!("/healthcheck/{label}")).is_some_and(|(status, _)| status == 200)
+        });
+    }
+    wait_until("the statistics of dnsmasq are shown", || {
+        page(pages, "/metrics").is_some_and(|(_, text)| text.contains("kubedns_dnsmasq_max_size 1000\n"))
+    });
+    let (_, metrics) = page(pages, "/metrics").unwrap();
+    assert!(metrics.contains("kubedns_probe_dnsmasq_latency_ms_bucket"), "{metrics}");
+    drop(front);
+    wait_until("dnsmasq is missed", || page(pages, "/healthcheck/dnsmasq").is_some_and(|(status, _)| status == 503));
+}

@@ -60,8 +60,13 @@ impl Server {
 
     /// Starts the binary with these arguments.
     pub(crate) fn start_with(arguments: &[&std::ffi::OsStr]) -> Server {
+        Server::start_program(env!("CARGO_BIN_EXE_portolan").as_ref(), arguments)
+    }
+
+    /// Starts the binary by another name.
+    pub(crate) fn start_program(program: &Path, arguments: &[&std::ffi::OsStr]) -> Server {
         let started = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))
+        let mut child = Command::new(program)
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
