@@ -41,7 +41,7 @@ use crate::{
     Watch, World,
 };
 
-/// The kinds that are not of a mesh.
+/// The kinds that names of a cluster are made of.
 #[cfg(test)]
 pub(crate) const ALL: [Kind; 6] =
     [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
