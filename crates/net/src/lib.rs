@@ -15,6 +15,7 @@ mod datagrams;
 mod grpc;
 mod limits;
 mod listen;
+mod octets;
 mod outside;
 mod proxy;
 mod streams;

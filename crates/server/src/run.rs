@@ -56,7 +56,7 @@ async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
     instance.begin_end();
     if code == ExitCode::SUCCESS {
         linger(&instance, &mut signals).await;
-        instance.end();
+        instance.end().await;
     }
     Ok(code)
 }

@@ -4,10 +4,10 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::Outside;
 use engine::metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
 use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Page, PageContent, Part, Setup, SetupError};
+use engine::{Fetch, Outside};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "health",
@@ -89,7 +89,9 @@ impl SelfCheck {
         loop {
             outside.sleep_until(outside.now() + CHECK_EVERY).await;
             let start = outside.now();
-            let status = outside.fetch(&self.address, "/health", start + TIMEOUT).await;
+            let fetch =
+                Fetch { address: &self.address, tls: None, path: "/health", post: None, until: start + TIMEOUT };
+            let status = outside.fetch(fetch).await;
             let taken = outside.now().since(start);
             if let Some(duration) = self.duration {
                 outside.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
