@@ -18,6 +18,7 @@ mod classify;
 mod common;
 mod debug;
 mod dns64;
+mod dnstap;
 mod erratic;
 mod errors;
 mod exposed;
@@ -42,6 +43,8 @@ mod minimal;
 mod multisocket;
 mod nsid;
 mod on;
+mod outlet;
+mod placeholders;
 mod prometheus;
 mod proxyproto;
 mod ready;
@@ -55,6 +58,7 @@ mod sites;
 mod template;
 mod timeouts;
 mod tls;
+
 mod transfer;
 mod tsig;
 mod value;
@@ -96,7 +100,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&prometheus::MANIFEST),
     Here(&errors::MANIFEST),
     Here(&log::MANIFEST),
-    Later("dnstap"),
+    Here(&dnstap::MANIFEST),
     Here(&local::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&any::MANIFEST),

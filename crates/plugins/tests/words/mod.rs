@@ -2,6 +2,8 @@
 //! `cluster unlisted`: what is said so far is not all, until `cluster listed`. `cluster refused TEXT`: no cluster can be
 //! followed from here on.
 
+mod collector;
+
 use std::rc::Rc;
 
 use cluster::Clusters;
@@ -9,6 +11,8 @@ use cluster::scenario::Script;
 use engine::setup::Capabilities;
 use plugins::LocalAddresses;
 use testkit::{Extension, Problem, Stage, Statement};
+
+pub(crate) use collector::Collectors;
 
 /// This machine, where its addresses matter.
 const LOCAL: [&str; 2] = ["192.0.2.2", "fd00::2"];
