@@ -11,10 +11,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Outside;
 use engine::metrics::Registry;
 use engine::octets::{Dial, Listen, OctetListener, OctetStream, Place};
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
+use engine::{Fetch, Outside};
 use net::{Rustls, TokioOutside};
 use tokio::task::LocalSet;
 
@@ -102,11 +102,46 @@ fn over_tcp_and_tls() {
                 (Some(&server), Some(&strict), name == "collector.test"),
                 (Some(&server), Some(&lax), true),
             ] {
-                let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-                let place = Place::Tcp(format!("127.0.0.1:{port}"));
+                let place = Place::Tcp(free_address());
                 let listener = outside.listen(Listen { at: &place, tls, send_buffer: None }).unwrap();
                 assert_eq!(meet(&*listener, &outside, &place, client).await.is_ok(), comes_through, "{name}");
             }
         }
     });
+}
+
+#[test]
+fn posts_go_to_http_servers() {
+    on_tokio(async {
+        let outside = TokioOutside::new(&Registry::new());
+        let (server, strict, _) = tls("collector.test");
+        for (tls, client) in [(None, None), (Some(&server), Some(&strict))] {
+            let address = free_address();
+            let listener = outside.listen(Listen { at: &Place::Tcp(address.clone()), tls, send_buffer: None }).unwrap();
+            let post = Some(("text/plain", &b"what is sent"[..]));
+            let until = outside.now() + PATIENCE;
+            let fetch = Fetch { address: &address, tls: client, path: "/a?b", post, until };
+            let serve = async {
+                let mut stream = listener.accept().await.unwrap();
+                let mut said = Vec::new();
+                while !said.ends_with(b"what is sent") {
+                    let mut buffer = [0; 1000];
+                    let length = stream.read(&mut buffer).await.unwrap();
+                    said.extend_from_slice(&buffer[..length]);
+                }
+                stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                String::from_utf8(said).unwrap()
+            };
+            let (status, said) = tokio::join!(outside.fetch(fetch), serve);
+            assert_eq!(status, Ok(202));
+            let lines: Vec<&str> = said.lines().collect();
+            assert_eq!(lines[0], "POST /a?b HTTP/1.1");
+            assert!(lines.contains(&"content-type: text/plain") && lines.contains(&"content-length: 12"), "{said}");
+        }
+    });
+}
+
+/// An address of this machine that nobody has.
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

@@ -58,6 +58,7 @@ mod sites;
 mod template;
 mod timeouts;
 mod tls;
+mod trace;
 
 mod transfer;
 mod tsig;
@@ -92,7 +93,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&bufsize::MANIFEST),
     Here(&bind::MANIFEST),
     Here(&debug::MANIFEST),
-    Later("trace"),
+    Here(&trace::MANIFEST),
     Here(&ready::MANIFEST),
     Here(&health::MANIFEST),
     Later("pprof"),

@@ -28,6 +28,7 @@ fn scenarios() {
             || Box::new(Modified),
             || Box::<words::Cluster>::default(),
             || Box::<words::Collectors>::default(),
+            || Box::new(words::Posted),
         ],
     );
 }

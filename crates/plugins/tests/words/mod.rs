@@ -3,6 +3,7 @@
 //! followed from here on.
 
 mod collector;
+mod posted;
 
 use std::rc::Rc;
 
@@ -13,6 +14,7 @@ use plugins::LocalAddresses;
 use testkit::{Extension, Problem, Stage, Statement};
 
 pub(crate) use collector::Collectors;
+pub(crate) use posted::Posted;
 
 /// This machine, where its addresses matter.
 const LOCAL: [&str; 2] = ["192.0.2.2", "fd00::2"];
