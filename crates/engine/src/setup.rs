@@ -413,8 +413,21 @@ pub struct Page {
     pub address: String,
     /// Its path.
     pub path: &'static str,
-    /// Makes it.
-    pub make: Arc<dyn Fn() -> PageContent + Send + Sync>,
+    /// Within TLS: for all pages of the address.
+    pub tls: Option<Arc<dyn TlsServer>>,
+    /// Makes it; what stands behind the `?` of the request is given.
+    pub make: Arc<MakePage>,
+}
+
+/// Makes a page.
+pub type MakePage = dyn Fn(&str) -> LocalFuture<'static, PageContent> + Send + Sync;
+
+impl Page {
+    /// A page that is made at once, whatever is asked of it.
+    pub fn new(address: String, path: &'static str, make: impl Fn() -> PageContent + Send + Sync + 'static) -> Page {
+        let make = Arc::new(move |_: &str| Box::pin(core::future::ready(make())) as LocalFuture<'static, PageContent>);
+        Page { address, path, tls: None, make }
+    }
 }
 
 /// What a page says.
@@ -424,13 +437,17 @@ pub struct PageContent {
     /// The content type.
     pub content_type: &'static str,
     /// The body.
-    pub body: Cow<'static, str>,
+    pub body: Cow<'static, [u8]>,
 }
 
 impl PageContent {
     /// Plain text.
     pub fn text(status: u16, body: impl Into<Cow<'static, str>>) -> PageContent {
-        PageContent { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+        let body = match body.into() {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        };
+        PageContent { status, content_type: "text/plain; charset=utf-8", body }
     }
 }
 

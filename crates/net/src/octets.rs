@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{timeout, timeout_at};
 
 use crate::clock::MonotonicClock;
-use crate::tls::{Client, acceptor};
+use crate::tls::{Client, accept_tls};
 
 /// How long who connects may take to greet; others wait meanwhile.
 const GREETING: Duration = Duration::from_secs(5);
@@ -123,9 +123,7 @@ impl OctetListener for Listener {
             };
             make_room(&SockRef::from(&stream), self.send_buffer);
             let Some(tls) = &self.tls else { return Ok(Box::new(Stream(stream)) as Box<dyn OctetStream>) };
-            let greeting =
-                acceptor(&**tls, false).ok_or_else(|| io::Error::other("TLS is not of this process"))?.accept(stream);
-            let greeted = timeout(GREETING, greeting).await;
+            let greeted = timeout(GREETING, accept_tls(&**tls, stream)).await;
             let greeted = greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
             Ok(Box::new(Stream(greeted)) as Box<dyn OctetStream>)
         })

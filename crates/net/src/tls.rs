@@ -106,6 +106,18 @@ pub(crate) fn acceptor(server: &dyn TlsServer, http2: bool) -> Option<TlsAccepto
     Some(TlsAcceptor::from(Arc::clone(if http2 { &configs.http2 } else { &configs.plain })))
 }
 
+/// Greets a client that is no DNS client.
+///
+/// # Errors
+/// If it does not greet as it should.
+pub async fn accept_tls(
+    server: &dyn TlsServer,
+    stream: TcpStream,
+) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+    let acceptor = acceptor(server, false).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+    acceptor.accept(stream).await
+}
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -45,7 +45,9 @@ mod nsid;
 mod on;
 mod outlet;
 mod placeholders;
+mod pprof;
 mod prometheus;
+mod protobuf;
 mod proxyproto;
 mod ready;
 mod reload;
@@ -70,6 +72,7 @@ mod zone_records;
 pub use common::HostName;
 pub use forward::HostLookup;
 pub use kubernetes::LocalAddresses;
+pub use pprof::{CpuProfile, Frame, Profiler, Stack};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
@@ -96,7 +99,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&trace::MANIFEST),
     Here(&ready::MANIFEST),
     Here(&health::MANIFEST),
-    Later("pprof"),
+    Here(&pprof::MANIFEST),
     Here(&shed::MANIFEST),
     Here(&prometheus::MANIFEST),
     Here(&errors::MANIFEST),

@@ -2,6 +2,7 @@
 
 use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::io;
@@ -97,12 +98,17 @@ impl VirtualOutside {
         self.peers.set(address, peer);
     }
 
-    /// A page of the server; of several in one place the first.
+    /// A page of the server, which may have something behind a `?`; of several in one place the first. There is none
+    /// if it must be waited for.
     #[must_use]
     pub fn page(&self, address: &str, path: &str) -> Option<PageContent> {
+        let (path, asked) = path.split_once('?').unwrap_or((path, ""));
         let pages = self.pages.borrow();
         let page = pages.iter().find(|page| page.address == address && page.path == path);
-        page.map(|page| (page.make)())
+        match (page?.make)(asked).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(content) => Some(content),
+            Poll::Pending => None,
+        }
     }
 
     /// Who answers there.

@@ -3,7 +3,7 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use super::protobuf::{bytes, fixed, number, written};
+use crate::protobuf::{bytes, fixed, number, written};
 
 /// What happened. The numbers are those of `Message.Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@ mod collector;
 mod config;
 mod frames;
 mod message;
-mod protobuf;
 mod sender;
 
 use core::time::Duration;

@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use engine::metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
 use engine::options::{Manifest, Property, Usage};
@@ -62,8 +61,7 @@ pub struct Config {
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     for Config { address, lameduck } in configs {
         setup.needs.lameduck = setup.needs.lameduck.max(lameduck);
-        let make = Arc::new(|| PageContent::text(200, "OK"));
-        setup.needs.pages.push(Page { address: address.clone(), path: "/health", make });
+        setup.needs.pages.push(Page::new(address.clone(), "/health", || PageContent::text(200, "OK")));
         let check = SelfCheck {
             address,
             duration: setup.registry.histogram(&DURATION, &[]),

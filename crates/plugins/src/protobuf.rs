@@ -1,4 +1,4 @@
-//! The little of Protocol Buffers' encoding that a dnstap message needs: fields of three kinds, appended to octets.
+//! The little of Protocol Buffers' encoding that messages of *dnstap* and profiles of *pprof* need: fields appended to octets.
 
 /// A varint.
 const VARINT: u32 = 0;
@@ -8,26 +8,26 @@ const DELIMITED: u32 = 2;
 const FIXED: u32 = 5;
 
 /// Appends a number.
-pub(super) fn number(octets: &mut Vec<u8>, field: u32, value: u64) {
+pub(crate) fn number(octets: &mut Vec<u8>, field: u32, value: u64) {
     varint(octets, u64::from(field << 3 | VARINT));
     varint(octets, value);
 }
 
 /// Appends a number in four octets.
-pub(super) fn fixed(octets: &mut Vec<u8>, field: u32, value: u32) {
+pub(crate) fn fixed(octets: &mut Vec<u8>, field: u32, value: u32) {
     varint(octets, u64::from(field << 3 | FIXED));
     octets.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends octets.
-pub(super) fn bytes(octets: &mut Vec<u8>, field: u32, value: &[u8]) {
+pub(crate) fn bytes(octets: &mut Vec<u8>, field: u32, value: &[u8]) {
     varint(octets, u64::from(field << 3 | DELIMITED));
     varint(octets, value.len() as u64);
     octets.extend_from_slice(value);
 }
 
 /// Appends what `write` does as one field: its length is known afterwards and is then moved before it.
-pub(super) fn written(octets: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn written(octets: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     varint(octets, u64::from(field << 3 | DELIMITED));
     let start = octets.len();
     write(octets);
@@ -37,7 +37,8 @@ pub(super) fn written(octets: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut 
     octets[start..].rotate_right(moved);
 }
 
-fn varint(octets: &mut Vec<u8>, mut value: u64) {
+/// Appends a bare number, as a list of them has it.
+pub(crate) fn varint(octets: &mut Vec<u8>, mut value: u64) {
     loop {
         let [low, ..] = value.to_le_bytes();
         value >>= 7;
