@@ -7,7 +7,7 @@ use corefile::Diagnostic;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::plan::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Capabilities, Carried, Files, Needs, Setup, SiteInfo};
+use crate::setup::{Around, Capabilities, Carried, Files, Needs, Setup, SiteInfo};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
 /// What the building of a generation takes from the world.
@@ -83,7 +83,7 @@ impl Plan {
 impl PlannedBlock {
     /// Makes the chain, from its bottom to its top.
     fn build(self, mut setup: Setup<'_>) -> Result<Chain, Box<Diagnostic>> {
-        let mut steps = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
         for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
             let part = meant.build(&mut setup).map_err(|error| {
                 let problem = Diagnostic::error("setup/failed", span, format!("plugin/{name}: {}", error.message));
@@ -92,6 +92,9 @@ impl PlannedBlock {
                     None => problem,
                 })
             })?;
+            if let Some(around) = setup.below.take() {
+                steps = steps.into_iter().map(|step| step.within(&around)).collect();
+            }
             let Some(part) = part else { continue };
             let zones = part.zones.filter(|zones: &Zones| !zones.is_everything());
             let fallthrough = part.fallthrough;
@@ -100,6 +103,14 @@ impl PlannedBlock {
         steps.reverse();
         steps.truncate(STEPS_MAX);
         Ok(Chain::new(steps))
+    }
+}
+
+impl Step {
+    /// The same step with something around its plugin.
+    fn within(self, Around(around): &Around) -> Step {
+        let (plugin, hooks) = around(self.name, self.plugin, self.hooks);
+        Step { plugin, hooks, ..self }
     }
 }
 

@@ -347,6 +347,12 @@ impl Query {
         self.kept.push((step, Box::new(value)));
     }
 
+    /// What a step of this walk, whichever, has kept of this type.
+    #[must_use]
+    pub fn kept_by_any<T: 'static>(&self) -> Option<&T> {
+        self.kept.iter().find_map(|(_, value)| value.downcast_ref())
+    }
+
     /// Takes over what the steps above `step` have kept.
     pub(crate) fn take_kept_above(&mut self, step: usize, other: &mut Query) {
         self.kept.extend(other.kept.extract_if(.., |(keeper, _)| *keeper < step));

@@ -1,7 +1,10 @@
 //! What a directive may ask for while it is made to run: typed capabilities, and jobs that the edge does for it.
 
 use core::any::{Any, TypeId};
+use core::future::Future;
 use core::net::IpAddr;
+use core::pin::Pin;
+use core::task::{Context, Poll};
 use core::time::Duration;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,11 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corefile::Span;
+use futures_channel::oneshot;
 use wire::Name;
 
 use crate::metrics::Registry;
 use crate::tls::TlsServer;
-use crate::{Hooks, Labels, LocalFuture, Outside, Plugin, Query, Zones};
+use crate::{Hooks, Labels, LocalFuture, Outside, Plugin, Query, Witnesses, Zones};
 
 /// What a directive becomes in the chain.
 pub struct Part {
@@ -213,11 +217,22 @@ impl Setup<'_> {
     /// The labels of this server block.
     #[must_use]
     pub fn labels(&mut self) -> Arc<Labels> {
+        self.common()
+    }
+
+    /// Who hears of the exchanges with the upstreams of this server block.
+    #[must_use]
+    pub fn witnesses(&mut self) -> Arc<Witnesses> {
+        self.common()
+    }
+
+    /// A thing that the directives of this server block have in common, whoever asks for it first.
+    fn common<T: Any + Default>(&mut self) -> Arc<T> {
         let known = self.below.find();
         known.unwrap_or_else(|| {
-            let labels = Arc::<Labels>::default();
-            self.below.provide(Arc::clone(&labels));
-            labels
+            let thing = Arc::<T>::default();
+            self.below.provide(Arc::clone(&thing));
+            thing
         })
     }
 
@@ -276,6 +291,11 @@ impl Capabilities {
         self.by_type.insert(TypeId::of::<T>(), Box::new(thing));
     }
 
+    /// Takes the thing of this type away, if it is offered.
+    pub fn take<T: Any>(&mut self) -> Option<T> {
+        self.by_type.remove(&TypeId::of::<T>())?.downcast().ok().map(|thing| *thing)
+    }
+
     /// The thing of this type, if it is offered.
     #[must_use]
     pub fn find<T: Any + Clone>(&self) -> Option<T> {
@@ -291,6 +311,12 @@ pub struct LocalZones(pub Zones);
 /// answered before must not stand in for that. One that finds another below it asks that too.
 #[derive(Clone)]
 pub struct LocalAnswers(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
+
+/// Puts something around each plugin below the directive that offers it: what a step does, and when, is seen from there.
+/// It is given the directive and its plugin with the hooks it has, and gives what takes its place.
+pub struct Around(pub Box<PutAround>);
+
+type PutAround = dyn Fn(&'static str, Box<dyn Plugin>, Hooks) -> (Box<dyn Plugin>, Hooks);
 
 /// Which queries a server block wants: another one of the same zone, or of a shorter one, gets the others.
 #[derive(Clone)]
@@ -330,6 +356,8 @@ pub struct Needs {
     pub tls: Vec<(String, Arc<dyn TlsServer>)>,
     /// Jobs to run beside the queries, as long as the generation serves.
     pub jobs: Vec<Job>,
+    /// Jobs that are told when the generation ends.
+    pub lasting_jobs: Vec<LastingJob>,
     /// How long to go on serving after the order to end.
     pub lameduck: Duration,
     /// How often to look for a new Corefile, and how far apart replicas should do it.
@@ -390,8 +418,21 @@ pub struct Page {
     pub address: String,
     /// Its path.
     pub path: &'static str,
-    /// Makes it.
-    pub make: Arc<dyn Fn() -> PageContent + Send + Sync>,
+    /// Within TLS: for all pages of the address.
+    pub tls: Option<Arc<dyn TlsServer>>,
+    /// Makes it; what stands behind the `?` of the request is given.
+    pub make: Arc<MakePage>,
+}
+
+/// Makes a page.
+pub type MakePage = dyn Fn(&str) -> LocalFuture<'static, PageContent> + Send + Sync;
+
+impl Page {
+    /// A page that is made at once, whatever is asked of it.
+    pub fn new(address: String, path: &'static str, make: impl Fn() -> PageContent + Send + Sync + 'static) -> Page {
+        let make = Arc::new(move |_: &str| Box::pin(core::future::ready(make())) as LocalFuture<'static, PageContent>);
+        Page { address, path, tls: None, make }
+    }
 }
 
 /// What a page says.
@@ -401,13 +442,17 @@ pub struct PageContent {
     /// The content type.
     pub content_type: &'static str,
     /// The body.
-    pub body: Cow<'static, str>,
+    pub body: Cow<'static, [u8]>,
 }
 
 impl PageContent {
     /// Plain text.
     pub fn text(status: u16, body: impl Into<Cow<'static, str>>) -> PageContent {
-        PageContent { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+        let body = match body.into() {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        };
+        PageContent { status, content_type: "text/plain; charset=utf-8", body }
     }
 }
 
@@ -455,6 +500,38 @@ pub type Look = Box<dyn FnMut(&dyn Files, &mut Vec<String>) + Send>;
 
 /// A job beside the queries; it is dropped when the generation ends.
 pub type Job = Box<dyn FnOnce(Rc<dyn Outside>) -> LocalFuture<'static, ()> + Send>;
+
+/// A job that has something to bring to its end: it is told when the generation ends, and has [`FAREWELL`] from then on.
+pub type LastingJob = Box<dyn FnOnce(Rc<dyn Outside>, Ending) -> LocalFuture<'static, ()> + Send>;
+
+/// How long a job may go on when its generation has ended: to send what is left to somebody who listens takes less, and
+/// the process waits so long for it.
+pub const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Comes when a generation ends.
+pub struct Ending(oneshot::Receiver<()>);
+
+/// Ends a generation for the one who has the other half, when it is dropped.
+pub struct Ender {
+    _sender: oneshot::Sender<()>,
+}
+
+impl Ending {
+    /// An end that has not come yet, and what brings it.
+    #[must_use]
+    pub fn new() -> (Ender, Ending) {
+        let (sender, receiver) = oneshot::channel();
+        (Ender { _sender: sender }, Ending(receiver))
+    }
+}
+
+impl Future for Ending {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(context).map(drop)
+    }
+}
 
 /// Who can say whether it is ready, and who has been.
 #[derive(Default)]

@@ -18,6 +18,7 @@ mod classify;
 mod common;
 mod debug;
 mod dns64;
+mod dnstap;
 mod erratic;
 mod errors;
 mod exposed;
@@ -43,7 +44,11 @@ mod minimal;
 mod multisocket;
 mod nsid;
 mod on;
+mod outlet;
+mod placeholders;
+mod pprof;
 mod prometheus;
+mod protobuf;
 mod proxyproto;
 mod ready;
 mod reload;
@@ -58,6 +63,8 @@ mod sources;
 mod template;
 mod timeouts;
 mod tls;
+mod trace;
+
 mod transfer;
 mod tsig;
 mod value;
@@ -68,6 +75,7 @@ mod zone_records;
 pub use common::HostName;
 pub use forward::HostLookup;
 pub use kubernetes::LocalAddresses;
+pub use pprof::{CpuProfile, Frame, Profiler, Stack};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
@@ -91,15 +99,15 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&bufsize::MANIFEST),
     Here(&bind::MANIFEST),
     Here(&debug::MANIFEST),
-    Later("trace"),
+    Here(&trace::MANIFEST),
     Here(&ready::MANIFEST),
     Here(&health::MANIFEST),
-    Later("pprof"),
+    Here(&pprof::MANIFEST),
     Here(&shed::MANIFEST),
     Here(&prometheus::MANIFEST),
     Here(&errors::MANIFEST),
     Here(&log::MANIFEST),
-    Later("dnstap"),
+    Here(&dnstap::MANIFEST),
     Here(&local::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&any::MANIFEST),

@@ -1,6 +1,6 @@
 //! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
 //!
-//! A cluster is made of events by the statement `cluster` (`words`). Below all plugins two directives of the testkit stand
+//! A cluster is made of events by the statement `cluster`, collectors of dnstap messages by `collector` (`words`). Below all plugins two directives of the testkit stand
 //! in for those that answer: `records` and `outward`.
 
 mod words;
@@ -27,6 +27,8 @@ fn scenarios() {
             || Box::new(Fill),
             || Box::new(Modified),
             || Box::<words::Cluster>::default(),
+            || Box::<words::Collectors>::default(),
+            || Box::new(words::Posted),
         ],
     );
 }

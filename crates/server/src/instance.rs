@@ -185,9 +185,10 @@ impl Instance {
         self.readiness.end();
     }
 
-    /// Answers what is on its way, and ends.
-    pub(crate) fn end(self) {
+    /// Answers what is on its way, lets the jobs come to their end, and ends.
+    pub(crate) async fn end(self) {
         self.workers.drain();
+        self.jobs.end().await;
         commands::run(&self.commands, When::End);
     }
 }

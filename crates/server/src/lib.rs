@@ -16,6 +16,7 @@ mod jobs;
 mod local;
 mod log;
 mod lookup;
+mod profile;
 mod rbac;
 mod run;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use engine::metrics::Registry;
 use engine::setup::Capabilities;
 use engine::tls::TlsMaker;
-use plugins::HostLookup;
+use plugins::{HostLookup, Profiler};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
@@ -18,6 +18,7 @@ use crate::clusters::clusters;
 use crate::configuration::Origin;
 use crate::instance::{Instance, Refused};
 use crate::lookup::Lookup;
+use crate::profile::Sampler;
 
 /// Serves until it is told to end; the process fails if it cannot begin.
 #[must_use]
@@ -56,7 +57,7 @@ async fn serve(options: &ServeOptions) -> Result<ExitCode, Refused> {
     instance.begin_end();
     if code == ExitCode::SUCCESS {
         linger(&instance, &mut signals).await;
-        instance.end();
+        instance.end().await;
     }
     Ok(code)
 }
@@ -71,6 +72,8 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
     capabilities.provide(tls);
     capabilities.provide(clusters(registry));
+    let profiler: Arc<dyn Profiler> = Arc::new(Sampler);
+    capabilities.provide(profiler);
     capabilities
 }
 

@@ -47,8 +47,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let registry = setup.registry;
     for config in configs {
         let registry = Arc::clone(registry);
-        let make = move || PageContent { status: 200, content_type: CONTENT_TYPE, body: registry.render().into() };
-        setup.needs.pages.push(Page { address: config.address, path: "/metrics", make: Arc::new(make) });
+        let body = move || registry.render().into_bytes().into();
+        let make = move || PageContent { status: 200, content_type: CONTENT_TYPE, body: body() };
+        setup.needs.pages.push(Page::new(config.address, "/metrics", make));
     }
     let block = setup.block;
     for site in &block.sites {

@@ -2,6 +2,9 @@
 //! `cluster unlisted`: what is said so far is not all, until `cluster listed`. `cluster refused TEXT`: no cluster can be
 //! followed from here on.
 
+mod collector;
+mod posted;
+
 use std::rc::Rc;
 
 use cluster::Clusters;
@@ -9,6 +12,9 @@ use cluster::scenario::Script;
 use engine::setup::Capabilities;
 use plugins::LocalAddresses;
 use testkit::{Extension, Problem, Stage, Statement};
+
+pub(crate) use collector::Collectors;
+pub(crate) use posted::Posted;
 
 /// This machine, where its addresses matter.
 const LOCAL: [&str; 2] = ["192.0.2.2", "fd00::2"];

@@ -1,8 +1,8 @@
-//! The format of a line: text with placeholders, read once.
+//! Text with placeholders for what a query and its answer are, read once: lines of *log*, what *dnstap* adds.
 
 use std::io::Write;
 
-use engine::{Label, Labels, Query, Response, Transport, Worker};
+use engine::{Label, Labels, Moment, Query, Response, Transport};
 use wire::Flags;
 
 /// What `{common}` stands for.
@@ -14,7 +14,7 @@ const ABSENT: &[u8] = b"-";
 
 /// A format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Format {
+pub(crate) struct Format {
     parts: Vec<Part>,
 }
 
@@ -73,7 +73,7 @@ impl Default for Format {
 
 impl Format {
     /// Reads a format; what is in braces and known to nobody is text.
-    pub(super) fn read(text: &str) -> Format {
+    pub(crate) fn read(text: &str) -> Format {
         let text = text.replace("{combined}", &format!("{COMMON}{COMBINED_END}")).replace("{common}", COMMON);
         let mut parts = Vec::new();
         let mut rest = text.as_str();
@@ -101,7 +101,7 @@ impl Format {
     }
 
     /// Finds the labels that it reads.
-    pub(super) fn bind(&mut self, labels: &Labels) {
+    pub(crate) fn bind(&mut self, labels: &Labels) {
         for part in &mut self.parts {
             if let Part::Label(name, label) = part {
                 *label = Some(labels.label(name));
@@ -110,7 +110,7 @@ impl Format {
     }
 
     /// Appends a line for a query and its answer.
-    pub(super) fn write(&self, line: &mut Vec<u8>, seen: &Seen<'_>) {
+    pub(crate) fn write(&self, line: &mut Vec<u8>, seen: &Seen<'_>) {
         for part in &self.parts {
             match part {
                 Part::Text(text) => line.extend_from_slice(text.as_bytes()),
@@ -130,21 +130,26 @@ fn part(name: &str) -> Option<Part> {
     VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| Part::Value(*value)).or_else(label)
 }
 
-/// A query with its answer.
-pub(super) struct Seen<'a> {
-    pub(super) query: &'a Query,
-    pub(super) response: &'a Response,
-    /// Nanoseconds that it took.
-    pub(super) nanos: u128,
+/// A query, with its answer if there is one.
+pub(crate) struct Seen<'a> {
+    query: &'a Query,
+    /// The answer, and the nanoseconds that it took.
+    answer: Option<(&'a Response, u128)>,
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn new(query: &'a Query, response: &'a Response, worker: &Worker) -> Seen<'a> {
-        Seen { query, response, nanos: worker.now().since(query.received).as_nanos() }
+    /// A query with its answer, as it is now.
+    pub(crate) const fn new(query: &'a Query, response: &'a Response, now: Moment) -> Seen<'a> {
+        Seen { query, answer: Some((response, now.since(query.received).as_nanos())) }
+    }
+
+    /// A query that has no answer yet.
+    pub(crate) const fn unanswered(query: &'a Query) -> Seen<'a> {
+        Seen { query, answer: None }
     }
 
     fn write(&self, value: Value, line: &mut Vec<u8>) {
-        let Seen { query, response, nanos } = self;
+        let query = self.query;
         let asked = &query.request;
         // Writing into memory does not fail.
         let _ = match value {
@@ -156,18 +161,27 @@ impl<'a> Seen<'a> {
             Value::Local => write_address(line, query.path.local.ip()),
             Value::Port => write!(line, "{}", query.path.peer.port()),
             Value::Size => write!(line, "{}", query.packet.len()),
-            Value::ResponseSize => write!(line, "{}", if response.is_dropped() { 0 } else { response.message.len() }),
-            Value::Duration => write_seconds(line, *nanos),
-            Value::Rcode if response.is_dropped() => line.write_all(ABSENT),
-            Value::Rcode => write_rcode(line, response),
             Value::Id => write!(line, "{}", asked.header.id),
             Value::Opcode => write!(line, "{}", asked.header.flags.opcode().0),
             Value::DnssecOk => write!(line, "{}", asked.opt.is_some_and(|opt| opt.dnssec_ok)),
             Value::BufferSize if query.path.transport == Transport::Udp => write!(line, "{}", query.udp_size),
             Value::BufferSize => write!(line, "{}", u16::MAX),
-            Value::ResponseFlags if response.is_dropped() => line.write_all(ABSENT),
-            Value::ResponseFlags => write_flags(line, response.message.flags()),
+            Value::ResponseSize | Value::Duration | Value::Rcode | Value::ResponseFlags => {
+                self.write_of_answer(value, line)
+            }
         };
+    }
+
+    fn write_of_answer(&self, value: Value, line: &mut Vec<u8>) -> std::io::Result<()> {
+        let Some((response, nanos)) = self.answer else { return line.write_all(ABSENT) };
+        match value {
+            Value::Duration => write_seconds(line, nanos),
+            Value::ResponseSize if response.is_dropped() => line.write_all(b"0"),
+            Value::ResponseSize => write!(line, "{}", response.message.len()),
+            _ if response.is_dropped() => line.write_all(ABSENT),
+            Value::Rcode => write_rcode(line, response),
+            _ => write_flags(line, response.message.flags()),
+        }
     }
 }
 
@@ -192,7 +206,8 @@ fn write_seconds(line: &mut Vec<u8>, nanos: u128) -> std::io::Result<()> {
     Ok(())
 }
 
-fn write_rcode(line: &mut Vec<u8>, response: &Response) -> std::io::Result<()> {
+/// Writes the response code, its number if it has no name.
+pub(crate) fn write_rcode(line: &mut Vec<u8>, response: &Response) -> std::io::Result<()> {
     match response.rcode().mnemonic() {
         Some(name) => line.write_all(name.as_bytes()),
         None => write!(line, "{}", response.rcode().0),
