@@ -14,7 +14,7 @@
 
 mod api;
 mod credentials;
-mod decode;
+pub mod decode;
 mod failure;
 mod manifests;
 mod meter;

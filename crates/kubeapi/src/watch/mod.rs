@@ -34,7 +34,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
 use crate::api::{Answer, Api};
-use crate::decode::{EventDecoder, ListDecoder, Piece};
+use crate::decode::{Encoding, EventDecoder, ListDecoder, Piece};
 use crate::failure::{Failure, connection_problem};
 use crate::target::Target;
 use crate::timing::Backoff;
@@ -67,6 +67,8 @@ impl State {
 pub(crate) struct Watcher {
     api: Rc<Api>,
     target: Target,
+    /// The media types that are asked for.
+    accept: &'static str,
     sink: Sink,
     timing: Rc<Timing>,
     random: StdRng,
@@ -83,6 +85,7 @@ impl Watcher {
     pub(crate) fn new(api: &Rc<Api>, target: Target, sink: Sink, timing: &Rc<Timing>) -> Watcher {
         Watcher {
             api: Rc::clone(api),
+            accept: Encoding::accepted(target.kind),
             target,
             sink,
             timing: Rc::clone(timing),
@@ -120,7 +123,7 @@ impl Watcher {
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", &seconds),
         ]);
-        let answer = match self.api.get(&url).await {
+        let answer = match self.api.get(&url, self.accept).await {
             Err(failure) if failure.refuses_the_question() => {
                 info!(target: LOG, "Listing {} by pages: {failure}", self.target.describe());
                 self.streams_refused = true;
@@ -140,7 +143,7 @@ impl Watcher {
         let is_first_page = token.is_empty();
         let version = if is_first_page && self.first { "0" } else { "" };
         let url = self.target.url(&[("limit", PAGE), ("resourceVersion", version), ("continue", token)]);
-        let answer = self.api.get(&url).await?;
+        let answer = self.api.get(&url, self.accept).await?;
         if is_first_page {
             self.sink.apply(&Event::Listing);
         }
@@ -162,7 +165,7 @@ impl Watcher {
             ("timeoutSeconds", &seconds),
         ]);
         let begin = Instant::now();
-        let answer = self.api.get(&url).await?;
+        let answer = self.api.get(&url, self.accept).await?;
         let pieces = match self.events(answer, state).await {
             // Nothing may have happened, or nothing of it came: asking again from the version that is known tells.
             Err(Failure::Silent(_)) => {
@@ -185,13 +188,14 @@ impl Watcher {
             let silence = if listing { self.timing.list_silence } else { self.timing.watch_silence };
             let Some(octets) = next(&mut body, silence).await? else { break };
             let mut refused = None;
-            decoder.feed(&octets, &mut |piece| {
+            let fed = decoder.feed(&octets, &mut |piece| {
                 pieces += 1;
                 refused = self.piece(piece, state).err().or(refused.take());
             });
             if let Some(refused) = refused {
                 return Err(refused);
             }
+            fed?;
             if pieces > 0 && self.health.is_failing() && !matches!(state, State::Stream) {
                 self.health.well(&self.target.describe(), Instant::now());
             }
@@ -245,7 +249,7 @@ impl Watcher {
         let mut decoder = ListDecoder::new(answer.encoding, self.target.kind);
         let mut after = None;
         while let Some(octets) = next(&mut body, self.timing.list_silence).await? {
-            decoder.feed(&octets, &mut |piece| match piece {
+            let fed = decoder.feed(&octets, &mut |piece| match piece {
                 Piece::Applied { object, .. } => drop(self.sink.apply(&Event::Applied(object))),
                 Piece::Unreadable { namespace, name, reason, problem, .. } => {
                     self.sink.unreadable(namespace, name, reason, &problem);
@@ -256,6 +260,7 @@ impl Watcher {
                 Piece::List { token, .. } => after = Some(State::Page { token: token.to_owned() }),
                 Piece::Deleted { .. } | Piece::Bookmark { .. } | Piece::Refused { .. } => {}
             });
+            fed?;
         }
         if !decoder.is_complete() {
             return Err(Failure::Cut);

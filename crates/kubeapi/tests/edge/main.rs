@@ -8,9 +8,13 @@
 )]
 
 mod credentials;
+mod encoding;
 mod faults;
 mod log;
 mod manifests;
 mod snapshot;
 mod support;
 mod watch;
+
+/// Whether the servers of these tests have no protobuf; see `edge_in_json.rs`.
+const JSON_ONLY: bool = false;

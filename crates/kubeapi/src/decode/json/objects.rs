@@ -2,11 +2,12 @@
 //!
 //! The API writes `null` for an empty list now and then, so everything may be `null` or absent.
 
-use cluster::object::{self, AddressType, Meta, Object};
+use cluster::object::{self, Meta, Object};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::text::{Text, Texts};
+use crate::decode::address_type;
 
 /// An event of a watch.
 #[derive(Deserialize)]
@@ -323,12 +324,7 @@ impl Read for EndpointSlice<'_> {
     }
 
     fn object(&self) -> Result<Object<'_>, &'static str> {
-        let address_type = match &*self.address_type {
-            "IPv4" => AddressType::Ipv4,
-            "IPv6" => AddressType::Ipv6,
-            "FQDN" => AddressType::Fqdn,
-            _ => return Err("the address type is none of IPv4, IPv6 and FQDN"),
-        };
+        let address_type = address_type(&self.address_type)?;
         let given = self.endpoints.as_deref().unwrap_or_default();
         let mut endpoints = Vec::with_capacity(given.iter().map(|endpoint| endpoint.addresses.len()).sum());
         endpoints.extend(given.iter().flat_map(Endpoint::addresses));
