@@ -292,4 +292,6 @@ impl Status {
 }
 
 #[cfg(test)]
+mod malformed_tests;
+#[cfg(test)]
 mod tests;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use fakeapi::{Fault, service, slice};
+use fakeapi::{Fault, namespace, service, slice};
 use kubeapi::Timing;
 use serde_json::json;
 
-use crate::support::{Edge, WEB, quick, request, shop};
+use crate::support::{Edge, WEB, empty, quick, request, shop};
 
 fn failures(resource: &str, reason: &str) -> String {
     format!("portolan_kubernetes_watch_failures_total{{resource=\"{resource}\",reason=\"{reason}\"}}")
@@ -251,6 +251,43 @@ fn an_object_that_cannot_be_read_stays_as_it_was() {
     api.put(service("shop", "web", "10.96.0.51"));
     edge.wait_service("shop/web", "10.96.0.51 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
     api.delete("services", "shop", "never");
+}
+
+#[test]
+fn ten_thousand_malformed_objects_are_counted_and_the_good_ones_known() {
+    let api = empty();
+    api.put(namespace("shop"));
+    let wrong = [
+        ("/spec/ports", json!([{ "port": "eighty" }])),
+        ("/spec/ports/0/port", json!(70_000)),
+        ("/spec/ports/0/name", json!(7)),
+        ("/spec/clusterIP", json!(7)),
+        ("/metadata/labels", json!(7)),
+    ];
+    let malformed = |number: usize| {
+        let mut service = service("shop", &format!("bad-{number:05}"), "10.96.0.1");
+        service["metadata"]["labels"] = json!({});
+        let (place, value) = &wrong[number % wrong.len()];
+        *service.pointer_mut(place).unwrap() = value.clone();
+        service
+    };
+    let good = |number: usize| service("shop", &format!("good-{number:04}"), "10.97.0.1");
+    api.put_all((0..10_000).map(malformed));
+    api.put_all((0..1000).map(good));
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    let errors = "portolan_kubernetes_object_errors_total{kind=\"Service\",reason=\"shape\"}";
+    assert_eq!((edge.index.counts().services, edge.metric(errors)), (1000, 10_000.0));
+    // By pages and as changes too.
+    api.fault("services", Fault::NoStreamingLists);
+    api.down();
+    api.compact();
+    api.up();
+    edge.wait_metric("portolan_kubernetes_lists_total{resource=\"services\",way=\"pages\"}", 1.0);
+    api.put_all((0..10_000).map(malformed).chain((1000..1100).map(good)));
+    edge.wait("the last good one", |index| index.counts().services == 1100);
+    assert_eq!(edge.metric(errors), 30_000.0);
+    assert!(edge.lines().len() < 1100, "the log has seen enough");
 }
 
 #[test]
