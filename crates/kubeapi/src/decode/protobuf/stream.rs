@@ -42,9 +42,9 @@ impl Stream {
         if self.lost { Err(Lost) } else { Ok(()) }
     }
 
-    /// Whether the stream ended within a part.
+    /// Whether the stream ended within a part, or where nothing could be told any more.
     pub(super) const fn is_within_a_part(&self) -> bool {
-        self.skip > 0 || !self.kept.is_empty()
+        self.lost || self.skip > 0 || !self.kept.is_empty()
     }
 
     fn skip<'a>(&mut self, octets: &'a [u8]) -> &'a [u8] {
@@ -138,7 +138,7 @@ mod tests {
             ("1a!3xyz1b", &["1a", "1b"], false, false),
             ("!01a", &["1a"], false, false),
             ("!3xy", &[], true, false),
-            ("1a?1b", &["1a"], false, true),
+            ("1a?1b", &["1a"], true, true),
             ("1a!", &["1a"], true, false),
         ] {
             for size in 1..=text.len() {

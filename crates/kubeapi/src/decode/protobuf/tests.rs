@@ -122,7 +122,7 @@ fn a_watch_that_is_cut_is_within_an_event() {
 fn a_length_that_is_none_ends_the_watch() {
     let good = added(&enveloped(&namespace("good")));
     let found = watch(Kind::Namespace, &[&good[..], b"\xff\xff\xff\xff", &good].concat());
-    assert_eq!(texts(&found), (vec!["good", ": a frame is longer than any object"], true, false));
+    assert_eq!(texts(&found), (vec!["good", ": a frame is longer than any object"], true, true));
 }
 
 #[test]
@@ -159,6 +159,7 @@ fn a_broken_item_costs_itself_and_a_broken_list_what_is_behind() {
         (enveloped(&[item("a"), b"\x12\x7fab".to_vec()].concat()), &["a", ": an item is longer than the list"]),
         (enveloped(&[item("a"), b"\x22\x7fab".to_vec()].concat()), &["a", ": an item is longer than the list"]),
         (enveloped(&[item("a"), b"\x80".repeat(10)].concat()), &["a", ": a number has no end"]),
+        (enveloped(&item("a")).into_iter().chain(*b"\x0f").collect(), &["a", ": a field has no number, or no type"]),
         ([MAGIC, b"\x0f"].concat(), &[": a field has no number, or no type"]),
         ([MAGIC, b"\x12", &b"\xff".repeat(11)].concat(), &[": a number has no end"]),
     ] {
