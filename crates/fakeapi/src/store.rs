@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ pub(crate) struct Store {
 struct Resource {
     kind: String,
     group_version: String,
-    objects: BTreeMap<Key, Value>,
+    objects: BTreeMap<Key, Arc<Value>>,
 }
 
 struct Entry {
@@ -50,7 +51,7 @@ struct Entry {
 }
 
 enum What {
-    Change { before: Option<Value>, after: Option<Value> },
+    Change { before: Option<Arc<Value>>, after: Option<Arc<Value>> },
     Bookmark,
     Raw(String),
 }
@@ -65,7 +66,8 @@ impl Store {
         let key = (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
         let resource = self.resources.entry(name.clone()).or_default();
         (resource.kind, resource.group_version) = (kind, text(&object["apiVersion"]));
-        let before = resource.objects.insert(key, object.clone());
+        let object = Arc::new(object);
+        let before = resource.objects.insert(key, Arc::clone(&object));
         self.record(name, What::Change { before, after: Some(object) });
         self.version
     }
@@ -81,7 +83,9 @@ impl Store {
     /// One object.
     pub(crate) fn get(&self, resource: &str, key: &Key) -> Result<Value, Refusal> {
         let object = self.resources.get(resource).and_then(|resource| resource.objects.get(key));
-        object.cloned().ok_or_else(|| Refusal(404, "NotFound", format!("{resource} \"{}\" not found", key.1)))
+        object
+            .map(|object| object.as_ref().clone())
+            .ok_or_else(|| Refusal(404, "NotFound", format!("{resource} \"{}\" not found", key.1)))
     }
 
     /// Deletes all that is in a namespace.
@@ -186,7 +190,8 @@ impl Store {
                 What::Bookmark if bookmarks => lines.extend(self.bookmark_event(kind, &json!({}), format)),
                 What::Raw(text) if entry.resource == resource => lines.extend(format.raw(kind, text)),
                 What::Change { before, after } if entry.resource == resource => {
-                    if let Some((what, object)) = change(before.as_ref(), after.as_ref(), selection, entry.version) {
+                    if let Some((what, object)) = change(before.as_deref(), after.as_deref(), selection, entry.version)
+                    {
                         lines.extend(format.event(kind, what, &object));
                     }
                 }
@@ -198,7 +203,7 @@ impl Store {
 
     fn selected<'a>(&'a self, kind: &str, selection: &'a Selection) -> impl Iterator<Item = (&'a Key, &'a Value)> {
         let objects = self.resources.get(&plural(kind)).into_iter().flat_map(|resource| &resource.objects);
-        objects.filter(|(_, object)| selection.matches(object))
+        objects.map(|(key, object)| (key, object.as_ref())).filter(|(_, object)| selection.matches(object))
     }
 
     fn bookmark_event(&self, kind: &str, annotations: &Value, format: Format) -> Vec<u8> {
