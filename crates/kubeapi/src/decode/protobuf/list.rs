@@ -59,7 +59,8 @@ impl Place {
             Place::Start => self.magic(at_hand),
             Place::Envelope { .. } => self.envelope(at_hand),
             Place::List { left } => {
-                let step = in_list(kind, at_hand, left, each)?;
+                let in_list = at_hand.get(..left).unwrap_or(at_hand);
+                let step = next_field(kind, in_list, left, each)?;
                 self.advance(left, &step)?;
                 Ok(step)
             }
@@ -102,7 +103,7 @@ impl Place {
 }
 
 /// The next field of the list.
-fn in_list(kind: Kind, at_hand: &[u8], left: usize, each: &mut dyn FnMut(Piece<'_>)) -> Result<Step, Wrong> {
+fn next_field(kind: Kind, at_hand: &[u8], left: usize, each: &mut dyn FnMut(Piece<'_>)) -> Result<Step, Wrong> {
     let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
     let whole = head.octets.checked_add(head.length).filter(|whole| *whole <= left).ok_or(BEYOND)?;
     if !(head.is_delimited && matches!(head.number, METADATA | ITEMS)) {
