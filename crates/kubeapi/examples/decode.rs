@@ -1,6 +1,6 @@
 //! What it costs to read objects, in JSON and in protobuf: `cargo run --release -p portolan-kubeapi --example decode`.
 //!
-//! Lists come in pieces, as from a connection. CPU time is that of this thread, the best of some rounds.
+//! Lists come in pieces, as from a connection. The time is that of the best of some rounds.
 #![allow(
     unsafe_code,
     clippy::print_stdout,
@@ -12,6 +12,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use cluster::Kind;
 use fakeapi::protobuf;
@@ -20,11 +21,11 @@ use serde_json::{Value, json};
 
 /// Octets that come at once.
 const PIECE: usize = 16 * 1024;
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 30;
 
 fn main() {
     println!(
-        "| objects | encoding | octets each | CPU µs each | allocations each | octets allocated each | octets held at most |"
+        "| objects | encoding | octets each | µs each | allocations each | octets allocated each | octets held at most |"
     );
     println!("|---|---|---|---|---|---|---|");
     let of = |count: usize, make: fn(usize) -> Value| (0..count).map(make).collect::<Vec<_>>();
@@ -43,12 +44,12 @@ fn measure(what: &str, kind: Kind, objects: &[Value]) {
         [(Encoding::Json, in_json), (Encoding::Protobuf, protobuf::list(name, "v1", &metadata, &items))]
     {
         let rounds: Vec<Cost> = (0..ROUNDS).map(|_| cost(encoding, kind, &body, objects.len())).collect();
-        let nanos = rounds.iter().map(|cost| cost.nanos).min().unwrap();
+        let time = rounds.iter().map(|cost| cost.time).min().unwrap();
         let each = |sum: usize| sum as f64 / objects.len() as f64;
         println!(
             "| {what} | {encoding:?} | {:.0} | {:.2} | {:.1} | {:.0} | {} |",
             each(body.len()),
-            each(nanos) / 1000.0,
+            time.as_secs_f64() * 1e6 / objects.len() as f64,
             each(rounds[0].allocations),
             each(rounds[0].allocated),
             rounds[0].most,
@@ -57,7 +58,7 @@ fn measure(what: &str, kind: Kind, objects: &[Value]) {
 }
 
 struct Cost {
-    nanos: usize,
+    time: Duration,
     allocations: usize,
     allocated: usize,
     most: usize,
@@ -67,25 +68,19 @@ fn cost(encoding: Encoding, kind: Kind, body: &[u8], count: usize) -> Cost {
     let (live, allocations, allocated) =
         (LIVE.load(Ordering::Relaxed), ALLOCATIONS.load(Ordering::Relaxed), ALLOCATED.load(Ordering::Relaxed));
     MOST.store(live, Ordering::Relaxed);
-    let before = cpu_nanos();
+    let begin = Instant::now();
     let (mut decoder, mut read) = (ListDecoder::new(encoding, kind), 0);
     for octets in body.chunks(PIECE) {
         decoder.feed(octets, &mut |piece| read += usize::from(matches!(piece, Piece::Applied { .. }))).unwrap();
     }
-    let nanos = cpu_nanos() - before;
+    let time = begin.elapsed();
     assert!(read == count && decoder.is_complete(), "{read} of {count}");
     Cost {
-        nanos,
+        time,
         allocations: ALLOCATIONS.load(Ordering::Relaxed) - allocations,
         allocated: ALLOCATED.load(Ordering::Relaxed) - allocated,
         most: MOST.load(Ordering::Relaxed) - live,
     }
-}
-
-/// CPU time of this thread.
-fn cpu_nanos() -> usize {
-    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    times.split(' ').next().unwrap().parse().unwrap()
 }
 
 /// As a real one has it, with what controllers and the API server add.

@@ -122,6 +122,7 @@ impl<'a> Fields<'a> {
         self.filter(|field| field.is_ok_and(|(found, _)| found == number)).count()
     }
 
+    #[inline]
     fn field(&mut self) -> Result<(u64, Value<'a>), Wrong> {
         let key = Key::of(self.varint()?).ok_or(Wrong::Syntax("a field has no number, or no type"))?;
         let value = match key.wire {
@@ -135,7 +136,18 @@ impl<'a> Fields<'a> {
         Ok((key.number, value))
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u64, Wrong> {
+        // Nearly all numbers are one octet.
+        if let [octet @ 0..=0x7f, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u64::from(*octet));
+        }
+        self.long_varint()
+    }
+
+    #[cold]
+    fn long_varint(&mut self) -> Result<u64, Wrong> {
         match Varint::read(self.rest) {
             Varint::Whole(value, length) => self.take(length).map(|_| value),
             Varint::Cut => Err(CUT),
@@ -155,6 +167,7 @@ const CUT: Wrong = Wrong::Syntax("a field is longer than what it is in");
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u64, Value<'a>), Wrong>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
