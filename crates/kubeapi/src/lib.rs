@@ -15,7 +15,7 @@
 mod age;
 mod api;
 mod credentials;
-mod decode;
+pub mod decode;
 mod failure;
 mod follow;
 mod manifests;

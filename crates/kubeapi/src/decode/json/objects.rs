@@ -2,14 +2,12 @@
 //!
 //! The API writes `null` for an empty list now and then, so everything may be `null` or absent.
 
-mod istio;
-
-use cluster::object::{self, AddressType, Meta, Object};
-pub(crate) use istio::{ServiceEntry, WorkloadEntry, WorkloadPod};
+use cluster::object::{self, Meta, Object};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::text::{Text, Texts};
+use crate::decode::address_type;
 
 /// An event of a watch.
 #[derive(Deserialize)]
@@ -25,21 +23,21 @@ pub(crate) struct Event<'a, O> {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Metadata<'a> {
     #[serde(borrow)]
-    namespace: Text<'a>,
+    pub(super) namespace: Text<'a>,
     #[serde(borrow)]
-    name: Text<'a>,
+    pub(super) name: Text<'a>,
     #[serde(borrow)]
-    resource_version: Text<'a>,
+    pub(super) resource_version: Text<'a>,
     #[serde(borrow)]
-    labels: Option<Labels<'a>>,
+    pub(super) labels: Option<Labels<'a>>,
     #[serde(borrow)]
-    annotations: Option<Annotations<'a>>,
-    deletion_timestamp: Option<IgnoredAny>,
+    pub(super) annotations: Option<Annotations<'a>>,
+    pub(super) deletion_timestamp: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Labels<'a> {
+pub(super) struct Labels<'a> {
     #[serde(rename = "kubernetes.io/service-name", borrow)]
     service: Text<'a>,
     #[serde(rename = "multicluster.kubernetes.io/service-name", borrow)]
@@ -50,11 +48,11 @@ struct Labels<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Annotations<'a> {
+pub(super) struct Annotations<'a> {
     #[serde(rename = "endpoints.kubernetes.io/last-change-trigger-time", borrow)]
-    trigger: Text<'a>,
+    pub(super) trigger: Text<'a>,
     #[serde(rename = "k8s.io/initial-events-end", borrow)]
-    initial_events_end: Text<'a>,
+    pub(super) initial_events_end: Text<'a>,
 }
 
 impl Metadata<'_> {
@@ -326,12 +324,7 @@ impl Read for EndpointSlice<'_> {
     }
 
     fn object(&self) -> Result<Object<'_>, &'static str> {
-        let address_type = match &*self.address_type {
-            "IPv4" => AddressType::Ipv4,
-            "IPv6" => AddressType::Ipv6,
-            "FQDN" => AddressType::Fqdn,
-            _ => return Err("the address type is none of IPv4, IPv6 and FQDN"),
-        };
+        let address_type = address_type(&self.address_type)?;
         let given = self.endpoints.as_deref().unwrap_or_default();
         let mut endpoints = Vec::with_capacity(given.iter().map(|endpoint| endpoint.addresses.len()).sum());
         endpoints.extend(given.iter().flat_map(Endpoint::addresses));
