@@ -9,11 +9,8 @@ use wire::{Class, HEADER_LEN, Owner, Section, Type};
 use super::External;
 use super::name::NAME_SERVER;
 use crate::service_records::ip_of;
+use crate::soa;
 
-/// The times of an SOA (RFC 1035 §3.3.13), in seconds: a secondary server could live with them.
-const REFRESH: u32 = 7200;
-const RETRY: u32 = 1800;
-const EXPIRE: u32 = 86_400;
 /// The mailbox of whoever runs the zone.
 const HOSTMASTER: &[u8] = b"hostmaster";
 
@@ -38,13 +35,8 @@ impl Names {
 impl External {
     /// Appends the SOA of the zone that was asked in, in the case of the question.
     pub(super) fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
-        let zone = HEADER_LEN + query.zone_at();
-        let numbers = [self.exposed.index.serial(), REFRESH, RETRY, EXPIRE, self.ttl];
-        response.message.push(section, Owner::At(zone), (Type::SOA, Class::IN, self.ttl), |rdata| {
-            rdata.labels_to(&self.names.name_server, zone);
-            rdata.labels_to(&self.names.hostmaster, zone);
-            numbers.into_iter().for_each(|number| rdata.u32(number));
-        });
+        let times = (self.ttl, soa::numbers(self.exposed.index.serial(), self.ttl));
+        soa::push(section, (&self.names.name_server, &self.names.hostmaster), times, query, response);
     }
 
     /// Appends the name server of the zone with its addresses.

@@ -11,10 +11,11 @@ use engine::setup::Setup;
 use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
 use wire::{Class, MessageBuf, Name, NameRef, Owner, Section, Type};
 
-use super::zone::{SOA_TTL_MAX, SPECIFICATION, name_servers, soa_numbers};
+use super::zone::{SOA_TTL_MAX, SPECIFICATION, name_servers};
 use super::{LOCAL, is_hidden};
 use crate::exposed::Exposed;
 use crate::service_records::{Tree, ip_of, weight};
+use crate::soa;
 
 /// Offers the zones of a stanza to those above it.
 pub(super) fn offer(exposed: &Arc<Exposed>, ttl: u32, ignore_empty: bool, setup: &mut Setup<'_>) {
@@ -59,7 +60,7 @@ fn soa_data(zone: NameRef<'_>, serial: u32, ttl: u32) -> Option<Vec<u8>> {
     for labels in [&[&b"ns"[..], b"dns"][..], &[b"hostmaster"]] {
         data.extend_from_slice(below(zone, labels)?.octets());
     }
-    soa_numbers(serial, ttl).iter().for_each(|number| data.extend_from_slice(&number.to_be_bytes()));
+    soa::numbers(serial, ttl).iter().for_each(|number| data.extend_from_slice(&number.to_be_bytes()));
     Some(data)
 }
 

@@ -3,31 +3,23 @@
 use core::net::IpAddr;
 
 use engine::{Query, Response};
-use wire::{Class, HEADER_LEN, Name, NameRef, Owner, Section, Type};
+use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 use super::Kubernetes;
 use crate::exposed::Exposed;
+use crate::soa;
 
 /// The specification that is served, and for how long that is true (Kubernetes DNS specification 1.1.0, §2.2).
 pub(super) const SPECIFICATION: (&[u8], u32) = (b"1.1.0", 28_800);
-/// The times of an SOA (RFC 1035 §3.3.13), in seconds: a secondary server could live with them.
-const REFRESH: u32 = 7200;
-const RETRY: u32 = 1800;
-const EXPIRE: u32 = 86_400;
 /// An SOA is not kept longer than this, whatever the TTL of other records.
 pub(super) const SOA_TTL_MAX: u32 = 300;
 
 impl Kubernetes {
     /// Appends the SOA of the zone that was asked in, in the case of the question.
     pub(super) fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
-        let zone = HEADER_LEN + query.zone_at();
-        let view = self.views.get(query.zone_index());
-        let (serial, ttl) = (view.map_or(0, |view| view.index.serial()), self.ttl);
-        response.message.push(section, Owner::At(zone), (Type::SOA, Class::IN, ttl.min(SOA_TTL_MAX)), |rdata| {
-            rdata.labels_to(b"\x02ns\x03dns", zone);
-            rdata.labels_to(b"\x0ahostmaster", zone);
-            soa_numbers(serial, ttl).into_iter().for_each(|number| rdata.u32(number));
-        });
+        let serial = self.views.get(query.zone_index()).map_or(0, |view| view.index.serial());
+        let times = (self.ttl.min(SOA_TTL_MAX), soa::numbers(serial, self.ttl));
+        soa::push(section, soa::USUAL, times, query, response);
     }
 
     /// Appends the version of the specification.
@@ -61,11 +53,6 @@ impl Kubernetes {
             }
         }
     }
-}
-
-/// The numbers of an SOA: serial, refresh, retry, expire and minimum (RFC 1035 §3.3.13).
-pub(super) fn soa_numbers(serial: u32, ttl: u32) -> [u32; 5] {
-    [serial, REFRESH, RETRY, EXPIRE, ttl]
 }
 
 /// The services that this server itself is an endpoint of, by name and address, each pair once; its own addresses
