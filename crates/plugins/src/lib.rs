@@ -19,6 +19,7 @@ mod debug;
 mod dns64;
 mod erratic;
 mod errors;
+mod etcd;
 mod exposed;
 mod expression;
 mod file;
@@ -120,7 +121,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&file::MANIFEST),
     Here(&auto::MANIFEST),
     Here(&secondary::MANIFEST),
-    Later("etcd"),
+    Here(&etcd::MANIFEST),
     Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),
     Later("grpc"),

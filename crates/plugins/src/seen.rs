@@ -1,6 +1,7 @@
 //! No record twice: a set with the records of one answer, which allocates nothing.
 
 use core::hash::{BuildHasher, Hash};
+use core::net::IpAddr;
 
 use foldhash::fast::FixedState;
 
@@ -34,5 +35,13 @@ impl Seen {
         let maybe = *word & bit != 0;
         *word |= bit;
         !maybe || !look()
+    }
+}
+
+/// Whether the data of a record is this address.
+pub(crate) fn is_address(rdata: &[u8], address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => rdata == v4.octets(),
+        IpAddr::V6(v6) => rdata == v6.octets(),
     }
 }

@@ -8,7 +8,7 @@ use cluster::{Address, Endpoint, Port, Service};
 use engine::{Failure, Response, Verdict, Worker};
 use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
-use crate::seen::Seen;
+use crate::seen::{Seen, is_address};
 
 /// What a name turned out to be.
 pub(crate) enum Outcome<'a> {
@@ -302,14 +302,7 @@ pub(crate) fn weight(candidates: usize) -> u16 {
 }
 
 fn holds(response: &Response, ip: IpAddr) -> bool {
-    response.message.marks().iter().any(|mark| same_address(response.message.octets_at(mark.rdata_range()), ip))
-}
-
-fn same_address(rdata: &[u8], ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(v4) => rdata == v4.octets(),
-        IpAddr::V6(v6) => rdata == v6.octets(),
-    }
+    response.message.marks().iter().any(|mark| is_address(response.message.octets_at(mark.rdata_range()), ip))
 }
 
 fn holds_srv(response: &Response, target: NameRef<'_>, number: u16) -> bool {
@@ -322,7 +315,7 @@ fn holds_srv(response: &Response, target: NameRef<'_>, number: u16) -> bool {
 fn holds_glue(response: &Response, target: NameRef<'_>, ip: IpAddr) -> bool {
     let message = &response.message;
     message.section(Section::Additional).any(|mark| {
-        same_address(message.octets_at(mark.rdata_range()), ip)
+        is_address(message.octets_at(mark.rdata_range()), ip)
             && message.owner(mark).is_ok_and(|owner| owner.as_ref().same(target))
     })
 }

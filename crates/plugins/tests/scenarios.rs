@@ -1,6 +1,6 @@
 //! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
 //!
-//! A cluster is made of events by the statement `cluster` (`words`). Below all plugins two directives of the testkit stand
+//! A cluster is made of events by the statement `cluster`, a store by `etcd` (`words`). Below all plugins two directives of the testkit stand
 //! in for those that answer: `records` and `outward`.
 
 mod words;
@@ -27,6 +27,7 @@ fn scenarios() {
             || Box::new(Fill),
             || Box::new(Modified),
             || Box::<words::Cluster>::default(),
+            || Box::<words::Etcd>::default(),
         ],
     );
 }

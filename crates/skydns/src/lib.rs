@@ -19,6 +19,6 @@ pub use index::{Counts, Index, View};
 pub use key::name_of;
 pub use lease::Lease;
 pub use mirror::{Event, Mirror, Pair};
-pub use record::{Host, LeaseBounds, Record, Refusal};
+pub use record::{Host, LeaseBounds, Meaning, Record, Refusal};
 pub use request::{Credentials, Following, Range, Request, Stores, Tls};
 pub use select::{Listed, Selection, VISITED_MAX};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use wire::Name;
+use wire::{Name, NameRef};
 
 use crate::Lease;
 
@@ -54,6 +54,19 @@ pub enum Host {
     Address(IpAddr),
     /// To a name, in wire form.
     Name(Box<[u8]>),
+}
+
+/// What a record is to those who ask for the records of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning<'r> {
+    /// An address.
+    Address(IpAddr),
+    /// A text; a name beside it is only for those who ask for just that.
+    Text(&'r str),
+    /// Another name, in the case in which it was written.
+    Alias(NameRef<'r>),
+    /// None of these.
+    Nothing,
 }
 
 /// Between which times to live the rest of a lease is answered, in seconds.
@@ -132,6 +145,16 @@ impl Record {
         })
     }
 
+    /// What it is.
+    #[must_use]
+    pub fn meaning(&self) -> Meaning<'_> {
+        match (&self.host, &self.text) {
+            (Host::Address(address), _) => Meaning::Address(*address),
+            (_, Some(text)) => Meaning::Text(text),
+            (host, None) => host.name().map_or(Meaning::Nothing, Meaning::Alias),
+        }
+    }
+
     /// The time to live in seconds, at a time in nanoseconds since whatever start: what the record says, but no more than
     /// is left of its lease.
     #[must_use]
@@ -151,6 +174,15 @@ fn said(text: Option<String>) -> Option<Box<str>> {
 }
 
 impl Host {
+    /// The name, if it is one.
+    #[must_use]
+    pub fn name(&self) -> Option<NameRef<'_>> {
+        match self {
+            Host::Name(octets) => NameRef::from_octets(octets).ok(),
+            Host::None | Host::Address(_) => None,
+        }
+    }
+
     fn read(text: String) -> Result<Host, Refusal> {
         if text.is_empty() {
             return Ok(Host::None);

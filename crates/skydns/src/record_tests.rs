@@ -98,3 +98,13 @@ fn a_lease_bounds_the_time_to_live() {
     let known = Record::read(b"{}", Some(Arc::new(Lease::new(7)))).unwrap();
     assert_eq!(known.ttl(0, LeaseBounds { min: 60, max: 10 }), 60);
 }
+
+#[test]
+fn a_record_means_one_thing() {
+    let record = |value: &str| read(value).unwrap();
+    let address = record(r#"{"host":"10.0.0.1","text":"t"}"#);
+    assert_eq!(address.meaning(), Meaning::Address("10.0.0.1".parse().unwrap()));
+    assert_eq!(record(r#"{"host":"a","text":"t"}"#).meaning(), Meaning::Text("t"));
+    assert!(matches!(record(r#"{"host":"a"}"#).meaning(), Meaning::Alias(_)));
+    assert_eq!(record("{}").meaning(), Meaning::Nothing);
+}

@@ -131,6 +131,12 @@ impl<'v> Selection<'v> {
         })
     }
 
+    /// How many records there are, of all groups.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.found
+    }
+
     /// Whether there is no such name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
