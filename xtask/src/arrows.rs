@@ -20,8 +20,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("plugins", &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine"]),
     ("net", &["wire", "engine"]),
     ("kubeapi", &["cluster", "engine"]),
+    ("etcd", &["skydns", "engine", "net"]),
     ("conformance", &["wire", "cluster", "kubeapi"]),
-    ("server", &["wire", "corefile", "cluster", "engine", "plugins", "net", "kubeapi", "conformance"]),
+    (
+        "server",
+        &["wire", "corefile", "cluster", "engine", "plugins", "net", "kubeapi", "etcd", "skydns", "conformance"],
+    ),
 ];
 
 /// Outside crates that the pure rooms must not have, whatever the reason: they open, wait or spawn.

@@ -26,5 +26,5 @@ pub use datagrams::Batch;
 pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
-pub use tls::Rustls;
+pub use tls::{Rustls, client_config};
 pub use worker::{Live, Workers};

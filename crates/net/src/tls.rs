@@ -80,7 +80,11 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
+/// The configuration of TLS with a server that is spoken to in another way than DNS.
+///
+/// # Errors
+/// In words, if a certificate or a key cannot be used.
+pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
     let roots = Arc::new(roots(wanted.authorities.as_deref())?);
     let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
     let verifier = verifier.map_err(|error| error.to_string())?;

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use engine::metrics::Registry;
 use engine::setup::Capabilities;
 use engine::tls::TlsMaker;
 use plugins::HostLookup;
+use skydns::Stores;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
@@ -71,6 +73,8 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
     capabilities.provide(tls);
     capabilities.provide(clusters(registry));
+    let stores: Rc<dyn Stores> = Rc::new(etcd::Edge::new(registry));
+    capabilities.provide(stores);
     capabilities
 }
 
