@@ -1,7 +1,7 @@
 //! What a name has: the records at and below it, as SkyDNS counts them.
 //!
-//! Records below a name hide its own. Of records with different groups those of one group count: the one that the record
-//! nearest to the name has, unless records equally near disagree. Records without a group always count.
+//! Records below a name hide its own. Of records with different groups those of one group count ([`Groups`]), and those
+//! without a group always do.
 
 use rcu::{Entries, Pages};
 use wire::NameRef;
@@ -37,6 +37,42 @@ enum Wanted {
     Below,
     /// Those like it, behind so many octets that are as they stand.
     Like(usize),
+}
+
+/// Which group counts among records that are seen in the order of their keys: that of the first, or of one nearer to the
+/// name, unless another one as near disagrees. A nearer one without a group ends the search: so it is in SkyDNS, whatever
+/// its author meant, and in CoreDNS.
+#[derive(Clone, Copy)]
+enum Groups<'v> {
+    /// No record has been seen.
+    None,
+    /// This one counts, if any, so far; a record had it at this depth.
+    Of(Option<&'v str>, usize),
+    /// This one counts, if any, whatever comes.
+    Only(Option<&'v str>),
+    /// Two disagree at this depth.
+    Disagree(usize),
+}
+
+impl<'v> Groups<'v> {
+    fn see(&mut self, key: &[u8], group: Option<&'v str>) {
+        let seen = key::depth(key);
+        *self = match (*self, group) {
+            (Groups::None, _) => Groups::Of(group, seen),
+            (Groups::Of(known, depth), None) if seen < depth => Groups::Only(known),
+            (Groups::Disagree(depth), None) if seen < depth => Groups::Only(None),
+            (Groups::Of(_, depth) | Groups::Disagree(depth), Some(_)) if seen < depth => Groups::Of(group, seen),
+            (Groups::Of(Some(known), depth), Some(other)) if seen == depth && known != other => Groups::Disagree(depth),
+            (known, _) => known,
+        };
+    }
+
+    fn counts(self) -> Option<&'v str> {
+        match self {
+            Groups::Of(group, _) | Groups::Only(group) => group,
+            Groups::None | Groups::Disagree(_) => None,
+        }
+    }
 }
 
 /// A record that was found.
@@ -82,25 +118,19 @@ impl<'v> Selection<'v> {
     /// Counts what there is, and finds out which group counts.
     fn survey(&mut self) {
         let (mut found, mut unreadable, mut visited) = (0, 0, 0);
-        let mut nearest: Option<(usize, Option<&'v str>)> = None;
+        let mut groups = Groups::None;
         for (key, entry) in self.entries() {
             visited += 1;
-            let Some(record) = entry else {
-                unreadable += 1;
-                continue;
-            };
-            found += 1;
-            let Some(group) = record.group.as_deref() else { continue };
-            let depth = key::depth(key);
-            nearest = match nearest {
-                Some((known, _)) if known < depth => nearest,
-                // Two that are equally near and disagree: no group counts.
-                Some((known, other)) if known == depth && other != Some(group) => Some((known, None)),
-                _ => Some((depth, Some(group))),
-            };
+            match entry.as_deref() {
+                None => unreadable += 1,
+                Some(record) => {
+                    found += 1;
+                    groups.see(key, record.group.as_deref());
+                }
+            }
         }
         self.is_cut = visited == VISITED_MAX;
-        self.group = nearest.and_then(|(_, group)| group);
+        self.group = groups.counts();
         (self.found, self.unreadable) = (found, unreadable);
     }
 
@@ -240,8 +270,10 @@ mod tests {
             ("t/a,g t/b,h t/c", "t/a t/b t/c"),
             ("t/a,g t/b,g t/s/c,h t/s/d", "t/a t/b t/s/d"),
             ("t/a/b,g t/c,h t/d/e", "t/c t/d/e"),
-            ("t/a t/s/b,g t/s/c,h t/s/t/d,g", "t/a t/s/b t/s/c t/s/t/d"),
             ("t/a/b,g t/a/c,h t/d,h t/e/f,g", "t/a/c t/d"),
+            ("t/a t/b,g t/s/c,h", "t/a t/b t/s/c"),
+            ("t/a/b,g t/a/c,h t/d t/e,i", "t/a/b t/a/c t/d t/e"),
+            ("t/a/b,g t/d t/e,i", "t/a/b t/d"),
         ] {
             assert_eq!(select(keys, "t", "t"), expected, "{keys}");
         }

@@ -1,7 +1,7 @@
 //! Records that name a target: SRV, MX, NS, and the addresses of the targets.
 
 use engine::Response;
-use skydns::{Listed, Meaning, Record, Selection, name_of};
+use skydns::{Host, Listed, Meaning, Record, Selection, name_of};
 use wire::{Class, Name, NameRef, Owner, RdataWriter, Section, Type};
 
 use super::walk::Walk;
@@ -17,7 +17,7 @@ const WEIGHTS: u64 = 100;
 pub(super) fn push(selection: &Selection<'_>, rtype: Type, walk: &mut Walk<'_>, response: &mut Response) {
     let services = || selection.records().filter(|listed| is_service(listed.record, rtype));
     let ttl = walk.ttl_min(selection, |record| is_service(record, rtype));
-    let shares = Shares::of(services());
+    let shares = Shares::of(selection.records());
     let mut seen = Seen::new(selection.len());
     for listed in services() {
         let Some(target) = target(listed) else { continue };
@@ -42,11 +42,13 @@ fn is_service(record: &Record, rtype: Type) -> bool {
     has_target && (rtype != Type::MX || record.mail)
 }
 
-/// Where a record points to: to a name or, with its address, to the name of its own key.
+/// Where a record points to: to a name or, with its address, to the name of its own key. Either way it may be without some
+/// labels.
 fn target(listed: Listed<'_>) -> Option<Name> {
+    let strip = usize::from(listed.record.target_strip);
     match listed.record.host.name() {
-        Some(name) => Some(name.to_name()),
-        None => name_of(listed.key, usize::from(listed.record.target_strip)),
+        Some(name) => name.ancestors().nth(strip).filter(|rest| !rest.is_root()).or(Some(name)).map(NameRef::to_name),
+        None => name_of(listed.key, strip),
     }
 }
 
@@ -81,26 +83,27 @@ fn holds(response: &Response, rtype: Type, numbers: Numbers, target: NameRef<'_>
 
 /// Appends the addresses of a record's target. Those of a name server outside of the zone are not ours to say.
 fn push_addresses(listed: Listed<'_>, rtype: Type, walk: &mut Walk<'_>, response: &mut Response) {
+    let Some(target) = target(listed) else { return };
+    let target = target.as_ref();
     match listed.record.meaning() {
         Meaning::Address(address) => {
-            let Some(target) = target(listed) else { return };
             let ttl = walk.ttl(listed.record);
-            walk.push_address((Owner::Name(target.as_ref()), target.as_ref()), ttl, address, response);
+            walk.push_address((Owner::Name(target), target), ttl, address, response);
         }
-        Meaning::Alias(target) if rtype != Type::NS || walk.is_within(target) => {
+        Meaning::Alias(_) if rtype != Type::NS || walk.is_within(target) => {
             walk.push_target(target, None, response);
         }
         Meaning::Alias(_) | Meaning::Text(_) | Meaning::Nothing => {}
     }
 }
 
-/// What the weights of each priority make together.
+/// What the weights of each priority make together: of all records that point somewhere, also where a text hides that.
 struct Shares([(u16, u64); PRIORITIES_MAX]);
 
 impl Shares {
-    fn of<'v>(services: impl Iterator<Item = Listed<'v>>) -> Shares {
+    fn of<'v>(records: impl Iterator<Item = Listed<'v>>) -> Shares {
         let mut sums = [(0, 0); PRIORITIES_MAX];
-        for Listed { record, .. } in services {
+        for Listed { record, .. } in records.filter(|listed| listed.record.host != Host::None) {
             let place = sums.iter_mut().find(|(priority, sum)| *sum == 0 || *priority == record.priority);
             if let Some((priority, sum)) = place {
                 *priority = record.priority;

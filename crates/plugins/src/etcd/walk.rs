@@ -10,7 +10,7 @@ use super::outside::Outside;
 use crate::seen::{Seen, is_address};
 
 /// Aliases one behind the other, as in CoreDNS.
-const CHAIN_MAX: usize = 10;
+const CHAIN_MAX: usize = 11;
 /// Aliases that are followed for one answer: each costs a look at all that its target has.
 const ALIASES_MAX: usize = 64;
 /// Octets in a piece of a text (RFC 1035 §3.3).
@@ -96,7 +96,6 @@ impl<'a> Walk<'a> {
         response: &mut Response,
     ) -> bool {
         let ttl = self.ttl_min(selection, |record| self.wanted.wants(record));
-        let alias_ttl = self.ttl_min(selection, |record| matches!(record.meaning(), Meaning::Alias(_)));
         let mut has_any = false;
         for (at, listed) in selection.records().enumerate() {
             has_any |= match listed.record.meaning() {
@@ -112,7 +111,10 @@ impl<'a> Walk<'a> {
                     }
                     true
                 }
-                Meaning::Alias(target) => self.push_alias(owned, (alias_ttl, target), link, response),
+                Meaning::Alias(target) => {
+                    let ttl = self.ttl(listed.record);
+                    self.push_alias(owned, (ttl, target), link, response)
+                }
                 Meaning::Address(_) | Meaning::Text(_) | Meaning::Nothing => false,
             };
         }
@@ -161,7 +163,8 @@ impl<'a> Walk<'a> {
     ) -> bool {
         let is_known = |link: &Link<'_>| link.target.same(target);
         let chain = || link.into_iter().flat_map(Link::chain);
-        let loops = target.same(name) || chain().any(is_known) || chain().count() == CHAIN_MAX;
+        // What is below a name is among its records already.
+        let loops = target.is_within(name) || chain().any(is_known) || chain().count() == CHAIN_MAX;
         if loops || self.aliases == ALIASES_MAX || holds_alias(response, self.wanted.section, name, target) {
             return false;
         }
