@@ -38,8 +38,21 @@ static CUT: Metric = Metric {
     labels: &["zone"],
 };
 
+static RECORDS: Metric = Metric {
+    name: "portolan_etcd_records",
+    help: "Keys that are known, by the zones of the stanza.",
+    kind: metrics::Kind::Gauge,
+    labels: &["zones"],
+};
+static CURRENT: Metric = Metric {
+    name: "portolan_etcd_current",
+    help: "Whether changes in etcd are heard of at the moment, by the zones of the stanza.",
+    kind: metrics::Kind::Gauge,
+    labels: &["zones"],
+};
+
 /// What is counted here.
-static METRICS: [&Metric; 2] = [&STALE, &CUT];
+static METRICS: [&Metric; 4] = [&STALE, &CUT, &RECORDS, &CURRENT];
 
 /// The time to live of an SOA, and of denials: names come and go.
 const SOA_TTL: u32 = 30;
@@ -59,6 +72,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let told = Arc::clone(&index);
     setup.needs.readiness.add(MANIFEST.name, move || told.is_listed());
 
+    measure(&index, &zones, setup);
+
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
     LocalZones::add(setup.below, &zones, &fallthrough);
     let counters = |metric: &'static Metric| {
@@ -66,6 +81,19 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     };
     let plugin = Etcd { index, following, lease: config.lease, stale: counters(&STALE), cut: counters(&CUT) };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+}
+
+/// Shows how much is known, as long as anybody answers from it.
+fn measure(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
+    let names: Vec<String> = zones.names().iter().map(ToString::to_string).collect();
+    let names = names.join(",");
+    let records = Arc::downgrade(index);
+    #[allow(clippy::cast_precision_loss, reason = "there are not so many records")]
+    let records = move || records.upgrade().map(|index| index.counts().records as f64);
+    setup.registry.gauge(&RECORDS, &[&names], records);
+    let current = Arc::downgrade(index);
+    let current = move || current.upgrade().map(|index| f64::from(u8::from(index.is_current())));
+    setup.registry.gauge(&CURRENT, &[&names], current);
 }
 
 /// The records of a store, as one stanza shows them.
