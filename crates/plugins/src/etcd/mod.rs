@@ -15,7 +15,7 @@ use engine::metrics::{self, Counter, Metric};
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use skydns::{Following, Index, LeaseBounds, Record, Selection, Stores, View};
-use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
+use wire::{EdeCode, Owner, Rcode, Section, Type};
 
 use crate::soa;
 
@@ -23,7 +23,7 @@ pub(crate) use config::MANIFEST;
 
 use config::Config;
 use outside::Outside;
-use walk::{Walk, Wanted};
+use walk::{Walk, Wanted, below};
 
 static STALE: Metric = Metric {
     name: "portolan_etcd_stale_answers_total",
@@ -56,9 +56,7 @@ static METRICS: [&Metric; 4] = [&STALE, &CUT, &RECORDS, &CURRENT];
 
 /// The time to live of an SOA, and of denials: names come and go.
 const SOA_TTL: u32 = 30;
-/// Where the addresses of a zone itself are, as labels in wire form before the zone.
-const APEX: &[u8] = b"\x04apex\x03dns";
-/// Where its name servers are.
+/// Where the name servers of a zone are, as labels in wire form before the zone.
 const SERVERS: &[u8] = b"\x02ns\x03dns";
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -134,7 +132,7 @@ impl Plugin for Etcd {
         response.set_authoritative(true);
         response.set_local();
         let found = self.find(query, response, worker);
-        self.mark_stale(matches!(found, Found::Nothing(_)), query, response, worker);
+        self.mark_stale(matches!(found, Found::Nothing(Rcode::NXDOMAIN)), query, response, worker);
         match found {
             Found::Answered => Verdict::Done,
             Found::NoData => {
@@ -172,11 +170,6 @@ impl Etcd {
                 self.targets(&servers, &view, query, response, worker)
             }
             Type::CNAME | Type::PTR => self.pointer(&view, query, response, worker),
-            Type::A | Type::AAAA if is_apex => {
-                let apex = view.select(below(APEX, query.key()).as_ref(), APEX.len());
-                let selection = if apex.is_empty() { self.select(&view, query, worker) } else { apex };
-                self.walk(&selection, &view, query, response, worker)
-            }
             Type::A | Type::AAAA | Type::TXT => {
                 let selection = self.select(&view, query, worker);
                 self.walk(&selection, &view, query, response, worker)
@@ -191,7 +184,7 @@ impl Etcd {
 
     /// What the name asked has.
     fn select<'v>(&self, view: &'v View, query: &Query, worker: &mut Worker) -> Selection<'v> {
-        let selection = view.select(query.key(), query.zone_at());
+        let selection = walk::select(view, query.key(), query.zone_at(), query.qtype.is_address());
         if selection.is_cut()
             && let Some(counter) = self.cut.get(query.zone_index())
         {
@@ -287,16 +280,6 @@ impl Etcd {
             worker.counters.count(*counter);
         }
     }
-}
-
-/// These labels before a zone; the zone itself where that is too long for a name.
-fn below(labels: &[u8], zone: NameRef<'_>) -> Name {
-    let mut name = Name::root();
-    let built = crate::service_records::labels_of(labels).try_for_each(|label| name.push_label(label));
-    if built.and_then(|()| name.append(zone)).is_err() {
-        name.set(zone);
-    }
-    name
 }
 
 /// What is to be said of a name that has no record; `None` if it has some. A zone always exists.

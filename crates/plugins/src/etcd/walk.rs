@@ -8,7 +8,10 @@ use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 use super::outside::Outside;
 use crate::seen::{Seen, is_address};
+use crate::service_records::labels_of;
 
+/// Where the addresses of a zone itself are, as labels in wire form before the zone.
+const APEX: &[u8] = b"\x04apex\x03dns";
 /// Aliases one behind the other, as in CoreDNS.
 const CHAIN_MAX: usize = 11;
 /// Aliases that are followed for one answer: each costs a look at all that its target has.
@@ -29,6 +32,27 @@ pub(super) struct Walk<'a> {
     /// Aliases followed so far.
     aliases: usize,
     outside: &'a mut Outside,
+}
+
+/// What a name has. The addresses of a zone itself stand below it, if there are any.
+pub(super) fn select<'v>(view: &'v View, key: NameRef<'_>, before_zone: usize, of_addresses: bool) -> Selection<'v> {
+    if of_addresses && before_zone == 0 {
+        let apex = view.select(below(APEX, key).as_ref(), APEX.len());
+        if !apex.is_empty() {
+            return apex;
+        }
+    }
+    view.select(key, before_zone)
+}
+
+/// These labels before a zone; the zone itself where that is too long for a name.
+pub(super) fn below(labels: &[u8], zone: NameRef<'_>) -> Name {
+    let mut name = Name::root();
+    let built = labels_of(labels).try_for_each(|label| name.push_label(label));
+    if built.and_then(|()| name.append(zone)).is_err() {
+        name.set(zone);
+    }
+    name
 }
 
 /// What is made of the records, and where it goes.
@@ -165,8 +189,12 @@ impl<'a> Walk<'a> {
         let chain = || link.into_iter().flat_map(Link::chain);
         // What is below a name is among its records already.
         let loops = target.is_within(name) || chain().any(is_known) || chain().count() == CHAIN_MAX;
-        if loops || self.aliases == ALIASES_MAX || holds_alias(response, self.wanted.section, name, target) {
+        if loops || self.aliases == ALIASES_MAX {
             return false;
+        }
+        if holds_alias(response, self.wanted.section, name, target) {
+            // It has been followed, and led to something.
+            return true;
         }
         self.aliases += 1;
         let before = response.message.marks().len();
@@ -193,7 +221,7 @@ impl<'a> Walk<'a> {
                 true
             }
             Some(before_zone) => {
-                let selection = self.view.select(key.as_ref(), before_zone);
+                let selection = select(self.view, key.as_ref(), before_zone, self.wanted.qtype != Some(Type::TXT));
                 self.push(&selection, (Owner::Name(target), target), Some(&Link { target, before }), response)
             }
         }
