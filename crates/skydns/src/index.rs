@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use rcu::{Reading, Sorted};
 use wire::NameRef;
 
-use crate::select::Selection;
+use crate::select::{Selection, Sought};
 use crate::{Record, key};
 
 /// What stands under a key: a record, or `None` for a value that is none.
@@ -87,8 +87,8 @@ impl View {
     /// The records of a name in lower case: all below it, or its own if there are none below. So many of its octets stand
     /// before its zone: there `*` and `any` stand for any label, and keys longer than the name are like it too.
     #[must_use]
-    pub fn select(&self, name: NameRef<'_>, before_zone: usize) -> Selection<'_> {
-        Selection::of(&self.0, name, before_zone)
+    pub fn select(&self, name: NameRef<'_>, before_zone: usize, sought: Sought) -> Selection<'_> {
+        Selection::of(&self.0, name, before_zone, sought)
     }
 
     /// The record of exactly this name in lower case; `Some(None)` if its value is none.

@@ -21,4 +21,4 @@ pub use lease::Lease;
 pub use mirror::{Event, Mirror, Pair};
 pub use record::{Host, LeaseBounds, Meaning, Record, Refusal};
 pub use request::{Credentials, Following, Range, Request, Stores, Tls};
-pub use select::{Listed, Selection, VISITED_MAX};
+pub use select::{Listed, Selection, Sought, VISITED_MAX};

@@ -1,14 +1,14 @@
 //! What a name has: the records at and below it, as SkyDNS counts them.
 //!
-//! Records below a name hide its own. Of records with different groups those of one group count ([`Groups`]), and those
+//! Records below a name hide its own. Who looks for texts sees other records than who does not ([`Sought`]). Of records with different groups those of one group count ([`Groups`]), and those
 //! without a group always do.
 
 use rcu::{Entries, Pages};
 use wire::NameRef;
 
-use crate::Record;
 use crate::index::Entry;
 use crate::key::{self, Key};
+use crate::{Host, Record};
 
 /// Keys that are looked at for one answer: more than a message can hold records. What is beyond is left out.
 pub const VISITED_MAX: usize = 8192;
@@ -19,11 +19,27 @@ pub struct Selection<'v> {
     from: Entries<'v, Entry>,
     key: Key,
     wanted: Wanted,
+    sought: Sought,
     /// Those of other groups do not count.
     group: Option<&'v str>,
     found: usize,
     unreadable: usize,
     is_cut: bool,
+}
+
+/// What is looked for: other records are not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// Records that point somewhere.
+    Hosts,
+    /// Those, and records that say something.
+    Texts,
+}
+
+impl Sought {
+    fn sees(self, record: &Record) -> bool {
+        record.host != Host::None || (self == Sought::Texts && record.text.is_some())
+    }
 }
 
 /// Which keys belong to a name.
@@ -85,7 +101,7 @@ pub struct Listed<'v> {
 }
 
 impl<'v> Selection<'v> {
-    pub(crate) fn of(pages: &'v Pages<Entry>, name: NameRef<'_>, before_zone: usize) -> Selection<'v> {
+    pub(crate) fn of(pages: &'v Pages<Entry>, name: NameRef<'_>, before_zone: usize, sought: Sought) -> Selection<'v> {
         let (key, wanted) = match Key::of(name) {
             None => (Key::ROOT, Wanted::Nothing),
             Some(key) => {
@@ -95,14 +111,14 @@ impl<'v> Selection<'v> {
                 (key, pattern.map_or(Wanted::Below, Wanted::Like))
             }
         };
-        let mut selection = Selection::new(pages, key, wanted);
+        let mut selection = Selection::new(pages, key, wanted, sought);
         if selection.found + selection.unreadable == 0 && matches!(wanted, Wanted::Below) {
-            selection = Selection::new(pages, selection.key, Wanted::Own);
+            selection = Selection::new(pages, selection.key, Wanted::Own, sought);
         }
         selection
     }
 
-    fn new(pages: &'v Pages<Entry>, key: Key, wanted: Wanted) -> Selection<'v> {
+    fn new(pages: &'v Pages<Entry>, key: Key, wanted: Wanted, sought: Sought) -> Selection<'v> {
         let first = match wanted {
             Wanted::Nothing => &[],
             Wanted::Own => key.whole(),
@@ -110,7 +126,8 @@ impl<'v> Selection<'v> {
             Wanted::Like(at) => &key.prefix()[..at],
         };
         let from = pages.from(first);
-        let mut selection = Selection { from, key, wanted, group: None, found: 0, unreadable: 0, is_cut: false };
+        let mut selection =
+            Selection { from, key, wanted, sought, group: None, found: 0, unreadable: 0, is_cut: false };
         selection.survey();
         selection
     }
@@ -125,7 +142,9 @@ impl<'v> Selection<'v> {
                 None => unreadable += 1,
                 Some(record) => {
                     found += 1;
-                    groups.see(key, record.group.as_deref());
+                    if self.sought.sees(record) {
+                        groups.see(key, record.group.as_deref());
+                    }
                 }
             }
         }
@@ -155,13 +174,14 @@ impl<'v> Selection<'v> {
     /// The records that count, in the order of their keys.
     pub fn records(&self) -> impl Iterator<Item = Listed<'v>> {
         let records = self.entries().filter_map(|(key, entry)| Some(Listed { key, record: entry.as_deref()? }));
-        records.filter(|listed| match (self.group, listed.record.group.as_deref()) {
+        let seen = records.filter(|listed| self.sought.sees(listed.record));
+        seen.filter(|listed| match (self.group, listed.record.group.as_deref()) {
             (Some(counts), Some(own)) => counts == own,
             _ => true,
         })
     }
 
-    /// How many records there are, of all groups.
+    /// How many records there are, seen or not.
     #[must_use]
     pub fn len(&self) -> usize {
         self.found
@@ -200,8 +220,8 @@ mod tests {
         for key in keys.split_whitespace() {
             let line = match (key.strip_suffix('!'), key.split_once(',')) {
                 (Some(key), _) => format!("/{key} no record"),
-                (None, Some((key, group))) => format!(r#"/{key} {{"group":"{group}"}}"#),
-                (None, None) => format!("/{key} {{}}"),
+                (None, Some((key, group))) => format!(r#"/{key} {{"host":"10.0.0.1","group":"{group}"}}"#),
+                (None, None) => format!(r#"/{key} {{"host":"10.0.0.1"}}"#),
             };
             script.play(&[&line]);
         }
@@ -210,7 +230,8 @@ mod tests {
             Request { endpoints: vec![], path: "/".into(), zones: vec![zone.clone()], credentials: None, tls: None };
         let followed = script.follow(&request).unwrap();
         let view = followed.index().view();
-        let selection = view.select(name.as_ref(), name.as_ref().prefix_len(zone.as_ref()).unwrap());
+        let before_zone = name.as_ref().prefix_len(zone.as_ref()).unwrap();
+        let selection = view.select(name.as_ref(), before_zone, Sought::Hosts);
         match (selection.is_empty(), selection.is_unreadable()) {
             (true, _) => "nothing".into(),
             (_, true) => "unreadable".into(),
@@ -277,6 +298,27 @@ mod tests {
         ] {
             assert_eq!(select(keys, "t", "t"), expected, "{keys}");
         }
+    }
+
+    #[test]
+    fn what_is_not_sought_is_not_seen() {
+        let script = Script::default();
+        script.play(&[r#"/t/a {"group":"g"}"#, r#"/t/b {"text":"b","group":"h"}"#, r#"/t/c {"host":"c","group":"i"}"#]);
+        let zone = Name::from_text("t").unwrap();
+        let request =
+            Request { endpoints: vec![], path: "/".into(), zones: vec![zone.clone()], credentials: None, tls: None };
+        let followed = script.follow(&request).unwrap();
+        let view = followed.index().view();
+        let seen = |name: &str, sought: Sought| {
+            let name = Name::from_text(name).unwrap();
+            let selection = view.select(name.as_ref(), 0, sought);
+            assert!(!selection.is_empty() && !selection.is_unreadable());
+            selection.records().map(|listed| listed.key.to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(seen("t", Sought::Hosts), [b"t/c"]);
+        assert_eq!(seen("t", Sought::Texts), [b"t/b", b"t/c"]);
+        assert!(seen("a.t", Sought::Texts).is_empty());
+        assert!(seen("b.t", Sought::Hosts).is_empty());
     }
 
     #[test]

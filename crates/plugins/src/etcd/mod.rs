@@ -14,7 +14,7 @@ use std::sync::Arc;
 use engine::metrics::{self, Counter, Metric};
 use engine::setup::{LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
-use skydns::{Following, Index, LeaseBounds, Record, Selection, Stores, View};
+use skydns::{Following, Index, LeaseBounds, Record, Selection, Sought, Stores, View};
 use wire::{EdeCode, Owner, Rcode, Section, Type};
 
 use crate::soa;
@@ -166,7 +166,7 @@ impl Etcd {
                 Found::Answered
             }
             Type::NS if is_apex => {
-                let servers = view.select(below(SERVERS, query.key()).as_ref(), SERVERS.len());
+                let servers = view.select(below(SERVERS, query.key()).as_ref(), SERVERS.len(), Sought::Hosts);
                 self.targets(&servers, &view, query, response, worker)
             }
             Type::CNAME | Type::PTR => self.pointer(&view, query, response, worker),
@@ -184,7 +184,7 @@ impl Etcd {
 
     /// What the name asked has.
     fn select<'v>(&self, view: &'v View, query: &Query, worker: &mut Worker) -> Selection<'v> {
-        let selection = walk::select(view, query.key(), query.zone_at(), query.qtype.is_address());
+        let selection = walk::select(view, query.key(), query.zone_at(), Some(query.qtype));
         if selection.is_cut()
             && let Some(counter) = self.cut.get(query.zone_index())
         {

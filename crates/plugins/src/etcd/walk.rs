@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use engine::Response;
-use skydns::{LeaseBounds, Listed, Meaning, Record, Selection, View};
+use skydns::{LeaseBounds, Listed, Meaning, Record, Selection, Sought, View};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 use super::outside::Outside;
@@ -34,15 +34,16 @@ pub(super) struct Walk<'a> {
     outside: &'a mut Outside,
 }
 
-/// What a name has. The addresses of a zone itself stand below it, if there are any.
-pub(super) fn select<'v>(view: &'v View, key: NameRef<'_>, before_zone: usize, of_addresses: bool) -> Selection<'v> {
-    if of_addresses && before_zone == 0 {
-        let apex = view.select(below(APEX, key).as_ref(), APEX.len());
+/// What a name has for a question of this type, or for any address. The addresses of a zone itself stand below it, if there
+/// are any.
+pub(super) fn select<'v>(view: &'v View, key: NameRef<'_>, before_zone: usize, qtype: Option<Type>) -> Selection<'v> {
+    if qtype.is_none_or(Type::is_address) && before_zone == 0 {
+        let apex = view.select(below(APEX, key).as_ref(), APEX.len(), Sought::Hosts);
         if !apex.is_empty() {
             return apex;
         }
     }
-    view.select(key, before_zone)
+    view.select(key, before_zone, if qtype == Some(Type::TXT) { Sought::Texts } else { Sought::Hosts })
 }
 
 /// These labels before a zone; the zone itself where that is too long for a name.
@@ -221,7 +222,7 @@ impl<'a> Walk<'a> {
                 true
             }
             Some(before_zone) => {
-                let selection = select(self.view, key.as_ref(), before_zone, self.wanted.qtype != Some(Type::TXT));
+                let selection = select(self.view, key.as_ref(), before_zone, self.wanted.qtype);
                 self.push(&selection, (Owner::Name(target), target), Some(&Link { target, before }), response)
             }
         }
