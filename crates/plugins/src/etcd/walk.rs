@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use engine::Response;
-use skydns::{LeaseBounds, Listed, Meaning, Record, Selection, Sought, View};
+use skydns::{LeaseBounds, Meaning, Record, Selection, Sought, View};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 use super::outside::Outside;
@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
     ) -> bool {
         let ttl = self.ttl_min(selection, |record| self.wanted.wants(record));
         let mut has_any = false;
-        for (at, listed) in selection.records().enumerate() {
+        for listed in selection.records() {
             has_any |= match listed.record.meaning() {
                 _ if response.message.is_truncated() => return true,
                 Meaning::Address(address) if self.wanted.wants_address(address) => {
@@ -130,10 +130,7 @@ impl<'a> Walk<'a> {
                     true
                 }
                 Meaning::Text(text) if self.wanted.wants(listed.record) => {
-                    let is_known = || selection.records().take(at).any(|other| is_text(other, text));
-                    if self.seen.is_new(&text, is_known) {
-                        self.push_text(owned, ttl, text, response);
-                    }
+                    self.push_text(owned, ttl, text, response);
                     true
                 }
                 Meaning::Alias(target) => {
@@ -166,14 +163,22 @@ impl<'a> Walk<'a> {
         response: &mut Response,
     ) {
         let section = self.wanted.section;
-        if self.seen.is_new(&(name.len(), address), || holds(response, section, name, address)) {
+        let rtype = if address.is_ipv4() { Type::A } else { Type::AAAA };
+        let is_known = || holds(response, section, (name, rtype), |rdata| is_address(rdata, address));
+        if self.seen.is_new(&(name.len(), address), is_known) {
             response.message.push_address(section, owner, ttl, address);
         }
     }
 
-    fn push_text(&self, (owner, _): Owned<'_>, ttl: u32, text: &str, response: &mut Response) {
+    /// Appends a text, unless its owner has it already.
+    fn push_text(&mut self, (owner, name): Owned<'_>, ttl: u32, text: &str, response: &mut Response) {
+        let section = self.wanted.section;
+        let is_known = || holds(response, section, (name, Type::TXT), |rdata| is_text(rdata, text));
+        if !self.seen.is_new(&(name.len(), text), is_known) {
+            return;
+        }
         let fields = (Type::TXT, Class::IN, ttl);
-        response.message.push(self.wanted.section, owner, fields, |rdata| {
+        response.message.push(section, owner, fields, |rdata| {
             text.as_bytes().chunks(PIECE).for_each(|piece| rdata.character_string(piece));
         });
     }
@@ -236,15 +241,28 @@ impl Walk<'_> {
     }
 }
 
-fn is_text(listed: Listed<'_>, text: &str) -> bool {
-    listed.record.meaning() == Meaning::Text(text)
+/// Whether the data of a TXT record is this text, in pieces.
+fn is_text(rdata: &[u8], text: &str) -> bool {
+    let mut rest = rdata;
+    let has_all = text.as_bytes().chunks(PIECE).all(|piece| {
+        let after = rest.split_first().and_then(|(_, after)| after.strip_prefix(piece));
+        rest = after.unwrap_or_default();
+        after.is_some()
+    });
+    has_all && rest.is_empty()
 }
 
-/// Whether a section has an address of this owner.
-fn holds(response: &Response, section: Section, owner: NameRef<'_>, address: IpAddr) -> bool {
+/// Whether a section has a record of this owner and type with such data.
+fn holds(
+    response: &Response,
+    section: Section,
+    (owner, rtype): (NameRef<'_>, Type),
+    is_it: impl Fn(&[u8]) -> bool,
+) -> bool {
     let message = &response.message;
     message.section(section).any(|mark| {
-        is_address(message.octets_at(mark.rdata_range()), address)
+        mark.rtype == rtype
+            && is_it(message.octets_at(mark.rdata_range()))
             && message.owner(mark).is_ok_and(|known| known.as_ref().same(owner))
     })
 }
