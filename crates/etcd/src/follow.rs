@@ -1,15 +1,14 @@
 //! Follows one store for ever: lists it, watches it from there on, and begins anew with the next member whenever that ends.
 //!
 //! ```text
-//!           ┌─────────── compacted ────────────┐
-//!           ▼                                  │
 //! connect ─▶ list every range, page by page ─▶ watch from there on
-//!    ▲                                         │
-//!    └─── next member; a pause if none works ──┘ anything else
+//!    ▲                                                │
+//!    └── next member; a pause if none has gone well ◀─┘
 //! ```
 //!
 //! A list is always a whole one, also where a watch might go on from where it was: a store that was emptied, or restored
-//! from a copy, counts its changes from elsewhere on. The mirror takes only the differences.
+//! from a copy, counts its changes from elsewhere on. So nothing is to be done where changes were compacted away. The mirror
+//! takes only the differences.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -22,8 +21,8 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use skydns::{Event, Mirror, Pair, Range, Refusal, Request};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tonic::Streaming;
-use tracing::info;
 
 use crate::client::Client;
 use crate::connection::Connection;
@@ -32,7 +31,7 @@ use crate::failure::Failure;
 use crate::health::Health;
 use crate::meter::Meter;
 use crate::proto::{KeyValue, WatchEvent, WatchResponse};
-use crate::{LOG, Timing};
+use crate::Timing;
 
 /// Keys in a page of a list, as long as they fit in a message; in smaller steps where they do not.
 const PAGE: i64 = 2000;
@@ -67,15 +66,16 @@ impl Follower {
 
     /// Follows it until dropped.
     pub(crate) async fn run(self) {
-        let mut health = Health::default();
         let mut random: StdRng = rand::make_rng();
+        let mut health = Health::default();
         let mut failures = 0;
         for endpoint in self.endpoints.iter().cycle() {
+            let start = Instant::now();
             let Err(failure) = self.follow(endpoint, &mut health).await;
             self.mirror.borrow().set_lost();
             self.meter.failure(&failure);
-            failures = if health.is_well() { 1 } else { failures + 1 };
             health.failed(endpoint, &failure);
+            failures = if start.elapsed() > self.timing.calm { 1 } else { failures + 1 };
             // Each member has its turn before there is a pause.
             let rounds = failures / self.endpoints.len();
             if rounds > 0 {
@@ -89,24 +89,10 @@ impl Follower {
         let connection = Connection::open(endpoint, self.request.tls.as_ref(), &self.timing).await?;
         let credentials = self.request.credentials.clone();
         let mut client = Client::new(connection, endpoint, credentials, &self.timing).await?;
-        loop {
-            match self.list_and_watch(&mut client, endpoint, health).await {
-                Err(Failure::Compacted) => info!(target: LOG, "Listing {endpoint} anew: {}", Failure::Compacted),
-                ended => return ended,
-            }
-        }
-    }
-
-    async fn list_and_watch(
-        &self,
-        client: &mut Client,
-        endpoint: &Endpoint,
-        health: &mut Health,
-    ) -> Result<Infallible, Failure> {
         let ranges = self.request.ranges();
         let mut watched = Vec::with_capacity(ranges.len());
         for range in &ranges {
-            if let Some(revision) = self.list(client, range).await? {
+            if let Some(revision) = self.list(&mut client, range).await? {
                 watched.push((range, revision + 1));
             }
         }

@@ -12,7 +12,6 @@ use crate::failure::Failure;
 /// Whether a store is followed.
 #[derive(Default)]
 pub(crate) struct Health {
-    is_well: bool,
     /// Since when it is not.
     since: Option<Instant>,
     /// Which members failed and how, as far as the log knows.
@@ -20,14 +19,8 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Whether it was followed when this was last said.
-    pub(crate) fn is_well(&self) -> bool {
-        self.is_well
-    }
-
     /// A member cannot be followed, or not any more.
     pub(crate) fn failed(&mut self, endpoint: &Endpoint, failure: &Failure) {
-        self.is_well = false;
         self.since.get_or_insert_with(Instant::now);
         if !self.told.insert((endpoint.to_string(), failure.label())) {
             return;
@@ -42,7 +35,6 @@ impl Health {
 
     /// Everything is listed, and a member tells of changes.
     pub(crate) fn well(&mut self, endpoint: &Endpoint) {
-        self.is_well = true;
         self.told.clear();
         if let Some(since) = self.since.take() {
             info!(target: LOG, "Following {endpoint} after {:.1} s", since.elapsed().as_secs_f32());

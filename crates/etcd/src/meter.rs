@@ -18,7 +18,7 @@ static FAILURES: Metric = Metric {
 };
 static LISTS: Metric = Metric {
     name: "portolan_etcd_lists_total",
-    help: "Complete lists: one for each connection, and one whenever etcd has forgotten the changes since the last.",
+    help: "Complete lists: one for each time that a member of etcd is followed anew.",
     kind: Kind::Counter,
     labels: &[],
 };

@@ -19,6 +19,8 @@ pub struct Timing {
     pub pause_min: Duration,
     /// The longest pause.
     pub pause_max: Duration,
+    /// A member that was followed for so long has not failed at once: pauses are short again.
+    pub calm: Duration,
 }
 
 impl Default for Timing {
@@ -32,6 +34,7 @@ impl Default for Timing {
             leases: seconds(1),
             pause_min: Duration::from_millis(200),
             pause_max: seconds(10),
+            calm: seconds(30),
         }
     }
 }

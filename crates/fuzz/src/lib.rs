@@ -10,6 +10,7 @@
     reason = "panicking is how a finding is told"
 )]
 
+pub mod records;
 pub mod zone;
 
 use std::cell::RefCell;
@@ -29,8 +30,14 @@ use wire::{Header, Message};
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: &[(&str, Target)] =
-    &[("query", query), ("reply", reply), ("corefile", corefile), ("zone", zone::file), ("transfer", zone::transfer)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("query", query),
+    ("reply", reply),
+    ("corefile", corefile),
+    ("zone", zone::file),
+    ("transfer", zone::transfer),
+    ("skydns", records::skydns),
+];
 
 /// Octets of the header before the counts: id and flags; and of the whole header.
 const COUNTS_AT: usize = 4;
