@@ -103,6 +103,7 @@ fn metrics_page() -> String {
     part("The server", &SERVER_METRICS);
     part("Bounds", &portolan::LIMIT_METRICS);
     part("The API server", &portolan::CLUSTER_METRICS);
+    part("The edge to etcd", &portolan::ETCD_METRICS);
     for slot in plugins::DIRECTIVES {
         if let Slot::Here(directive) = slot
             && !directive.metrics().is_empty()

@@ -307,6 +307,18 @@ impl Capabilities {
 #[derive(Clone, Debug, Default)]
 pub struct LocalZones(pub Zones);
 
+impl LocalZones {
+    /// Says so of these zones, but for those of them in which names fall through.
+    pub fn add(below: &mut Capabilities, zones: &Zones, fallthrough: &Zones) {
+        let LocalZones(known) = below.find().unwrap_or_default();
+        let overlaps =
+            |one: &Name, other: &Name| one.as_ref().is_within(other.as_ref()) || other.as_ref().is_within(one.as_ref());
+        let answers_all = |zone: &&Name| !fallthrough.names().iter().any(|name| overlaps(name, zone));
+        let own = zones.names().iter().filter(answers_all);
+        below.provide(LocalZones(known.names().iter().chain(own).cloned().collect()));
+    }
+}
+
 /// Which queries a directive below answers from memory, by what it knows at that moment and who asks: what others have
 /// answered before must not stand in for that. One that finds another below it asks that too.
 #[derive(Clone)]

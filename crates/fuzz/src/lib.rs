@@ -11,6 +11,7 @@
 )]
 
 pub mod objects;
+pub mod records;
 pub mod zone;
 
 use std::cell::RefCell;
@@ -37,6 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("zone", zone::file),
     ("transfer", zone::transfer),
     ("objects", objects::decode),
+    ("skydns", records::skydns),
 ];
 
 /// Octets of the header before the counts: id and flags; and of the whole header.

@@ -29,5 +29,5 @@ pub use datagrams::Batch;
 pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
-pub use tls::{Rustls, accept_tls};
+pub use tls::{Rustls, accept_tls, client_config};
 pub use worker::{Live, Workers};

@@ -122,7 +122,11 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
+/// The configuration of TLS with a server that is spoken to in another way than DNS.
+///
+/// # Errors
+/// In words, if a certificate or a key cannot be used.
+pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
     let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let config = config.map_err(|error| error.to_string())?;
     let config = if wanted.unverified {

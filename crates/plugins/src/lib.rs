@@ -21,6 +21,7 @@ mod dns64;
 mod dnstap;
 mod erratic;
 mod errors;
+mod etcd;
 mod exposed;
 mod expression;
 mod file;
@@ -55,6 +56,7 @@ mod reload;
 mod rewrite;
 mod root;
 mod secondary;
+mod seen;
 mod service_records;
 mod shed;
 mod sites;
@@ -134,7 +136,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&file::MANIFEST),
     Here(&auto::MANIFEST),
     Here(&secondary::MANIFEST),
-    Later("etcd"),
+    Here(&etcd::MANIFEST),
     Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),
     Here(&grpc::MANIFEST),

@@ -13,6 +13,7 @@ use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried};
 use engine::tls::TlsMaker;
 use engine::{Built, Planning, Surroundings, plan};
+use skydns::Stores;
 use testkit::World;
 
 /// What stands before the row in its Corefile.
@@ -105,6 +106,8 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     process.provide(tls);
     let clusters: Rc<dyn Clusters> = Rc::new(Script::default());
     process.provide(clusters);
+    let stores: Rc<dyn Stores> = Rc::new(skydns::scenario::Script::default());
+    process.provide(stores);
     let surroundings =
         Surroundings { registry: &registry, files: &world, process: &process, carried: Carried::default() };
     match planned.map(|planned| planned.build(surroundings)) {

@@ -1,6 +1,7 @@
 //! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
 //!
-//! A cluster is made of events by the statement `cluster`, collectors of dnstap messages by `collector` (`words`). Below all plugins two directives of the testkit stand
+//! A cluster is made of events by the statement `cluster`, a store by `etcd`, collectors of dnstap messages by `collector`
+//! (`words`). Below all plugins two directives of the testkit stand
 //! in for those that answer: `records` and `outward`.
 
 mod words;
@@ -29,6 +30,7 @@ fn scenarios() {
             || Box::<words::Cluster>::default(),
             || Box::<words::Collectors>::default(),
             || Box::new(words::Posted),
+            || Box::<words::Etcd>::default(),
         ],
     );
 }

@@ -22,6 +22,7 @@ mod run;
 
 pub use check::check;
 pub use conform::{ConformanceOptions, conform};
+pub use etcd::METRICS as ETCD_METRICS;
 pub use kubeapi::METRICS as CLUSTER_METRICS;
 pub use net::LIMIT_METRICS;
 pub use run::run;

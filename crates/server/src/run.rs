@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use engine::metrics::Registry;
 use engine::setup::Capabilities;
 use engine::tls::TlsMaker;
 use plugins::{HostLookup, Profiler};
+use skydns::Stores;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
@@ -74,6 +76,8 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     capabilities.provide(clusters(registry));
     let profiler: Arc<dyn Profiler> = Arc::new(Sampler);
     capabilities.provide(profiler);
+    let stores: Rc<dyn Stores> = Rc::new(etcd::Edge::new(registry));
+    capabilities.provide(stores);
     capabilities
 }
 

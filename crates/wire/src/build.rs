@@ -412,11 +412,15 @@ impl MessageBuf {
 
     /// Takes away this section and those after it.
     pub fn cut_from(&mut self, section: Section) {
-        let keep = self.marks.iter().take_while(|mark| mark.section < section).count();
-        if let Some(first) = self.marks.get(keep) {
+        self.keep(self.marks.iter().take_while(|mark| mark.section < section).count());
+    }
+
+    /// Takes away all records behind the first so many.
+    pub fn keep(&mut self, records: usize) {
+        if let Some(first) = self.marks.get(records) {
             self.octets.truncate(usize::from(first.start));
             self.compressor.cut(usize::from(first.start));
-            self.marks.truncate(keep);
+            self.marks.truncate(records);
         }
     }
 

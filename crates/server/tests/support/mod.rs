@@ -1,6 +1,8 @@
 //! The binary as users run it: started on free ports, asked over real sockets, told by signals.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod store;
+
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
