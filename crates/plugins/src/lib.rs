@@ -17,6 +17,7 @@ mod classify;
 mod common;
 mod debug;
 mod dns64;
+mod dnssec;
 mod erratic;
 mod errors;
 mod exposed;
@@ -48,6 +49,7 @@ mod root;
 mod secondary;
 mod service_records;
 mod shed;
+mod signing;
 mod sites;
 mod template;
 mod timeouts;
@@ -104,7 +106,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&acl::MANIFEST),
     Here(&cache::MANIFEST),
     Here(&header::MANIFEST),
-    Later("dnssec"),
+    Here(&dnssec::MANIFEST),
     Here(&tls::MANIFEST),
     Here(&minimal::MANIFEST),
     Here(&template::MANIFEST),
