@@ -265,6 +265,12 @@ pub trait Files {
     /// # Errors
     /// As the system says, if the directory itself cannot be read.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Puts a file in the place of one that may be there: others see the one or the other, and nothing between.
+    ///
+    /// # Errors
+    /// As the system says, or as `write` does; what was there is there still.
+    fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()>;
 }
 
 /// Files that one directory is taken to have: as many zones as a server may have.
@@ -472,12 +478,18 @@ impl PageContent {
 pub struct Inspection {
     /// How often; 0 is never.
     pub every: Duration,
-    /// Looks; what it has to say are lines for the log, their level before them. It may take its time: it is not called
-    /// where queries are answered.
+    /// For the first time as soon as the configuration serves, and not only when that time is over.
+    pub at_once: bool,
+    /// Looks. It may take its time: it is not called where queries are answered.
     pub look: Look,
 }
 
 impl Inspection {
+    /// Looks when `every` is over, and again each time.
+    pub fn new(every: Duration, look: impl FnMut(Looking<'_>) + Send + 'static) -> Inspection {
+        Inspection { every, at_once: false, look: Box::new(look) }
+    }
+
     /// Of one file, which has just been read: `changed` is told the contents when they are others than before, or that
     /// there are none; what it cannot use is logged as of this directive.
     pub fn of_file(
@@ -492,23 +504,33 @@ impl Inspection {
             read.as_ref().map(|octets| (octets.len(), seed.hash_one(octets))).map_err(io::Error::kind)
         };
         let mut seen = sign(read);
-        let look = move |files: &dyn Files, lines: &mut Vec<String>| {
-            let read = files.read(&path);
+        let look = move |looking: Looking<'_>| {
+            let read = looking.files.read(&path);
             let now = sign(&read);
             if now == seen {
                 return;
             }
             seen = now;
-            if let Err(what) = changed(files, read.map_err(|error| error.kind().into())) {
-                lines.push(format!("[WARNING] plugin/{directive}: {}: {what}", path.display()));
+            if let Err(what) = changed(looking.files, read.map_err(|error| error.kind().into())) {
+                looking.lines.push(format!("[WARNING] plugin/{directive}: {}: {what}", path.display()));
             }
         };
-        Inspection { every, look: Box::new(look) }
+        Inspection::new(every, look)
     }
 }
 
 /// Looks at files.
-pub type Look = Box<dyn FnMut(&dyn Files, &mut Vec<String>) + Send>;
+pub type Look = Box<dyn FnMut(Looking<'_>) + Send>;
+
+/// What is there when files are looked at.
+pub struct Looking<'a> {
+    /// The files.
+    pub files: &'a dyn Files,
+    /// The time since 1970 as the calendar has it.
+    pub since_1970: Duration,
+    /// What there is to say: lines for the log, their level before them.
+    pub lines: &'a mut Vec<String>,
+}
 
 /// A job beside the queries; it is dropped when the generation ends.
 pub type Job = Box<dyn FnOnce(Rc<dyn Outside>) -> LocalFuture<'static, ()> + Send>;

@@ -18,6 +18,7 @@ mod classify;
 mod common;
 mod debug;
 mod dns64;
+mod dnssec;
 mod dnstap;
 mod erratic;
 mod errors;
@@ -59,6 +60,7 @@ mod secondary;
 mod seen;
 mod service_records;
 mod shed;
+mod signing;
 mod sites;
 mod soa;
 mod sources;
@@ -121,7 +123,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&acl::MANIFEST),
     Here(&cache::MANIFEST),
     Here(&header::MANIFEST),
-    Later("dnssec"),
+    Here(&dnssec::MANIFEST),
     Here(&tls::MANIFEST),
     Here(&minimal::MANIFEST),
     Here(&template::MANIFEST),

@@ -94,6 +94,13 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     world.write("pem", "-----BEGIN CERTIFICATE-----\n");
     world.write("comments", "# nobody\n");
     world.write("zone", "@ 60 SOA a b 1 2 3 4 5\n");
+    world.write("K.key", "example.org. IN DNSKEY 257 3 15 l02Woi0iS8Aa25FQkUd9RMzZHJpBoRQwAQEX1SxZJA4=\n");
+    world.write(
+        "K.private",
+        "Private-key-format: v1.2\nAlgorithm: 15 (ED25519)\nPrivateKey: ODIyNjAzODQ2MjgwODAxMjI2NDUxOTAyMDQxNDIyNjI=\n",
+    );
+    world.write("wrong.key", "example.org. A 192.0.2.1\n");
+    world.write("wrong.private", "");
     world.write("broken-zone", "@ 60 SOA a b 1 2 3 4 5\n@ A 192.0.2\n");
     world.write("/etc/resolv.conf", "nameserver 192.0.2.53\n");
     let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &world);

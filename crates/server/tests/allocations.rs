@@ -145,6 +145,10 @@ impl Files for NoDisk {
     fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
         Err(io::ErrorKind::NotFound.into())
     }
+
+    fn replace(&self, _: &Path, _: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }
 
 struct Stopped;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use corefile::{Style, render};
 use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, LastingJob, Needs, Readiness};
+use engine::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, LastingJob, Looking, Needs, Readiness};
 use engine::{
     Built, Clock, Driver, Generation, Moment, Outside, Path, PlannedListener, Planning, Slot, Surroundings, Transport,
     Turn, Walk, Worker, plan,
@@ -189,7 +189,7 @@ impl Server {
 
     fn start_inspection(&self, inspection: Inspection) -> Task {
         let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
-        self.executor.spawn(Box::pin(inspect(inspection, outside, world)))
+        self.executor.spawn(Box::pin(inspect(inspection, outside, world, self.time.clone())))
     }
 
     /// The time.
@@ -314,11 +314,14 @@ fn with_tls() -> Capabilities {
 }
 
 /// Lets a directive look at its files again and again.
-async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world: Rc<World>) {
+async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world: Rc<World>, time: VirtualTime) {
     while !inspection.every.is_zero() {
-        outside.sleep_until(outside.now() + inspection.every).await;
+        if !core::mem::take(&mut inspection.at_once) {
+            outside.sleep_until(outside.now() + inspection.every).await;
+        }
         let mut lines = Vec::new();
-        (inspection.look)(&*world, &mut lines);
+        let since_1970 = time.since_1970();
+        (inspection.look)(Looking { files: &*world, since_1970, lines: &mut lines });
         lines.iter().for_each(|line| outside.log(line));
     }
 }

@@ -65,6 +65,13 @@ impl engine::setup::Files for World {
         let found: Vec<PathBuf> = files.keys().filter(|path| path.starts_with(directory)).cloned().collect();
         if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
     }
+
+    fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+        let mut octets = Vec::new();
+        write(&mut octets)?;
+        self.write(path, String::from_utf8_lossy(&octets));
+        Ok(())
+    }
 }
 
 impl corefile::Loader for World {

@@ -111,7 +111,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         look(setup.files, &mut lines);
         let warnings = lines.iter().filter_map(|line| line.strip_prefix("[WARNING] plugin/auto: "));
         setup.needs.warnings.extend(warnings.map(|warning| (MANIFEST.name, warning.to_owned())));
-        setup.needs.inspections.push(Inspection { every, look: Box::new(look) });
+        setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.lines)));
     }
     offer(&zones, setup);
     let plugin = Authority { directive: MANIFEST.name, zones };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Files, Inspection, Part, Setup, SetupError};
+use engine::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use wire::Name;
 use zone::Trouble;
@@ -120,8 +120,7 @@ fn may_come(trouble: &Trouble) -> bool {
 }
 
 fn inspection(zone: Arc<FileZone>, every: Duration, by_time: bool) -> Inspection {
-    let look = move |files: &dyn Files, lines: &mut Vec<String>| {
-        lines.extend(zone.follow(files, by_time, MANIFEST.name));
-    };
-    Inspection { every, look: Box::new(look) }
+    Inspection::new(every, move |looking| {
+        looking.lines.extend(zone.follow(looking.files, by_time, MANIFEST.name));
+    })
 }

@@ -149,17 +149,16 @@ impl Sources {
 /// Takes over the files when they have changed; what is wrong with them is said, and those before are used on.
 fn renewal(sources: Sources, server: Arc<dyn TlsServer>, files: &dyn Files) -> Inspection {
     let mut seen = sources.stamps(files);
-    let look = move |files: &dyn Files, lines: &mut Vec<String>| {
-        let now = sources.stamps(files);
+    Inspection::new(EVERY, move |looking| {
+        let now = sources.stamps(looking.files);
         if now == seen {
             return;
         }
         seen = now;
         let path = sources.certificate.display();
-        lines.push(match sources.read(files).and_then(|wanted| server.renew(&wanted)) {
+        looking.lines.push(match sources.read(looking.files).and_then(|wanted| server.renew(&wanted)) {
             Ok(()) => format!("[INFO] plugin/tls: {path}: the certificate was renewed"),
             Err(error) => format!("[WARNING] plugin/tls: {path}: {error}"),
         });
-    };
-    Inspection { every: EVERY, look: Box::new(look) }
+    })
 }
