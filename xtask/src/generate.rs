@@ -124,10 +124,11 @@ fn plugins_table() -> String {
                 let name = directive.name();
                 let _ = writeln!(text, "| [{name}](crates/plugins/src/{name}/README.md) | {} |", directive.summary());
             }
-            Slot::Later(name) => later.push(*name),
+            Slot::Later(_) => later.push(slot.name()),
+            Slot::Gone(_) => {}
         }
     }
-    let _ = writeln!(text, "\nNot in this build yet, and refused by name: {}.", later.join(", "));
+    let _ = writeln!(text, "\nNot in this build yet, checked and then refused by name: {}.", later.join(", "));
     text
 }
 

@@ -25,6 +25,7 @@ mod expression;
 mod file;
 mod forward;
 mod geoip;
+mod gone;
 mod gotemplate;
 mod grpc;
 mod grpc_server;
@@ -33,6 +34,7 @@ mod health;
 mod hosts;
 mod k8s_external;
 mod kubernetes;
+mod later;
 mod loadbalance;
 mod local;
 mod log;
@@ -68,19 +70,19 @@ pub use kubernetes::LocalAddresses;
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
-use engine::Slot::{self, Here, Later};
+use engine::Slot::{self, Gone, Here, Later};
 
-/// All directives of CoreDNS, in the order of the chain from its top to its bottom.
+/// All directives of CoreDNS, in the order of the chain from its top to its bottom, and those that it does not have.
 pub static DIRECTIVES: &[Slot] = &[
     Here(&root::MANIFEST),
     Here(&metadata::MANIFEST),
     Here(&geoip::MANIFEST),
     Here(&cancel::MANIFEST),
     Here(&proxyproto::MANIFEST),
-    Later("quic"),
+    Later(&later::QUIC),
     Here(&grpc_server::MANIFEST),
-    Later("https"),
-    Later("https3"),
+    Later(&later::HTTPS),
+    Later(&later::HTTPS3),
     Here(&timeouts::MANIFEST),
     Here(&multisocket::MANIFEST),
     Here(&reload::MANIFEST),
@@ -88,15 +90,15 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&bufsize::MANIFEST),
     Here(&bind::MANIFEST),
     Here(&debug::MANIFEST),
-    Later("trace"),
+    Later(&later::TRACE),
     Here(&ready::MANIFEST),
     Here(&health::MANIFEST),
-    Later("pprof"),
+    Later(&later::PPROF),
     Here(&shed::MANIFEST),
     Here(&prometheus::MANIFEST),
     Here(&errors::MANIFEST),
     Here(&log::MANIFEST),
-    Later("dnstap"),
+    Later(&later::DNSTAP),
     Here(&local::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&any::MANIFEST),
@@ -108,35 +110,63 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&acl::MANIFEST),
     Here(&cache::MANIFEST),
     Here(&header::MANIFEST),
-    Later("dnssec"),
+    Later(&later::DNSSEC),
     Here(&tls::MANIFEST),
     Here(&minimal::MANIFEST),
     Here(&template::MANIFEST),
     Here(&transfer::MANIFEST),
     Here(&hosts::MANIFEST),
-    Later("route53"),
-    Later("azure"),
-    Later("clouddns"),
+    Later(&later::ROUTE53),
+    Later(&later::AZURE),
+    Later(&later::CLOUDDNS),
     Here(&k8s_external::MANIFEST),
     Here(&kubernetes::MANIFEST),
     Here(&file::MANIFEST),
     Here(&auto::MANIFEST),
     Here(&secondary::MANIFEST),
-    Later("etcd"),
+    Later(&later::ETCD),
     Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),
     Here(&grpc::MANIFEST),
     Here(&erratic::MANIFEST),
     Here(&whoami::MANIFEST),
     Here(&on::MANIFEST),
-    Later("sign"),
+    Later(&later::SIGN),
     Here(&view::MANIFEST),
-    Later("nomad"),
+    Later(&later::NOMAD),
+    Gone(&gone::PROXY),
+    Gone(&gone::FEDERATION),
+    Gone(&gone::REVERSE),
+    Gone(&gone::STARTUP),
+    Gone(&gone::SHUTDOWN),
+    Gone(&gone::HTTPPROXY),
+    Gone(&gone::ALTERNATE),
+    Gone(&gone::FANOUT),
+    Gone(&gone::UNBOUND),
+    Gone(&gone::DNSREDIR),
+    Gone(&gone::KUBERNETAI),
+    Gone(&gone::K8S_GATEWAY),
+    Gone(&gone::RECORDS),
+    Gone(&gone::BLOCKER),
+    Gone(&gone::ADS),
+    Gone(&gone::FINALIZE),
+    Gone(&gone::REDISC),
+    Gone(&gone::RRL),
+    Gone(&gone::MDNS),
+    Gone(&gone::OCP_DNSNAMERESOLVER),
+    Gone(&gone::MULTICLUSTER),
+    Gone(&gone::LIGHTHOUSE),
+    Gone(&gone::REDIS),
+    Gone(&gone::NETBOX),
+    Gone(&gone::DOCKER),
+    Gone(&gone::TAILSCALE),
+    Gone(&gone::KUADRANT),
+    Gone(&gone::SQLITE),
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::DIRECTIVES;
+    use super::{DIRECTIVES, Gone};
 
     /// CoreDNS 1.14.7's order.
     const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload \
@@ -146,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_order_is_coredns_s() {
-        let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).collect();
+        let names: Vec<_> = DIRECTIVES.iter().filter(|slot| !matches!(slot, Gone(_))).map(engine::Slot::name).collect();
         assert_eq!(names, ORDER.split_whitespace().collect::<Vec<_>>());
     }
 }

@@ -2,7 +2,7 @@
 
 mod format;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, zone_names};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::Name;
@@ -24,7 +24,8 @@ pub static MANIFEST: Manifest<Rule> =
                 }
                 Ok(())
             },
-        }]);
+        }])
+        .role(|line| Role::new(Acts::Aside, &line.config.names));
 
 /// The classes of answers, a bit each.
 const SUCCESS: u8 = 1;

@@ -177,7 +177,10 @@ fn mistakes_have_a_place() {
         ("ask a..b A\n", "1: `a..b` is not a name\n"),
         ("ask a. A as x\n", "1: asked and never looked at: x\n"),
         ("answer x\n", "1: nothing was asked as `x`\n"),
-        ("upstream 192.0.2.53\n  a. A\n", "2: either an answer below, or one of silence, refused, closed, broken, status\n"),
+        (
+            "upstream 192.0.2.53\n  a. A\n",
+            "2: either an answer below, or one of silence, refused, closed, broken, status\n",
+        ),
         ("after 1\n", "1: a duration such as `30s` is wanted\n"),
         ("metric up 1\n", "1: expected 1, got 0; like it are:\n"),
         ("log x\n", "1: no line of the log contains `x`:\n"),
