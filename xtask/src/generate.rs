@@ -40,6 +40,8 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     }
     let readme = read(Path::new("README.md"))?;
     texts.push((PathBuf::from("README.md"), with_block(&readme, "plugins", &plugins_table())?));
+    let diagnostics = read(Path::new("docs/diagnostics.md"))?;
+    texts.push((PathBuf::from("docs/diagnostics.md"), with_block(&diagnostics, "codes", &codes_table())?));
     for slot in plugins::DIRECTIVES {
         if let Slot::Here(directive) = slot {
             texts.push(plugin_readme(*directive)?);
@@ -129,6 +131,15 @@ fn plugins_table() -> String {
         }
     }
     let _ = writeln!(text, "\nNot in this build yet, checked and then refused by name: {}.", later.join(", "));
+    text
+}
+
+/// All codes of diagnostics, each with a link to its entry.
+fn codes_table() -> String {
+    let mut text = "| code | what is wrong |\n|---|---|\n".to_owned();
+    for code in portolan::diagnostics::codes() {
+        let _ = writeln!(text, "| [{code}](#{}) | {} |", code.name().replace('/', ""), escaped(code.summary()));
+    }
     text
 }
 
