@@ -28,6 +28,7 @@ fn scenarios() {
             || Box::new(Replay),
             || Box::new(Fill),
             || Box::new(Modified),
+            || Box::new(words::Database),
             || Box::<words::Cluster>::default(),
         ],
     );

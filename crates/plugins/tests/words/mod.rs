@@ -1,7 +1,14 @@
 //! `cluster` + lines: events of a cluster, as `cluster::scenario` reads them, one a line; what was said before holds on.
 //! `cluster unlisted`: what is said so far is not all, until `cluster listed`. `cluster refused TEXT`: no cluster can be
 //! followed from here on.
+//!
+//! `database PATH TYPE`: a small database in MaxMind's format, of places in 192.0.2.0/24 and 2001:db8::/32.
 
+#[path = "../../src/geoip/test_database.rs"]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod test_database;
+
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use cluster::Clusters;
@@ -40,6 +47,22 @@ impl Extension for Cluster {
             },
         }
         statement.lines().for_each(|line| self.0.play(&line.text));
+        Ok(())
+    }
+}
+
+/// A database of places.
+pub(crate) struct Database;
+
+impl Extension for Database {
+    fn words(&self) -> &'static [&'static str] {
+        &["database"]
+    }
+
+    fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
+        let mut words = statement.take_words(1, usize::MAX);
+        let path: PathBuf = words.parse("a path")?;
+        stage.server.world.write(path, test_database::database(words.next_word().unwrap_or_default()));
         Ok(())
     }
 }
