@@ -47,11 +47,22 @@ fn examples_do_what_they_say() {
         let readme = fs::read_to_string(path).unwrap();
         let missing = PARTS.iter().filter(|part| !readme.contains(*part));
         wrong.extend(missing.map(|part| format!("{}: there is no {part:?}", path.display())));
-        let examples = examples(&readme);
-        let failed = examples.iter().filter_map(|example| Some(format!("{}: {}", path.display(), run(example).err()?)));
-        wrong.extend(failed);
+        wrong.extend(failures(path, &readme));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_page_about_the_language_is_right() {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/corefile.md"));
+    let wrong = failures(path, &fs::read_to_string(path).unwrap());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with the examples of a page.
+fn failures(path: &Path, page: &str) -> Vec<String> {
+    let failed = |example: &Example| Some(format!("{}: {}", path.display(), run(example).err()?));
+    examples(page).iter().filter_map(failed).collect()
 }
 
 /// A block of a README between fences.
@@ -72,25 +83,26 @@ fn blocks(readme: &str) -> Vec<Block<'_>> {
         .collect()
 }
 
-/// The Corefiles of a README, each with the files and the questions of its example.
+/// A Corefile of a README, with the files and the questions of its example.
 struct Example {
     corefile: String,
+    files: Vec<(String, String)>,
     scenario: String,
 }
 
 fn examples(readme: &str) -> Vec<Example> {
     let blocks = blocks(readme);
-    let is_named = |block: &&Block<'_>| !block.name.is_empty();
-    let files: String =
-        blocks.iter().filter(is_named).map(|file| statement(&format!("file {}", file.name), file.text)).collect();
+    let named = blocks.iter().filter(|block| !block.name.is_empty());
+    let files: Vec<_> = named.map(|file| (file.name.to_owned(), file.text.to_owned())).collect();
+    let written: String = files.iter().map(|(name, text)| statement(&format!("file {name}"), text)).collect();
     let mut examples: Vec<Example> = Vec::new();
-    for block in &blocks {
+    for block in blocks.iter().filter(|block| block.name.is_empty()) {
         match (block.kind, examples.last_mut()) {
-            ("corefile", _) => {
-                let corefile = statement("corefile", block.text);
-                examples
-                    .push(Example { corefile: block.text.to_owned(), scenario: format!("{WORLD}{files}{corefile}") });
-            }
+            ("corefile", _) => examples.push(Example {
+                corefile: block.text.to_owned(),
+                files: files.clone(),
+                scenario: format!("{WORLD}{written}{}", statement("corefile", block.text)),
+            }),
             ("console", Some(example)) => example.scenario.push_str(&statement("console", block.text)),
             _ => {}
         }
@@ -105,7 +117,7 @@ fn statement(head: &str, body: &str) -> String {
 }
 
 fn run(example: &Example) -> Result<(), String> {
-    let warnings = warnings(&example.corefile);
+    let warnings = warnings(example);
     if !warnings.is_empty() {
         return Err(warnings);
     }
@@ -119,8 +131,10 @@ fn run(example: &Example) -> Result<(), String> {
 }
 
 /// What a user would be told of a Corefile.
-fn warnings(text: &str) -> String {
-    let parsed = corefile::parse(Path::new("Corefile"), text.to_owned(), &World::default());
+fn warnings(example: &Example) -> String {
+    let world = World::default();
+    example.files.iter().for_each(|(name, text)| world.write(name, text.as_str()));
+    let parsed = corefile::parse(Path::new("Corefile"), example.corefile.clone(), &world);
     let mut problems = parsed.diagnostics;
     let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None };
     plan(&parsed.corefile, &planning, &mut problems);
