@@ -116,7 +116,7 @@ fn plain(text: &str) -> String {
     without_links.push_str(rest);
     let parts: Vec<String> = without_links.replace("**", "*").split('*').map(escaped).collect();
     // A star without its fellow is a star.
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return escaped(&without_links);
     }
     let slanted = |(at, part): (usize, String)| if at % 2 == 0 { part } else { format!("\\fI{part}\\fR") };
