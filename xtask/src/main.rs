@@ -7,6 +7,7 @@ mod bench;
 mod ci;
 mod fuzzing;
 mod generate;
+mod man;
 mod tidy;
 
 use std::path::PathBuf;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use corefile::Diagnostic;
 
+use crate::codes;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::plan::{Plan, PlannedBlock, PlannedListener};
@@ -38,8 +39,11 @@ impl Plan {
     /// Makes it run, or says where and why it cannot.
     ///
     /// # Errors
-    /// The first thing of the world that is not as a directive needs it.
+    /// The first thing that this build does not serve, or that is not as a directive needs it.
     pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Box<Diagnostic>> {
+        if let Some(refusal) = self.refusals.into_iter().next() {
+            return Err(Box::new(refusal));
+        }
         let Surroundings { registry, files, process, mut carried } = surroundings;
         let mut needs = Needs::default();
         let mut sites = Vec::new();
@@ -86,7 +90,7 @@ impl PlannedBlock {
         let mut steps: Vec<Step> = Vec::new();
         for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
             let part = meant.build(&mut setup).map_err(|error| {
-                let problem = Diagnostic::error("setup/failed", span, format!("plugin/{name}: {}", error.message));
+                let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
                 Box::new(match error.help {
                     Some(help) => problem.with_help(help),
                     None => problem,

@@ -3,8 +3,10 @@
 //! The engine knows no plugin, no socket, no clock and no runtime. It declares what a plugin is ([`Plugin`]), what it
 //! tells the world about itself (its manifest) and what it may ask of the world ([`Outside`]).
 
+mod advice;
 mod assemble;
 mod chain;
+mod codes;
 pub mod gate;
 mod generation;
 mod inflight;
@@ -31,12 +33,13 @@ mod zones;
 
 pub use assemble::{Built, Surroundings};
 pub use chain::{Chain, Hooks, Step};
+pub use codes::CODES;
 pub use generation::{Block, Generation, Listener, Site};
 pub use keys::{Key, Scheme};
 pub use labels::{Label, LabelSource, Labels};
 pub use moment::Moment;
 pub use park::{Driver, drive};
-pub use plan::{Plan, PlannedListener, Planning, Slot, plan};
+pub use plan::{Gone, Plan, PlannedListener, Planning, Slot, plan};
 pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Outside, Plugin, Take};
 pub use query::{Path, Query, STEPS_MAX, Transport};
 pub use response::{Continuation, Response, Seal, UDP_SIZE};

@@ -33,7 +33,7 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
         None => Ok(words),
         Some(word) => {
             let message = format!("more than {TARGETS_MAX} TOs configured: {}", words.len());
-            Err(args.problem_at(word.span, "options/value", message))
+            Err(args.problem_at(word.span, message))
         }
     }
 }

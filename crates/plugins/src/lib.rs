@@ -28,6 +28,7 @@ mod expression;
 mod file;
 mod forward;
 mod geoip;
+mod gone;
 mod gotemplate;
 mod grpc;
 mod grpc_server;
@@ -37,6 +38,7 @@ mod hosts;
 mod istio;
 mod k8s_external;
 mod kubernetes;
+mod later;
 mod loadbalance;
 mod local;
 mod log;
@@ -83,19 +85,20 @@ pub use pprof::{CpuProfile, Frame, Profiler, Stack};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
-use engine::Slot::{self, Here, Later};
+use engine::Slot::{self, Gone, Here, Later};
 
-/// All directives, in the order of the chain from its top to its bottom: those of CoreDNS, and ours among them.
+/// All directives, in the order of the chain from its top to its bottom: those of CoreDNS, ours among them, and those that
+/// CoreDNS does not have any more.
 pub static DIRECTIVES: &[Slot] = &[
     Here(&root::MANIFEST),
     Here(&metadata::MANIFEST),
     Here(&geoip::MANIFEST),
     Here(&cancel::MANIFEST),
     Here(&proxyproto::MANIFEST),
-    Later("quic"),
+    Later(&later::QUIC),
     Here(&grpc_server::MANIFEST),
-    Later("https"),
-    Later("https3"),
+    Later(&later::HTTPS),
+    Later(&later::HTTPS3),
     Here(&timeouts::MANIFEST),
     Here(&multisocket::MANIFEST),
     Here(&reload::MANIFEST),
@@ -129,9 +132,9 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&template::MANIFEST),
     Here(&transfer::MANIFEST),
     Here(&hosts::MANIFEST),
-    Later("route53"),
-    Later("azure"),
-    Later("clouddns"),
+    Later(&later::ROUTE53),
+    Later(&later::AZURE),
+    Later(&later::CLOUDDNS),
     Here(&k8s_external::MANIFEST),
     Here(&kubernetes::MANIFEST),
     Here(&istio::MANIFEST),
@@ -145,14 +148,42 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&erratic::MANIFEST),
     Here(&whoami::MANIFEST),
     Here(&on::MANIFEST),
-    Later("sign"),
+    Later(&later::SIGN),
     Here(&view::MANIFEST),
-    Later("nomad"),
+    Later(&later::NOMAD),
+    Gone(&gone::PROXY),
+    Gone(&gone::FEDERATION),
+    Gone(&gone::REVERSE),
+    Gone(&gone::STARTUP),
+    Gone(&gone::SHUTDOWN),
+    Gone(&gone::HTTPPROXY),
+    Gone(&gone::ALTERNATE),
+    Gone(&gone::FANOUT),
+    Gone(&gone::UNBOUND),
+    Gone(&gone::DNSREDIR),
+    Gone(&gone::KUBERNETAI),
+    Gone(&gone::K8S_GATEWAY),
+    Gone(&gone::RECORDS),
+    Gone(&gone::BLOCKER),
+    Gone(&gone::ADS),
+    Gone(&gone::FINALIZE),
+    Gone(&gone::REDISC),
+    Gone(&gone::RRL),
+    Gone(&gone::MDNS),
+    Gone(&gone::OCP_DNSNAMERESOLVER),
+    Gone(&gone::MULTICLUSTER),
+    Gone(&gone::LIGHTHOUSE),
+    Gone(&gone::REDIS),
+    Gone(&gone::NETBOX),
+    Gone(&gone::DOCKER),
+    Gone(&gone::TAILSCALE),
+    Gone(&gone::KUADRANT),
+    Gone(&gone::SQLITE),
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::DIRECTIVES;
+    use super::{DIRECTIVES, Gone};
 
     /// CoreDNS 1.14.7's order.
     const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload \
@@ -166,7 +197,12 @@ mod tests {
     #[test]
     fn the_order_is_coredns_s() {
         let is_ours = |name: &&str| OURS.iter().any(|(ours, _)| ours == name);
-        let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).filter(|name| !is_ours(name)).collect();
+        let names: Vec<_> = DIRECTIVES
+            .iter()
+            .filter(|slot| !matches!(slot, Gone(_)))
+            .map(engine::Slot::name)
+            .filter(|name| !is_ours(name))
+            .collect();
         assert_eq!(names, ORDER.split_whitespace().collect::<Vec<_>>());
     }
 

@@ -59,13 +59,14 @@ impl<'a> Row<'a> {
         let errors: Vec<_> = problems.iter().filter(|problem| problem.is_error()).collect();
         match (self.kind, built, problems.as_slice(), errors.as_slice()) {
             ("accept", Some(built), [], _) => self.check_listeners(&built),
+            ("syntax", ..) if errors.iter().all(|problem| is_later(problem)) => Ok(()),
             ("warn", Some(_), [problem], _) if self.is_marked(problem) => Ok(()),
             ("reject", None, _, [problem]) if self.is_marked(problem) => Ok(()),
-            ("accept" | "warn" | "reject", built, ..) => {
+            ("accept" | "syntax" | "warn" | "reject", built, ..) => {
                 let listed: Vec<String> = listed();
                 Err(format!("{} {}", if built.is_some() { "taken" } else { "refused" }, listed.join("; ")))
             }
-            (kind, ..) => Err(format!("`{kind}` is none of accept, warn, reject")),
+            (kind, ..) => Err(format!("`{kind}` is none of accept, syntax, warn, reject")),
         }
     }
 
@@ -83,6 +84,11 @@ impl<'a> Row<'a> {
     fn word(&self, problem: &Diagnostic) -> &str {
         self.corefile.get(problem.span.start as usize..problem.span.end as usize).unwrap_or("?")
     }
+}
+
+/// Whether all that is wrong is that this build does not have it.
+fn is_later(problem: &Diagnostic) -> bool {
+    problem.code.name().ends_with("not-here")
 }
 
 /// Takes a Corefile as far as a server does before it opens sockets.
@@ -117,6 +123,8 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     process.provide(stores);
     let surroundings =
         Surroundings { registry: &registry, files: &world, process: &process, carried: Carried::default() };
+    // A row stands alone in its block, where it has little to do; `advice.txt` is about that.
+    problems.retain(|problem| !problem.code.name().starts_with("chain/"));
     match planned.map(|planned| planned.build(surroundings)) {
         Some(Ok(built)) => (Some(built), problems),
         Some(Err(problem)) => {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine::Slot;
 use engine::setup::Capabilities;
 use plugins::HostName;
 use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
@@ -18,7 +19,8 @@ use wire::{Name, Section};
 #[test]
 fn scenarios() {
     let mut slots = plugins::DIRECTIVES.to_vec();
-    slots.extend([testkit::toys::RECORDS, testkit::toys::OUTWARD]);
+    let directives = slots.iter().position(|slot| matches!(slot, Slot::Gone(_))).unwrap_or(slots.len());
+    slots.splice(directives..directives, [testkit::toys::RECORDS, testkit::toys::OUTWARD]);
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
         &slots,
@@ -27,6 +29,7 @@ fn scenarios() {
             || Box::new(Replay),
             || Box::new(Fill),
             || Box::new(Modified),
+            || Box::new(words::Database),
             || Box::<words::Cluster>::default(),
             || Box::<words::Collectors>::default(),
             || Box::new(words::Posted),

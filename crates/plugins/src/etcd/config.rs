@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, duration};
+use engine::options::{Args, Manifest, Problem, Property, Role, Usage, duration};
 use skydns::{Credentials, LeaseBounds, Request, Tls};
 use wire::Name;
 
@@ -50,7 +50,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Ok(())
 })
 .properties(PROPERTIES)
-.metrics(&super::METRICS);
+.metrics(&super::METRICS)
+.role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
 
 static PROPERTIES: &[Property<Config>] = &[
     Property {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::options::{Manifest, Property, Usage};
+use engine::options::{Manifest, Property, Role, Usage};
 use engine::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use wire::Name;
@@ -13,6 +13,7 @@ use zone::Trouble;
 
 use crate::authority::{Authority, FileZone, directory, offer};
 use crate::common::go_duration;
+use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED};
 
 /// What a `file` line says.
 pub struct Config {
@@ -76,7 +77,13 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-]);
+])
+.removed(&[TRANSFERRED, NO_RELOAD])
+.deprecated(&[FOLLOWED])
+.role(|line| {
+    let fallthrough = line.config.fallthrough.as_deref().unwrap_or_default();
+    Role::answers(&line.config.zones, fallthrough)
+});
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let (mut every, mut fallthrough, mut all) = (RELOAD, Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! Writes a line for each query.
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, zone_names};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::Name;
@@ -22,7 +22,8 @@ pub static MANIFEST: Manifest<Rule> =
                 }
                 Ok(())
             },
-        }]);
+        }])
+        .role(|line| Role::new(Acts::Aside, &line.config.names));
 
 /// The classes of answers, a bit each.
 const SUCCESS: u8 = 1;

@@ -1,11 +1,14 @@
 //! What the worlds around the server say, in scenarios: a statement each.
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 mod cluster;
 mod collector;
+mod database;
 mod etcd;
 mod posted;
 
 pub(crate) use cluster::Cluster;
 pub(crate) use collector::Collectors;
+pub(crate) use database::Database;
 pub(crate) use etcd::Etcd;
 pub(crate) use posted::Posted;
