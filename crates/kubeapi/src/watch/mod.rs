@@ -36,7 +36,7 @@ use tracing::info;
 
 use crate::age::Mark;
 use crate::api::{Answer, Api};
-use crate::decode::{Encoding, EventDecoder, ListDecoder, Piece};
+use crate::decode::{Encoding, EventDecoder, JSON, ListDecoder, Piece};
 use crate::failure::{Failure, connection_problem};
 use crate::target::Target;
 use crate::timing::Backoff;
@@ -325,6 +325,11 @@ impl Watcher {
         if !is_assumed {
             self.health.failed(&self.target.describe(), failure, Instant::now());
             self.mark.set(self.health.is_failing());
+        }
+        if matches!(failure, Failure::Unexpected(_)) && self.accept != JSON {
+            // It may be somebody on the way who does not know protobuf.
+            info!(target: LOG, "Asking for {} in JSON from now on", self.target.describe());
+            self.accept = JSON;
         }
         self.choose(state, failure);
         let jitter = self.random.random::<f64>();

@@ -1,7 +1,7 @@
 //! Which encoding is asked for, and what becomes of answers in it that are damaged.
 
 use cluster::Request;
-use fakeapi::{Fault, service};
+use fakeapi::{FakeApi, Fault, service};
 
 use crate::support::{Edge, WEB, request, shop};
 
@@ -32,20 +32,36 @@ fn a_server_may_come_back_with_another_encoding() {
 }
 
 #[test]
-fn a_frame_whose_length_is_damaged_costs_the_connection_only() {
+fn where_protobuf_cannot_be_told_apart_json_is_asked_for() {
+    let whole = [Some(Fault::Corrupt(0)), None];
+    let page = [Some(Fault::NoStreamingLists), Some(Fault::Corrupt(0)), None];
+    for faults in [&whole[..], &page[..]] {
+        let api = shop();
+        api.script("services", faults.iter().copied());
+        let edge = Edge::start(&request(&api));
+        edge.wait_synced();
+        assert_eq!(edge.service("shop/web"), WEB);
+        check_json_is_asked(&api, &edge);
+    }
     let api = shop();
-    // First what is streamed, then the page that is asked for instead.
-    api.script("services", [Some(Fault::Corrupt(0)), Some(Fault::Corrupt(0)), None]);
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
-    assert_eq!(edge.service("shop/web"), WEB);
-    let failures = "portolan_kubernetes_watch_failures_total{resource=\"services\",reason=\"unexpected\"}";
-    assert_eq!(edge.metric(failures), 2.0);
     api.script("services", [Some(Fault::Corrupt(0))]);
     api.drop_connections();
     api.put(service("shop", "web", "10.96.0.12"));
     edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
-    assert_eq!(edge.metric(failures), 3.0);
+    check_json_is_asked(&api, &edge);
+}
+
+/// After one failure, JSON is asked for of the services, and of nothing else.
+fn check_json_is_asked(api: &FakeApi, edge: &Edge) {
+    let failures = "portolan_kubernetes_watch_failures_total{resource=\"services\",reason=\"unexpected\"}";
+    assert_eq!(edge.metric(failures), 1.0);
+    assert_eq!(edge.logged("[INFO] plugin/kubernetes: Asking for services in JSON from now on"), 1);
+    let seen = api.seen();
+    let last = |resource: &str| seen.iter().rfind(|seen| seen.resource == resource).unwrap().accept.clone();
+    assert_eq!(last("services"), "application/json");
+    assert_ne!(last("endpointslices"), "application/json");
 }
 
 #[test]
