@@ -13,6 +13,7 @@ mod bind;
 mod bufsize;
 mod cache;
 mod cancel;
+mod certificates;
 mod chaos;
 mod classify;
 mod common;

@@ -88,9 +88,12 @@ impl Admin {
             }
             needed
         });
-        for page in pages {
+        for mut page in pages {
             if let Some(server) = self.servers.get(&page.address) {
-                server.pages.borrow_mut().insert(page.path, page);
+                let mut known = server.pages.borrow_mut();
+                // Who asks for TLS is not served without because somebody else does not ask.
+                page.tls = page.tls.or_else(|| known.values().find_map(|page| page.tls.clone()));
+                known.insert(page.path, page);
             }
         }
         Ok(())

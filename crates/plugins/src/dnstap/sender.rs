@@ -9,10 +9,11 @@ use engine::Outside;
 use engine::metrics::Counter;
 use engine::octets::{Dial, Listen, OctetListener, Place};
 use engine::setup::{Ending, Setup, SetupError};
-use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
+use engine::tls::{ClientCertificates, ClientTls, TlsClient, TlsMaker, TlsServer};
 
 use super::collector::{Collector, PATIENCE};
 use super::config::{Config, Files};
+use crate::certificates::Certificates;
 use crate::outlet::{First, Outlet, first};
 
 /// Messages leave at least so often.
@@ -46,20 +47,22 @@ enum Way {
 ///
 /// # Errors
 /// If its TLS cannot be made.
-pub(super) fn of(config: &Config, outlet: Arc<Outlet>, lost: Counter, setup: &Setup<'_>) -> Result<Sender, SetupError> {
-    let maker = || {
-        let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
-        maker.ok_or_else(|| SetupError::new("there is no TLS here"))
-    };
+pub(super) fn of(
+    config: &Config,
+    outlet: Arc<Outlet>,
+    lost: Counter,
+    setup: &mut Setup<'_>,
+) -> Result<Sender, SetupError> {
+    let failed = |error| SetupError::new(format!("tls: {error}"));
     let way = match (&config.tls, config.listen) {
         (Some(files), true) if config.encrypted => {
-            let made = maker()?.server(&server_tls(files, setup)?);
-            Way::Listen(Some(made.map_err(|error| SetupError::new(format!("tls: {error}")))?))
+            Way::Listen(Some(certificates(files, setup).serve("dnstap", setup).map_err(failed)?))
         }
         (_, true) => Way::Listen(None),
         (_, false) if config.encrypted => {
-            let made = maker()?.client(&client_tls(config));
-            Way::Dial(Some(made.map_err(|error| SetupError::new(format!("tls: {error}")))?))
+            let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
+            let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
+            Way::Dial(Some(maker.client(&client_tls(config)).map_err(failed)?))
         }
         (_, false) => Way::Dial(None),
     };
@@ -76,14 +79,14 @@ fn client_tls(config: &Config) -> ClientTls {
 }
 
 /// What is shown to collectors; with authorities, they must show certificates too.
-fn server_tls(files: &Files, setup: &Setup<'_>) -> Result<ServerTls, SetupError> {
-    let read = |name: &String| {
-        setup.files.read(&setup.path(name)).map_err(|error| SetupError::new(format!("open {name}: {error}")))
-    };
-    let authorities = files.authorities.as_ref().map(read).transpose()?;
-    let clients = if authorities.is_some() { ClientCertificates::Required } else { ClientCertificates::Unasked };
-    let identity = Identity { certificates: read(&files.certificates)?, key: read(&files.key)? };
-    Ok(ServerTls { identity, clients, authorities })
+fn certificates(files: &Files, setup: &Setup<'_>) -> Certificates {
+    let clients = if files.authorities.is_some() { ClientCertificates::Required } else { ClientCertificates::Unasked };
+    Certificates {
+        certificate: setup.path(&files.certificates),
+        key: setup.path(&files.key),
+        authorities: files.authorities.as_ref().map(|name| setup.path(name)),
+        clients,
+    }
 }
 
 /// The generation has ended.

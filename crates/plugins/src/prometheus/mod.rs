@@ -1,17 +1,20 @@
 //! Counts queries and serves all metrics of the server.
 
+mod web;
+
 use std::sync::Arc;
 
-use engine::metrics::{Kind, Metric, QueryMetrics, SERVER_METRICS};
+use engine::metrics::{Kind, Metric, QueryMetrics, Registry, SERVER_METRICS};
 use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Page, PageContent, Part, Setup, SetupError};
+use engine::tls::TlsServer;
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "prometheus",
     "counts queries and serves all metrics of the server",
     include_str!("README.md"),
-    || Config { address: DEFAULT_ADDRESS.to_owned() },
+    || Config { address: DEFAULT_ADDRESS.to_owned(), web: None },
     build,
 )
 .arguments("prometheus [ADDRESS]", |config, args| {
@@ -20,12 +23,23 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     }
     Ok(())
 })
-.properties(&[Property {
-    usage: Usage("runtime_metrics"),
-    default: "off",
-    doc: "Accepted for CoreDNS's sake: the metrics of a Go runtime have no counterpart here.",
-    set: crate::no_arguments,
-}])
+.properties(&[
+    Property {
+        usage: Usage("runtime_metrics"),
+        default: "off",
+        doc: "Accepted for CoreDNS's sake: the metrics of a Go runtime have no counterpart here.",
+        set: crate::no_arguments,
+    },
+    Property {
+        usage: Usage("tls FILE"),
+        default: "",
+        doc: "Metrics are served over HTTPS, as FILE says.",
+        set: |config, args| {
+            config.web = Some(args.word()?.text.clone());
+            Ok(())
+        },
+    },
+])
 .metrics(&SERVER_METRICS);
 
 const DEFAULT_ADDRESS: &str = "localhost:9153";
@@ -41,16 +55,19 @@ static PLUGIN_ENABLED: Metric = Metric {
 
 pub struct Config {
     address: String,
+    /// The file that says how HTTP is served.
+    web: Option<String>,
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    let registry = setup.registry;
     for config in configs {
-        let registry = Arc::clone(registry);
-        let body = move || registry.render().into_bytes().into();
-        let make = move || PageContent { status: 200, content_type: CONTENT_TYPE, body: body() };
-        setup.needs.pages.push(Page::new(config.address, "/metrics", make));
+        // As in CoreDNS, names are answered also where metrics cannot be shown.
+        match config.web.as_deref().map_or(Ok(None), |file| web::tls(file, setup)) {
+            Ok(tls) => setup.needs.pages.push(page(config.address, setup.registry, tls)),
+            Err(error) => setup.needs.warnings.push(("prometheus", format!("metrics are not served: {error}"))),
+        }
     }
+    let registry = setup.registry;
     let block = setup.block;
     for site in &block.sites {
         for name in &block.directives {
@@ -61,6 +78,13 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let labels = block.sites.iter().map(|site| [site.server.as_str(), site.zone.as_str(), site.view.as_str()]);
     let sites = labels.map(|labels| QueryMetrics::new(registry, labels, &block.directives)).collect();
     Ok(Some(Part::new(Prometheus { first_site, sites }, Hooks::UP)))
+}
+
+fn page(address: String, registry: &Arc<Registry>, tls: Option<Arc<dyn TlsServer>>) -> Page {
+    let registry = Arc::clone(registry);
+    let body = move || registry.render().into_bytes().into();
+    let make = move || PageContent { status: 200, content_type: CONTENT_TYPE, body: body() };
+    Page { tls, ..Page::new(address, "/metrics", make) }
 }
 
 struct Prometheus {
