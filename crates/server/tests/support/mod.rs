@@ -110,6 +110,13 @@ impl Server {
         assert!(status.is_ok_and(|status| status.success()), "kill -{name}");
     }
 
+    /// Whether all its threads are stopped: the signal for that takes effect a moment after it was sent.
+    pub(crate) fn stands_still(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("its threads");
+        let is_stopped = |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
+        tasks.flatten().all(|task| std::fs::read_to_string(task.path().join("stat")).is_ok_and(is_stopped))
+    }
+
     /// Waits until it has ended; gives its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let end = Instant::now() + PATIENCE;
