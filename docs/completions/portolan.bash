@@ -77,12 +77,16 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__check)
-            opts="-h --rbac --help"
+            opts="-h --json --sarif --rbac --explain --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --explain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

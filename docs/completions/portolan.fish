@@ -35,8 +35,11 @@ complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Says w
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l explain -d 'Say what a code means, such as chain/never-asked, and end' -r
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l json -d 'Say what is wrong as one JSON document'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l sarif -d 'Say what is wrong as SARIF 2.1.0'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l rbac -d 'Print the ClusterRole or the Roles that it needs of the API server'
-complete -c portolan -n "__fish_portolan_using_subcommand check" -s h -l help -d 'Print help'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l server -d 'The server; without it the first one of /etc/resolv.conf' -r
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l zone -d 'The zone of the cluster' -r
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l kubeconfig -d 'Create the objects in the cluster of this kubeconfig' -r -F

@@ -8,7 +8,7 @@ use engine::Slot;
 use engine::metrics::{Kind, Metric, SERVER_METRICS};
 use engine::options::Directive;
 
-use crate::{Failed, root};
+use crate::{Failed, man, root};
 
 /// Writes what is not fresh; with `check` only says so.
 pub(crate) fn run(check: bool) -> Result<(), Failed> {
@@ -40,9 +40,16 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     }
     let readme = read(Path::new("README.md"))?;
     texts.push((PathBuf::from("README.md"), with_block(&readme, "plugins", &plugins_table())?));
+    let diagnostics = read(Path::new("docs/diagnostics.md"))?;
+    texts.push((PathBuf::from("docs/diagnostics.md"), with_block(&diagnostics, "codes", &codes_table())?));
+    let language = read(Path::new("docs/corefile.md"))?;
+    texts.push(man_file("portolan-corefile", 5, "the language of the configuration", &language));
     for slot in plugins::DIRECTIVES {
         if let Slot::Here(directive) = slot {
-            texts.push(plugin_readme(*directive)?);
+            let (path, readme) = plugin_readme(*directive)?;
+            let name = format!("portolan-{}", directive.name());
+            texts.push(man_file(&name, 7, directive.summary(), &readme));
+            texts.push((path, readme));
         }
     }
     Ok(texts)
@@ -104,6 +111,7 @@ fn metrics_page() -> String {
     part("Bounds", &portolan::LIMIT_METRICS);
     part("The API server", &portolan::CLUSTER_METRICS);
     part("portolan kube-dns", &portolan::KUBE_DNS_METRICS);
+    part("The edge to etcd", &portolan::ETCD_METRICS);
     for slot in plugins::DIRECTIVES {
         if let Slot::Here(directive) = slot
             && !directive.metrics().is_empty()
@@ -125,11 +133,26 @@ fn plugins_table() -> String {
                 let name = directive.name();
                 let _ = writeln!(text, "| [{name}](crates/plugins/src/{name}/README.md) | {} |", directive.summary());
             }
-            Slot::Later(name) => later.push(*name),
+            Slot::Later(_) => later.push(slot.name()),
+            Slot::Gone(_) => {}
         }
     }
-    let _ = writeln!(text, "\nNot in this build yet, and refused by name: {}.", later.join(", "));
+    let _ = writeln!(text, "\nNot in this build yet, checked and then refused by name: {}.", later.join(", "));
     text
+}
+
+/// All codes of diagnostics, each with a link to its entry.
+fn codes_table() -> String {
+    let mut text = "| code | what is wrong |\n|---|---|\n".to_owned();
+    for code in portolan::diagnostics::codes() {
+        let _ = writeln!(text, "| [{code}](#{}) | {} |", code.name().replace('/', ""), escaped(code.summary()));
+    }
+    text
+}
+
+fn man_file(name: &str, section: u8, about: &str, markdown: &str) -> (PathBuf, String) {
+    let path = Path::new("docs/man").join(format!("{name}.{section}"));
+    (path, man::page(name, section, about, markdown))
 }
 
 fn man_page() -> Result<String, Failed> {

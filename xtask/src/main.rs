@@ -7,6 +7,7 @@ mod bench;
 mod ci;
 mod fuzzing;
 mod generate;
+mod man;
 mod tidy;
 
 use std::path::PathBuf;
@@ -56,7 +57,7 @@ fn command() -> Command {
         .subcommand(
             Command::new("load")
                 .hide(true)
-                .args(["port", "file", "milliseconds"].map(|name| Arg::new(name).required(true))),
+                .args(["port", "file", "milliseconds", "pace"].map(|name| Arg::new(name).required(true))),
         )
         .subcommand(Command::new("tidy").about("What no compiler checks: lengths, headers, arrows between rooms"))
 }

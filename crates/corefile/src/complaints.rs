@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::reader::DEPTH_MAX;
-use crate::{Diagnostic, Severity, Span};
+use crate::{Diagnostic, Severity, Span, codes};
 
 /// Problems of one severity that are kept: more than anyone reads, few enough for a screen.
 const KEPT_MAX: usize = 50;
@@ -38,7 +38,7 @@ impl Problems {
 
 fn and_more(next: &Diagnostic) -> Diagnostic {
     let message = format!("more than {KEPT_MAX} problems of this kind; the others are not shown");
-    Diagnostic { severity: next.severity, ..Diagnostic::error("corefile/too-many-problems", next.span, message) }
+    Diagnostic { severity: next.severity, ..Diagnostic::error(codes::TOO_MANY_PROBLEMS, next.span, message) }
 }
 
 /// A word in a message: short, on one line, and in back-quotes.
@@ -52,57 +52,57 @@ fn shown(text: &str) -> String {
 // Words.
 
 pub(crate) fn unclosed_quote(quote: Span) -> Diagnostic {
-    Diagnostic::warning("corefile/unclosed-quote", quote, "a quoted word is never closed")
+    Diagnostic::warning(codes::UNCLOSED_QUOTE, quote, "a quoted word is never closed")
         .with_label("everything from here to the end of the file is one word")
         .with_help("add the closing `\"`")
 }
 
 pub(crate) fn glued_brace(word: Span, text: &str) -> Diagnostic {
-    Diagnostic::warning("corefile/glued-brace", word, format!("{} is a word, not a brace", shown(text)))
+    Diagnostic::warning(codes::GLUED_BRACE, word, format!("{} is a word, not a brace", shown(text)))
         .with_label("the brace belongs to the word")
         .with_help("put white space on both sides of a brace; quote the word if it is meant as it stands")
 }
 
 pub(crate) fn endless_variable(word: Span, name: &str) -> Diagnostic {
     let message = format!("variable {} does not come to an end", shown(name));
-    Diagnostic::error("corefile/endless-variable", word, message)
+    Diagnostic::error(codes::ENDLESS_VARIABLE, word, message)
         .with_label("too many replacements in this word")
         .with_help("a variable's value must not lead back to the variable")
 }
 
 pub(crate) fn too_much_text(word: Span) -> Diagnostic {
-    Diagnostic::error("corefile/too-much-text", word, "imports and variables make too much text of this file")
+    Diagnostic::error(codes::TOO_MUCH_TEXT, word, "imports and variables make too much text of this file")
         .with_label("reading stopped here")
         .with_help("look for snippets that import snippets many times over")
 }
 
 pub(crate) fn file_too_large(place: Span, octets_max: usize) -> Diagnostic {
     let message = format!("the Corefile and its imports have more than {octets_max} octets");
-    Diagnostic::error("corefile/file-too-large", place, message).with_label("not read")
+    Diagnostic::error(codes::FILE_TOO_LARGE, place, message).with_label("not read")
 }
 
 // Blocks.
 
 pub(crate) fn extra_comma(place: Span) -> Diagnostic {
-    Diagnostic::error("corefile/extra-comma", place, "a comma must stand between two keys")
+    Diagnostic::error(codes::EXTRA_COMMA, place, "a comma must stand between two keys")
         .with_label("expected a key here")
         .with_help("remove the comma, or write the missing key")
 }
 
 pub(crate) fn key_expected_at_end(comma: Span) -> Diagnostic {
-    Diagnostic::error("corefile/extra-comma", comma, "the file ends where another key should stand")
+    Diagnostic::error(codes::EXTRA_COMMA, comma, "the file ends where another key should stand")
         .with_label("this comma promises another key")
         .with_help("remove the comma, or write the missing key")
 }
 
 pub(crate) fn block_without_keys(place: Span) -> Diagnostic {
-    Diagnostic::warning("corefile/block-without-keys", place, "a server block without keys serves nothing")
+    Diagnostic::warning(codes::BLOCK_WITHOUT_KEYS, place, "a server block without keys serves nothing")
         .with_label("this block is ignored")
         .with_help("write a zone before the `{`; a key that consists of an unset variable is empty")
 }
 
 pub(crate) fn stray_closing_brace(brace: Span) -> Diagnostic {
-    Diagnostic::warning("corefile/stray-brace", brace, "this `}` closes nothing")
+    Diagnostic::warning(codes::STRAY_BRACE, brace, "this `}` closes nothing")
         .with_label("there is no open block here")
         .with_help("remove it: in place of a key it is read as a zone named `}`")
 }
@@ -112,7 +112,7 @@ fn unclosed(severity: Severity, open: Span, sooner: Option<String>) -> Diagnosti
     let help = sooner.map_or("add a `}` on a line of its own".to_owned(), |place| {
         format!("by the indentation, the `}}` that is missing is the one of the block opened at {place}")
     });
-    let error = Diagnostic::error("corefile/unclosed-block", open, "this block is never closed");
+    let error = Diagnostic::error(codes::UNCLOSED_BLOCK, open, "this block is never closed");
     Diagnostic { severity, ..error }.with_label("opened here").with_help(help)
 }
 
@@ -126,25 +126,25 @@ pub(crate) fn block_closed_by_end(open: Span, sooner: Option<String>) -> Diagnos
 }
 
 pub(crate) fn closing_brace_in_line(brace: Span) -> Diagnostic {
-    Diagnostic::error("corefile/brace-in-line", brace, "a closing brace needs its own line")
+    Diagnostic::error(codes::BRACE_IN_LINE, brace, "a closing brace needs its own line")
         .with_label("behind another word, `}` does not close the block")
         .with_help("put a line break before the `}`")
 }
 
 pub(crate) fn word_behind_block(word: Span) -> Diagnostic {
-    Diagnostic::error("corefile/word-behind-block", word, "a directive ends with the `}` of its block")
+    Diagnostic::error(codes::WORD_BEHIND_BLOCK, word, "a directive ends with the `}` of its block")
         .with_label("this is on the same line")
         .with_help("put a line break behind the `}`")
 }
 
 pub(crate) fn nested_block(open: Span) -> Diagnostic {
-    Diagnostic::error("corefile/nested-block", open, "a block inside a directive's block")
+    Diagnostic::error(codes::NESTED_BLOCK, open, "a block inside a directive's block")
         .with_label("blocks of directives do not nest")
         .with_help("is the `}` of the directive before this line missing?")
 }
 
 pub(crate) fn opening_brace_alone(open: Span) -> Diagnostic {
-    Diagnostic::error("corefile/brace-alone", open, "a directive's `{` must stand on the directive's line")
+    Diagnostic::error(codes::BRACE_ALONE, open, "a directive's `{` must stand on the directive's line")
         .with_label("this begins a line")
         .with_help("move it to the end of the line before")
 }
@@ -152,13 +152,13 @@ pub(crate) fn opening_brace_alone(open: Span) -> Diagnostic {
 // Snippets and imports.
 
 pub(crate) fn snippet_without_braces(name: Span) -> Diagnostic {
-    Diagnostic::error("corefile/snippet-without-braces", name, "a snippet needs braces")
+    Diagnostic::error(codes::SNIPPET_WITHOUT_BRACES, name, "a snippet needs braces")
         .with_label("expected `{` after this")
         .with_usage("(NAME) {\n    LINES\n}")
 }
 
 pub(crate) fn snippet_redefined(name: Span, text: &str, first: &str) -> Diagnostic {
-    Diagnostic::error("corefile/snippet-redefined", name, format!("snippet {} is defined twice", shown(text)))
+    Diagnostic::error(codes::SNIPPET_REDEFINED, name, format!("snippet {} is defined twice", shown(text)))
         .with_label("the second definition")
         .with_help(format!("the first is at {first}; was a file imported twice?"))
 }
@@ -166,61 +166,61 @@ pub(crate) fn snippet_redefined(name: Span, text: &str, first: &str) -> Diagnost
 const IMPORT_USAGE: &str = "import SNIPPET|FILE|PATTERN";
 
 pub(crate) fn import_without_argument(keyword: Span) -> Diagnostic {
-    Diagnostic::error("corefile/import-arguments", keyword, "`import` needs an argument")
+    Diagnostic::error(codes::IMPORT_ARGUMENTS, keyword, "`import` needs an argument")
         .with_label("nothing follows on this line")
         .with_usage(IMPORT_USAGE)
 }
 
 pub(crate) fn import_with_more(extra: Span) -> Diagnostic {
-    Diagnostic::error("corefile/import-arguments", extra, "`import` takes only one argument")
+    Diagnostic::error(codes::IMPORT_ARGUMENTS, extra, "`import` takes only one argument")
         .with_label("one too many")
         .with_usage(IMPORT_USAGE)
         .with_help("snippets have no parameters")
 }
 
 pub(crate) fn import_of_nothing(argument: Span) -> Diagnostic {
-    Diagnostic::error("corefile/import-empty", argument, "the argument of `import` is empty")
+    Diagnostic::error(codes::IMPORT_EMPTY, argument, "the argument of `import` is empty")
         .with_label("is the variable set?")
         .with_usage(IMPORT_USAGE)
 }
 
 pub(crate) fn import_pattern(argument: Span) -> Diagnostic {
-    Diagnostic::error("corefile/import-pattern", argument, "an import pattern may hold one `*` and one `?`, and no `[`")
+    Diagnostic::error(codes::IMPORT_PATTERN, argument, "an import pattern may hold one `*` and one `?`, and no `[`")
         .with_label("too many wildcards")
         .with_help("write one `import` line for each directory")
 }
 
 pub(crate) fn import_without_match(argument: Span, pattern: &Path) -> Diagnostic {
     let message = format!("no file matches {}", shown(&pattern.to_string_lossy()));
-    Diagnostic::warning("corefile/import-without-match", argument, message).with_label("nothing is imported")
+    Diagnostic::warning(codes::IMPORT_WITHOUT_MATCH, argument, message).with_label("nothing is imported")
 }
 
 pub(crate) fn import_unreadable(argument: Span, path: &Path, error: &io::Error) -> Diagnostic {
     let path = shown(&path.to_string_lossy());
     let error_at = |code, message: String| Diagnostic::error(code, argument, message);
     match error.kind() {
-        io::ErrorKind::NotFound => error_at("corefile/import-not-found", format!("no snippet and no file {path}"))
+        io::ErrorKind::NotFound => error_at(codes::IMPORT_NOT_FOUND, format!("no snippet and no file {path}"))
             .with_label("not found")
             .with_help("a snippet must be defined above its use; a pattern such as `*.conf` may match nothing"),
-        io::ErrorKind::IsADirectory => error_at("corefile/import-unreadable", format!("{path} is a directory"))
+        io::ErrorKind::IsADirectory => error_at(codes::IMPORT_UNREADABLE, format!("{path} is a directory"))
             .with_label("only files can be imported"),
-        _ => error_at("corefile/import-unreadable", format!("cannot read {path}: {error}")).with_label("not read"),
+        _ => error_at(codes::IMPORT_UNREADABLE, format!("cannot read {path}: {error}")).with_label("not read"),
     }
 }
 
 pub(crate) fn import_loop(argument: Span, chain: &[impl Display]) -> Diagnostic {
     let chain = chain.iter().map(|text| shown(&text.to_string())).collect::<Vec<_>>().join(" → ");
-    Diagnostic::error("corefile/import-loop", argument, "this text imports itself")
+    Diagnostic::error(codes::IMPORT_LOOP, argument, "this text imports itself")
         .with_label("imported while it is being read")
         .with_help(format!("the way round is {chain}"))
 }
 
 pub(crate) fn import_too_deep(argument: Span) -> Diagnostic {
     let message = format!("imports are nested more than {DEPTH_MAX} deep");
-    Diagnostic::error("corefile/import-too-deep", argument, message).with_label("not imported")
+    Diagnostic::error(codes::IMPORT_TOO_DEEP, argument, message).with_label("not imported")
 }
 
 pub(crate) fn too_many_imports(argument: Span, what: &str, count_max: usize) -> Diagnostic {
     let message = format!("the Corefile has more than {count_max} {what}");
-    Diagnostic::error("corefile/too-many-imports", argument, message).with_label("not imported")
+    Diagnostic::error(codes::TOO_MANY_IMPORTS, argument, message).with_label("not imported")
 }

@@ -13,6 +13,7 @@
 //! assert_eq!(parsed.corefile.blocks[0].directives[0].name.text, "whoami");
 //! ```
 
+mod codes;
 mod complaints;
 mod diagnostic;
 mod environment;
@@ -32,7 +33,8 @@ mod test_support;
 #[cfg(test)]
 mod mutation_tests;
 
-pub use diagnostic::{Diagnostic, Severity};
+pub use codes::CODES;
+pub use diagnostic::{Code, Diagnostic, Severity};
 pub use loader::{Loader, NoFiles};
 pub use parse::{Parsed, parse};
 pub use render::{Style, render};

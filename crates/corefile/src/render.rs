@@ -35,7 +35,8 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = level.primary_title(&diagnostic.message).id(diagnostic.code).element(snippet(diagnostic, sources));
+    let mut group =
+        level.primary_title(&diagnostic.message).id(diagnostic.code.name()).element(snippet(diagnostic, sources));
     if let Some(usage) = &diagnostic.usage {
         group = group.element(Level::NOTE.with_name("usage").message(normalize_untrusted_str(usage)));
     }
@@ -107,7 +108,8 @@ warning[corefile/stray-brace]: this `}` closes nothing
         let mut sources = Sources::default();
         let file = sources.add(std::path::Path::new("d/f"), text.to_owned());
         let span = Span { file, start, end };
-        let problem = Diagnostic::warning("test/code", span, "no \u{1b}[2J such\tthing").with_label("this\u{7}");
+        let problem = Diagnostic::warning(crate::Code::declared("test/code", ""), span, "no \u{1b}[2J such\tthing")
+            .with_label("this\u{7}");
         render(&[problem.with_usage("x {\n    y\n}").with_help("\u{1b}help")], &sources, style)
     }
 

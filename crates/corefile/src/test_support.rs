@@ -50,7 +50,7 @@ impl World {
         let Parsed { corefile, diagnostics } = self.parse(text);
         let shown = diagnostics.iter().map(|problem| {
             let (line, column) = corefile.sources.position(problem.span);
-            let code = problem.code.strip_prefix("corefile/").unwrap();
+            let code = problem.code.name().strip_prefix("corefile/").unwrap();
             format!("{}{code}@{line}:{column}", if problem.is_error() { "" } else { "?" })
         });
         shown.collect::<Vec<_>>().join(" ")

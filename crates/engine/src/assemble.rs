@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use corefile::Diagnostic;
 
+use crate::codes;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::plan::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Capabilities, Carried, Files, Needs, Setup, SiteInfo};
+use crate::setup::{Around, Capabilities, Carried, Files, Needs, Setup, SiteInfo};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
 /// What the building of a generation takes from the world.
@@ -38,8 +39,11 @@ impl Plan {
     /// Makes it run, or says where and why it cannot.
     ///
     /// # Errors
-    /// The first thing of the world that is not as a directive needs it.
+    /// The first thing that this build does not serve, or that is not as a directive needs it.
     pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Box<Diagnostic>> {
+        if let Some(refusal) = self.refusals.into_iter().next() {
+            return Err(Box::new(refusal));
+        }
         let Surroundings { registry, files, process, mut carried } = surroundings;
         let mut needs = Needs::default();
         let mut sites = Vec::new();
@@ -83,15 +87,18 @@ impl Plan {
 impl PlannedBlock {
     /// Makes the chain, from its bottom to its top.
     fn build(self, mut setup: Setup<'_>) -> Result<Chain, Box<Diagnostic>> {
-        let mut steps = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
         for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
             let part = meant.build(&mut setup).map_err(|error| {
-                let problem = Diagnostic::error("setup/failed", span, format!("plugin/{name}: {}", error.message));
+                let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
                 Box::new(match error.help {
                     Some(help) => problem.with_help(help),
                     None => problem,
                 })
             })?;
+            if let Some(around) = setup.below.take() {
+                steps = steps.into_iter().map(|step| step.within(&around)).collect();
+            }
             let Some(part) = part else { continue };
             let zones = part.zones.filter(|zones: &Zones| !zones.is_everything());
             let fallthrough = part.fallthrough;
@@ -100,6 +107,14 @@ impl PlannedBlock {
         steps.reverse();
         steps.truncate(STEPS_MAX);
         Ok(Chain::new(steps))
+    }
+}
+
+impl Step {
+    /// The same step with something around its plugin.
+    fn within(self, Around(around): &Around) -> Step {
+        let (plugin, hooks) = around(self.name, self.plugin, self.hooks);
+        Step { plugin, hooks, ..self }
     }
 }
 

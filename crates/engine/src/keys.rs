@@ -5,6 +5,7 @@ use core::fmt;
 use corefile::{Diagnostic, Span, Token};
 use wire::Name;
 
+use crate::codes;
 use crate::options::Usage;
 use crate::options::cidr_zones;
 
@@ -45,6 +46,11 @@ impl Scheme {
         }
     }
 
+    /// Whether this build serves it.
+    pub(crate) const fn is_here(self) -> bool {
+        matches!(self, Scheme::Dns | Scheme::Tls | Scheme::Grpc)
+    }
+
     const fn port(self, dns_port: u16) -> u16 {
         match self {
             Scheme::Dns => dns_port,
@@ -80,7 +86,7 @@ impl fmt::Display for Key {
 pub(crate) fn read_key(token: &Token, dns_port: u16) -> Result<Vec<Key>, Box<Diagnostic>> {
     let (scheme, rest) = split_scheme(&token.text);
     let problem =
-        |message: String| Box::new(Diagnostic::error("keys/invalid", token.span, message).with_usage(USAGE.0));
+        |message: String| Box::new(Diagnostic::error(codes::KEY_INVALID, token.span, message).with_usage(USAGE.0));
     if rest.ends_with(':') {
         return Err(problem(format!("expecting data after last colon: `{}`", token.text)));
     }

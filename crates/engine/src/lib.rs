@@ -3,8 +3,10 @@
 //! The engine knows no plugin, no socket, no clock and no runtime. It declares what a plugin is ([`Plugin`]), what it
 //! tells the world about itself (its manifest) and what it may ask of the world ([`Outside`]).
 
+mod advice;
 mod assemble;
 mod chain;
+mod codes;
 pub mod gate;
 mod generation;
 mod inflight;
@@ -12,6 +14,7 @@ mod keys;
 mod labels;
 pub mod metrics;
 mod moment;
+pub mod octets;
 pub mod options;
 mod park;
 mod plan;
@@ -24,23 +27,26 @@ pub mod tls;
 mod transfer;
 mod verdict;
 mod walk;
+mod witness;
 mod worker;
 mod zones;
 
 pub use assemble::{Built, Surroundings};
 pub use chain::{Chain, Hooks, Step};
+pub use codes::CODES;
 pub use generation::{Block, Generation, Listener, Site};
 pub use keys::{Key, Scheme};
 pub use labels::{Label, LabelSource, Labels};
 pub use moment::Moment;
 pub use park::{Driver, drive};
-pub use plan::{Plan, PlannedListener, Planning, Slot, plan};
-pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, LocalFuture, Outside, Plugin, Take};
+pub use plan::{Gone, Plan, PlannedListener, Planning, Slot, plan};
+pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Outside, Plugin, Take};
 pub use query::{Path, Query, STEPS_MAX, Transport};
 pub use response::{Continuation, Response, Seal, UDP_SIZE};
 pub use router::Router;
 pub use transfer::{ZoneSnapshot, ZoneSource, ZoneSources};
 pub use verdict::{Ask, Failure, Resolved, Verdict, Whom};
 pub use walk::{Turn, Walk};
+pub use witness::{Witness, Witnessed, Witnesses};
 pub use worker::{Clock, Worker};
 pub use zones::{ZoneMap, Zones};

@@ -3,11 +3,13 @@
 
 use core::net::IpAddr;
 
-use corefile::{Corefile, Diagnostic, ServerBlock, Span, did_you_mean};
+use corefile::{Corefile, Diagnostic, ServerBlock, Severity, Span, Token, did_you_mean};
 use wire::Name;
 
+use crate::advice;
+use crate::codes;
 use crate::keys::{Key, Scheme, read_key};
-use crate::options::{Directive, Meant};
+use crate::options::{Directive, Later, Meant};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 
 /// A place in the ordered list of directives.
@@ -16,7 +18,19 @@ pub enum Slot {
     /// A directive of this build.
     Here(&'static dyn Directive),
     /// A directive of CoreDNS that this build does not have yet.
-    Later(&'static str),
+    Later(&'static Later),
+    /// One that CoreDNS does not have, but Corefiles do; its place does not matter.
+    Gone(&'static Gone),
+}
+
+/// A directive that CoreDNS does not have: it had it once, or some builds of it have it.
+pub struct Gone {
+    /// The directive.
+    pub name: &'static str,
+    /// The version of CoreDNS that removed it; `None` if it never was a part of it.
+    pub removed_in: Option<&'static str>,
+    /// What to do, as a sentence without a full stop; empty if there is nothing to say.
+    pub instead: &'static str,
 }
 
 impl Slot {
@@ -25,7 +39,17 @@ impl Slot {
     pub fn name(&self) -> &'static str {
         match self {
             Slot::Here(directive) => directive.name(),
-            Slot::Later(name) => name,
+            Slot::Later(later) => later.usage.name(),
+            Slot::Gone(gone) => gone.name,
+        }
+    }
+
+    /// What reads it.
+    fn directive(&self) -> Option<&'static dyn Directive> {
+        match self {
+            Slot::Here(directive) => Some(*directive),
+            Slot::Later(later) => Some(*later),
+            Slot::Gone(_) => None,
         }
     }
 }
@@ -44,9 +68,13 @@ pub struct Planning<'a> {
 pub struct Plan {
     pub(crate) blocks: Vec<PlannedBlock>,
     pub(crate) listeners: Vec<PlannedListener>,
+    /// What can be checked but not served by this build, as errors.
+    pub(crate) refusals: Vec<Diagnostic>,
 }
 
 pub(crate) struct PlannedBlock {
+    /// Its keys; those of a CIDR prefix one by one.
+    pub(crate) keys: Vec<Key>,
     pub(crate) info: BlockInfo,
     /// What each directive means, in the order of the chain.
     pub(crate) directives: Vec<(&'static str, Span, Box<dyn Meant>)>,
@@ -94,19 +122,25 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
     let mut blocks: Vec<PlannedBlock> = file
         .blocks
         .iter()
-        .zip(&keys)
+        .zip(keys)
         .map(|(written, keys)| plan_block(written, keys, planning.slots, problems))
         .collect();
     let mut places = Vec::new();
-    for (block, keys) in blocks.iter_mut().zip(keys) {
+    for block in &mut blocks {
         let settings = block.settings();
         let addresses = listen_addresses(&settings, planning, problems);
-        places.push(Place { keys, addresses, is_view: !settings.view.is_empty() });
+        places.push(Place { keys: block.keys.clone(), addresses, is_view: !settings.view.is_empty() });
         (block.info.root, block.info.view, block.info.listening) = (settings.root, settings.view, settings.listening);
     }
     let listeners = plan_listeners(&places, problems);
     assign_sites(&mut blocks, &listeners);
-    problems[before..].iter().all(|problem| !problem.is_error()).then_some(Plan { blocks, listeners })
+    if problems[before..].iter().any(Diagnostic::is_error) {
+        return None;
+    }
+    let refusals = problems[before..].iter().filter(|problem| codes::NOT_HERE.contains(&problem.code));
+    let refusals = refusals.map(|problem| Diagnostic { severity: Severity::Error, ..problem.clone() }).collect();
+    problems.extend(advice::of(&blocks, &listeners));
+    Some(Plan { blocks, listeners, refusals })
 }
 
 fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>) -> Vec<Key> {
@@ -117,52 +151,60 @@ fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>)
             Err(problem) => problems.push(*problem),
         }
     }
-    if let Some(key) = keys.iter().find(|key| !matches!(key.scheme, Scheme::Dns | Scheme::Tls | Scheme::Grpc)) {
+    if let Some(key) = keys.iter().find(|key| !key.scheme.is_here()) {
         let message =
             format!("this build does not serve `{}://` yet, only `dns://`, `tls://` and `grpc://`", key.scheme.name());
-        problems.push(Diagnostic::error("keys/scheme-not-here", key.span, message));
+        problems.push(Diagnostic::warning(codes::SCHEME_NOT_HERE, key.span, message));
     }
     // CoreDNS serves it in the clear without a word.
     let certified = block.directives.iter().any(|directive| directive.name.text == "tls");
     if let Some(key) = keys.iter().find(|key| matches!(key.scheme, Scheme::Tls | Scheme::Grpc) && !certified) {
         let message = format!("`{key}` without `tls` is served without encryption");
-        problems.push(Diagnostic::warning("keys/no-certificate", key.span, message));
+        problems.push(Diagnostic::warning(codes::NO_CERTIFICATE, key.span, message));
     }
     keys
 }
 
 fn check_directives(file: &Corefile, slots: &[Slot], problems: &mut Vec<Diagnostic>) {
     for name in file.blocks.iter().flat_map(|block| &block.directives).map(|directive| &directive.name) {
+        // What is gone stands behind what is there, and may be there again.
         match slots.iter().find(|slot| slot.name() == name.text) {
-            Some(Slot::Here(_)) => {}
-            Some(Slot::Later(_)) => {
-                let message = format!("this build does not have the directive `{}` of CoreDNS yet", name.text);
-                problems.push(Diagnostic::error("corefile/directive-not-here", name.span, message));
-            }
-            None => {
-                let problem = Diagnostic::error(
-                    "corefile/unknown-directive",
-                    name.span,
-                    format!("unknown directive `{}`", name.text),
-                );
-                problems.push(match did_you_mean(&name.text, slots.iter().map(Slot::name)) {
-                    Some(near) => problem.with_help(format!("did you mean `{near}`?")),
-                    None => problem,
-                });
-            }
+            Some(Slot::Here(_) | Slot::Later(_)) => {}
+            Some(Slot::Gone(gone)) => problems.push(gone_directive(name, gone)),
+            None => problems.push(unknown_directive(name, slots)),
         }
     }
 }
 
+fn gone_directive(name: &Token, gone: &Gone) -> Diagnostic {
+    let (code, message) = match gone.removed_in {
+        Some(version) => (codes::DIRECTIVE_REMOVED, format!("CoreDNS {version} removed the directive `{}`", gone.name)),
+        None => {
+            let message = format!("`{}` is no directive of CoreDNS, but of some builds with more plugins", gone.name);
+            (codes::DIRECTIVE_FOREIGN, message)
+        }
+    };
+    let problem = Diagnostic::error(code, name.span, message);
+    if gone.instead.is_empty() { problem } else { problem.with_help(gone.instead) }
+}
+
+fn unknown_directive(name: &Token, slots: &[Slot]) -> Diagnostic {
+    let message = format!("unknown directive `{}`", name.text);
+    let problem = Diagnostic::error(codes::DIRECTIVE_UNKNOWN, name.span, message);
+    let known = slots.iter().filter(|slot| slot.directive().is_some());
+    match did_you_mean(&name.text, known.map(Slot::name)) {
+        Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+        None => problem,
+    }
+}
+
 /// Reads the directives of a block in the order of the chain, whatever their order in the file.
-fn plan_block(written: &ServerBlock, keys: &[Key], slots: &[Slot], problems: &mut Vec<Diagnostic>) -> PlannedBlock {
+fn plan_block(written: &ServerBlock, keys: Vec<Key>, slots: &[Slot], problems: &mut Vec<Diagnostic>) -> PlannedBlock {
     let lines_of = |name: &str| written.directives.iter().filter(|line| line.name.text == name).collect::<Vec<_>>();
     let present: Vec<_> = slots
         .iter()
-        .filter_map(|slot| match slot {
-            Slot::Here(directive) => Some((*directive, lines_of(directive.name()))),
-            Slot::Later(_) => None,
-        })
+        .filter_map(Slot::directive)
+        .map(|directive| (directive, lines_of(directive.name())))
         .filter(|(_, lines)| !lines.is_empty())
         .collect();
     let info = BlockInfo {
@@ -176,7 +218,7 @@ fn plan_block(written: &ServerBlock, keys: &[Key], slots: &[Slot], problems: &mu
             directives.push((directive.name(), lines[0].name.span, meant));
         }
     }
-    PlannedBlock { info, directives }
+    PlannedBlock { keys, info, directives }
 }
 
 impl PlannedBlock {
@@ -220,7 +262,7 @@ fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, 
     let ip = target.text.split('%').next().and_then(|text| text.parse().ok());
     ip.map(|ip| vec![ip]).or_else(|| (planning.interface)(&target.text)).ok_or_else(|| {
         let message = format!("not a valid IP address or interface name: `{}`", target.text);
-        Box::new(Diagnostic::error("bind/unknown", target.span, message))
+        Box::new(Diagnostic::error(codes::BIND_UNKNOWN, target.span, message))
     })
 }
 
@@ -282,7 +324,7 @@ fn conflict(
         }
         _ => None,
     })?;
-    Some(Diagnostic::error("keys/conflict", key.span, message))
+    Some(Diagnostic::error(codes::KEY_CONFLICT, key.span, message))
 }
 
 /// Tells each block on which addresses which of its zones are served.

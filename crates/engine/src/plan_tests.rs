@@ -51,11 +51,21 @@ fn what_cannot_be_served_twice() {
         ("a.test {\n bind ::1\n}\na.test {\n}\n", "zone overlap"),
         ("a.test {\n bind eth9\n}\n", "not a valid IP address or interface name"),
         ("a.test {\n binds ::1\n}\n", "unknown directive"),
-        ("quic://a.test {\n}\n", "does not serve `quic://` yet"),
     ] {
         let messages = planned(text).unwrap_err();
         assert!(messages.iter().any(|message| message.contains(part)), "{text}: {messages:?}");
     }
+}
+
+#[test]
+fn what_is_to_come_can_be_checked_and_not_served() {
+    let parsed = corefile::parse("Corefile".as_ref(), "quic://a.test {\n}\n".to_owned(), &NoFiles);
+    let mut problems = parsed.diagnostics;
+    let planning = Planning { slots: &[], dns_port: 53, interface: &|_| None };
+    let plan = plan(&parsed.corefile, &planning, &mut problems).unwrap();
+    assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), [codes::SCHEME_NOT_HERE]);
+    assert!(!problems[0].is_error());
+    assert!(plan.refusals[0].is_error() && plan.refusals[0].message.contains("does not serve `quic://` yet"));
 }
 
 #[test]

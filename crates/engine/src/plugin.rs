@@ -4,8 +4,10 @@ use core::future::Future;
 use core::net::{IpAddr, SocketAddr};
 use core::pin::Pin;
 use core::time::Duration;
+use std::io;
 
 use crate::metrics::Counters;
+use crate::octets::{Dial, Listen, OctetListener, OctetStream};
 use crate::tls::TlsClient;
 use crate::{Moment, Query, Resolved, Response, Transport, Verdict, Worker};
 
@@ -55,6 +57,9 @@ pub trait Outside {
     /// The time.
     fn now(&self) -> Moment;
 
+    /// The time since 1970 as the calendar has it. It may jump.
+    fn since_1970(&self) -> Duration;
+
     /// Comes back at `at`.
     fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()>;
 
@@ -67,8 +72,8 @@ pub trait Outside {
     /// The counters of this thread.
     fn counters(&self) -> &Counters;
 
-    /// Asks an HTTP server for a page and gives the status of its answer.
-    fn fetch<'a>(&'a self, address: &'a str, path: &'a str, until: Moment) -> LocalFuture<'a, Result<u16, String>>;
+    /// Asks something of an HTTP server and gives the status of its answer.
+    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, String>>;
 
     /// Sends a query over a transport and gives the message that answers it.
     ///
@@ -80,10 +85,34 @@ pub trait Outside {
     /// until that wants no more.
     fn exchange_all<'a>(&'a self, exchange: Exchange<'a>, take: Take<'a>)
     -> LocalFuture<'a, Result<(), ExchangeError>>;
+
+    /// Opens a stream to a program that is no name server.
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn OctetStream>>>;
+
+    /// Waits for programs that are no name servers to open streams.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn listen(&self, listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>>;
 }
 
 /// Takes a message; says whether more is to come.
 pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
+
+/// What is asked of an HTTP server.
+#[derive(Clone, Copy)]
+pub struct Fetch<'a> {
+    /// `[HOST]:PORT`; without a host it is this machine.
+    pub address: &'a str,
+    /// Within TLS.
+    pub tls: Option<&'a TlsClient>,
+    /// The path.
+    pub path: &'a str,
+    /// What is sent, with its content type; without it a page is asked for.
+    pub post: Option<(&'static str, &'a [u8])>,
+    /// When to give up.
+    pub until: Moment,
+}
 
 /// One attempt to get an answer from one upstream.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +154,8 @@ pub struct Exchanged {
     pub reply: Vec<u8>,
     /// Whether a connection that was open already carried it.
     pub reused: bool,
+    /// The local end, if the system knows.
+    pub local: Option<SocketAddr>,
 }
 
 /// Why an attempt failed.

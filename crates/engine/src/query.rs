@@ -11,7 +11,7 @@ use wire::{Class, Flags, Header, Name, NameRef, Opt, OptionCode, Request, Type};
 use crate::Moment;
 use crate::walk::Patience;
 
-/// Steps in the longest chain: CoreDNS knows 60 directives, and a set of passed steps is one word.
+/// Steps in the longest chain: more than there are directives, a step each; a set of passed steps is one word.
 pub const STEPS_MAX: usize = 64;
 /// EDNS options that go along to an upstream: more than any set of rules adds with sense.
 const ONWARD_MAX: usize = 8;
@@ -345,6 +345,12 @@ impl Query {
         let step = self.step;
         self.kept.retain(|(keeper, _)| *keeper != step);
         self.kept.push((step, Box::new(value)));
+    }
+
+    /// What a step of this walk, whichever, has kept of this type.
+    #[must_use]
+    pub fn kept_by_any<T: 'static>(&self) -> Option<&T> {
+        self.kept.iter().find_map(|(_, value)| value.downcast_ref())
     }
 
     /// Takes over what the steps above `step` have kept.

@@ -304,6 +304,16 @@ impl Response {
         self.message.octets_at(0..self.message.len())
     }
 
+    /// Writes the message out as [`Response::finish`] would now, but without a seal and as a copy: for those who keep what
+    /// is answered. `scratch` is the worker's.
+    pub fn finish_copy<'s>(&mut self, query: &Query, scratch: &'s mut MessageBuf) -> &'s [u8] {
+        scratch.copy_from(&self.message);
+        core::mem::swap(&mut self.message, scratch);
+        self.write_out(query, usize::from(query.size_max()));
+        core::mem::swap(&mut self.message, scratch);
+        scratch.octets_at(0..scratch.len())
+    }
+
     fn write_out(&mut self, query: &Query, limit: usize) -> &[u8] {
         let Some(asked) = query.opt() else {
             self.message.fit(limit);

@@ -1,7 +1,10 @@
 //! What a directive may ask for while it is made to run: typed capabilities, and jobs that the edge does for it.
 
 use core::any::{Any, TypeId};
+use core::future::Future;
 use core::net::IpAddr;
+use core::pin::Pin;
+use core::task::{Context, Poll};
 use core::time::Duration;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,11 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corefile::Span;
+use futures_channel::oneshot;
 use wire::Name;
 
 use crate::metrics::Registry;
 use crate::tls::TlsServer;
-use crate::{Hooks, Labels, LocalFuture, Outside, Plugin, Query, Zones};
+use crate::{Hooks, Labels, LocalFuture, Outside, Plugin, Query, Witnesses, Zones};
 
 /// What a directive becomes in the chain.
 pub struct Part {
@@ -213,11 +217,22 @@ impl Setup<'_> {
     /// The labels of this server block.
     #[must_use]
     pub fn labels(&mut self) -> Arc<Labels> {
+        self.common()
+    }
+
+    /// Who hears of the exchanges with the upstreams of this server block.
+    #[must_use]
+    pub fn witnesses(&mut self) -> Arc<Witnesses> {
+        self.common()
+    }
+
+    /// A thing that the directives of this server block have in common, whoever asks for it first.
+    fn common<T: Any + Default>(&mut self) -> Arc<T> {
         let known = self.below.find();
         known.unwrap_or_else(|| {
-            let labels = Arc::<Labels>::default();
-            self.below.provide(Arc::clone(&labels));
-            labels
+            let thing = Arc::<T>::default();
+            self.below.provide(Arc::clone(&thing));
+            thing
         })
     }
 
@@ -250,6 +265,12 @@ pub trait Files {
     /// # Errors
     /// As the system says, if the directory itself cannot be read.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Puts a file in the place of one that may be there: others see the one or the other, and nothing between.
+    ///
+    /// # Errors
+    /// As the system says, or as `write` does; what was there is there still.
+    fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()>;
 }
 
 /// Files that one directory is taken to have: as many zones as a server may have.
@@ -276,6 +297,11 @@ impl Capabilities {
         self.by_type.insert(TypeId::of::<T>(), Box::new(thing));
     }
 
+    /// Takes the thing of this type away, if it is offered.
+    pub fn take<T: Any>(&mut self) -> Option<T> {
+        self.by_type.remove(&TypeId::of::<T>())?.downcast().ok().map(|thing| *thing)
+    }
+
     /// The thing of this type, if it is offered.
     #[must_use]
     pub fn find<T: Any + Clone>(&self) -> Option<T> {
@@ -287,10 +313,28 @@ impl Capabilities {
 #[derive(Clone, Debug, Default)]
 pub struct LocalZones(pub Zones);
 
+impl LocalZones {
+    /// Says so of these zones, but for those of them in which names fall through.
+    pub fn add(below: &mut Capabilities, zones: &Zones, fallthrough: &Zones) {
+        let LocalZones(known) = below.find().unwrap_or_default();
+        let overlaps =
+            |one: &Name, other: &Name| one.as_ref().is_within(other.as_ref()) || other.as_ref().is_within(one.as_ref());
+        let answers_all = |zone: &&Name| !fallthrough.names().iter().any(|name| overlaps(name, zone));
+        let own = zones.names().iter().filter(answers_all);
+        below.provide(LocalZones(known.names().iter().chain(own).cloned().collect()));
+    }
+}
+
 /// Which queries a directive below answers from memory, by what it knows at that moment and who asks: what others have
 /// answered before must not stand in for that. One that finds another below it asks that too.
 #[derive(Clone)]
 pub struct LocalAnswers(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
+
+/// Puts something around each plugin below the directive that offers it: what a step does, and when, is seen from there.
+/// It is given the directive and its plugin with the hooks it has, and gives what takes its place.
+pub struct Around(pub Box<PutAround>);
+
+type PutAround = dyn Fn(&'static str, Box<dyn Plugin>, Hooks) -> (Box<dyn Plugin>, Hooks);
 
 /// Which queries a server block wants: another one of the same zone, or of a shorter one, gets the others.
 #[derive(Clone)]
@@ -330,6 +374,8 @@ pub struct Needs {
     pub tls: Vec<(String, Arc<dyn TlsServer>)>,
     /// Jobs to run beside the queries, as long as the generation serves.
     pub jobs: Vec<Job>,
+    /// Jobs that are told when the generation ends.
+    pub lasting_jobs: Vec<LastingJob>,
     /// How long to go on serving after the order to end.
     pub lameduck: Duration,
     /// How often to look for a new Corefile, and how far apart replicas should do it.
@@ -390,8 +436,25 @@ pub struct Page {
     pub address: String,
     /// Its path.
     pub path: Cow<'static, str>,
-    /// Makes it.
-    pub make: Arc<dyn Fn() -> PageContent + Send + Sync>,
+    /// Within TLS: for all pages of the address.
+    pub tls: Option<Arc<dyn TlsServer>>,
+    /// Makes it; what stands behind the `?` of the request is given.
+    pub make: Arc<MakePage>,
+}
+
+/// Makes a page.
+pub type MakePage = dyn Fn(&str) -> LocalFuture<'static, PageContent> + Send + Sync;
+
+impl Page {
+    /// A page that is made at once, whatever is asked of it.
+    pub fn new(
+        address: String,
+        path: impl Into<Cow<'static, str>>,
+        make: impl Fn() -> PageContent + Send + Sync + 'static,
+    ) -> Page {
+        let make = Arc::new(move |_: &str| Box::pin(core::future::ready(make())) as LocalFuture<'static, PageContent>);
+        Page { address, path: path.into(), tls: None, make }
+    }
 }
 
 /// What a page says.
@@ -401,13 +464,17 @@ pub struct PageContent {
     /// The content type.
     pub content_type: &'static str,
     /// The body.
-    pub body: Cow<'static, str>,
+    pub body: Cow<'static, [u8]>,
 }
 
 impl PageContent {
     /// Plain text.
     pub fn text(status: u16, body: impl Into<Cow<'static, str>>) -> PageContent {
-        PageContent { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+        let body = match body.into() {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        };
+        PageContent { status, content_type: "text/plain; charset=utf-8", body }
     }
 }
 
@@ -415,12 +482,18 @@ impl PageContent {
 pub struct Inspection {
     /// How often; 0 is never.
     pub every: Duration,
-    /// Looks; what it has to say are lines for the log, their level before them. It may take its time: it is not called
-    /// where queries are answered.
+    /// For the first time as soon as the configuration serves, and not only when that time is over.
+    pub at_once: bool,
+    /// Looks. It may take its time: it is not called where queries are answered.
     pub look: Look,
 }
 
 impl Inspection {
+    /// Looks when `every` is over, and again each time.
+    pub fn new(every: Duration, look: impl FnMut(Looking<'_>) + Send + 'static) -> Inspection {
+        Inspection { every, at_once: false, look: Box::new(look) }
+    }
+
     /// Of one file, which has just been read: `changed` is told the contents when they are others than before, or that
     /// there are none; what it cannot use is logged as of this directive.
     pub fn of_file(
@@ -435,26 +508,68 @@ impl Inspection {
             read.as_ref().map(|octets| (octets.len(), seed.hash_one(octets))).map_err(io::Error::kind)
         };
         let mut seen = sign(read);
-        let look = move |files: &dyn Files, lines: &mut Vec<String>| {
-            let read = files.read(&path);
+        let look = move |looking: Looking<'_>| {
+            let read = looking.files.read(&path);
             let now = sign(&read);
             if now == seen {
                 return;
             }
             seen = now;
-            if let Err(what) = changed(files, read.map_err(|error| error.kind().into())) {
-                lines.push(format!("[WARNING] plugin/{directive}: {}: {what}", path.display()));
+            if let Err(what) = changed(looking.files, read.map_err(|error| error.kind().into())) {
+                looking.lines.push(format!("[WARNING] plugin/{directive}: {}: {what}", path.display()));
             }
         };
-        Inspection { every, look: Box::new(look) }
+        Inspection::new(every, look)
     }
 }
 
 /// Looks at files.
-pub type Look = Box<dyn FnMut(&dyn Files, &mut Vec<String>) + Send>;
+pub type Look = Box<dyn FnMut(Looking<'_>) + Send>;
+
+/// What is there when files are looked at.
+pub struct Looking<'a> {
+    /// The files.
+    pub files: &'a dyn Files,
+    /// The time since 1970 as the calendar has it.
+    pub since_1970: Duration,
+    /// What there is to say: lines for the log, their level before them.
+    pub lines: &'a mut Vec<String>,
+}
 
 /// A job beside the queries; it is dropped when the generation ends.
 pub type Job = Box<dyn FnOnce(Rc<dyn Outside>) -> LocalFuture<'static, ()> + Send>;
+
+/// A job that has something to bring to its end: it is told when the generation ends, and has [`FAREWELL`] from then on.
+pub type LastingJob = Box<dyn FnOnce(Rc<dyn Outside>, Ending) -> LocalFuture<'static, ()> + Send>;
+
+/// How long a job may go on when its generation has ended: to send what is left to somebody who listens takes less, and
+/// the process waits so long for it.
+pub const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Comes when a generation ends.
+pub struct Ending(oneshot::Receiver<()>);
+
+/// Ends a generation for the one who has the other half, when it is dropped.
+pub struct Ender {
+    _sender: oneshot::Sender<()>,
+}
+
+impl Ending {
+    /// An end that has not come yet, and what brings it.
+    #[must_use]
+    pub fn new() -> (Ender, Ending) {
+        let (sender, receiver) = oneshot::channel();
+        (Ender { _sender: sender }, Ending(receiver))
+    }
+}
+
+impl Future for Ending {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(context).map(drop)
+    }
+}
 
 /// Who can say whether it is ready, and who has been.
 #[derive(Default)]

@@ -14,6 +14,8 @@ pub struct ClientTls {
     pub authorities: Option<Vec<u8>>,
     /// The client's own certificates and key, if the upstream wants to know.
     pub identity: Option<Identity>,
+    /// Any certificate will do: whoever is between the two can read all.
+    pub unverified: bool,
 }
 
 /// Certificates, the own one first, and the key to it.

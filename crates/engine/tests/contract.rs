@@ -1,7 +1,7 @@
 //! What the contract between engine and plugins can say: toy plugins, each with the hooks of a real one, and scenarios
 //! that hold them to it.
 //!
-//! From top to bottom as in a real chain: `tally` (counts what comes by), `dns64`, `sign` (tsig), `rename` and
+//! From top to bottom as in a real chain: `tally` (counts what comes by), `observe` (trace, dnstap), `dns64`, `sign` (tsig), `rename` and
 //! `rename_again` (rewrite), `onward` (rewrite edns0), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), `directory`
 //! (etcd), `stream` (transfer), and two directives of the testkit that answer. What was learned stands in `docs/decisions/0003-plugin-contract.md`.
 
@@ -15,6 +15,8 @@ mod directory;
 mod dns64;
 #[path = "contract/fragile.rs"]
 mod fragile;
+#[path = "contract/observe.rs"]
+mod observe;
 #[path = "contract/onward.rs"]
 mod onward;
 #[path = "contract/rename.rs"]
@@ -34,8 +36,9 @@ use engine::Slot::{self, Here};
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
-static SLOTS: [Slot; 15] = [
+static SLOTS: [Slot; 16] = [
     Here(&tally::MANIFEST),
+    Here(&observe::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&sign::MANIFEST),
     Here(&rename::RENAME),

@@ -10,8 +10,9 @@ use hyper::body::Bytes;
 use hyper::{Method, Response};
 use serde_json::{Value, json};
 
+use crate::format::Format;
 use crate::query::{Query, Selection};
-use crate::store::{self, Key};
+use crate::store::Key;
 use crate::{Fault, Shared, write};
 
 /// A body that comes piece by piece.
@@ -20,14 +21,42 @@ pub(crate) type Body = Channel<Bytes, io::Error>;
 /// Octets that go out at once.
 const PIECE: usize = 16 * 1024;
 
+/// What is answered.
+pub(crate) enum Reply {
+    /// An object, or the Status that stands for it.
+    Object { code: u16, retry_after: Option<u32>, object: Value },
+    /// A list or a watch.
+    Stream(Response<Body>),
+}
+
+impl Reply {
+    /// The answer, for a client that prefers this format.
+    pub(crate) fn response(self, preferred: Format) -> Response<Body> {
+        let (code, retry_after, object) = match self {
+            Reply::Object { code, retry_after, object } => (code, retry_after, object),
+            Reply::Stream(response) => return response,
+        };
+        let format = preferred.of_kind(object["kind"].as_str().unwrap_or_default());
+        let mut response = Response::builder().status(code).header("content-type", format.content_type(false));
+        if let Some(seconds) = retry_after {
+            response = response.header("retry-after", seconds);
+        }
+        let body = format.object(&object);
+        let (mut sender, channel) = Channel::new(1);
+        tokio::spawn(async move { sender.send_data(body.into()).await });
+        response.body(channel).unwrap()
+    }
+}
+
 /// Answers a request.
 pub(crate) async fn answer(
     method: &Method,
     query: Query,
     object: Value,
     fault: Option<Fault>,
+    preferred: Format,
     shared: &Arc<Shared>,
-) -> Response<Body> {
+) -> Reply {
     match fault {
         Some(Fault::Status(code, retry_after)) => return status(code, retry_after, "as ordered"),
         Some(Fault::Stall) => future::pending().await,
@@ -43,32 +72,26 @@ pub(crate) async fn answer(
         Ok(selection) => selection,
         Err(problem) => return status(400, None, &problem),
     };
-    let asked = Asked { query, kind, selection, fault, shared: Arc::clone(shared) };
+    let format = preferred.of_kind(&kind);
+    let asked = Asked { query, kind, selection, fault, format, shared: Arc::clone(shared) };
     if asked.query.is("watch") { asked.watch() } else { asked.list() }
 }
 
 /// An answer that says what is wrong.
-pub(crate) fn status(code: u16, retry_after: Option<u32>, message: &str) -> Response<Body> {
-    whole(code, retry_after, &status_object(code, message))
+pub(crate) fn status(code: u16, retry_after: Option<u32>, message: &str) -> Reply {
+    Reply::Object { code, retry_after, object: status_object(code, message) }
 }
 
 /// An answer that says why a request was refused.
-pub(crate) fn refused(code: u16, reason: &str, message: &str) -> Response<Body> {
+pub(crate) fn refused(code: u16, reason: &str, message: &str) -> Reply {
     let mut status = status_object(code, message);
     status["reason"] = reason.into();
-    whole(code, None, &status)
+    whole(code, status)
 }
 
 /// An answer that is one object.
-pub(crate) fn whole(code: u16, retry_after: Option<u32>, object: &Value) -> Response<Body> {
-    let mut response = Response::builder().status(code).header("content-type", "application/json");
-    if let Some(seconds) = retry_after {
-        response = response.header("retry-after", seconds);
-    }
-    let body = object.to_string();
-    let (mut sender, channel) = Channel::new(1);
-    tokio::spawn(async move { sender.send_data(body.into()).await });
-    response.body(channel).unwrap()
+pub(crate) const fn whole(code: u16, object: Value) -> Reply {
+    Reply::Object { code, retry_after: None, object }
 }
 
 fn status_object(code: u16, message: &str) -> Value {
@@ -92,11 +115,12 @@ struct Asked {
     kind: String,
     selection: Selection,
     fault: Option<Fault>,
+    format: Format,
     shared: Arc<Shared>,
 }
 
 impl Asked {
-    fn list(self) -> Response<Body> {
+    fn list(self) -> Reply {
         let token = self.query.parameter("continue");
         let version = self.query.parameter("resourceVersion");
         if !token.is_empty() && !matches!(version, "" | "0") {
@@ -110,13 +134,13 @@ impl Asked {
             return status(410, None, "The provided continue parameter is too old");
         }
         let limit = self.query.parameter("limit").parse().unwrap_or_default();
-        let page = store.page(&self.kind, &self.selection, limit, after.as_ref());
-        let (sender, response) = begin();
+        let page = store.page(&self.kind, &self.selection, limit, after.as_ref(), self.format);
+        let (sender, response) = begin(self.format.content_type(false));
         tokio::spawn(Out { sender, fault: self.fault, sent: 0 }.send_all(page));
-        response
+        Reply::Stream(response)
     }
 
-    fn watch(self) -> Response<Body> {
+    fn watch(self) -> Reply {
         let streaming = self.query.is("sendInitialEvents");
         let bookmarks = self.query.is("allowWatchBookmarks");
         if streaming && self.fault == Some(Fault::NoStreamingLists) {
@@ -126,10 +150,10 @@ impl Asked {
         if streaming != not_older_than || streaming && !bookmarks {
             return status(422, None, "sendInitialEvents needs resourceVersionMatch=NotOlderThan and bookmarks");
         }
-        let (sender, response) = begin();
+        let (sender, response) = begin(self.format.content_type(true));
         let out = Out { sender, fault: self.fault, sent: 0 };
         tokio::spawn(self.follow(out, streaming, bookmarks));
-        response
+        Reply::Stream(response)
     }
 
     /// Says what was, and then what comes, until the client goes or its time is up.
@@ -157,12 +181,12 @@ impl Asked {
         let store = &self.shared.lock().store;
         let version = self.query.parameter("resourceVersion");
         if streaming || matches!(version, "" | "0") {
-            let lines = store.initial_events(&self.kind, &self.selection, streaming);
+            let lines = store.initial_events(&self.kind, &self.selection, streaming, self.format);
             return (lines, store.position(store.version));
         }
         if number(version) < store.compacted {
             let gone = status_object(410, "too old resource version");
-            return (store::line("ERROR", &gone), store.position(u64::MAX));
+            return (self.format.event(&self.kind, "ERROR", &gone), store.position(u64::MAX));
         }
         (Vec::new(), store.position(number(version)))
     }
@@ -172,13 +196,13 @@ impl Asked {
         if state.is_silent(&self.query.resource) {
             return (Vec::new(), position);
         }
-        state.store.events(&self.kind, &self.selection, bookmarks, position)
+        state.store.events(&self.kind, &self.selection, bookmarks, position, self.format)
     }
 }
 
-fn begin() -> (Sender<Bytes, io::Error>, Response<Body>) {
+fn begin(content_type: &str) -> (Sender<Bytes, io::Error>, Response<Body>) {
     let (sender, channel) = Channel::new(1);
-    (sender, Response::builder().header("content-type", "application/json").body(channel).unwrap())
+    (sender, Response::builder().header("content-type", content_type).body(channel).unwrap())
 }
 
 fn number(version: &str) -> u64 {
@@ -209,13 +233,23 @@ impl Out {
             {
                 return self.cut(piece.get(..after - self.sent)?).await;
             }
+            self.sender.send_data(self.corrupt(piece)).await.ok()?;
             self.sent += piece.len();
-            self.sender.send_data(Bytes::copy_from_slice(piece)).await.ok()?;
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
         }
         Some(())
+    }
+
+    fn corrupt(&self, piece: &[u8]) -> Bytes {
+        let mut octets = piece.to_vec();
+        if let Some(Fault::Corrupt(at)) = self.fault
+            && let Some(octet) = at.checked_sub(self.sent).and_then(|at| octets.get_mut(at))
+        {
+            *octet = 0xff;
+        }
+        octets.into()
     }
 
     async fn cut(&mut self, last: &[u8]) -> Option<()> {

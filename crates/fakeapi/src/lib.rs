@@ -1,9 +1,9 @@
 //! A Kubernetes API server for tests, on a free port of 127.0.0.1 and a thread of its own.
 //!
 //! It keeps objects as JSON and lists and watches them as the real one does: pages with continue tokens, streaming lists
-//! (`sendInitialEvents`), bookmarks, label and field selectors, 410 Gone after a compaction. Objects are
-//! written by the test, or over HTTP (POST, PUT, DELETE). What it does not do: patches, validation, discovery, authorization
-//! by rules, protobuf. What goes wrong is ordered by the test: see [`Fault`].
+//! (`sendInitialEvents`), bookmarks, label and field selectors, 410 Gone after a compaction; in protobuf for who prefers
+//! that. Objects are written by the test, or over HTTP (POST, PUT, DELETE) in JSON. What it does not do: patches, validation,
+//! discovery, authorization by rules. What goes wrong is ordered by the test: see [`Fault`].
 //! Nothing happens by the clock: a bookmark, a compaction, a lost connection come when they are called for.
 //!
 //! It is part of tests: what cannot be, panics.
@@ -16,7 +16,9 @@
 )]
 
 mod answer;
+mod format;
 mod object;
+pub mod protobuf;
 mod query;
 mod serve;
 mod store;
@@ -52,6 +54,8 @@ pub enum Fault {
     Slow(usize, Duration),
     /// The connection breaks after so many octets of the body.
     Cut(usize),
+    /// The octet at this place of the body is 255.
+    Corrupt(usize),
     /// Watches end at once, as if their time were up.
     Short,
 }
@@ -71,6 +75,8 @@ pub struct Seen {
     pub query: BTreeMap<String, String>,
     /// The header `Authorization`; empty if there was none.
     pub authorization: String,
+    /// The header `Accept`; empty if there was none.
+    pub accept: String,
     /// Whether the client showed a certificate.
     pub certificate: bool,
     /// When it came.
@@ -123,6 +129,7 @@ struct State {
     faults: BTreeMap<String, Faults>,
     seen: Vec<Seen>,
     token: Option<String>,
+    json_only: bool,
     down: bool,
     /// The connections that are open, by number.
     connections: BTreeSet<u64>,
@@ -234,7 +241,8 @@ impl FakeApi {
         self.change(|state| state.store.bookmark());
     }
 
-    /// Sends a line, whatever it holds, to every open watch of a resource.
+    /// Sends a line, whatever it holds, to every open watch of a resource; to those in protobuf as an event if it is one in
+    /// JSON, else its octets in a frame.
     pub fn inject(&self, resource: &str, line: &str) {
         self.change(|state| state.store.inject(resource, line));
     }
@@ -276,6 +284,11 @@ impl FakeApi {
     /// Refuses with 401 who does not bring this bearer token.
     pub fn require_token(&self, token: &str) {
         self.change(|state| state.token = Some(token.to_owned()));
+    }
+
+    /// Speaks nothing but JSON from now on, as a server without protobuf.
+    pub fn json_only(&self) {
+        self.change(|state| state.json_only = true);
     }
 
     /// The requests so far.

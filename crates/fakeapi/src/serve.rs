@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper::header::{self, HeaderName};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, header};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-use crate::answer::{self, Body};
+use crate::answer::{self, Body, Reply};
+use crate::format::Format;
 use crate::query::Query;
 use crate::{Seen, Shared};
 
@@ -103,10 +105,25 @@ async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, certificate: bool
 }
 
 async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &Arc<Shared>) -> Response<Body> {
+    let preferred = Format::preferred(header_of(&request, header::ACCEPT));
+    let preferred = if shared.lock().json_only { Format::Json } else { preferred };
+    reply(request, certificate, preferred, shared).await.response(preferred)
+}
+
+async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format, shared: &Arc<Shared>) -> Reply {
     let Some(query) = Query::parse(request.uri()) else { return answer::status(404, None, "no such path") };
-    let authorization = request.headers().get(header::AUTHORIZATION);
-    let authorization = authorization.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let method = request.method().clone();
+    let seen = Seen {
+        method: request.method().to_string(),
+        name: query.name.clone(),
+        resource: query.resource.clone(),
+        namespace: query.namespace.clone(),
+        query: query.parameters.clone(),
+        authorization: header_of(&request, header::AUTHORIZATION).to_owned(),
+        accept: header_of(&request, header::ACCEPT).to_owned(),
+        certificate,
+        at: std::time::Instant::now(),
+    };
+    let (method, authorization) = (request.method().clone(), seen.authorization.clone());
     // A client that goes away in the middle of its object has asked for nothing.
     let object = if matches!(method, Method::POST | Method::PUT) {
         let octets = request.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -117,16 +134,6 @@ async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &
     } else {
         serde_json::Value::Null
     };
-    let seen = Seen {
-        method: method.to_string(),
-        name: query.name.clone(),
-        resource: query.resource.clone(),
-        namespace: query.namespace.clone(),
-        query: query.parameters.clone(),
-        authorization: authorization.clone(),
-        certificate,
-        at: std::time::Instant::now(),
-    };
     let (fault, token) = {
         let mut state = shared.lock();
         state.seen.push(seen);
@@ -136,5 +143,10 @@ async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &
     if token.is_some_and(|token| authorization != format!("Bearer {token}")) {
         return answer::status(401, None, "Unauthorized");
     }
-    answer::answer(&method, query, object, fault, shared).await
+    answer::answer(&method, query, object, fault, preferred, shared).await
+}
+
+/// A header; empty if there is none.
+fn header_of(request: &Request<Incoming>, name: HeaderName) -> &str {
+    request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

@@ -1,9 +1,12 @@
 //! The objects, and the log of what became of them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::format::Format;
 use crate::query::Selection;
 use crate::write::Refusal;
 
@@ -40,7 +43,7 @@ pub(crate) struct Store {
 struct Resource {
     kind: String,
     group_version: String,
-    objects: BTreeMap<Key, Value>,
+    objects: BTreeMap<Key, Arc<Value>>,
 }
 
 struct Entry {
@@ -50,7 +53,7 @@ struct Entry {
 }
 
 enum What {
-    Change { before: Option<Value>, after: Option<Value> },
+    Change { before: Option<Arc<Value>>, after: Option<Arc<Value>> },
     Bookmark,
     Raw(String),
 }
@@ -65,7 +68,8 @@ impl Store {
         let key = (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
         let resource = self.resources.entry(name.clone()).or_default();
         (resource.kind, resource.group_version) = (kind, text(&object["apiVersion"]));
-        let before = resource.objects.insert(key, object.clone());
+        let object = Arc::new(object);
+        let before = resource.objects.insert(key, Arc::clone(&object));
         self.record(name, What::Change { before, after: Some(object) });
         self.version
     }
@@ -87,7 +91,9 @@ impl Store {
     /// One object.
     pub(crate) fn get(&self, resource: &str, key: &Key) -> Result<Value, Refusal> {
         let object = self.resources.get(resource).and_then(|resource| resource.objects.get(key));
-        object.cloned().ok_or_else(|| Refusal(404, "NotFound", format!("{resource} \"{}\" not found", key.1)))
+        object
+            .map(|object| object.as_ref().clone())
+            .ok_or_else(|| Refusal(404, "NotFound", format!("{resource} \"{}\" not found", key.1)))
     }
 
     /// Deletes all that is in a namespace.
@@ -122,7 +128,7 @@ impl Store {
     }
 
     pub(crate) fn inject(&mut self, resource: &str, line: &str) {
-        self.record(resource.to_owned(), What::Raw(format!("{line}\n")));
+        self.record(resource.to_owned(), What::Raw(line.to_owned()));
     }
 
     fn record(&mut self, resource: String, what: What) {
@@ -137,7 +143,14 @@ impl Store {
     }
 
     /// At most `limit` objects (0: all) from behind the key `after` on.
-    pub(crate) fn page(&self, kind: &str, selection: &Selection, limit: usize, after: Option<&Key>) -> Vec<u8> {
+    pub(crate) fn page(
+        &self,
+        kind: &str,
+        selection: &Selection,
+        limit: usize,
+        after: Option<&Key>,
+        format: Format,
+    ) -> Vec<u8> {
         let selected = self.selected(kind, selection).filter(|(key, _)| after.is_none_or(|after| *key > after));
         let selected: Vec<_> = selected.collect();
         let limit = if limit == 0 { selected.len() } else { limit };
@@ -149,20 +162,17 @@ impl Store {
         }
         let items: Vec<&Value> = page.iter().map(|(_, object)| *object).collect();
         let api_version = self.resources.get(&plural(kind)).map_or("v1", |resource| &resource.group_version);
-        let list = json!({
-            "kind": format!("{kind}List"), "apiVersion": api_version, "metadata": metadata, "items": items,
-        });
-        serde_json::to_vec(&list).unwrap()
+        format.list(kind, api_version, &metadata, &items)
     }
 
     /// All objects as events, and the mark at their end if it is asked for.
-    pub(crate) fn initial_events(&self, kind: &str, selection: &Selection, with_mark: bool) -> Vec<u8> {
+    pub(crate) fn initial_events(&self, kind: &str, selection: &Selection, with_mark: bool, format: Format) -> Vec<u8> {
         let mut lines = Vec::new();
         for (_, object) in self.selected(kind, selection) {
-            lines.extend(line("ADDED", object));
+            lines.extend(format.event(kind, "ADDED", object));
         }
         if with_mark {
-            lines.extend(self.bookmark_line(kind, &json!({ "k8s.io/initial-events-end": "true" })));
+            lines.extend(self.bookmark_event(kind, &json!({ "k8s.io/initial-events-end": "true" }), format));
         }
         lines
     }
@@ -173,15 +183,25 @@ impl Store {
     }
 
     /// What a watch has to say from a position on, and the position behind it.
-    pub(crate) fn events(&self, kind: &str, selection: &Selection, bookmarks: bool, from: usize) -> (Vec<u8>, usize) {
+    pub(crate) fn events(
+        &self,
+        kind: &str,
+        selection: &Selection,
+        bookmarks: bool,
+        from: usize,
+        format: Format,
+    ) -> (Vec<u8>, usize) {
         let mut lines = Vec::new();
         let resource = plural(kind);
         for entry in &self.log[from..] {
             match &entry.what {
-                What::Bookmark if bookmarks => lines.extend(self.bookmark_line(kind, &json!({}))),
-                What::Raw(text) if entry.resource == resource => lines.extend(text.as_bytes()),
+                What::Bookmark if bookmarks => lines.extend(self.bookmark_event(kind, &json!({}), format)),
+                What::Raw(text) if entry.resource == resource => lines.extend(format.raw(kind, text)),
                 What::Change { before, after } if entry.resource == resource => {
-                    lines.extend(change(before.as_ref(), after.as_ref(), selection, entry.version));
+                    if let Some((what, object)) = change(before.as_deref(), after.as_deref(), selection, entry.version)
+                    {
+                        lines.extend(format.event(kind, what, &object));
+                    }
                 }
                 _ => {}
             }
@@ -191,36 +211,35 @@ impl Store {
 
     fn selected<'a>(&'a self, kind: &str, selection: &'a Selection) -> impl Iterator<Item = (&'a Key, &'a Value)> {
         let objects = self.resources.get(&plural(kind)).into_iter().flat_map(|resource| &resource.objects);
-        objects.filter(|(_, object)| selection.matches(object))
+        objects.map(|(key, object)| (key, object.as_ref())).filter(|(_, object)| selection.matches(object))
     }
 
-    fn bookmark_line(&self, kind: &str, annotations: &Value) -> Vec<u8> {
+    fn bookmark_event(&self, kind: &str, annotations: &Value, format: Format) -> Vec<u8> {
         let version = self.version.to_string();
         let metadata = json!({ "resourceVersion": version, "annotations": annotations });
-        line("BOOKMARK", &json!({ "kind": kind, "metadata": metadata }))
+        format.event(kind, "BOOKMARK", &json!({ "kind": kind, "metadata": metadata }))
     }
 }
 
 /// An event as those see it who select objects: one that does not match any more is deleted for them.
-fn change(before: Option<&Value>, after: Option<&Value>, selection: &Selection, version: u64) -> Vec<u8> {
+fn change<'a>(
+    before: Option<&'a Value>,
+    after: Option<&'a Value>,
+    selection: &Selection,
+    version: u64,
+) -> Option<(&'static str, Cow<'a, Value>)> {
     let was = before.filter(|object| selection.matches(object));
     let is = after.filter(|object| selection.matches(object));
     match (was, is) {
-        (None, Some(object)) => line("ADDED", object),
-        (Some(_), Some(object)) => line("MODIFIED", object),
+        (None, Some(object)) => Some(("ADDED", Cow::Borrowed(object))),
+        (Some(_), Some(object)) => Some(("MODIFIED", Cow::Borrowed(object))),
         (Some(object), None) => {
             let mut object = object.clone();
             object["metadata"]["resourceVersion"] = version.to_string().into();
-            line("DELETED", &object)
+            Some(("DELETED", Cow::Owned(object)))
         }
-        (None, None) => Vec::new(),
+        (None, None) => None,
     }
-}
-
-pub(crate) fn line(event: &str, object: &Value) -> Vec<u8> {
-    let mut line = serde_json::to_vec(&json!({ "type": event, "object": object })).unwrap();
-    line.push(b'\n');
-    line
 }
 
 fn plural(kind: &str) -> String {

@@ -4,11 +4,11 @@
 //! are not validated, but for what makes a client's order of doing things wrong: a namespace that is not there, a name that
 //! is taken, an address that changes. A namespace is gone at once with all that is in it, where the real one takes its time.
 
-use hyper::{Method, Response};
+use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::Shared;
-use crate::answer::{self, Body};
+use crate::answer::{self, Reply};
 use crate::query::Query;
 use crate::store::Store;
 
@@ -16,7 +16,7 @@ use crate::store::Store;
 pub(crate) struct Refusal(pub(crate) u16, pub(crate) &'static str, pub(crate) String);
 
 /// Answers a request for one object.
-pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Shared) -> Response<Body> {
+pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Shared) -> Reply {
     let outcome = match *method {
         Method::GET => shared.lock().store.get(&query.resource, &query.key()).map(|object| (200, object)),
         Method::POST => shared.change(|state| create(&mut state.store, query, object)).map(|object| (201, object)),
@@ -25,7 +25,7 @@ pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Sha
         _ => Err(Refusal(405, "MethodNotAllowed", "the server does not allow this method".to_owned())),
     };
     match outcome {
-        Ok((code, object)) => answer::whole(code, None, &object),
+        Ok((code, object)) => answer::whole(code, object),
         Err(Refusal(code, reason, message)) => answer::refused(code, reason, &message),
     }
 }

@@ -10,6 +10,8 @@
     reason = "panicking is how a finding is told"
 )]
 
+pub mod objects;
+pub mod records;
 pub mod zone;
 
 use std::cell::RefCell;
@@ -29,8 +31,15 @@ use wire::{Header, Message};
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: &[(&str, Target)] =
-    &[("query", query), ("reply", reply), ("corefile", corefile), ("zone", zone::file), ("transfer", zone::transfer)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("query", query),
+    ("reply", reply),
+    ("corefile", corefile),
+    ("zone", zone::file),
+    ("transfer", zone::transfer),
+    ("objects", objects::decode),
+    ("skydns", records::skydns),
+];
 
 /// Octets of the header before the counts: id and flags; and of the whole header.
 const COUNTS_AT: usize = 4;

@@ -10,13 +10,12 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
-use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::Timing;
 use crate::credentials;
-use crate::decode::Encoding;
+use crate::decode::{Encoding, Status};
 use crate::failure::{Failure, connection_problem};
 use crate::meter::Meter;
 use crate::pace::{Gate, Permit};
@@ -54,16 +53,16 @@ impl Api {
         Api { source, timing, meter, host, making, client, distrusted, gate }
     }
 
-    /// Asks for a path with its query.
+    /// Asks for a path with its query, for an answer of one of these media types.
     ///
     /// # Errors
     /// Whatever kept the server from beginning the answer.
-    pub(crate) async fn get(&self, url: &str) -> Result<Answer, Failure> {
+    pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Answer, Failure> {
         let (permit, waited) = self.gate.pass().await;
         self.meter.paced(&self.host, waited);
         let client = self.client().await?;
         let request = Request::get(url)
-            .header(ACCEPT, "application/json")
+            .header(ACCEPT, accept)
             .header(USER_AGENT, concat!("portolan/", env!("CARGO_PKG_VERSION")))
             .body(Body::empty())
             .map_err(|error| Failure::Unexpected(error.to_string()))?;
@@ -119,26 +118,27 @@ async fn read(answer: Response<Body>, permit: Permit) -> Result<Answer, Failure>
     if !head.status.is_success() {
         return Err(problem(head.status.as_u16(), &head.headers, body).await);
     }
-    let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = content_type(&head.headers);
     let unknown = || Failure::Unexpected(format!("it is of type '{content_type}'"));
     Ok(Answer { body, encoding: Encoding::of(content_type).ok_or_else(unknown)?, permit })
 }
 
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
 /// What an answer with another status than 200 says.
 async fn problem(code: u16, headers: &HeaderMap, body: Body) -> Failure {
-    #[derive(Deserialize)]
-    struct Status {
-        message: String,
-    }
     if code == 410 {
         return Failure::Gone;
     }
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let body = timeout(PROBLEM_TIME, Limited::new(body, PROBLEM_MAX).collect()).await;
     let octets = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let message = match serde_json::from_slice::<Status>(&octets) {
-        Ok(status) => status.message,
-        Err(_) => String::from_utf8_lossy(&octets).lines().next().unwrap_or_default().chars().take(200).collect(),
+    let status = Encoding::of(content_type(headers)).and_then(|encoding| Status::read(encoding, &octets));
+    let message = match status {
+        Some(status) => status.message,
+        None => String::from_utf8_lossy(&octets).lines().next().unwrap_or_default().chars().take(200).collect(),
     };
     Failure::Status { code, message, retry_after: seconds.map(Duration::from_secs) }
 }

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::api::{Answer, Api};
-use crate::decode::lines::{Line, Lines};
+use crate::decode::JSON;
+use crate::decode::json::lines::{Line, Lines};
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::target::encode;
@@ -138,7 +139,7 @@ impl ConfigMap {
     }
 
     async fn list(&self) -> Result<(Option<Data>, String), Failure> {
-        let answer = self.api.get(&self.path).await?;
+        let answer = self.api.get(&self.path, JSON).await?;
         let body = timeout(self.timing.list_silence, Limited::new(answer.body, ANSWER_MAX).collect()).await;
         let body = body.map_err(|_| Failure::Silent(self.timing.list_silence))?;
         let octets = body.map_err(|error| Failure::Unexpected(error.to_string()))?.to_bytes();
@@ -155,7 +156,7 @@ impl ConfigMap {
             self.path
         );
         let begin = Instant::now();
-        let Answer { mut body, .. } = self.api.get(&url).await?;
+        let Answer { mut body, .. } = self.api.get(&url, JSON).await?;
         let (mut lines, mut pieces) = (Lines::default(), 0);
         loop {
             let octets = match next(&mut body, self.timing.watch_silence).await {

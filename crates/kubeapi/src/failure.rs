@@ -3,6 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::decode::Lost;
+
 /// Why a list or a watch came to nothing.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -67,6 +69,12 @@ impl Failure {
     /// How long the server wants to be left alone.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
         if let Failure::Status { retry_after, .. } = self { *retry_after } else { None }
+    }
+}
+
+impl From<Lost> for Failure {
+    fn from(Lost: Lost) -> Failure {
+        Failure::Unexpected("where its next object begins cannot be told".to_owned())
     }
 }
 

@@ -16,7 +16,7 @@ mod age;
 mod api;
 mod config_map;
 mod credentials;
-mod decode;
+pub mod decode;
 mod failure;
 mod follow;
 mod manifests;

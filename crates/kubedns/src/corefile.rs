@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config_map::Dynamic;
-use crate::dnsmasq::{Domain, Front, RESOLV_CONF};
+use crate::dnsmasq::{Domain, Front, RESOLV_CONF, Record};
 use crate::name_server::NameServer;
 use crate::settings::{Records, Settings, Side};
 
@@ -99,7 +99,7 @@ impl Writer<'_> {
         text.line("loadbalance");
         if let Some(front) = &self.settings.front {
             self.cache(front, text);
-            own_records(front, "", text);
+            self.own_records(front, "", text);
         }
         if let Some(records) = &self.settings.records {
             self.federations(records, text);
@@ -122,7 +122,7 @@ impl Writer<'_> {
         text.line("loadbalance");
         if let Some(front) = &self.settings.front {
             self.cache(front, text);
-            own_records(front, domain, text);
+            self.own_records(front, domain, text);
         }
         match asked {
             Asked::Nobody => denial(domain, text),
@@ -314,9 +314,37 @@ impl Writer<'_> {
         if known.is_empty() {
             return;
         }
-        text.open(&format!("federation {}", records.domain));
+        text.open(&format!("federations {}", records.domain));
         known.iter().for_each(|(name, domain)| text.line(&format!("{name} {domain}")));
         text.close();
+    }
+
+    /// Whether questions for a name come to the block of a domain, and to none of a longer one.
+    fn comes_to(&self, domain: &str, name: &str) -> bool {
+        let is_longer = |other: &String| other.len() > domain.len() && is_within(name, other);
+        is_within(name, domain) && !self.domains().keys().any(is_longer)
+    }
+
+    /// What dnsmasq was told to answer itself of the names in a domain; an empty one is all names.
+    fn own_records(&self, front: &Front, domain: &str, text: &mut Text) {
+        let comes = |name: &str| self.comes_to(domain, name);
+        for rtype in &front.filtered {
+            text.line(&format!("template IN {rtype}"));
+        }
+        if front.keeps_plain_names && domain.is_empty() {
+            no_plain_names(text);
+        }
+        for (of, addresses) in front.addresses.iter().filter(|(of, _)| comes(of)) {
+            own_addresses(of, addresses, text);
+        }
+        front.records.iter().filter(|record| comes(&record.name)).for_each(|record| own_record(record, text));
+        // Also those that only their addresses are asked for here.
+        let hosts: Vec<_> = front.hosts.iter().filter(|(_, name)| is_within(name, domain)).collect();
+        if matches!(front.domains.get(domain), Some(Domain::Servers(servers)) if servers.is_empty()) {
+            host_templates(&hosts, text);
+        } else if !hosts.is_empty() || !front.hosts_files.is_empty() {
+            hosts_lines(front, &hosts, text);
+        }
     }
 }
 
@@ -349,33 +377,6 @@ fn kubernetes(records: &Records, text: &mut Text) {
     text.line(&format!("ttl {TTL}"));
     text.line(&format!("fallthrough {reverse}"));
     text.close();
-}
-
-/// What dnsmasq was told to answer itself of the names in a domain; an empty one is all names.
-fn own_records(front: &Front, domain: &str, text: &mut Text) {
-    for rtype in &front.filtered {
-        text.line(&format!("template IN {rtype}"));
-    }
-    if front.keeps_plain_names && domain.is_empty() {
-        text.open("template ANY ANY");
-        text.line("match ^[^.]+\\.$");
-        text.line("rcode NXDOMAIN");
-        text.line("fallthrough");
-        text.close();
-    }
-    for (of, addresses) in front.addresses.iter().filter(|(of, _)| is_within(of, domain)) {
-        own_addresses(of, addresses, text);
-    }
-    for record in front.records.iter().filter(|record| is_within(&record.name, domain)) {
-        // An alias is one for all types.
-        let asked = if record.rtype == "CNAME" { "ANY" } else { record.rtype };
-        text.open(&format!("template IN {asked} {}", record.name));
-        text.line(&format!("match {}", exactly(&record.name)));
-        text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {} {}", record.rtype, record.data))));
-        text.line("fallthrough");
-        text.close();
-    }
-    hosts(front, domain, text);
 }
 
 /// Whether a name is in a domain; all are in the empty one.
@@ -411,14 +412,25 @@ fn denial(domain: &str, text: &mut Text) {
     text.close();
 }
 
-fn hosts(front: &Front, domain: &str, text: &mut Text) {
-    let hosts: Vec<_> = front.hosts.iter().filter(|(_, name)| is_within(name, domain)).collect();
-    if hosts.is_empty() && front.hosts_files.is_empty() {
-        return;
-    }
-    if matches!(front.domains.get(domain), Some(Domain::Servers(servers)) if servers.is_empty()) {
-        return host_templates(&hosts, text);
-    }
+fn no_plain_names(text: &mut Text) {
+    text.open("template ANY ANY");
+    text.line("match ^[^.]+\\.$");
+    text.line("rcode NXDOMAIN");
+    text.line("fallthrough");
+    text.close();
+}
+
+fn own_record(record: &Record, text: &mut Text) {
+    // An alias is one for all types.
+    let asked = if record.rtype == "CNAME" { "ANY" } else { record.rtype };
+    text.open(&format!("template IN {asked} {}", record.name));
+    text.line(&format!("match {}", exactly(&record.name)));
+    text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {} {}", record.rtype, record.data))));
+    text.line("fallthrough");
+    text.close();
+}
+
+fn hosts_lines(front: &Front, hosts: &[&(IpAddr, String)], text: &mut Text) {
     let file = front.hosts_files.first().map_or("/dev/null", String::as_str);
     text.open(&format!("hosts {}", word(file)));
     hosts.iter().for_each(|(ip, name)| text.line(&format!("{ip} {name}")));

@@ -45,7 +45,7 @@ fn one_process_for_the_pod() {
         success 9984
         denial 9984
     }
-    federation cluster.local {
+    federations cluster.local {
         fed fed.example.com
     }
     kubernetes cluster.local in-addr.arpa ip6.arpa {

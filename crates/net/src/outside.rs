@@ -1,10 +1,12 @@
 //! The outside world, on tokio.
 
 use std::cell::RefCell;
-use std::io::Write;
+use std::io::{self, Write};
+use std::time::Duration;
 
 use engine::metrics::{Counters, Registry};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Take, Transport};
+use engine::octets::{Dial, Listen, OctetListener, OctetStream};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Moment, Outside, Take, Transport};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
@@ -12,6 +14,7 @@ use tokio::time::timeout_at;
 use crate::client::{Route, StreamClient, UdpClient, exchange_all, fetch};
 use crate::clock::MonotonicClock;
 use crate::grpc::GrpcClient;
+use crate::octets;
 
 /// The outside world for the tasks of one thread.
 pub struct TokioOutside {
@@ -43,6 +46,10 @@ impl Outside for TokioOutside {
         MonotonicClock.now()
     }
 
+    fn since_1970(&self) -> Duration {
+        MonotonicClock.since_1970()
+    }
+
     fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()> {
         Box::pin(tokio::time::sleep_until(MonotonicClock::instant(at)))
     }
@@ -60,9 +67,9 @@ impl Outside for TokioOutside {
         &self.counters
     }
 
-    fn fetch<'a>(&'a self, address: &'a str, path: &'a str, until: Moment) -> LocalFuture<'a, Result<u16, String>> {
+    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, String>> {
         Box::pin(async move {
-            let answer = timeout_at(MonotonicClock::instant(until), fetch::status(address, path)).await;
+            let answer = timeout_at(MonotonicClock::instant(fetch.until), fetch::status(fetch)).await;
             answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
         })
     }
@@ -84,5 +91,13 @@ impl Outside for TokioOutside {
         let Exchange { to, tls, query, until, connections, .. } = exchange;
         let id = self.random.borrow_mut().random();
         Box::pin(exchange_all(Route::new((to, tls), connections), query, id, MonotonicClock::instant(until), take))
+    }
+
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn OctetStream>>> {
+        Box::pin(octets::connect(dial))
+    }
+
+    fn listen(&self, listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
+        octets::listen(listen)
     }
 }

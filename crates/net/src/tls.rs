@@ -8,11 +8,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
 use rustls::client::WebPkiServerVerifier;
-use rustls::crypto::CryptoProvider;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -105,19 +106,78 @@ pub(crate) fn acceptor(server: &dyn TlsServer, http2: bool) -> Option<TlsAccepto
     Some(TlsAcceptor::from(Arc::clone(if http2 { &configs.http2 } else { &configs.plain })))
 }
 
+/// Greets a client that is no DNS client.
+///
+/// # Errors
+/// If it does not greet as it should.
+pub async fn accept_tls(
+    server: &dyn TlsServer,
+    stream: TcpStream,
+) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+    let acceptor = acceptor(server, false).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+    acceptor.accept(stream).await
+}
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
-    let roots = Arc::new(roots(wanted.authorities.as_deref())?);
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-    let verifier = verifier.map_err(|error| error.to_string())?;
+/// The configuration of TLS with a server that is spoken to in another way than DNS.
+///
+/// # Errors
+/// In words, if a certificate or a key cannot be used.
+pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
     let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| error.to_string())?.with_webpki_verifier(verifier);
+    let config = config.map_err(|error| error.to_string())?;
+    let config = if wanted.unverified {
+        config.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider())))
+    } else {
+        let roots = Arc::new(roots(wanted.authorities.as_deref())?);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
+        config.with_webpki_verifier(verifier.map_err(|error| error.to_string())?)
+    };
     let Some(identity) = &wanted.identity else { return Ok(config.with_no_client_auth()) };
     let (certificates, key) = read(identity)?;
     config.with_client_auth_cert(certificates, key).map_err(|error| error.to_string())
+}
+
+/// Takes any certificate; that the other side has the key to it is looked at nevertheless.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {

@@ -23,8 +23,8 @@ fn server_of(identity: &Identity, trusted: Option<&Identity>) -> ServerTls {
 
 /// Whether a client that believes `authority` and shows `own` comes through, and can read an octet.
 async fn greets(server: &Arc<dyn TlsServer>, authority: &Identity, own: Option<&Identity>) -> bool {
-    let wanted =
-        ClientTls { server_name: None, authorities: Some(authority.certificates.clone()), identity: own.cloned() };
+    let authorities = Some(authority.certificates.clone());
+    let wanted = ClientTls { authorities, identity: own.cloned(), ..ClientTls::default() };
     let client = Client::of(&Rustls.client(&wanted).unwrap()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

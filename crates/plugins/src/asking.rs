@@ -33,7 +33,7 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
         None => Ok(words),
         Some(word) => {
             let message = format!("more than {TARGETS_MAX} TOs configured: {}", words.len());
-            Err(args.problem_at(word.span, "options/value", message))
+            Err(args.problem_at(word.span, message))
         }
     }
 }
@@ -103,6 +103,7 @@ impl TlsFiles {
             server_name: self.server_name.as_ref().or(server_name).cloned(),
             authorities: self.authorities.as_ref().map(read).transpose()?,
             identity: identity.transpose()?,
+            unverified: false,
         };
         let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
         let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use corefile::Token;
 use engine::metrics::Registry;
-use engine::options::{Args, Problem};
+use engine::options::{Args, Old, Problem};
 use engine::setup::{Page, PageContent, Setup};
 use regex::Regex;
 
@@ -23,6 +23,19 @@ impl HostName {
         setup.process.find().map_or_else(|| "localhost".to_owned(), |HostName(name)| name)
     }
 }
+
+/// What several directives took once for the lookup of aliases.
+pub(crate) const FOLLOWED: Old =
+    Old { name: "upstream", instead: "remove it: aliases that lead elsewhere are always looked up by this server" };
+
+/// What directives with zones took before CoreDNS 1.8.
+pub(crate) const TRANSFERRED: Old = Old {
+    name: "transfer",
+    instead: "write the directive `transfer` beside this one, with `to ADDRESS...` in its block, as since CoreDNS 1.8",
+};
+
+/// What directives with zone files took before CoreDNS 1.5.
+pub(crate) const NO_RELOAD: Old = Old { name: "no_reload", instead: "write `reload 0s`, as since CoreDNS 1.5" };
 
 /// A setter for properties that are accepted and say nothing.
 pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {
@@ -92,8 +105,9 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The page with all metrics.
 pub(crate) fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> Page {
     let registry = Arc::clone(registry);
-    let make = move || PageContent { status: 200, content_type: METRICS_TYPE, body: registry.render().into() };
-    Page { address, path: path.into(), make: Arc::new(make) }
+    let make =
+        move || PageContent { status: 200, content_type: METRICS_TYPE, body: registry.render().into_bytes().into() };
+    Page::new(address, path, make)
 }
 
 /// A text as JSON has it (RFC 8259 §7).
@@ -146,7 +160,7 @@ pub(crate) fn expression_of(args: &mut Args<'_>, variables: &[&str]) -> Result<E
             at < end
         });
         let span = found.or(words.last()).unwrap_or(args.name()).span;
-        args.problem_at(span, "options/value", format!("could not compile expression: {fault}"))
+        args.problem_at(span, format!("could not compile expression: {fault}"))
     })
 }
 

@@ -14,19 +14,24 @@ mod bufsize;
 mod cache;
 mod cached;
 mod cancel;
+mod certificates;
 mod chaos;
 mod classify;
 mod common;
 mod debug;
 mod dns64;
+mod dnssec;
+mod dnstap;
 mod erratic;
 mod errors;
+mod etcd;
 mod exposed;
 mod expression;
-mod federation;
+mod federations;
 mod file;
 mod forward;
 mod geoip;
+mod gone;
 mod gotemplate;
 mod grpc;
 mod grpc_server;
@@ -37,6 +42,7 @@ mod istio;
 mod k8s_external;
 mod kubedns;
 mod kubernetes;
+mod later;
 mod loadbalance;
 mod local;
 mod log;
@@ -46,22 +52,30 @@ mod minimal;
 mod multisocket;
 mod nsid;
 mod on;
+mod outlet;
+mod placeholders;
+mod pprof;
 mod probe;
 mod prometheus;
+mod protobuf;
 mod proxyproto;
 mod ready;
 mod reload;
 mod rewrite;
 mod root;
 mod secondary;
+mod seen;
 mod service_records;
 mod shed;
+mod signing;
 mod sites;
 mod soa;
 mod sources;
 mod template;
 mod timeouts;
 mod tls;
+mod trace;
+
 mod transfer;
 mod tsig;
 mod value;
@@ -72,22 +86,24 @@ mod zone_records;
 pub use common::HostName;
 pub use forward::HostLookup;
 pub use kubernetes::LocalAddresses;
+pub use pprof::{CpuProfile, Frame, Profiler, Stack};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
-use engine::Slot::{self, Here, Later};
+use engine::Slot::{self, Gone, Here, Later};
 
-/// All directives, in the order of the chain from its top to its bottom: those of CoreDNS, and ours among them.
+/// All directives, in the order of the chain from its top to its bottom: those of CoreDNS, ours among them, and those that
+/// CoreDNS does not have any more.
 pub static DIRECTIVES: &[Slot] = &[
     Here(&root::MANIFEST),
     Here(&metadata::MANIFEST),
     Here(&geoip::MANIFEST),
     Here(&cancel::MANIFEST),
     Here(&proxyproto::MANIFEST),
-    Later("quic"),
+    Later(&later::QUIC),
     Here(&grpc_server::MANIFEST),
-    Later("https"),
-    Later("https3"),
+    Later(&later::HTTPS),
+    Later(&later::HTTPS3),
     Here(&timeouts::MANIFEST),
     Here(&multisocket::MANIFEST),
     Here(&reload::MANIFEST),
@@ -95,17 +111,17 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&bufsize::MANIFEST),
     Here(&bind::MANIFEST),
     Here(&debug::MANIFEST),
-    Later("trace"),
+    Here(&trace::MANIFEST),
     Here(&ready::MANIFEST),
     Here(&health::MANIFEST),
     Here(&probe::MANIFEST),
-    Later("pprof"),
+    Here(&pprof::MANIFEST),
     Here(&shed::MANIFEST),
     Here(&prometheus::MANIFEST),
     Here(&kubedns::MANIFEST),
     Here(&errors::MANIFEST),
     Here(&log::MANIFEST),
-    Later("dnstap"),
+    Here(&dnstap::MANIFEST),
     Here(&local::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&any::MANIFEST),
@@ -117,37 +133,65 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&acl::MANIFEST),
     Here(&cache::MANIFEST),
     Here(&header::MANIFEST),
-    Later("dnssec"),
+    Here(&dnssec::MANIFEST),
     Here(&tls::MANIFEST),
     Here(&minimal::MANIFEST),
     Here(&template::MANIFEST),
     Here(&transfer::MANIFEST),
     Here(&hosts::MANIFEST),
-    Later("route53"),
-    Later("azure"),
-    Later("clouddns"),
-    Here(&federation::MANIFEST),
+    Later(&later::ROUTE53),
+    Later(&later::AZURE),
+    Later(&later::CLOUDDNS),
+    Here(&federations::MANIFEST),
     Here(&k8s_external::MANIFEST),
     Here(&kubernetes::MANIFEST),
     Here(&istio::MANIFEST),
     Here(&file::MANIFEST),
     Here(&auto::MANIFEST),
     Here(&secondary::MANIFEST),
-    Later("etcd"),
+    Here(&etcd::MANIFEST),
     Here(&r#loop::MANIFEST),
     Here(&forward::MANIFEST),
     Here(&grpc::MANIFEST),
     Here(&erratic::MANIFEST),
     Here(&whoami::MANIFEST),
     Here(&on::MANIFEST),
-    Later("sign"),
+    Later(&later::SIGN),
     Here(&view::MANIFEST),
-    Later("nomad"),
+    Later(&later::NOMAD),
+    Gone(&gone::PROXY),
+    Gone(&gone::FEDERATION),
+    Gone(&gone::REVERSE),
+    Gone(&gone::STARTUP),
+    Gone(&gone::SHUTDOWN),
+    Gone(&gone::HTTPPROXY),
+    Gone(&gone::ALTERNATE),
+    Gone(&gone::FANOUT),
+    Gone(&gone::UNBOUND),
+    Gone(&gone::DNSREDIR),
+    Gone(&gone::KUBERNETAI),
+    Gone(&gone::K8S_GATEWAY),
+    Gone(&gone::RECORDS),
+    Gone(&gone::BLOCKER),
+    Gone(&gone::ADS),
+    Gone(&gone::FINALIZE),
+    Gone(&gone::REDISC),
+    Gone(&gone::RRL),
+    Gone(&gone::MDNS),
+    Gone(&gone::OCP_DNSNAMERESOLVER),
+    Gone(&gone::MULTICLUSTER),
+    Gone(&gone::LIGHTHOUSE),
+    Gone(&gone::REDIS),
+    Gone(&gone::NETBOX),
+    Gone(&gone::DOCKER),
+    Gone(&gone::TAILSCALE),
+    Gone(&gone::KUADRANT),
+    Gone(&gone::SQLITE),
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::DIRECTIVES;
+    use super::{DIRECTIVES, Gone};
 
     /// CoreDNS 1.14.7's order.
     const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload \
@@ -157,13 +201,24 @@ mod tests {
 
     /// Those that CoreDNS does not have, each with the one that it stands behind.
     const OURS: &[(&str, &str)] =
-        &[("probe", "health"), ("kubedns", "prometheus"), ("federation", "clouddns"), ("istio", "kubernetes")];
+        &[("probe", "health"), ("kubedns", "prometheus"), ("federations", "clouddns"), ("istio", "kubernetes")];
 
     #[test]
     fn the_order_is_coredns_s() {
         let is_ours = |name: &&str| OURS.iter().any(|(ours, _)| ours == name);
-        let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).filter(|name| !is_ours(name)).collect();
+        let names: Vec<_> = DIRECTIVES
+            .iter()
+            .filter(|slot| !matches!(slot, Gone(_)))
+            .map(engine::Slot::name)
+            .filter(|name| !is_ours(name))
+            .collect();
         assert_eq!(names, ORDER.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_chain_of_all_of_them_has_room() {
+        let served = DIRECTIVES.iter().filter(|slot| matches!(slot, engine::Slot::Here(_))).count();
+        assert!(served <= engine::STEPS_MAX, "{served}: `Walk::passed` needs a wider word");
     }
 
     #[test]

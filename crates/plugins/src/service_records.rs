@@ -1,14 +1,14 @@
 //! Records of services: their addresses, their endpoints, the ports of both. For the plugins that show services under
 //! names of their own; what a name stands for is theirs to say.
 
-use core::hash::{BuildHasher, Hash};
 use core::net::IpAddr;
 
 use cluster::dashed::LabelBuffer;
 use cluster::{Address, Endpoint, Port, Service};
 use engine::{Failure, Response, Verdict, Worker};
-use foldhash::fast::FixedState;
 use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
+
+use crate::seen::{Seen, is_address};
 
 /// What a name turned out to be.
 pub(crate) enum Outcome<'a> {
@@ -341,14 +341,7 @@ pub(crate) fn weight(candidates: usize) -> u16 {
 }
 
 fn holds(response: &Response, ip: IpAddr) -> bool {
-    response.message.marks().iter().any(|mark| same_address(response.message.octets_at(mark.rdata_range()), ip))
-}
-
-fn same_address(rdata: &[u8], ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(v4) => rdata == v4.octets(),
-        IpAddr::V6(v6) => rdata == v6.octets(),
-    }
+    response.message.marks().iter().any(|mark| is_address(response.message.octets_at(mark.rdata_range()), ip))
 }
 
 fn holds_srv(response: &Response, target: NameRef<'_>, number: u16) -> bool {
@@ -361,39 +354,7 @@ fn holds_srv(response: &Response, target: NameRef<'_>, number: u16) -> bool {
 fn holds_glue(response: &Response, target: NameRef<'_>, ip: IpAddr) -> bool {
     let message = &response.message;
     message.section(Section::Additional).any(|mark| {
-        same_address(message.octets_at(mark.rdata_range()), ip)
+        is_address(message.octets_at(mark.rdata_range()), ip)
             && message.owner(mark).is_ok_and(|owner| owner.as_ref().same(target))
     })
-}
-
-/// Which of many things have been written already: a filter that says "new" for certain, so that only the few others
-/// are looked for in the message.
-#[allow(clippy::large_enum_variant, reason = "it lives on the stack for the time of one answer")]
-enum Seen {
-    /// So few things that each is looked for.
-    Few,
-    /// One bit for each of the hashes of the things seen.
-    Many([u64; SEEN_WORDS]),
-}
-
-/// Words in the filter: 64 Ki bits, so that of 4,000 things one in sixteen is looked for in vain.
-const SEEN_WORDS: usize = 1024;
-/// So few things are looked for one by one.
-const FEW: usize = 24;
-
-impl Seen {
-    fn new(count: usize) -> Seen {
-        if count <= FEW { Seen::Few } else { Seen::Many([0; SEEN_WORDS]) }
-    }
-
-    /// Whether this one was not there before; `look` says so when the filter cannot.
-    fn is_new<T: Hash>(&mut self, thing: &T, look: impl FnOnce() -> bool) -> bool {
-        let Seen::Many(words) = self else { return !look() };
-        let hash = FixedState::default().hash_one(thing);
-        let word = &mut words[(hash >> 6) as usize % SEEN_WORDS];
-        let bit = 1 << (hash % 64);
-        let maybe = *word & bit != 0;
-        *word |= bit;
-        !maybe || !look()
-    }
 }

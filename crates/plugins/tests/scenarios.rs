@@ -1,6 +1,7 @@
 //! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
 //!
-//! A cluster is made of events by the statement `cluster` (`words`). Below all plugins two directives of the testkit stand
+//! A cluster is made of events by the statement `cluster`, a store by `etcd`, collectors of dnstap messages by `collector`
+//! (`words`). Below all plugins two directives of the testkit stand
 //! in for those that answer: `records` and `outward`.
 
 mod words;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine::Slot;
 use engine::setup::Capabilities;
 use plugins::HostName;
 use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
@@ -17,7 +19,8 @@ use wire::{Name, Section};
 #[test]
 fn scenarios() {
     let mut slots = plugins::DIRECTIVES.to_vec();
-    slots.extend([testkit::toys::RECORDS, testkit::toys::OUTWARD]);
+    let directives = slots.iter().position(|slot| matches!(slot, Slot::Gone(_))).unwrap_or(slots.len());
+    slots.splice(directives..directives, [testkit::toys::RECORDS, testkit::toys::OUTWARD]);
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),
         &slots,
@@ -26,7 +29,11 @@ fn scenarios() {
             || Box::new(Replay),
             || Box::new(Fill),
             || Box::new(Modified),
+            || Box::new(words::Database),
             || Box::<words::Cluster>::default(),
+            || Box::<words::Collectors>::default(),
+            || Box::new(words::Posted),
+            || Box::<words::Etcd>::default(),
         ],
     );
 }

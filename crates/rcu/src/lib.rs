@@ -1,6 +1,7 @@
-//! Hash tables that are read without locks while they are written.
+//! Tables that are read without locks while they are written: hash tables ([`Shards`]), and one in the order of its keys
+//! ([`Sorted`]).
 //!
-//! A table is cut into shards, each an immutable hash table behind one pointer. A reader takes the pointer, looks and
+//! A hash table is cut into shards, each an immutable hash table behind one pointer. A reader takes the pointer, looks and
 //! lets go: it never waits, never allocates (but for its thread's first read ever) and writes nothing that another
 //! reader writes. A writer copies the one shard that it changes, so a write costs its shard and never the table; the
 //! last reader of an old shard frees it. What one read sees is one state of one shard; two reads may see two states.
@@ -10,11 +11,15 @@
 //!
 //! Nothing here knows what is kept, evicts, or bounds the number of entries: that is for the owner of the table.
 
+mod sorted;
+
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use hashbrown::HashTable;
+
+pub use sorted::{Edit, Entries, Pages, Reading, Sorted};
 
 /// The random secret of a table's hash function: with it unknown, nobody can choose keys that collide. Of the two
 /// qualities the better one, because users keep its 64 bits as the identity of what was hashed.

@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::setup::{Page, PageContent};
@@ -18,6 +19,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 use crate::instance::announce_free_port;
@@ -86,9 +89,12 @@ impl Admin {
             }
             needed
         });
-        for page in pages {
+        for mut page in pages {
             if let Some(server) = self.servers.get(&page.address) {
-                server.pages.borrow_mut().insert(page.path.clone(), page);
+                let mut known = server.pages.borrow_mut();
+                // Who asks for TLS is not served without because somebody else does not ask.
+                page.tls = page.tls.or_else(|| known.values().find_map(|page| page.tls.clone()));
+                known.insert(page.path.clone(), page);
             }
         }
         Ok(())
@@ -149,28 +155,46 @@ async fn accept(listener: tokio::net::TcpListener, pages: Pages) {
         open.set(open.get() + 1);
         let (pages, open) = (Rc::clone(&pages), Rc::clone(&open));
         tokio::task::spawn_local(async move {
-            let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&pages, &request))));
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEADER_TIMEOUT)
-                .max_buf_size(REQUEST_MAX)
-                .serve_connection(TokioIo::new(stream), service);
             // A client that goes away is no error of ours.
-            let _ = connection.await;
+            let _ = serve(stream, &pages).await;
             open.set(open.get() - 1);
         });
     }
 }
 
-fn answer(pages: &Pages, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let make = pages.borrow().get(request.uri().path()).map(|page| page.make.clone());
+/// Serves one client, within TLS if the pages want it so.
+async fn serve(stream: TcpStream, pages: &Pages) -> io::Result<()> {
+    let tls = pages.borrow().values().find_map(|page| page.tls.clone());
+    match tls {
+        None => serve_http(stream, pages).await,
+        Some(tls) => {
+            let greeted = tokio::time::timeout(HEADER_TIMEOUT, net::accept_tls(&*tls, stream)).await;
+            serve_http(greeted.map_err(|_| io::ErrorKind::TimedOut)??, pages).await
+        }
+    }
+}
+
+async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin, pages: &Pages) -> io::Result<()> {
+    let service = service_fn(|request| answer(pages, request));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(REQUEST_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    connection.await.map_err(io::Error::other)
+}
+
+async fn answer(pages: &Pages, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let make = pages.borrow().get(request.uri().path()).map(|page| Arc::clone(&page.make));
     let content = match make {
-        Some(make) if matches!(*request.method(), Method::GET | Method::HEAD) => make(),
+        Some(make) if matches!(*request.method(), Method::GET | Method::HEAD) => {
+            make(request.uri().query().unwrap_or_default()).await
+        }
         Some(_) => PageContent::text(405, "Method Not Allowed\n"),
         None => PageContent::text(404, "404 page not found\n"),
     };
     let mut response = Response::new(Full::new(Bytes::from(content.body.into_owned())));
     *response.status_mut() = StatusCode::from_u16(content.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content.content_type));
-    response
+    Ok(response)
 }

@@ -1,42 +1,100 @@
 //! `portolan check`: what is wrong with a Corefile, without starting anything.
+//!
+//! It ends with 0 if the Corefile can be used, with warnings or without; with 1 if it has errors; with 2 if it could not
+//! be read, like any command that could not do what it is there for.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
-use std::io::IsTerminal;
-use std::path::Path;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use corefile::Style;
 
 use crate::configuration::{Configuration, Origin};
-use crate::rbac;
+use crate::{diagnostics, rbac, report};
 
 /// The port of keys without one.
 const DNS_PORT: u16 = 53;
+/// How it ends when nothing could be checked.
+const NOT_CHECKED: u8 = 2;
 
-/// Prints what is wrong with a Corefile; fails if something is. With `rbac`, what is right is printed as the rights that it
+/// What to check, and how to say it.
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    /// The file, if one was named; `stdin` for standard input.
+    pub file: Option<PathBuf>,
+    /// The form of what is wrong.
+    pub form: Form,
+    /// Print the rights that it needs of the API server.
+    pub rbac: bool,
+    /// Say what this code means, and check nothing.
+    pub explain: Option<String>,
+}
+
+/// How what is wrong is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// With the lines of the file, for people.
+    #[default]
+    Text,
+    /// As one JSON document of our own.
+    Json,
+    /// As SARIF 2.1.0, which code hosts and editors read.
+    Sarif,
+}
+
+/// Says what is wrong with a Corefile; fails if something is. With `rbac`, what is right is printed as the rights that it
 /// needs of the API server, and what is wrong goes to standard error.
 #[must_use]
-pub fn check(file: Option<&Path>, rbac: bool) -> ExitCode {
-    let name = file.unwrap_or(Path::new("Corefile"));
+pub fn check(options: &CheckOptions) -> ExitCode {
+    if let Some(code) = &options.explain {
+        return explain(code);
+    }
+    let name = options.file.as_deref().unwrap_or(Path::new("Corefile"));
     let read = Origin::find(Some(name)).and_then(|origin| Configuration::read(&origin, DNS_PORT));
     match read {
         Ok(configuration) => {
-            let style = if std::io::stdout().is_terminal() { Style::Color } else { Style::Plain };
-            let text = configuration.render_problems(style);
-            match (text.trim_end(), rbac) {
-                ("", _) => {}
-                (text, true) => eprintln!("{text}"),
-                (text, false) => println!("{text}"),
-            }
+            say(&configuration, options);
             match configuration.plan.is_some() {
-                true if rbac => print_rules(configuration),
+                true if options.rbac => print_rules(configuration),
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
             }
         }
         Err(error) => {
             eprintln!("{}: {error}", name.display());
-            ExitCode::FAILURE
+            ExitCode::from(NOT_CHECKED)
+        }
+    }
+}
+
+fn say(configuration: &Configuration, options: &CheckOptions) {
+    let style = if std::io::stdout().is_terminal() { Style::Color } else { Style::Plain };
+    let text = match options.form {
+        Form::Text => configuration.render_problems(style),
+        Form::Json => format!("{:#}", report::json(configuration)),
+        Form::Sarif => format!("{:#}", report::sarif(configuration)),
+    };
+    match (text.trim_end(), options.rbac) {
+        ("", _) => {}
+        (text, true) => eprintln!("{text}"),
+        // Who reads only the beginning has closed the pipe by the end.
+        (text, false) => drop(writeln!(std::io::stdout(), "{text}")),
+    }
+}
+
+fn explain(code: &str) -> ExitCode {
+    match diagnostics::page(code) {
+        Some(page) => {
+            println!("{page}");
+            ExitCode::SUCCESS
+        }
+        None => {
+            let names = diagnostics::codes().map(corefile::Code::name);
+            let near =
+                corefile::did_you_mean(code, names).map_or(String::new(), |near| format!(": did you mean `{near}`?"));
+            eprintln!("there is no code `{code}`{near}");
+            ExitCode::from(NOT_CHECKED)
         }
     }
 }

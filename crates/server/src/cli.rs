@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::check::{CheckOptions, Form};
 use crate::conform::{ConformanceOptions, read_server};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use kubedns::Program;
@@ -13,12 +14,7 @@ pub enum Command {
     /// Serve.
     Serve(ServeOptions),
     /// Say what is wrong with a Corefile.
-    Check {
-        /// The file, if one was named.
-        file: Option<PathBuf>,
-        /// Print the rights that it needs of the API server.
-        rbac: bool,
-    },
+    Check(CheckOptions),
     /// Check a DNS server against the Kubernetes DNS specification.
     Conformance(ConformanceOptions),
     /// Be the kube-dns pod, or one of its containers.
@@ -86,19 +82,42 @@ pub fn command() -> clap::Command {
         .arg(flag("quiet", "Say nothing about zones and version at the start"))
         .arg(flag("plugins", "Print the directives of this build and end"))
         .arg(flag("version", "Print the version and end"))
-        .subcommand(
-            clap::Command::new("check")
-                .about("Says what is wrong with a Corefile, without starting anything")
-                .arg(
-                    Arg::new("file")
-                        .value_name("FILE")
-                        .value_parser(path())
-                        .help("The Corefile; `Corefile` by default"),
-                )
-                .arg(flag("rbac", "Print the ClusterRole or the Roles that it needs of the API server")),
-        )
+        .subcommand(check_command())
         .subcommand(conformance_command())
         .subcommand(crate::kube_dns::command())
+}
+
+fn check_command() -> clap::Command {
+    clap::Command::new("check")
+        .about("Says what is wrong with a Corefile, without starting anything")
+        .long_about(
+            "Says what is wrong with a Corefile, without starting anything: errors, which keep it from being served, and \
+             warnings, of what it hardly means. Ends with 0 if there is no error, with 1 if there is one, with 2 if the \
+             Corefile could not be read.",
+        )
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("The Corefile, `Corefile` by default; `stdin` reads standard input"),
+        )
+        .arg(flag("json", "Say what is wrong as one JSON document"))
+        .arg(flag("sarif", "Say what is wrong as SARIF 2.1.0").conflicts_with("json"))
+        .arg(flag("rbac", "Print the ClusterRole or the Roles that it needs of the API server"))
+        .arg(option("explain", "CODE", "Say what a code means, such as chain/never-asked, and end"))
+}
+
+fn check_options(matches: &ArgMatches) -> CheckOptions {
+    CheckOptions {
+        file: matches.get_one("file").cloned(),
+        form: match (matches.get_flag("json"), matches.get_flag("sarif")) {
+            (true, _) => Form::Json,
+            (_, true) => Form::Sarif,
+            _ => Form::Text,
+        },
+        rbac: matches.get_flag("rbac"),
+        explain: matches.get_one("explain").cloned(),
+    }
 }
 
 fn conformance_command() -> clap::Command {
@@ -182,7 +201,7 @@ fn kube_dns_help() -> clap::Error {
 
 fn from_matches(matches: &ArgMatches) -> Command {
     if let Some(check) = matches.subcommand_matches("check") {
-        return Command::Check { file: check.get_one("file").cloned(), rbac: check.get_flag("rbac") };
+        return Command::Check(check_options(check));
     }
     if let Some(conformance) = matches.subcommand_matches("conformance") {
         return Command::Conformance(conformance_options(conformance));
@@ -243,7 +262,7 @@ mod tests {
         }
         assert!(matches!(read_text("portolan -version"), Ok(Command::Version)));
         assert!(matches!(read_text("portolan -plugins"), Ok(Command::Plugins)));
-        assert!(matches!(read_text("portolan check x"), Ok(Command::Check { file: Some(_), rbac: false })));
+        assert!(matches!(read_text("portolan check x"), Ok(Command::Check(CheckOptions { file: Some(_), .. }))));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use corefile::{Diagnostic, Loader, Parsed, Sources, Style};
+use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Style};
 use engine::{Plan, Planning};
 
 /// What is served when there is no Corefile: CoreDNS's choice.
@@ -77,25 +77,32 @@ impl Configuration {
     /// If the file itself cannot be read.
     pub(crate) fn read(origin: &Origin, port: u16) -> io::Result<Configuration> {
         let (name, text) = origin.read(port)?;
-        let mut parsed = corefile::parse(&name, text, &Disk);
-        if parsed.corefile.blocks.is_empty() && !parsed.has_errors() {
+        let Parsed { corefile: written, diagnostics: mut problems } = corefile::parse(&name, text, &Disk);
+        let served = match written.blocks.is_empty() && !problems.iter().any(Diagnostic::is_error) {
             // A file that serves nothing serves the built-in configuration.
-            let (name, text) = Origin::BuiltIn.read(port)?;
-            parsed = corefile::parse(&name, text, &Disk);
-        }
-        let Parsed { corefile, diagnostics: mut problems } = parsed;
+            true => built_in(port)?,
+            false => written.clone(),
+        };
         let planning =
             Planning { slots: plugins::DIRECTIVES, dns_port: port, interface: &crate::local::interface_addresses };
-        let plan = engine::plan(&corefile, &planning, &mut problems);
+        let plan = engine::plan(&served, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
-        let fingerprint = corefile.fingerprint_text();
-        Ok(Configuration { plan, problems, sources: corefile.sources, fingerprint })
+        // A snippet is read at each of its uses, and what is wrong in it is said once.
+        problems.sort_by_key(|problem| (problem.span.file, problem.span.start, problem.code));
+        problems.dedup_by(|one, other| (one.span, one.code, &one.message) == (other.span, other.code, &other.message));
+        Ok(Configuration { plan, problems, fingerprint: served.fingerprint_text(), sources: written.sources })
     }
 
     /// The problems, as they are shown to people.
     pub(crate) fn render_problems(&self, style: Style) -> String {
         corefile::render(&self.problems, &self.sources, style)
     }
+}
+
+/// What is served without a Corefile; nothing in it is wrong.
+fn built_in(port: u16) -> io::Result<Corefile> {
+    let (name, text) = Origin::BuiltIn.read(port)?;
+    Ok(corefile::parse(&name, text, &Disk).corefile)
 }
 
 /// Files and environment of this machine.

@@ -1,13 +1,14 @@
 //! Files of this machine: reading, matching a pattern, watching.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
-use std::time::UNIX_EPOCH;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::Outside;
-use engine::setup::{Files, Inspection, LISTED_MAX, Stamp};
+use engine::setup::{Files, Inspection, LISTED_MAX, Looking, Stamp};
 
 /// The files of this machine, for directives that read one while they are made to run.
 pub(crate) struct Disk;
@@ -44,7 +45,24 @@ impl Files for Disk {
         found.sort();
         Ok(found)
     }
+
+    fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let beside = path.with_file_name(format!("portolan-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)));
+        let written = std::fs::File::create_new(&beside).and_then(|file| {
+            let mut buffer = BufWriter::new(file);
+            write(&mut buffer)?;
+            buffer.into_inner()?.sync_all()?;
+            std::fs::rename(&beside, path)
+        });
+        if written.is_err() {
+            let _ = std::fs::remove_file(&beside);
+        }
+        written
+    }
 }
+
+/// The number of the next file that is written beside another one.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The paths that match a pattern in which `*` stands for any part of a name and `?` for any character of it.
 pub(crate) fn glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
@@ -100,12 +118,15 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 /// Lets a directive look at its files again and again, as long as it is polled: on another thread, since much may have
 /// to be read.
 pub(crate) async fn inspect(inspection: Inspection, outside: Rc<dyn Outside>) {
-    let Inspection { every, mut look } = inspection;
+    let Inspection { every, mut at_once, mut look } = inspection;
     while !every.is_zero() {
-        tokio::time::sleep(every).await;
+        if !core::mem::take(&mut at_once) {
+            tokio::time::sleep(every).await;
+        }
         let looked = tokio::task::spawn_blocking(move || {
             let mut lines = Vec::new();
-            look(&Disk, &mut lines);
+            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            look(Looking { files: &Disk, since_1970, lines: &mut lines });
             (look, lines)
         });
         // A panic in it ends it; what it has brought so far stays.

@@ -63,6 +63,7 @@ impl Instance {
     ) -> Result<Instance, Refused> {
         registry.gauge(&BUILD_INFO, &[crate::VERSION, "", ""], || Some(1.0));
         let configuration = read(&origin, port)?;
+        log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, registry, &process, Carried::default())?;
         let admin = Admin::default();
@@ -106,6 +107,7 @@ impl Instance {
         if !anyway && configuration.fingerprint == self.fingerprint {
             return Ok(false);
         }
+        log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, &self.registry, &self.process, self.carried.next())?;
         // Before any socket is opened: one that nobody reads could take what is for those that are served.
@@ -185,9 +187,10 @@ impl Instance {
         self.readiness.end();
     }
 
-    /// Answers what is on its way, and ends.
-    pub(crate) fn end(self) {
+    /// Answers what is on its way, lets the jobs come to their end, and ends.
+    pub(crate) async fn end(self) {
         self.workers.drain();
+        self.jobs.end().await;
         commands::run(&self.commands, When::End);
     }
 }
@@ -201,11 +204,14 @@ fn read(origin: &Origin, port: u16) -> Result<Configuration, Refused> {
     if configuration.plan.is_none() {
         return Err(Refused(text));
     }
+    Ok(configuration)
+}
+
+fn log_warnings(configuration: &Configuration) {
     for problem in &configuration.problems {
         let place = configuration.sources.place(problem.span);
-        tracing::warn!(target: "portolan", "{place}: {}", problem.message);
+        tracing::warn!(target: "portolan", "{place}: {} [{}]", problem.message, problem.code);
     }
-    Ok(configuration)
 }
 
 fn build(

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     };
     match command {
         Command::Serve(options) => portolan::run(&options),
-        Command::Check { file, rbac } => portolan::check(file.as_deref(), rbac),
+        Command::Check(options) => portolan::check(&options),
         Command::Conformance(options) => portolan::conform(&options),
         Command::KubeDns { program, words } => portolan::kube_dns(program, words),
         Command::Version => {

@@ -3,13 +3,15 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::metrics::Registry;
 use engine::setup::Capabilities;
 use engine::tls::TlsMaker;
-use plugins::HostLookup;
+use plugins::{HostLookup, Profiler};
+use skydns::Stores;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
@@ -19,6 +21,7 @@ use crate::clusters::clusters;
 use crate::configuration::Origin;
 use crate::instance::{Instance, Refused};
 use crate::lookup::Lookup;
+use crate::profile::Sampler;
 
 /// Serves until it is told to end; the process fails if it cannot begin.
 #[must_use]
@@ -69,7 +72,7 @@ pub(crate) async fn serve(
     instance.begin_end();
     if code == ExitCode::SUCCESS {
         linger(&instance, &mut signals).await;
-        instance.end();
+        instance.end().await;
     }
     Ok(code)
 }
@@ -84,6 +87,10 @@ pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
     capabilities.provide(tls);
     capabilities.provide(clusters(registry));
+    let profiler: Arc<dyn Profiler> = Arc::new(Sampler);
+    capabilities.provide(profiler);
+    let stores: Rc<dyn Stores> = Rc::new(etcd::Edge::new(registry));
+    capabilities.provide(stores);
     capabilities
 }
 

@@ -25,6 +25,7 @@ use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried, Files, Stamp};
 use engine::{Clock, Generation, Moment, Path as QueryPath, Planning, Resolved, Surroundings, Turn, Walk, Worker};
 use plugins::LocalAddresses;
+use skydns::Stores;
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Section, Type};
 
 thread_local! {
@@ -109,6 +110,23 @@ fn small_cluster() -> Script {
     script
 }
 
+/// Records of every kind, as SkyDNS writes them.
+fn small_store() -> skydns::scenario::Script {
+    let script = skydns::scenario::Script::default();
+    let many: Vec<String> = (0..64).map(|at| format!(r#"/skydns/test/many/n{at} {{"host":"10.0.0.{at}"}}"#)).collect();
+    script.play(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    script.play(&[
+        r#"/skydns/test/web/1 {"host":"10.0.1.1","port":80,"mail":true}"#,
+        r#"/skydns/test/web/2 {"host":"2001:db8::1","port":80,"group":"one"}"#,
+        r#"/skydns/test/web/3 {"host":"alias.test","text":"text"}"#,
+        r#"/skydns/test/one @7 {"host":"10.0.1.2"}"#,
+        r#"/skydns/test/alias {"host":"one.test"}"#,
+        r#"/skydns/test/dns/ns/a {"host":"10.0.1.3"}"#,
+        "/skydns/arpa/in-addr/10/0/1/1 {\"host\":\"web.test\"}",
+    ]);
+    script
+}
+
 struct NoDisk;
 
 impl Files for NoDisk {
@@ -126,6 +144,10 @@ impl Files for NoDisk {
 
     fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
         Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn replace(&self, _: &Path, _: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
     }
 }
 
@@ -157,6 +179,8 @@ impl Server {
         let mut process = Capabilities::default();
         let clusters: Rc<dyn Clusters> = Rc::new(small_cluster());
         process.provide(clusters);
+        let stores: Rc<dyn Stores> = Rc::new(small_store());
+        process.provide(stores);
         process.provide(LocalAddresses(Arc::from([])));
         let carried = Carried::default();
         let surroundings = Surroundings { registry: &registry, files: &NoDisk, process: &process, carried };
@@ -264,6 +288,30 @@ fn hosts_of_a_mesh_are_answered_without_allocating() {
         ("a host that is not shown", "own.global.", Type::A, Rcode::NXDOMAIN),
         ("no host", "a.very.long.name.of.no.host.global.", Type::A, Rcode::NXDOMAIN),
         ("a name of others", "www.example.org.", Type::A, Rcode::NOERROR),
+    ];
+    let ask = |(what, name, qtype, rcode)| (what, query(name, qtype, Class::IN), rcode);
+    server.answers_without_allocating(&cases.map(ask));
+}
+
+#[test]
+fn records_in_etcd_are_answered_without_allocating() {
+    let mut server = Server::new("test in-addr.arpa {\n    cache\n    etcd\n}\n");
+    let cases = [
+        ("a record", "one.test.", Type::A, Rcode::NOERROR),
+        ("its missing family", "one.test.", Type::AAAA, Rcode::NOERROR),
+        ("several records", "web.test.", Type::A, Rcode::NOERROR),
+        ("many records", "many.test.", Type::A, Rcode::NOERROR),
+        ("a wildcard", "*.test.", Type::AAAA, Rcode::NOERROR),
+        ("an alias", "alias.test.", Type::A, Rcode::NOERROR),
+        ("the alias itself", "alias.test.", Type::CNAME, Rcode::NOERROR),
+        ("services", "web.test.", Type::SRV, Rcode::NOERROR),
+        ("many services", "many.test.", Type::SRV, Rcode::NOERROR),
+        ("mail", "web.test.", Type::MX, Rcode::NOERROR),
+        ("a text", "3.web.test.", Type::TXT, Rcode::NOERROR),
+        ("an address", "1.1.0.10.in-addr.arpa.", Type::PTR, Rcode::NOERROR),
+        ("name servers", "test.", Type::NS, Rcode::NOERROR),
+        ("the zone", "test.", Type::A, Rcode::NOERROR),
+        ("no such name", "none.test.", Type::A, Rcode::NXDOMAIN),
     ];
     let ask = |(what, name, qtype, rcode)| (what, query(name, qtype, Class::IN), rcode);
     server.answers_without_allocating(&cases.map(ask));

@@ -223,6 +223,7 @@ fn a_process_that_stood_still_goes_on_where_it_was() {
     wait_until("it is ready", || served.is_ready());
     let asked = api.seen().len();
     served.server.signal("STOP");
+    wait_until("it stands still", || served.server.stands_still());
     api.put(service("shop", "web", "10.96.0.12"));
     assert_eq!(served.rcode(WEB), None);
     served.server.signal("CONT");

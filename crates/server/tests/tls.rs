@@ -12,6 +12,10 @@ mod support;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
+use engine::metrics::Registry;
+use engine::tls::{ClientTls, TlsMaker};
+use engine::{Fetch, Outside};
+use net::{Rustls, TokioOutside};
 use support::{Client, Folder, Server, certify};
 use wire::{Rcode, Type};
 
@@ -83,4 +87,28 @@ fn a_proxy_names_its_client_before_the_greeting() {
     let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
     let answer = client.ask("www.example.org.", Type::A).expect("an answer");
     assert_eq!(answer.addresses(), ["10.1.2.3".parse::<IpAddr>().expect("an address")]);
+}
+
+#[test]
+fn metrics_are_shown_within_tls() {
+    let folder = Folder::new("tls-metrics");
+    certify(&folder, &["metrics.example.org"]);
+    folder.write("web.yml", "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n");
+    let web = folder.path().join("web.yml");
+    let pages = format!("prometheus 127.0.0.1:0 {{\ntls {}\n}}", web.display());
+    let corefile = format!(".:0 {{\nbind 127.0.0.1\n{pages}\nwhoami\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let address = server.address_of("127.0.0.1:0").to_string();
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let outside = TokioOutside::new(&Registry::new());
+        let authorities = Some(std::fs::read(folder.path().join("ca.pem")).expect("its own authority"));
+        let server_name = Some("metrics.example.org".to_owned());
+        let tls = Rustls.client(&ClientTls { server_name, authorities, ..ClientTls::default() }).expect("TLS");
+        let until = outside.now() + support::PATIENCE;
+        let fetch = Fetch { address: &address, tls: Some(&tls), path: "/metrics", post: None, until };
+        assert_eq!(outside.fetch(fetch).await, Ok(200));
+        assert_ne!(outside.fetch(Fetch { tls: None, ..fetch }).await, Ok(200));
+    });
 }

@@ -6,8 +6,10 @@
 //! gives the list), the API server of a cluster (an [`Extension`] of the caller).
 #![allow(clippy::disallowed_methods, reason = "this room is an edge: it reads scenario files")]
 
+mod collector;
 mod executor;
 mod message;
+mod octets;
 mod outside;
 mod record;
 mod scenario;
@@ -18,8 +20,10 @@ pub mod toys;
 mod upstream;
 mod world;
 
+pub use collector::{FrameReader, dnstap_line};
 pub use executor::{Executor, Task};
 pub use message::{Parsed, Question};
+pub use octets::Peer;
 pub use outside::{LOCAL, Site, VirtualOutside};
 pub use record::{Record, RecordError};
 pub use scenario::{Extension, Line, MakeExtension, Problem, Stage, Statement, Words, run_directory, run_text};

@@ -2,13 +2,17 @@
 
 use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::HashMap;
+use std::io;
 
 use engine::metrics::{Counters, Registry};
+use engine::octets::{Dial, Listen, OctetListener, OctetStream};
 use engine::setup::{Page, PageContent};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, LocalFuture, Moment, Outside, Take, Transport};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Moment, Outside, Take, Transport};
 
+use crate::octets::{Peer, Peers};
 use crate::upstream::{Came, Outcome};
 use crate::{Upstreams, VirtualTime};
 
@@ -35,6 +39,8 @@ pub struct VirtualOutside {
     /// The pages of the server itself.
     pages: RefCell<Vec<Page>>,
     sites: RefCell<HashMap<(String, String), Site>>,
+    peers: Peers,
+    posted: RefCell<Vec<String>>,
 }
 
 impl VirtualOutside {
@@ -49,6 +55,8 @@ impl VirtualOutside {
             log: RefCell::default(),
             pages: RefCell::default(),
             sites: RefCell::default(),
+            peers: Peers::default(),
+            posted: RefCell::default(),
         }
     }
 
@@ -79,12 +87,28 @@ impl VirtualOutside {
         };
     }
 
-    /// A page of the server; of several in one place the first.
+    /// Takes what was sent to websites, in order.
+    #[must_use]
+    pub fn take_posted(&self) -> Vec<String> {
+        self.posted.take()
+    }
+
+    /// Puts somebody at an address to which streams of octets lead, or takes away who is there.
+    pub fn set_peer(&self, address: &str, peer: Option<Peer>) {
+        self.peers.set(address, peer);
+    }
+
+    /// A page of the server, which may have something behind a `?`; of several in one place the first. There is none
+    /// if it must be waited for.
     #[must_use]
     pub fn page(&self, address: &str, path: &str) -> Option<PageContent> {
+        let (path, asked) = path.split_once('?').unwrap_or((path, ""));
         let pages = self.pages.borrow();
         let page = pages.iter().find(|page| page.address == address && page.path == path);
-        page.map(|page| (page.make)())
+        match (page?.make)(asked).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(content) => Some(content),
+            Poll::Pending => None,
+        }
     }
 
     /// Who answers there.
@@ -101,6 +125,10 @@ impl VirtualOutside {
 impl Outside for VirtualOutside {
     fn now(&self) -> Moment {
         self.time.now()
+    }
+
+    fn since_1970(&self) -> Duration {
+        self.time.since_1970()
     }
 
     fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()> {
@@ -124,10 +152,12 @@ impl Outside for VirtualOutside {
         &self.counters
     }
 
-    fn fetch<'a>(&'a self, address: &'a str, path: &'a str, until: Moment) -> LocalFuture<'a, Result<u16, String>> {
+    fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, String>> {
         Box::pin(async move {
-            let Site { status, delay } = self.site(address, path);
-            if !self.passes(delay, until).await {
+            let Site { status, delay } = self.site(fetch.address, fetch.path);
+            let posted = fetch.post.map(|(_, body)| String::from_utf8_lossy(body).into_owned());
+            self.posted.borrow_mut().extend(posted.filter(|_| status.is_some()));
+            if !self.passes(delay, fetch.until).await {
                 return Err("no answer in time".to_owned());
             }
             status.ok_or_else(|| "connection refused".to_owned())
@@ -145,7 +175,7 @@ impl Outside for VirtualOutside {
                 return Err(timeout);
             }
             match outcome.what {
-                Came::Reply(reply) => Ok(Exchanged { reply, reused: outcome.reused }),
+                Came::Reply(reply) => Ok(Exchanged { reply, reused: outcome.reused, local: Some(LOCAL) }),
                 Came::Refused => Err(ExchangeError::Network { during, error: "connection refused".to_owned() }),
                 Came::Closed => Err(ExchangeError::Closed),
                 Came::Status(code) => Err(ExchangeError::Status { code, reason: "so it says".to_owned() }),
@@ -164,6 +194,15 @@ impl Outside for VirtualOutside {
             let exchanged = self.exchange(Exchange { over: Transport::Tcp, ..exchange }).await?;
             if take(&exchanged.reply) { Err(ExchangeError::Closed) } else { Ok(()) }
         })
+    }
+
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn OctetStream>>> {
+        Box::pin(core::future::ready(self.peers.connect(dial.to)))
+    }
+
+    /// Nobody made up opens a stream to the server.
+    fn listen(&self, _: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 

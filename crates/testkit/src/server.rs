@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use corefile::{Style, render};
 use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, Inspection, Job, Needs, Readiness};
+use engine::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, LastingJob, Looking, Needs, Readiness};
 use engine::{
     Built, Clock, Driver, Generation, Moment, Outside, Path, PlannedListener, Planning, Slot, Surroundings, Transport,
     Turn, Walk, Worker, plan,
@@ -53,6 +53,8 @@ struct Running {
     needs: Needs,
     carried: Carried,
     tasks: Vec<Task>,
+    /// Tells the lasting jobs when it ends.
+    enders: Vec<Ender>,
 }
 
 /// How and where a query comes in.
@@ -162,22 +164,32 @@ impl Server {
         let inspections = core::mem::take(&mut needs.inspections).into_iter();
         let inspections = inspections.map(|inspection| self.start_inspection(inspection));
         let tasks = jobs.chain(inspections).collect();
-        self.running = Some(Running { generation: Arc::new(generation), listeners, needs, carried, tasks });
+        let lasting = core::mem::take(&mut needs.lasting_jobs).into_iter();
+        let enders = lasting.map(|job| self.start_lasting_job(job)).collect();
+        self.running = Some(Running { generation: Arc::new(generation), listeners, needs, carried, tasks, enders });
         self.settle();
     }
 
     fn end_tasks(&mut self) {
-        let tasks = self.running.as_mut().map(|running| core::mem::take(&mut running.tasks));
-        tasks.into_iter().flatten().for_each(|task| self.executor.cancel(task));
+        let Some(running) = &mut self.running else { return };
+        core::mem::take(&mut running.tasks).into_iter().for_each(|task| self.executor.cancel(task));
+        running.enders.clear();
     }
 
     fn start_job(&self, job: Job) -> Task {
         self.executor.spawn(job(Rc::clone(&self.outside) as Rc<dyn Outside>))
     }
 
+    /// Starts a job that comes to its end by itself once it is told to.
+    fn start_lasting_job(&self, job: LastingJob) -> Ender {
+        let (ender, ending) = Ending::new();
+        self.executor.spawn(job(Rc::clone(&self.outside) as Rc<dyn Outside>, ending));
+        ender
+    }
+
     fn start_inspection(&self, inspection: Inspection) -> Task {
         let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
-        self.executor.spawn(Box::pin(inspect(inspection, outside, world)))
+        self.executor.spawn(Box::pin(inspect(inspection, outside, world, self.time.clone())))
     }
 
     /// The time.
@@ -302,11 +314,14 @@ fn with_tls() -> Capabilities {
 }
 
 /// Lets a directive look at its files again and again.
-async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world: Rc<World>) {
+async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world: Rc<World>, time: VirtualTime) {
     while !inspection.every.is_zero() {
-        outside.sleep_until(outside.now() + inspection.every).await;
+        if !core::mem::take(&mut inspection.at_once) {
+            outside.sleep_until(outside.now() + inspection.every).await;
+        }
         let mut lines = Vec::new();
-        (inspection.look)(&*world, &mut lines);
+        let since_1970 = time.since_1970();
+        (inspection.look)(Looking { files: &*world, since_1970, lines: &mut lines });
         lines.iter().for_each(|line| outside.log(line));
     }
 }

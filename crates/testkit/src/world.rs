@@ -10,18 +10,18 @@ use engine::setup::Stamp;
 /// What a scenario says there is outside of the server, as far as it is read from a disk.
 #[derive(Default)]
 pub struct World {
-    files: RefCell<BTreeMap<PathBuf, (String, Stamp)>>,
+    files: RefCell<BTreeMap<PathBuf, (Vec<u8>, Stamp)>>,
     writes: Cell<u128>,
     variables: RefCell<BTreeMap<String, String>>,
 }
 
 impl World {
     /// Writes a file.
-    pub fn write(&self, path: impl Into<PathBuf>, text: impl Into<String>) {
-        let text = text.into();
+    pub fn write(&self, path: impl Into<PathBuf>, contents: impl Into<Vec<u8>>) {
+        let contents = contents.into();
         self.writes.set(self.writes.get() + 1);
-        let stamp = Stamp { modified: self.writes.get(), len: text.len() as u64 };
-        self.files.borrow_mut().insert(path.into(), (text, stamp));
+        let stamp = Stamp { modified: self.writes.get(), len: contents.len() as u64 };
+        self.files.borrow_mut().insert(path.into(), (contents, stamp));
     }
 
     /// Says when a file was written, in nanoseconds; says whether there is one.
@@ -40,15 +40,15 @@ impl World {
         self.variables.borrow_mut().insert(name.into(), value.into());
     }
 
-    fn text(&self, path: &Path) -> io::Result<String> {
+    fn octets(&self, path: &Path) -> io::Result<Vec<u8>> {
         let files = self.files.borrow();
-        files.get(path).map(|(text, _)| text.clone()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        files.get(path).map(|(contents, _)| contents.clone()).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
 impl engine::setup::Files for World {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.text(path).map(String::into_bytes)
+        self.octets(path)
     }
 
     fn is_file(&self, path: &Path) -> bool {
@@ -65,11 +65,18 @@ impl engine::setup::Files for World {
         let found: Vec<PathBuf> = files.keys().filter(|path| path.starts_with(directory)).cloned().collect();
         if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
     }
+
+    fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+        let mut octets = Vec::new();
+        write(&mut octets)?;
+        self.write(path, octets);
+        Ok(())
+    }
 }
 
 impl corefile::Loader for World {
     fn read(&self, path: &Path) -> io::Result<String> {
-        self.text(path)
+        String::from_utf8(self.octets(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {

@@ -118,6 +118,16 @@ impl MessageBuf {
         self.clear();
     }
 
+    /// Becomes a copy of another message; names that are written into it later are not shortened by those in it.
+    pub fn copy_from(&mut self, other: &MessageBuf) {
+        self.header = other.header;
+        self.octets.clone_from(&other.octets);
+        self.marks.clone_from(&other.marks);
+        self.compressor.clear();
+        self.question_end = other.question_end;
+        self.limit = other.limit;
+    }
+
     /// Takes away all records; the question, the limit and the header but for TC stay.
     pub fn clear(&mut self) {
         self.octets.truncate(self.question_end);
@@ -402,11 +412,15 @@ impl MessageBuf {
 
     /// Takes away this section and those after it.
     pub fn cut_from(&mut self, section: Section) {
-        let keep = self.marks.iter().take_while(|mark| mark.section < section).count();
-        if let Some(first) = self.marks.get(keep) {
+        self.keep(self.marks.iter().take_while(|mark| mark.section < section).count());
+    }
+
+    /// Takes away all records behind the first so many.
+    pub fn keep(&mut self, records: usize) {
+        if let Some(first) = self.marks.get(records) {
             self.octets.truncate(usize::from(first.start));
             self.compressor.cut(usize::from(first.start));
-            self.marks.truncate(keep);
+            self.marks.truncate(records);
         }
     }
 

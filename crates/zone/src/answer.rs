@@ -180,9 +180,11 @@ impl<'a> Writer<'a> {
     fn deny_type(&mut self, node: u32) -> End {
         let proves = self.proves();
         let aliases = self.followed.count;
-        // CoreDNS ends an alias to a name without the type as if it had been found, unless it looks for NS.
+        // CoreDNS ends an alias to a name without the type as if it had been found, unless it looks for NS. Who wants
+        // proofs needs the SOA record, whoever signs it.
         let has_records = self.zone.all(node).next().is_some();
-        if aliases > 0 && has_records && !proves && (aliases > 1 || self.question.qtype != Type::NS) {
+        let is_plain = !self.question.dnssec_ok;
+        if aliases > 0 && has_records && is_plain && (aliases > 1 || self.question.qtype != Type::NS) {
             self.end_positive();
             return End::authoritative(Rcode::NOERROR);
         }
@@ -215,11 +217,10 @@ impl<'a> Writer<'a> {
         if let Some(set) = servers {
             self.push_under(Section::Authority, node, set);
         }
-        if self.proves() {
-            match self.zone.set(node, Type::DS) {
-                Some(set) => self.push_at(Section::Authority, node, set),
-                None => self.push_nsec(node),
-            }
+        match self.zone.set(node, Type::DS) {
+            Some(set) if self.question.dnssec_ok => self.push_at(Section::Authority, node, set),
+            None if self.proves() => self.push_nsec(node),
+            _ => {}
         }
         if let Some(set) = servers {
             self.push_targets(set);

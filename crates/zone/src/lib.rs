@@ -6,6 +6,7 @@
 mod answer;
 mod build;
 mod canonical;
+pub mod dnssec;
 mod find;
 mod generate;
 mod incoming;

@@ -1,13 +1,15 @@
 //! A cluster to measure with: an API server of the tests, full of services.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use fakeapi::FakeApi;
 use serde_json::{Value, json};
 
+use super::asker::Asker;
 use crate::Failed;
 
 /// How long the cluster may take to be known.
@@ -15,20 +17,45 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Changes that are timed.
 const UPDATES: u16 = 500;
 
-/// A cluster behind an API server.
-pub(crate) struct Cluster {
-    pub(crate) api: FakeApi,
+/// How large a cluster is.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
     pub(crate) services: usize,
+    /// Endpoints of each service.
+    pub(crate) endpoints: usize,
     pub(crate) pods: usize,
 }
 
+/// A cluster behind an API server.
+pub(crate) struct Cluster {
+    pub(crate) api: FakeApi,
+    pub(crate) shape: Shape,
+    follows_pods: bool,
+}
+
 impl Cluster {
-    pub(crate) fn start(services: usize, pods: usize) -> Cluster {
+    /// A server `follows_pods` if its Corefile says so.
+    pub(crate) fn start(shape: Shape, follows_pods: bool) -> Cluster {
         let api = FakeApi::start();
         api.put_all((0..50).map(namespace));
-        api.put_all((0..services).flat_map(|number| [service(number), slice(number)]));
-        api.put_all((0..pods).map(pod));
-        Cluster { api, services, pods }
+        api.put_all((0..shape.services).flat_map(|number| [service(number), slice(number, shape.endpoints)]));
+        api.put_all((0..shape.pods).map(|number| pod(number, address(40, number))));
+        Cluster { api, shape, follows_pods }
+    }
+
+    /// Gives a headless service an only endpoint with this address.
+    pub(crate) fn change(&self, number: usize, address: [u8; 4]) {
+        let mut changed = slice(number, 0);
+        changed["endpoints"] = json!([endpoint(address, number, 0)]);
+        self.api.put(changed);
+    }
+
+    /// Gives a service this cluster IP.
+    pub(crate) fn give(&self, number: usize, [a, b, c, d]: [u8; 4]) {
+        let ip = format!("{a}.{b}.{c}.{d}");
+        let mut changed = service(number);
+        (changed["spec"]["clusterIP"], changed["spec"]["clusterIPs"]) = (json!(ip), json!([ip]));
+        self.api.put(changed);
     }
 
     /// How long the API server itself takes to send what the server asks for: read, and not looked at.
@@ -49,11 +76,33 @@ impl Cluster {
         Ok(started.elapsed())
     }
 
-    /// Waits until the server knows the last service; gives the time since `started`.
-    pub(crate) fn wait_until_known(&self, port: u16, started: Instant) -> Result<Duration, Failed> {
+    /// Waits until a server knows all that it lists, by requests behind the first `seen` ones; gives the time since `started`.
+    ///
+    /// A change that is made once a list has begun is seen behind it: one of each resource, with an address that ends in
+    /// `mark`, tells when all have ended.
+    pub(crate) fn wait_until_known(
+        &self,
+        port: u16,
+        seen: usize,
+        mark: u8,
+        started: Instant,
+    ) -> Result<Duration, Failed> {
+        self.api.wait_seen("lists of all resources", |all| {
+            let lists = all[seen..].iter().filter(|seen| matches!(seen.parameter("resourceVersion"), "" | "0"));
+            let listed: BTreeSet<&str> = lists.map(|seen| seen.resource.as_str()).collect();
+            self.resources().iter().all(|resource| listed.contains(resource))
+        });
+        let address = [203, 0, 113, mark];
+        let (service, headless) = (10 * usize::from(mark), self.headless(usize::from(mark)));
+        self.give(service, address);
+        self.change(headless, address);
+        let mut names = vec![service_name(service), service_name(headless)];
+        if self.follows_pods {
+            self.api.put(pod(0, address));
+            names.push(format!("203-0-113-{mark}.perf-0.pod.cluster.local."));
+        }
         let asker = Asker::new(port)?;
-        // A name that is not there is denied only when everything is known.
-        while asker.rcode("not-there.perf-0.svc.cluster.local.") != Some(3) {
+        while !names.iter().all(|name| asker.address(name) == Some(address)) {
             if started.elapsed() > READY_TIMEOUT {
                 return Err("the cluster does not become known".to_owned());
             }
@@ -61,19 +110,23 @@ impl Cluster {
         Ok(started.elapsed())
     }
 
+    /// What a server lists that has the Corefile of the bench.
+    pub(crate) fn resources(&self) -> &'static [&'static str] {
+        let all = &["namespaces", "services", "endpointslices", "pods"];
+        if self.follows_pods { all } else { &all[..3] }
+    }
+
     /// Times how long a changed endpoint takes from the API server into the answers.
     pub(crate) fn time_updates(&self, port: u16) -> Result<Updates, Failed> {
         let asker = Asker::new(port)?;
         let mut times = Vec::new();
         for update in 0..UPDATES {
-            let number = 9 + 10 * (usize::from(update) % (self.services / 10).max(1));
+            let number = self.headless(usize::from(update));
             let [high, low] = update.to_be_bytes();
             let address = [203, 0, high, low];
-            let mut changed = slice(number);
-            changed["endpoints"] = json!([endpoint(address, number, 0)]);
-            self.api.put(changed);
+            self.change(number, address);
             let acknowledged = Instant::now();
-            let name = format!("svc-{number}.perf-{}.svc.cluster.local.", number % 50);
+            let name = service_name(number);
             while asker.address(&name) != Some(address) {
                 if acknowledged.elapsed() > Duration::from_secs(5) {
                     return Err(format!("a change of {name} does not arrive"));
@@ -81,10 +134,18 @@ impl Cluster {
             }
             times.push(acknowledged.elapsed());
         }
-        times.sort_unstable();
-        let at = |thousandths: usize| times[(times.len() - 1) * thousandths / 1000];
-        Ok(Updates { count: times.len(), half: at(500), most: at(990), all: at(1000) })
+        Ok(Updates::of(times))
     }
+
+    /// The number of a headless service, another one for each `at` as long as there are any.
+    pub(crate) fn headless(&self, at: usize) -> usize {
+        9 + 10 * (at % (self.shape.services / 10).max(1))
+    }
+}
+
+/// The name of the service of this number.
+pub(crate) fn service_name(number: usize) -> String {
+    format!("svc-{number}.perf-{}.svc.cluster.local.", number % 50)
 }
 
 /// What a server asks for that has the Corefile of the bench.
@@ -116,10 +177,19 @@ fn read_list(address: &str, path: &str) -> std::io::Result<()> {
 
 /// How long changes took.
 pub(crate) struct Updates {
-    count: usize,
-    half: Duration,
-    most: Duration,
-    all: Duration,
+    pub(crate) count: usize,
+    pub(crate) half: Duration,
+    pub(crate) most: Duration,
+    pub(crate) all: Duration,
+}
+
+impl Updates {
+    /// Of these times, of which there is at least one.
+    pub(crate) fn of(mut times: Vec<Duration>) -> Updates {
+        times.sort_unstable();
+        let at = |thousandths: usize| times[(times.len() - 1) * thousandths / 1000];
+        Updates { count: times.len(), half: at(500), most: at(990), all: at(1000) }
+    }
 }
 
 impl fmt::Display for Updates {
@@ -129,47 +199,6 @@ impl fmt::Display for Updates {
             f,
             "a changed endpoint is in the answers {half:.2?} (p50), {most:.2?} (p99), {all:.2?} (most) after the API server has it; {count} changes"
         )
-    }
-}
-
-/// Asks a server one question at a time.
-struct Asker {
-    socket: UdpSocket,
-}
-
-impl Asker {
-    fn new(port: u16) -> Result<Asker, Failed> {
-        let open = || {
-            let socket = UdpSocket::bind("127.0.0.1:0")?;
-            socket.connect(("127.0.0.1", port))?;
-            socket.set_read_timeout(Some(Duration::from_secs(2)))?;
-            Ok(Asker { socket })
-        };
-        open().map_err(|error: std::io::Error| error.to_string())
-    }
-
-    fn ask(&self, name: &str) -> Option<Vec<u8>> {
-        let mut query = wire::MessageBuf::new();
-        let name = wire::Name::from_text(name).ok()?;
-        query.start(wire::Header::default(), Some((name.as_ref(), wire::Type::A, wire::Class::IN)));
-        self.socket.send(query.finish(None, std::iter::empty())).ok()?;
-        let mut buffer = vec![0; 4096];
-        let length = self.socket.recv(&mut buffer).ok()?;
-        buffer.truncate(length);
-        Some(buffer)
-    }
-
-    fn rcode(&self, name: &str) -> Option<u8> {
-        self.ask(name).and_then(|answer| answer.get(3).map(|flags| flags & 15))
-    }
-
-    /// The only address in the answer.
-    fn address(&self, name: &str) -> Option<[u8; 4]> {
-        let answer = self.ask(name)?;
-        let message = wire::Message::parse(&answer).ok()?;
-        let mut records = message.records();
-        let address = records.next()?.rdata().first_chunk().copied();
-        address.filter(|_| records.next().is_none())
     }
 }
 
@@ -231,11 +260,11 @@ fn service(number: usize) -> Value {
     })
 }
 
-fn slice(number: usize) -> Value {
+fn slice(number: usize, endpoints: usize) -> Value {
     let mut metadata = metadata(number, &format!("svc-{number}-abcde"));
     metadata["labels"] = json!({"kubernetes.io/service-name": format!("svc-{number}")});
     let endpoints: Vec<Value> =
-        (0..10).map(|place| endpoint(address(20, number * 10 + place), number, place)).collect();
+        (0..endpoints).map(|place| endpoint(address(20, number * endpoints + place), number, place)).collect();
     json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -261,8 +290,7 @@ fn address(first: usize, number: usize) -> [u8; 4] {
     [172, octet(first + number / 62_500), octet(number / 250 % 250), octet(number % 250 + 1)]
 }
 
-fn pod(number: usize) -> Value {
-    let [a, b, c, d] = address(40, number);
+fn pod(number: usize, [a, b, c, d]: [u8; 4]) -> Value {
     let ip = format!("{a}.{b}.{c}.{d}");
     let mut metadata = metadata(number, &format!("app-{number}-7d9c5b6f4-x"));
     metadata["labels"]["pod-template-hash"] = json!("7d9c5b6f4");

@@ -1,4 +1,5 @@
-//! A closed loop of load over UDP: so many queries are always on their way, and each answer brings the next one.
+//! Load over UDP: in a closed loop, where so many queries are always on their way and each answer brings the next one, or
+//! at a pace, where as many leave as are due, whatever is answered.
 
 use std::cell::RefCell;
 use std::io;
@@ -40,8 +41,13 @@ pub(crate) struct Load {
     pub(crate) cpu_each: f64,
 }
 
-/// Loads a server for a time, from the other processor.
+/// Loads a server for a time as much as it takes, from the other processor.
 pub(crate) fn run(server: &Pinned, queries: &[String], time: Duration) -> Result<Load, Failed> {
+    run_at(server, queries, time, 0)
+}
+
+/// The same with so many queries a second; 0 is as many as it takes.
+pub(crate) fn run_at(server: &Pinned, queries: &[String], time: Duration, pace: u64) -> Result<Load, Failed> {
     let path = std::env::temp_dir().join(format!("portolan-load-{}.txt", server.port));
     std::fs::write(&path, queries.join("\n")).map_err(|error| error.to_string())?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -51,7 +57,7 @@ pub(crate) fn run(server: &Pinned, queries: &[String], time: Duration) -> Result
         .arg(own)
         .args(["load", &server.port.to_string()])
         .arg(&path)
-        .arg(time.as_millis().to_string())
+        .args([time.as_millis().to_string(), pace.to_string()])
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| error.to_string())?;
@@ -71,11 +77,12 @@ pub(crate) fn run(server: &Pinned, queries: &[String], time: Duration) -> Result
     })
 }
 
-/// The program that loads: `load PORT FILE MILLISECONDS`.
+/// The program that loads: `load PORT FILE MILLISECONDS QUERIES-A-SECOND`.
 pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
     let word = |name: &str| options.get_one::<String>(name).cloned().unwrap_or_default();
     let port: u16 = word("port").parse().map_err(|_| "not a port")?;
     let time = Duration::from_millis(word("milliseconds").parse().map_err(|_| "not a time")?);
+    let pace: f64 = word("pace").parse().map_err(|_| "not a pace")?;
     let text = std::fs::read_to_string(word("file")).map_err(|error| error.to_string())?;
     let queries: Rc<Vec<Vec<u8>>> = Rc::new(text.lines().filter_map(packet).collect());
     let runtime =
@@ -84,8 +91,11 @@ pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
     let total = Rc::new(RefCell::new(Tally::default()));
     LocalSet::new().block_on(&runtime, async {
         let clients = (0..SOCKETS).map(|number| {
-            let client = Client { queries: Rc::clone(&queries), next: number * 7919, end, total: Rc::clone(&total) };
-            tokio::task::spawn_local(client.run(SocketAddr::from(([127, 0, 0, 1], port))))
+            let client = Client::new(Rc::clone(&queries), number * 7919, end, Rc::clone(&total));
+            let server = SocketAddr::from(([127, 0, 0, 1], port));
+            tokio::task::spawn_local(async move {
+                if pace > 0.0 { client.run_at(server, pace / SOCKETS as f64).await } else { client.run(server).await }
+            })
         });
         for client in clients.collect::<Vec<_>>() {
             let _ = client.await;
@@ -137,30 +147,31 @@ struct Client {
     next: usize,
     end: Instant,
     total: Rc<RefCell<Tally>>,
+    /// When the query of each id left, as long as it is not answered.
+    sent: Vec<Option<Instant>>,
+    id: u16,
 }
 
 impl Client {
+    fn new(queries: Rc<Vec<Vec<u8>>>, next: usize, end: Instant, total: Rc<RefCell<Tally>>) -> Client {
+        Client { queries, next, end, total, sent: vec![None; 1 << 16], id: 0 }
+    }
+
     async fn run(mut self, server: SocketAddr) -> io::Result<()> {
         let socket = UdpSocket::bind("127.0.0.1:0").await?;
         let mut batch = Batch::new();
-        let mut sent = vec![None; 1 << 16];
-        let mut id = 0u16;
-        self.fill(&socket, server, &mut sent, &mut id).await?;
+        self.send(&socket, server, WINDOW).await?;
         while Instant::now() < self.end {
             if tokio::time::timeout(LOST, socket.readable()).await.is_err() {
-                self.total.borrow_mut().lost += sent.iter_mut().filter_map(Option::take).count() as u64;
-                self.fill(&socket, server, &mut sent, &mut id).await?;
+                self.give_up();
+                self.send(&socket, server, WINDOW).await?;
                 continue;
             }
-            let mut received = 0;
-            let _ = socket.try_io(Interest::READABLE, || {
-                received = batch.receive(socket.as_raw_fd())?;
-                if received < BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
-            });
+            let received = receive(&socket, &mut batch);
             let now = Instant::now();
             for at in 0..received {
-                if self.count(batch.datagram(at), now, &mut sent) {
-                    let query = self.take_query(now, &mut sent, &mut id);
+                if self.count(batch.datagram(at), now) {
+                    let query = self.take_query(now);
                     batch.answer(at, &query);
                 }
             }
@@ -169,34 +180,61 @@ impl Client {
         Ok(())
     }
 
-    /// Sends as many queries as may be on their way.
-    async fn fill(
-        &mut self,
-        socket: &UdpSocket,
-        server: SocketAddr,
-        sent: &mut [Option<Instant>],
-        id: &mut u16,
-    ) -> io::Result<()> {
-        for _ in 0..WINDOW {
-            let query = self.take_query(Instant::now(), sent, id);
+    /// Sends so many queries a second; what is not answered in time is lost.
+    async fn run_at(mut self, server: SocketAddr, pace: f64) -> io::Result<()> {
+        let socket = UdpSocket::bind("127.0.0.1:0").await?;
+        let (mut batch, begin, mut sent) = (Batch::new(), Instant::now(), 0);
+        let mut tick = tokio::time::interval(Duration::from_millis(1));
+        while Instant::now() < self.end + LOST {
+            tokio::select! {
+                _ = tick.tick() => {
+                    let due = begin.elapsed().min(self.end - begin).as_secs_f64() * pace;
+                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundred thousand")]
+                    let due = due as usize;
+                    self.send(&socket, server, due - sent).await?;
+                    sent = due;
+                }
+                _ = socket.readable() => {
+                    let received = receive(&socket, &mut batch);
+                    let now = Instant::now();
+                    for at in 0..received {
+                        self.count(batch.datagram(at), now);
+                    }
+                }
+            }
+        }
+        self.give_up();
+        Ok(())
+    }
+
+    async fn send(&mut self, socket: &UdpSocket, server: SocketAddr, count: usize) -> io::Result<()> {
+        for _ in 0..count {
+            let query = self.take_query(Instant::now());
             socket.send_to(&query, server).await?;
         }
         Ok(())
     }
 
-    fn take_query(&mut self, now: Instant, sent: &mut [Option<Instant>], id: &mut u16) -> Vec<u8> {
+    /// What is on its way is lost.
+    fn give_up(&mut self) {
+        self.total.borrow_mut().lost += self.sent.iter_mut().filter_map(Option::take).count() as u64;
+    }
+
+    fn take_query(&mut self, now: Instant) -> Vec<u8> {
         let mut query = self.queries[self.next % self.queries.len()].clone();
         self.next += 1;
-        *id = id.wrapping_add(1);
-        query[..2].copy_from_slice(&id.to_be_bytes());
-        sent[usize::from(*id)] = Some(now);
+        self.id = self.id.wrapping_add(1);
+        query[..2].copy_from_slice(&self.id.to_be_bytes());
+        if self.sent[usize::from(self.id)].replace(now).is_some() {
+            self.total.borrow_mut().lost += 1;
+        }
         query
     }
 
     /// Counts an answer; one that is not awaited (any more) brings no next query.
-    fn count(&self, answer: &[u8], now: Instant, sent: &mut [Option<Instant>]) -> bool {
+    fn count(&mut self, answer: &[u8], now: Instant) -> bool {
         let Some([high, low, _, flags]) = answer.first_chunk() else { return false };
-        let Some(since) = sent[usize::from(u16::from_be_bytes([*high, *low]))].take() else { return false };
+        let Some(since) = self.sent[usize::from(u16::from_be_bytes([*high, *low]))].take() else { return false };
         let mut total = self.total.borrow_mut();
         total.answers += 1;
         total.rcodes[usize::from(flags & 15)] += 1;
@@ -205,4 +243,14 @@ impl Client {
         }
         true
     }
+}
+
+/// Takes the answers that are there, as far as they fit; gives how many.
+fn receive(socket: &UdpSocket, batch: &mut Batch) -> usize {
+    let mut received = 0;
+    let _ = socket.try_io(Interest::READABLE, || {
+        received = batch.receive(socket.as_raw_fd())?;
+        if received < BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    });
+    received
 }

@@ -2,20 +2,24 @@
 //!
 //! The server has one processor and the load the other. What counts is the server's CPU time per answered query as a
 //! ratio to the echo's: absolute figures are not stable between machines, and hardly between hours.
+//!
+//! `bench cluster` measures what a cluster costs: see [`scale`].
 
+mod asker;
 mod cluster;
 mod load;
 mod processes;
 mod queries;
 mod report;
 mod responders;
+mod scale;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches, Command};
 
-use self::cluster::Cluster;
+use self::cluster::{Cluster, Shape};
 use self::load::Load;
 use self::processes::{Pinned, build_server};
 use self::queries::{MIXES, Mix};
@@ -34,10 +38,21 @@ pub(crate) fn command() -> Command {
     };
     Command::new("bench")
         .about("Measures the server under load, as a ratio to a bare echo")
+        .arg(
+            Arg::new("suite")
+                .value_parser(["queries", "cluster"])
+                .default_value("queries")
+                .help("Queries under load, or what a cluster costs: its size, its changes, its lists"),
+        )
         .arg(number("services", SERVICES, "Services in the cluster, of ten endpoints each"))
         .arg(number("pods", "0", "Pods; with any, the Corefile has `pods verified`"))
         .arg(number("seconds", SECONDS, "Seconds for each mix of queries"))
-        .arg(Arg::new("mix").long("mix").help("Only this mix of queries"))
+        .arg(
+            Arg::new("only")
+                .long("only")
+                .alias("mix")
+                .help("Only this mix of queries; of a cluster: size, relist or churn"),
+        )
         .arg(
             Arg::new("corefile")
                 .long("corefile")
@@ -54,20 +69,19 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
         Some(path) => PathBuf::from(path),
         None => build_server()?,
     };
-    let cluster = Cluster::start(number("services"), number("pods"));
+    let only = options.get_one::<String>("only").cloned();
+    let time = Duration::from_secs(number("seconds") as u64);
+    if options.get_one::<String>("suite").is_some_and(|suite| suite == "cluster") {
+        return scale::run(&server, time, only.as_deref(), options.get_flag("save"));
+    }
+    let shape = Shape { services: number("services"), endpoints: 10, pods: number("pods") };
+    let cluster = Cluster::start(shape, shape.pods > 0);
     let upstream = Pinned::start(processes::LOAD_CPU, &["respond", "upstream"])?;
     let corefile = match options.get_one::<String>("corefile") {
         Some(path) => std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?,
         None => cluster::kubeadm_corefile(number("pods") > 0),
     };
-    let bench = Bench {
-        server,
-        corefile,
-        cluster,
-        upstream,
-        seconds: Duration::from_secs(number("seconds") as u64),
-        only: options.get_one::<String>("mix").cloned(),
-    };
+    let bench = Bench { server, corefile, cluster, upstream, seconds: time, only };
     let report = bench.run()?;
     println!("{report}");
     if options.get_flag("save") {
@@ -91,10 +105,10 @@ impl Bench {
         report.echo.push(self.echo()?);
         report.sent = Some(self.cluster.time_to_send()?);
         let corefile = self.write_corefile(&self.corefile)?;
-        let started = Instant::now();
+        let (started, seen) = (Instant::now(), self.cluster.api.seen().len());
         let server = Pinned::serve(&self.server, &corefile)?;
         report.first_answer = Some(started.elapsed());
-        report.ready = Some(self.cluster.wait_until_known(server.port, started)?);
+        report.ready = Some(self.cluster.wait_until_known(server.port, seen, 0, started)?);
         for mix in MIXES.iter().filter(|mix| self.wants(mix)) {
             report.rows.push(self.measure(mix, &server)?);
         }
@@ -120,11 +134,11 @@ impl Bench {
 
     fn echo(&self) -> Result<Load, Failed> {
         let echo = Pinned::start(processes::SERVER_CPU, &["respond", "echo"])?;
-        load::run(&echo, &(queries::MIX.make)(self.cluster.services), self.seconds)
+        load::run(&echo, &(queries::MIX.make)(self.cluster.shape.services), self.seconds)
     }
 
     fn measure(&self, mix: &Mix, server: &Pinned) -> Result<Row, Failed> {
-        let queries = (mix.make)(self.cluster.services);
+        let queries = (mix.make)(self.cluster.shape.services);
         // Caches are filled and tables touched before anything is counted.
         load::run(server, &queries, Duration::from_millis(300))?;
         let load = load::run(server, &queries, self.seconds)?;
@@ -140,14 +154,7 @@ impl Bench {
     }
 
     fn write_corefile(&self, text: &str) -> Result<Corefile, Failed> {
-        let port = processes::free_port()?;
-        let text = text
-            .replace("{PORT}", &port.to_string())
-            .replace("{API}", self.cluster.api.url())
-            .replace("{UPSTREAM}", &self.upstream.port.to_string());
-        let path = std::env::temp_dir().join(format!("portolan-bench-{port}.corefile"));
-        std::fs::write(&path, text).map_err(|error| error.to_string())?;
-        Ok(Corefile { path, port })
+        Corefile::write(text, self.cluster.api.url(), self.upstream.port)
     }
 }
 
@@ -158,6 +165,18 @@ struct Corefile {
 }
 
 impl Corefile {
+    /// Writes this text, with a free port and these places filled in.
+    fn write(text: &str, api: &str, upstream: u16) -> Result<Corefile, Failed> {
+        let port = processes::free_port()?;
+        let text = text
+            .replace("{PORT}", &port.to_string())
+            .replace("{API}", api)
+            .replace("{UPSTREAM}", &upstream.to_string());
+        let path = std::env::temp_dir().join(format!("portolan-bench-{port}.corefile"));
+        std::fs::write(&path, text).map_err(|error| error.to_string())?;
+        Ok(Corefile { path, port })
+    }
+
     fn path(&self) -> &Path {
         &self.path
     }

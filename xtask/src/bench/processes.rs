@@ -71,6 +71,12 @@ impl Pinned {
         Duration::from_millis(ticks * 10)
     }
 
+    /// Lets [`memory`](Pinned::memory) count the most from now on.
+    pub(crate) fn forget_peak(&self) -> Result<(), Failed> {
+        let path = format!("/proc/{}/clear_refs", self.child.id());
+        std::fs::write(&path, "5").map_err(|error| format!("{path}: {error}"))
+    }
+
     /// Octets that it holds in memory now, and at most so far.
     pub(crate) fn memory(&self) -> (u64, u64) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
@@ -110,6 +116,13 @@ fn pinned(cpu: &str, program: &Path) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", cpu]).arg(program);
     command
+}
+
+/// Keeps this program, with all threads that it has and will have, away from the processor of what is measured.
+pub(crate) fn stay_away() -> Result<(), Failed> {
+    let own = std::process::id().to_string();
+    let status = Command::new("taskset").args(["-a", "-p", "-c", LOAD_CPU, &own]).stdout(Stdio::null()).status();
+    status.map(|_| ()).map_err(|error| no_taskset(&error))
 }
 
 fn no_taskset(error: &std::io::Error) -> Failed {

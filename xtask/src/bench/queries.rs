@@ -1,5 +1,7 @@
 //! What is asked: names of the cluster that `bench::cluster` makes, in the proportions of real clusters.
 
+use super::cluster::service_name;
+
 /// A mix of queries.
 pub(crate) struct Mix {
     pub(crate) name: &'static str,
@@ -30,26 +32,22 @@ pub(crate) const MIXES: [Mix; 7] = [
 /// Queries in a list: more than a cache line's worth of luck, fewer than a memory's.
 const COUNT: usize = 8000;
 
-fn service(number: usize) -> String {
-    format!("svc-{number}.perf-{}.svc.cluster.local.", number % 50)
-}
-
 fn is_headless(number: usize) -> bool {
     number % 10 == 9
 }
 
 fn services(count: usize) -> Vec<String> {
     let numbers = shuffled(count).filter(|number| !is_headless(*number));
-    numbers.take(COUNT).map(|number| format!("{} A", service(number))).collect()
+    numbers.take(COUNT).map(|number| format!("{} A", service_name(number))).collect()
 }
 
 fn headless(count: usize) -> Vec<String> {
     let numbers = shuffled(count).filter(|number| is_headless(*number));
-    numbers.take(COUNT).map(|number| format!("{} A", service(number))).collect()
+    numbers.take(COUNT).map(|number| format!("{} A", service_name(number))).collect()
 }
 
 fn srv(count: usize) -> Vec<String> {
-    shuffled(count).take(COUNT).map(|number| format!("_http._tcp.{} SRV", service(number))).collect()
+    shuffled(count).take(COUNT).map(|number| format!("_http._tcp.{} SRV", service_name(number))).collect()
 }
 
 fn search_path_misses(_: usize) -> Vec<String> {
@@ -79,7 +77,7 @@ fn mix(count: usize) -> Vec<String> {
     (0..COUNT)
         .map(|_| {
             let number = random.below(count);
-            let name = service(number);
+            let name = service_name(number);
             let family = ["A", "AAAA"][random.below(2)];
             match random.below(100) {
                 0..35 => format!("{name} A"),

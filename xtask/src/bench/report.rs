@@ -37,8 +37,8 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn new(cluster: &Cluster) -> Report {
         Report {
-            services: cluster.services,
-            pods: cluster.pods,
+            services: cluster.shape.services,
+            pods: cluster.shape.pods,
             echo: Vec::new(),
             rows: Vec::new(),
             first_answer: None,
@@ -58,14 +58,19 @@ impl Report {
 
     /// Keeps it by date and commit.
     pub(crate) fn save(&self) -> Result<PathBuf, Failed> {
-        let (date, commit) = (output("date", &["+%Y-%m-%d"]), output("git", &["rev-parse", "--short", "HEAD"]));
-        let path = root().join("benches/results").join(format!("{date}-{commit}.md"));
-        let text = format!("# {date}, commit {commit}\n\n{self}");
-        std::fs::create_dir_all(root().join("benches/results"))
-            .and_then(|()| std::fs::write(&path, text))
-            .map_err(|error| error.to_string())?;
-        Ok(path)
+        save("", self)
     }
+}
+
+/// Keeps what was measured by date and commit.
+pub(crate) fn save(suffix: &str, measured: &impl fmt::Display) -> Result<PathBuf, Failed> {
+    let (date, commit) = (output("date", &["+%Y-%m-%d"]), output("git", &["rev-parse", "--short", "HEAD"]));
+    let path = root().join("benches/results").join(format!("{date}-{commit}{suffix}.md"));
+    let text = format!("# {date}, commit {commit}\n\n{measured}");
+    std::fs::create_dir_all(root().join("benches/results"))
+        .and_then(|()| std::fs::write(&path, text))
+        .map_err(|error| error.to_string())?;
+    Ok(path)
 }
 
 fn output(program: &str, arguments: &[&str]) -> String {
@@ -101,7 +106,6 @@ impl fmt::Display for Report {
                 "  of which the API server takes {sent:.0} ms to send it to a reader that does not look at it"
             )?;
         }
-        let mebi = |octets: u64| octets as f64 / f64::from(1 << 20);
         if self.memory.0 > 0 {
             writeln!(
                 f,
@@ -115,6 +119,13 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
+}
+
+/// Octets for people.
+pub(crate) fn mebi(octets: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+    let octets = octets as f64;
+    octets / f64::from(1 << 20)
 }
 
 fn write_row(f: &mut fmt::Formatter<'_>, name: &str, what: &str, load: &Load, echo: f64) -> fmt::Result {

@@ -5,11 +5,12 @@ use core::ops::RangeBounds;
 use core::str::FromStr;
 use core::time::Duration;
 
-use corefile::{Diagnostic, Span, Token};
+use corefile::{Code, Diagnostic, Span, Token};
 use wire::Name;
 
 use super::Usage;
 use super::values::{DurationError, duration, zone_names};
+use crate::codes;
 
 /// What is wrong with a word; small, since it is returned often and made seldom.
 pub type Problem = Box<Diagnostic>;
@@ -41,7 +42,7 @@ impl<'a> Args<'a> {
             (least, None) => format!("at least {}", plural(least)),
         };
         let message = format!("`{}` takes {count}, but {} given", name.text, were(words.len()));
-        Err(args.problem_at(span, "options/argument-count", message))
+        Err(args.complain(codes::ARGUMENT_COUNT, span, message))
     }
 
     /// No words after `name`, whatever the usage line says.
@@ -94,7 +95,7 @@ impl<'a> Args<'a> {
     /// # Errors
     /// If there is none.
     pub fn word(&mut self) -> Result<&'a Token, Problem> {
-        let missing = || self.problem_at(self.name.span, "options/argument-count", "a word is missing here");
+        let missing = || self.complain(codes::ARGUMENT_COUNT, self.name.span, "a word is missing here");
         let missing = if self.words.is_empty() { Some(missing()) } else { None };
         self.next_word().ok_or_else(|| missing.unwrap_or_else(|| self.problem("a word is missing here")))
     }
@@ -223,7 +224,12 @@ impl<'a> Args<'a> {
 
     /// Says that a word can be taken, but hardly means what its author meant.
     pub fn warn(&mut self, word: &Token, message: impl Into<String>) {
-        self.warnings.push(Diagnostic::warning("options/value", word.span, message).with_usage(self.usage.0));
+        self.warnings.push(Diagnostic::warning(codes::VALUE, word.span, message).with_usage(self.usage.0));
+    }
+
+    /// Says that a word asks for what CoreDNS has and this build has not: it can be checked, but not served.
+    pub fn not_here(&mut self, word: &Token, message: impl Into<String>) {
+        self.warnings.push(Diagnostic::warning(codes::OPTION_NOT_HERE, word.span, message));
     }
 
     /// The warnings so far.
@@ -235,18 +241,22 @@ impl<'a> Args<'a> {
     #[must_use]
     pub fn bad(&self, word: &Token, wanted: &str) -> Problem {
         let message = format!("`{}` is not {wanted}", word.text);
-        self.problem_at(word.span, "options/value", message)
+        self.problem_at(word.span, message)
     }
 
     /// A problem with the whole line.
     #[must_use]
     pub fn problem(&self, message: impl Into<String>) -> Problem {
-        self.problem_at(self.name.span, "options/value", message)
+        self.problem_at(self.name.span, message)
     }
 
     /// A problem at a place of the line.
     #[must_use]
-    pub fn problem_at(&self, span: Span, code: &'static str, message: impl Into<String>) -> Problem {
+    pub fn problem_at(&self, span: Span, message: impl Into<String>) -> Problem {
+        self.complain(codes::VALUE, span, message)
+    }
+
+    fn complain(&self, code: Code, span: Span, message: impl Into<String>) -> Problem {
         Box::new(Diagnostic::error(code, span, message).with_usage(self.usage.0))
     }
 }

@@ -3,7 +3,9 @@
 use corefile::{Diagnostic, Line, Token, did_you_mean};
 
 use super::args::{Args, Problem};
+use super::role::{PlacedRole, Role};
 use super::usage::Usage;
+use crate::codes;
 use crate::metrics::Metric;
 use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
 
@@ -26,6 +28,9 @@ pub struct Manifest<C: 'static> {
     metrics: &'static [&'static Metric],
     check: fn(&Writing<'_, C>) -> Result<(), Problem>,
     settings: fn(&C, &mut BlockSettings),
+    role: fn(&Writing<'_, C>) -> Role,
+    removed: &'static [Old],
+    deprecated: &'static [Old],
     build: Build<C>,
 }
 
@@ -54,6 +59,9 @@ impl<C: 'static> Manifest<C> {
             metrics: &[],
             check: |_| Ok(()),
             settings: |_, _| {},
+            role: |_| Role::default(),
+            removed: &[],
+            deprecated: &[],
             build,
         }
     }
@@ -111,6 +119,32 @@ impl<C: 'static> Manifest<C> {
     pub const fn settings(self, settings: fn(&C, &mut BlockSettings)) -> Self {
         Manifest { settings, ..self }
     }
+
+    /// What a line of it does in the chain.
+    #[must_use]
+    pub const fn role(self, role: fn(&Writing<'_, C>) -> Role) -> Self {
+        Manifest { role, ..self }
+    }
+
+    /// Properties that CoreDNS had once and refuses today.
+    #[must_use]
+    pub const fn removed(self, removed: &'static [Old]) -> Self {
+        Manifest { removed, ..self }
+    }
+
+    /// Properties among its own that are taken and have no effect.
+    #[must_use]
+    pub const fn deprecated(self, deprecated: &'static [Old]) -> Self {
+        Manifest { deprecated, ..self }
+    }
+}
+
+/// A property of an older version of CoreDNS.
+pub struct Old {
+    /// Its first word.
+    pub name: &'static str,
+    /// Since when, and what to do, as a sentence without a full stop.
+    pub instead: &'static str,
 }
 
 /// Makes the lines of a directive run.
@@ -153,7 +187,7 @@ impl<C> Writing<'_, C> {
     /// A problem with the directive as a whole.
     #[must_use]
     pub fn problem(&self, message: impl Into<String>) -> Problem {
-        Box::new(Diagnostic::error("options/value", self.written.name.span, message))
+        Box::new(Diagnostic::error(codes::VALUE, self.written.name.span, message))
     }
 
     /// A problem with a property, at its first line.
@@ -161,7 +195,7 @@ impl<C> Writing<'_, C> {
     pub fn problem_with(&self, property: &str, message: impl Into<String>) -> Problem {
         let words = self.written.lines().iter().filter_map(|line| line.words.first());
         let span = words.clone().find(|word| word.text == property).map_or(self.written.name.span, |word| word.span);
-        Box::new(Diagnostic::error("options/value", span, message))
+        Box::new(Diagnostic::error(codes::VALUE, span, message))
     }
 }
 
@@ -200,6 +234,9 @@ pub struct Listed {
 
 /// A directive that was read and found right.
 pub trait Meant: Send {
+    /// What its lines do in the chain, in their order.
+    fn roles(&self) -> &[PlacedRole];
+
     /// What it says about its server block as a whole.
     fn settings(&self, settings: &mut BlockSettings);
 
@@ -247,9 +284,14 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         problems.extend(lines.get(1).and_then(|second| self.refuse_repeated(second)));
         let counting = if self.repeat == Repeat::InVain { lines.len().min(1) } else { lines.len() };
         let configs: Vec<C> = lines[..counting].iter().map(|line| self.read_line(line, block, problems)).collect();
-        let found_right = problems[before..].iter().all(|problem| !problem.is_error());
-        found_right
-            .then(|| Box::new(ReadLines { configs, settings: self.settings, build: self.build }) as Box<dyn Meant>)
+        if problems[before..].iter().any(Diagnostic::is_error) {
+            return None;
+        }
+        let place = |(config, written): (&C, &&corefile::Directive)| {
+            PlacedRole::new((self.role)(&Writing { config, written, block }), written)
+        };
+        let roles = configs.iter().zip(lines).map(place).collect();
+        Some(Box::new(ReadLines { configs, roles, settings: self.settings, build: self.build }))
     }
 }
 
@@ -261,12 +303,12 @@ impl<C: 'static> Manifest<C> {
             Repeat::Many => None,
             Repeat::Once => {
                 let message = format!("`{name}` can only be used once in a server block");
-                Some(Diagnostic::error("options/repeated", span, message))
+                Some(Diagnostic::error(codes::REPEATED, span, message))
             }
             Repeat::InVain => {
                 let message =
                     format!("`{name}` stands more than once in this server block: only its first line counts");
-                Some(Diagnostic::warning("options/repeated", span, message))
+                Some(Diagnostic::warning(codes::REPEATED, span, message))
             }
         }
     }
@@ -290,6 +332,16 @@ impl<C: 'static> Manifest<C> {
 
     fn read_property(&self, config: &mut C, line: &Line, problems: &mut Vec<Diagnostic>) {
         let Some((name, words)) = line.words.split_first() else { return };
+        let old = |known: &'static [Old]| known.iter().find(|old| old.name == name.text);
+        if let Some(old) = old(self.removed) {
+            let message = format!("`{}` has no property `{}` any more", self.name, name.text);
+            problems.push(Diagnostic::error(codes::REMOVED_PROPERTY, name.span, message).with_help(old.instead));
+            return;
+        }
+        if let Some(old) = old(self.deprecated) {
+            let message = format!("`{}` of `{}` has no effect any more", name.text, self.name);
+            problems.push(Diagnostic::warning(codes::DEPRECATED_PROPERTY, name.span, message).with_help(old.instead));
+        }
         match (self.properties.iter().find(|property| property.usage.name() == name.text), self.other_lines) {
             (Some(property), _) => take(problems, config, Args::new(name, words, property.usage), property.set),
             (None, Some(set)) => take(problems, config, Args::new(name, words, Usage("LINE [WORDS...]")), set),
@@ -299,7 +351,7 @@ impl<C: 'static> Manifest<C> {
 
     fn unknown_property(&self, name: &Token) -> Problem {
         let message = format!("unknown property `{}` of `{}`", name.text, self.name);
-        let problem = Diagnostic::error("options/unknown-property", name.span, message);
+        let problem = Diagnostic::error(codes::UNKNOWN_PROPERTY, name.span, message);
         let names = self.properties.iter().map(|property| property.usage.name());
         Box::new(match did_you_mean(&name.text, names.clone()) {
             Some(near) => problem.with_help(format!("did you mean `{near}`?")),
@@ -320,11 +372,16 @@ fn take<C>(problems: &mut Vec<Diagnostic>, config: &mut C, args: Result<Args<'_>
 
 struct ReadLines<C> {
     configs: Vec<C>,
+    roles: Vec<PlacedRole>,
     settings: fn(&C, &mut BlockSettings),
     build: Build<C>,
 }
 
 impl<C: Send> Meant for ReadLines<C> {
+    fn roles(&self) -> &[PlacedRole] {
+        &self.roles
+    }
+
     fn settings(&self, settings: &mut BlockSettings) {
         for config in &self.configs {
             (self.settings)(config, settings);

@@ -5,12 +5,16 @@
 //! pages and `portolan -plugins`.
 
 mod args;
+mod later;
 mod manifest;
+mod role;
 mod usage;
 mod values;
 
 pub use args::{Args, Problem};
-pub use manifest::{Build, Directive, Listed, Manifest, Meant, Property, Set, Writing};
+pub use later::Later;
+pub use manifest::{Build, Directive, Listed, Manifest, Meant, Old, Property, Set, Writing};
+pub use role::{Acts, Asked, PlacedRole, Role};
 pub use usage::Usage;
 pub(crate) use values::cidr_zones;
 pub use values::{DurationError, duration, zone_names};

@@ -1,59 +1,150 @@
 //! From the octets of a response, as they come, to pieces that a world understands. The encoding is chosen by what the
-//! server says that it sent; JSON is the only one so far.
+//! server says that it sent: protobuf for the kinds that it has built in, JSON for those that were defined later and
+//! from servers that know nothing else.
+//!
+//! Both encodings give the same pieces of the same objects. An object that cannot be read is a piece too, and those
+//! behind it are read.
 
-mod items;
-mod json;
-pub(crate) mod lines;
-mod text;
+pub(crate) mod json;
+mod protobuf;
 
 use cluster::Kind;
-use cluster::object::Object;
-use items::{Items, Part};
-use json::{Common, Event, ListMetadata, Read};
-use lines::{Line, Lines};
-use serde::Deserialize;
-use serde_json::error::Category;
+use cluster::object::{AddressType, Meta, Object};
+use json::{Items, Lines};
+use protobuf::{Frames, List};
+
+pub(crate) use json::item;
 
 /// Octets of the longest object: etcd takes 1.5 MiB, the API server requests of 3 MiB, and JSON may write an octet as
 /// six (`\u003c`), which names and addresses never need.
-pub(crate) const OBJECT_MAX: usize = 8 << 20;
+pub const OBJECT_MAX: usize = 8 << 20;
 
 /// How a response is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub enum Encoding {
     /// Events one a line; lists in one object.
     Json,
+    /// The protobuf of Kubernetes: a list in an envelope, events in frames with their length before them.
+    Protobuf,
 }
+
+/// `Content-Type` of the two.
+pub(crate) const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+/// Either, protobuf rather.
+const EITHER: &str = "application/vnd.kubernetes.protobuf, application/json";
 
 impl Encoding {
     /// The encoding by `Content-Type`.
-    pub(crate) fn of(content_type: &str) -> Option<Encoding> {
+    #[must_use]
+    pub fn of(content_type: &str) -> Option<Encoding> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
-        media_type.eq_ignore_ascii_case("application/json").then_some(Encoding::Json)
+        let is = |known: &str| media_type.eq_ignore_ascii_case(known);
+        if is(JSON) { Some(Encoding::Json) } else { is(PROTOBUF).then_some(Encoding::Protobuf) }
+    }
+
+    /// What to ask for with `Accept`: a resource that was defined in the cluster has no protobuf.
+    pub(crate) const fn accepted(kind: Kind) -> &'static str {
+        match kind {
+            Kind::ServiceImport | Kind::ServiceEntry | Kind::WorkloadEntry | Kind::WorkloadPod => JSON,
+            _ => EITHER,
+        }
     }
 }
 
 /// What a response says, piece by piece.
 #[derive(Debug)]
-pub(crate) enum Piece<'a> {
-    /// An object exists in this state. `trigger` is when that happened which it shows, if somebody wrote it down.
-    Applied { object: Object<'a>, trigger: &'a str },
+pub enum Piece<'a> {
+    /// An object exists in this state.
+    Applied {
+        /// The object.
+        object: Object<'a>,
+        /// When that happened which it shows, if somebody wrote it down.
+        trigger: &'a str,
+    },
     /// An object is gone.
-    Deleted { namespace: &'a str, name: &'a str, version: &'a str },
-    /// Nothing happened until this version; a streaming list may be complete by it.
-    Bookmark { version: &'a str, ends_list: bool },
+    Deleted {
+        /// Its namespace; empty for a namespace.
+        namespace: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// The version in which it is gone.
+        version: &'a str,
+    },
+    /// Nothing happened until this version.
+    Bookmark {
+        /// The version.
+        version: &'a str,
+        /// Whether a streaming list is complete by it.
+        ends_list: bool,
+    },
     /// The server ends the watch: a Status.
-    Refused { code: u16, message: &'a str },
+    Refused {
+        /// As in HTTP.
+        code: u16,
+        /// For people.
+        message: &'a str,
+    },
     /// Something cannot be read; its names are empty if they cannot be read either.
-    Unreadable { namespace: &'a str, name: &'a str, version: &'a str, reason: Unreadable, problem: String },
+    Unreadable {
+        /// Its namespace.
+        namespace: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// Its version.
+        version: &'a str,
+        /// Why, for metrics.
+        reason: Unreadable,
+        /// Why, for people.
+        problem: String,
+    },
     /// What a list says of itself.
-    List { version: &'a str, token: &'a str },
+    List {
+        /// The version that it shows.
+        version: &'a str,
+        /// With which token it goes on; empty if this is its end.
+        token: &'a str,
+    },
+}
+
+impl<'a> Piece<'a> {
+    fn applied(object: Object<'a>, trigger: &'a str) -> Piece<'a> {
+        let meta = object.meta();
+        if meta.name.is_empty() {
+            return Piece::unreadable(meta, Unreadable::Unnamed, "it has no name".to_owned());
+        }
+        Piece::Applied { object, trigger }
+    }
+
+    fn deleted(meta: Meta<'a>) -> Piece<'a> {
+        Piece::Deleted { namespace: meta.namespace, name: meta.name, version: meta.version }
+    }
+
+    fn bookmark(meta: Meta<'a>, ends_list: bool) -> Piece<'a> {
+        Piece::Bookmark { version: meta.version, ends_list }
+    }
+
+    fn unreadable(meta: Meta<'a>, reason: Unreadable, problem: String) -> Piece<'a> {
+        Piece::Unreadable { namespace: meta.namespace, name: meta.name, version: meta.version, reason, problem }
+    }
+
+    fn no_event(meta: Meta<'a>, what: &str) -> Piece<'a> {
+        Piece::unreadable(meta, Unreadable::Event, format!("'{what}' is no event"))
+    }
+
+    fn nameless(reason: Unreadable, problem: String) -> Piece<'static> {
+        Piece::unreadable(Meta::default(), reason, problem)
+    }
+
+    fn too_long() -> Piece<'static> {
+        Piece::nameless(Unreadable::TooLong, format!("it is longer than {OBJECT_MAX} octets"))
+    }
 }
 
 /// Why an object cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Unreadable {
-    /// It is not even JSON.
+pub enum Unreadable {
+    /// It is not even JSON, or protobuf.
     Syntax,
     /// Something in it is of another type than it must be.
     Shape,
@@ -67,7 +158,8 @@ pub(crate) enum Unreadable {
 
 impl Unreadable {
     /// As metrics say it.
-    pub(crate) const fn label(self) -> &'static str {
+    #[must_use]
+    pub const fn label(self) -> &'static str {
         match self {
             Unreadable::Syntax => "syntax",
             Unreadable::Shape => "shape",
@@ -78,193 +170,133 @@ impl Unreadable {
     }
 }
 
+/// Where one object ends and the next one begins cannot be told any more: the response is of no further use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost;
+
 /// The response to a watch.
-pub(crate) enum EventDecoder {
-    Json(Kind, Lines),
+pub struct EventDecoder {
+    kind: Kind,
+    events: Events,
+}
+
+enum Events {
+    Json(Lines),
+    Protobuf(Frames),
 }
 
 impl EventDecoder {
-    pub(crate) fn new(encoding: Encoding, kind: Kind) -> EventDecoder {
-        match encoding {
-            Encoding::Json => EventDecoder::Json(kind, Lines::default()),
-        }
+    /// For a response of which nothing has come yet.
+    #[must_use]
+    pub fn new(encoding: Encoding, kind: Kind) -> EventDecoder {
+        let events = match encoding {
+            Encoding::Json => Events::Json(Lines::default()),
+            Encoding::Protobuf => Events::Protobuf(Frames::default()),
+        };
+        EventDecoder { kind, events }
     }
 
     /// Takes more of the response and hands out what it says.
-    pub(crate) fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
-        match self {
-            EventDecoder::Json(kind, lines) => lines.feed(octets, OBJECT_MAX, |line| match line {
-                Line::Whole(line) if line.trim_ascii().is_empty() => {}
-                Line::Whole(line) => event(*kind, line, each),
-                Line::TooLong => each(too_long()),
-            }),
+    ///
+    /// # Errors
+    /// If nothing more can be read of this response.
+    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Result<(), Lost> {
+        match &mut self.events {
+            Events::Json(lines) => {
+                json::feed_events(self.kind, lines, octets, each);
+                Ok(())
+            }
+            Events::Protobuf(frames) => frames.feed(self.kind, octets, each),
         }
     }
 
     /// Whether the response ended within an event.
-    pub(crate) fn is_within_an_event(&self) -> bool {
-        match self {
-            EventDecoder::Json(_, lines) => lines.is_within_a_line(),
+    #[must_use]
+    pub fn is_within_an_event(&self) -> bool {
+        match &self.events {
+            Events::Json(lines) => lines.is_within_a_line(),
+            Events::Protobuf(frames) => frames.is_within_a_frame(),
         }
     }
 }
 
 /// The response to a list.
-pub(crate) enum ListDecoder {
-    Json(Kind, Items),
+pub struct ListDecoder {
+    kind: Kind,
+    list: Lists,
+}
+
+enum Lists {
+    Json(Items),
+    Protobuf(List),
 }
 
 impl ListDecoder {
-    pub(crate) fn new(encoding: Encoding, kind: Kind) -> ListDecoder {
-        match encoding {
-            Encoding::Json => ListDecoder::Json(kind, Items::default()),
-        }
+    /// For a response of which nothing has come yet.
+    #[must_use]
+    pub fn new(encoding: Encoding, kind: Kind) -> ListDecoder {
+        let list = match encoding {
+            Encoding::Json => Lists::Json(Items::default()),
+            Encoding::Protobuf => Lists::Protobuf(List::default()),
+        };
+        ListDecoder { kind, list }
     }
 
     /// Takes more of the response and hands out what it says.
-    pub(crate) fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
-        match self {
-            ListDecoder::Json(kind, items) => items.feed(octets, OBJECT_MAX, |part| match part {
-                Part::Item(octets) => item(*kind, octets, each),
-                Part::Metadata(octets) => list_metadata(octets, each),
-                Part::TooLong => each(too_long()),
-            }),
+    ///
+    /// # Errors
+    /// If nothing more can be read of this response.
+    pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Result<(), Lost> {
+        match &mut self.list {
+            Lists::Json(items) => {
+                json::feed_list(self.kind, items, octets, each);
+                Ok(())
+            }
+            Lists::Protobuf(list) => list.feed(self.kind, octets, each),
         }
     }
 
     /// Whether a whole list was there.
-    pub(crate) fn is_complete(&self) -> bool {
-        match self {
-            ListDecoder::Json(_, items) => items.is_complete(),
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        match &self.list {
+            Lists::Json(items) => items.is_complete(),
+            Lists::Protobuf(list) => list.is_complete(),
         }
     }
 }
 
-fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
-    match kind {
-        Kind::Namespace => event_of::<json::Namespace<'_>>(line, each),
-        Kind::Service => event_of::<json::Service<'_>>(line, each),
-        Kind::EndpointSlice => event_of::<json::EndpointSlice<'_>>(line, each),
-        Kind::Pod => event_of::<json::Pod<'_>>(line, each),
-        Kind::ServiceImport => event_of::<json::ServiceImport<'_>>(line, each),
-        Kind::ImportedSlice => event_of::<json::ImportedSlice<'_>>(line, each),
-        Kind::ServiceEntry => event_of::<json::ServiceEntry<'_>>(line, each),
-        Kind::WorkloadEntry => event_of::<json::WorkloadEntry<'_>>(line, each),
-        Kind::WorkloadPod => event_of::<json::WorkloadPod<'_>>(line, each),
-        Kind::Node => event_of::<json::Node<'_>>(line, each),
+/// `addressType` of an EndpointSlice; `Err` says what is wrong.
+fn address_type(text: &str) -> Result<AddressType, &'static str> {
+    match text {
+        "IPv4" => Ok(AddressType::Ipv4),
+        "IPv6" => Ok(AddressType::Ipv6),
+        "FQDN" => Ok(AddressType::Fqdn),
+        _ => Err("the address type is none of IPv4, IPv6 and FQDN"),
     }
 }
 
-fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(Piece<'_>)) {
-    let event: Event<'_, O> = match serde_json::from_slice(line) {
-        Ok(event) => event,
-        Err(error) => return event_without_object(line, Some(&error), each),
-    };
-    match &*event.what {
-        "ADDED" | "MODIFIED" => applied(&event.object, each),
-        "DELETED" | "BOOKMARK" => without_object(&event.what, event.object.metadata(), each),
-        _ => event_without_object(line, None, each),
-    }
+/// What the server says instead of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Status {
+    /// As in HTTP; 0 if it does not say.
+    pub code: u16,
+    /// For people.
+    pub message: String,
 }
 
-/// An event whose object is not read, because it cannot be or because it is a Status.
-fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &mut dyn FnMut(Piece<'_>)) {
-    let event: Event<'_, Common<'_>> = match serde_json::from_slice(line) {
-        Ok(event) => event,
-        Err(again) => return each(nameless(error.unwrap_or(&again))),
-    };
-    let meta = event.object.metadata.meta();
-    match (&*event.what, error) {
-        ("ERROR", _) => {
-            each(Piece::Refused { code: event.object.code.unwrap_or_default(), message: &event.object.message });
-        }
-        ("DELETED" | "BOOKMARK", _) => without_object(&event.what, &event.object.metadata, each),
-        (_, Some(error)) => each(unreadable(&event.object.metadata, reason(error), error.to_string())),
-        (what, None) => {
-            let problem = format!("'{what}' is no event");
-            each(Piece::Unreadable {
-                namespace: meta.namespace,
-                name: meta.name,
-                version: meta.version,
-                reason: Unreadable::Event,
-                problem,
-            });
+impl Status {
+    /// Reads one; `None` if there is none.
+    #[must_use]
+    pub fn read(encoding: Encoding, octets: &[u8]) -> Option<Status> {
+        match encoding {
+            Encoding::Json => json::status(octets),
+            Encoding::Protobuf => protobuf::status(octets),
         }
     }
 }
 
-fn without_object(what: &str, metadata: &json::Metadata<'_>, each: &mut dyn FnMut(Piece<'_>)) {
-    let meta = metadata.meta();
-    each(if what == "DELETED" {
-        Piece::Deleted { namespace: meta.namespace, name: meta.name, version: meta.version }
-    } else {
-        Piece::Bookmark { version: meta.version, ends_list: metadata.ends_list() }
-    });
-}
-
-/// Reads one object that stands alone.
-pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
-    match kind {
-        Kind::Namespace => item_of::<json::Namespace<'_>>(octets, each),
-        Kind::Service => item_of::<json::Service<'_>>(octets, each),
-        Kind::EndpointSlice => item_of::<json::EndpointSlice<'_>>(octets, each),
-        Kind::Pod => item_of::<json::Pod<'_>>(octets, each),
-        Kind::ServiceImport => item_of::<json::ServiceImport<'_>>(octets, each),
-        Kind::ImportedSlice => item_of::<json::ImportedSlice<'_>>(octets, each),
-        Kind::ServiceEntry => item_of::<json::ServiceEntry<'_>>(octets, each),
-        Kind::WorkloadEntry => item_of::<json::WorkloadEntry<'_>>(octets, each),
-        Kind::WorkloadPod => item_of::<json::WorkloadPod<'_>>(octets, each),
-        Kind::Node => item_of::<json::Node<'_>>(octets, each),
-    }
-}
-
-fn item_of<'a, O: Read + Deserialize<'a>>(octets: &'a [u8], each: &mut dyn FnMut(Piece<'_>)) {
-    let error = match serde_json::from_slice::<O>(octets) {
-        Ok(object) => return applied(&object, each),
-        Err(error) => error,
-    };
-    match serde_json::from_slice::<Common<'_>>(octets) {
-        Ok(common) => each(unreadable(&common.metadata, reason(&error), error.to_string())),
-        Err(_) => each(nameless(&error)),
-    }
-}
-
-fn applied(object: &impl Read, each: &mut dyn FnMut(Piece<'_>)) {
-    let metadata = object.metadata();
-    if metadata.meta().name.is_empty() {
-        return each(unreadable(metadata, Unreadable::Unnamed, "it has no name".to_owned()));
-    }
-    match object.object() {
-        Ok(object) => each(Piece::Applied { object, trigger: metadata.trigger() }),
-        Err(problem) => each(unreadable(metadata, Unreadable::Shape, problem.to_owned())),
-    }
-}
-
-fn list_metadata(octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
-    match serde_json::from_slice::<ListMetadata<'_>>(octets) {
-        Ok(metadata) => each(Piece::List { version: &metadata.resource_version, token: &metadata.token }),
-        Err(error) => each(nameless(&error)),
-    }
-}
-
-fn unreadable<'a>(metadata: &'a json::Metadata<'_>, reason: Unreadable, problem: String) -> Piece<'a> {
-    let meta = metadata.meta();
-    Piece::Unreadable { namespace: meta.namespace, name: meta.name, version: meta.version, reason, problem }
-}
-
-fn nameless(error: &serde_json::Error) -> Piece<'static> {
-    let (reason, problem) = (reason(error), error.to_string());
-    Piece::Unreadable { namespace: "", name: "", version: "", reason, problem }
-}
-
-fn too_long() -> Piece<'static> {
-    let problem = format!("it is longer than {OBJECT_MAX} octets");
-    Piece::Unreadable { namespace: "", name: "", version: "", reason: Unreadable::TooLong, problem }
-}
-
-fn reason(error: &serde_json::Error) -> Unreadable {
-    if error.classify() == Category::Data { Unreadable::Shape } else { Unreadable::Syntax }
-}
-
+#[cfg(test)]
+mod malformed_tests;
 #[cfg(test)]
 mod tests;

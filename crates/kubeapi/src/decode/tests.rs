@@ -1,9 +1,12 @@
 //! Bodies as the API server sends them, and as it never would.
 
 use cluster::object::{Endpoint, Port};
-use serde_json::json;
+use fakeapi::protobuf;
+use serde_json::{Value, json};
 
 use super::*;
+
+const BOTH: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 
 /// A piece in few words.
 fn describe(piece: &Piece<'_>) -> String {
@@ -51,16 +54,66 @@ fn describe_object(object: &Object<'_>) -> String {
 }
 
 /// What a watch of a kind makes of a body that comes in pieces of so many octets.
-fn events(kind: Kind, body: &[u8], size: usize) -> Vec<String> {
-    let (mut decoder, mut found) = (EventDecoder::new(Encoding::Json, kind), Vec::new());
+fn events(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String> {
+    let (mut decoder, mut found) = (EventDecoder::new(encoding, kind), Vec::new());
     for octets in body.chunks(size) {
-        decoder.feed(octets, &mut |piece| found.push(describe(&piece)));
+        if decoder.feed(octets, &mut |piece| found.push(describe(&piece))).is_err() {
+            found.push("lost".to_owned());
+            break;
+        }
+    }
+    if decoder.is_within_an_event() {
+        found.push("cut".to_owned());
     }
     found
 }
 
-fn event(kind: Kind, line: &str) -> String {
-    events(kind, format!("{line}\n").as_bytes(), 1000).join("; ")
+/// What a list of a kind makes of a body that comes in pieces of so many octets.
+fn items(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String> {
+    let (mut decoder, mut found) = (ListDecoder::new(encoding, kind), Vec::new());
+    for octets in body.chunks(size) {
+        if decoder.feed(octets, &mut |piece| found.push(describe(&piece).trim_end().to_owned())).is_err() {
+            found.push("lost".to_owned());
+            break;
+        }
+    }
+    if !decoder.is_complete() {
+        found.push("cut".to_owned());
+    }
+    found
+}
+
+/// What becomes of an event, given in JSON, if it comes in this encoding.
+fn event(encoding: Encoding, kind: Kind, line: &str) -> String {
+    let body = match (encoding, serde_json::from_str::<Value>(line)) {
+        (Encoding::Json, _) => format!("{line}\n").into_bytes(),
+        (Encoding::Protobuf, Ok(event)) => {
+            protobuf::event(name_of(kind), event["type"].as_str().unwrap_or_default(), &event["object"])
+        }
+        (Encoding::Protobuf, Err(_)) => protobuf::frame(line.as_bytes()),
+    };
+    events(encoding, kind, &body, 1000).join("; ")
+}
+
+fn list_of(encoding: Encoding, kind: Kind, metadata: &Value, objects: &[&Value]) -> Vec<u8> {
+    match encoding {
+        Encoding::Json => json!({ "metadata": metadata, "items": objects }).to_string().into_bytes(),
+        Encoding::Protobuf => protobuf::list(name_of(kind), "v1", metadata, objects),
+    }
+}
+
+fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Namespace => "Namespace",
+        Kind::Service => "Service",
+        Kind::EndpointSlice | Kind::ImportedSlice => "EndpointSlice",
+        Kind::Pod => "Pod",
+        Kind::ServiceImport => "ServiceImport",
+        Kind::ServiceEntry => "ServiceEntry",
+        Kind::WorkloadEntry => "WorkloadEntry",
+        Kind::WorkloadPod => "Pod",
+        Kind::Node => "Node",
+    }
 }
 
 #[test]
@@ -144,12 +197,16 @@ fn objects_are_read_with_what_an_answer_needs() {
         (Kind::Node, json!({ "metadata": { "name": "n" } }), "Node /n@"),
     ] {
         let line = json!({ "type": "ADDED", "object": object }).to_string();
-        assert_eq!(event(kind, &line), expected);
-        let list = json!({ "metadata": { "resourceVersion": "9" }, "items": [object] }).to_string();
-        let (mut decoder, mut found) = (ListDecoder::new(Encoding::Json, kind), Vec::new());
-        decoder.feed(list.as_bytes(), &mut |piece| found.push(describe(&piece)));
-        assert!(decoder.is_complete());
-        assert!(found.contains(&expected.to_owned()) && found.contains(&"list 9".to_owned()), "{found:?}");
+        let metadata = json!({ "resourceVersion": "9" });
+        for encoding in BOTH {
+            assert_eq!(event(encoding, kind, &line), expected, "{encoding:?}");
+            let list = list_of(encoding, kind, &metadata, &[&object]);
+            for size in [1, 7, list.len()] {
+                let mut found = items(encoding, kind, &list, size);
+                found.sort_unstable_by_key(|piece| piece.starts_with("list"));
+                assert_eq!(found, [expected, "list 9"], "{encoding:?}");
+            }
+        }
     }
 }
 
@@ -196,77 +253,214 @@ fn every_line_of_a_watch_becomes_a_piece() {
         ("", ""),
         ("  \r", ""),
     ] {
-        assert_eq!(event(Kind::Service, line).trim(), expected.trim(), "{line}");
+        assert_eq!(event(Encoding::Json, Kind::Service, line).trim(), expected.trim(), "{line}");
+        let in_protobuf = match line {
+            // There it is a message without sense, or one without fields.
+            r#"{"type":"ADDED","object":{"metadata":{"namespace":"n","name":"a"},"spec":"x"}}"# => "syntax n/a@",
+            r#"{"type":"ADDED","object":7}"# => "unnamed /@",
+            // No octets are no event there.
+            "" => "shape /@",
+            "  \r" => "syntax /@",
+            _ => expected,
+        };
+        assert_eq!(event(Encoding::Protobuf, Kind::Service, line).trim(), in_protobuf.trim(), "{line}");
     }
     let slice = r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"addressType":"IPX"}}"#;
-    assert_eq!(event(Kind::EndpointSlice, slice), "shape /a@");
     // A Status has a text where a Pod has an object.
-    let status = r#"{"type":"ERROR","object":{"status":"Failure","code":410,"message":"old"}}"#;
-    assert_eq!(event(Kind::Pod, status), "refused 410 old");
-    assert_eq!(
-        events(Kind::Service, b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"\xff\"}}}\n", 99),
-        ["syntax /@"]
-    );
+    let status = r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"message":"old"}}"#;
+    for encoding in BOTH {
+        assert_eq!(event(encoding, Kind::EndpointSlice, slice), "shape /a@");
+        assert_eq!(event(encoding, Kind::Pod, status), "refused 410 old");
+    }
+    let not_utf8 = b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"\xff\"}}}\n";
+    assert_eq!(events(Encoding::Json, Kind::Service, not_utf8, 99), ["syntax /@"]);
 }
 
 #[test]
 fn a_watch_is_read_however_it_comes() {
-    let line = |name: &str| json!({ "type": "ADDED", "object": { "metadata": { "name": name } } }).to_string();
-    let body = format!("{}\n{}\n\n{}\n{}", line("a"), line("b"), line("c"), line("not complete"));
-    for size in 1..=body.len() {
-        assert_eq!(events(Kind::Namespace, body.as_bytes(), size), ["Namespace /a@", "Namespace /b@", "Namespace /c@"]);
+    let object = |name: &str| json!({ "type": "ADDED", "object": { "metadata": { "name": name } } });
+    let expected = ["Namespace /a@", "Namespace /b@", "Namespace /c@", "cut"];
+    let lines = format!("{}\n{}\n\n{}\n{}", object("a"), object("b"), object("c"), object("not complete"));
+    let frame = |name: &str| protobuf::event("Namespace", "ADDED", &object(name)["object"]);
+    let frames = [frame("a"), frame("b"), frame("c"), frame("not complete")[..20].to_vec()].concat();
+    for (encoding, body) in [(Encoding::Json, lines.into_bytes()), (Encoding::Protobuf, frames)] {
+        for size in 1..=body.len() {
+            assert_eq!(events(encoding, Kind::Namespace, &body, size), expected, "{encoding:?}");
+        }
+    }
+}
+
+/// Objects with much that no answer needs, as real ones have it.
+fn rich_objects() -> Vec<(Kind, Value)> {
+    let metadata = |namespace: &str, name: &str| {
+        json!({
+            "namespace": namespace, "name": name, "generateName": format!("{name}-"), "resourceVersion": "123456789",
+            "uid": "0b8a1c8e-2ab5-4e6c-8b4c-3e0a1f2d9c77", "generation": 3, "creationTimestamp": "2026-01-02T03:04:05Z",
+            "labels": {
+                "app": "web", "kubernetes.io/service-name": "web", "tier": "",
+                "multicluster.kubernetes.io/service-name": "shared",
+                "multicluster.kubernetes.io/source-cluster": "east",
+            },
+            "annotations": {
+                "endpoints.kubernetes.io/last-change-trigger-time": "2026-01-02T03:04:05Z", "note": "größer",
+            },
+            "ownerReferences": [{ "apiVersion": "v1", "kind": "Service", "name": "web", "uid": "u", "controller": true }],
+            "finalizers": ["a.example/b"],
+            "managedFields": [{
+                "manager": "kubectl", "operation": "Update", "apiVersion": "v1", "time": "2026-01-02T03:04:05Z",
+                "fieldsType": "FieldsV1", "fieldsV1": { "f:metadata": { "f:labels": { ".": {}, "f:app": {} } } },
+            }],
+        })
+    };
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata("shop", "web"),
+        "spec": {
+            "type": "LoadBalancer", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1", "fd00::1"],
+            "externalIPs": ["192.0.2.1", "192.0.2.2"], "sessionAffinity": "None", "selector": { "app": "web" },
+            "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "PreferDualStack", "internalTrafficPolicy": "Cluster",
+            "externalTrafficPolicy": "Local", "healthCheckNodePort": 30_000, "publishNotReadyAddresses": true,
+            "ports": [
+                { "name": "http", "port": 80, "protocol": "TCP", "targetPort": "web", "nodePort": 31_000 },
+                { "name": "dns", "port": 53, "protocol": "UDP", "targetPort": 5353, "appProtocol": "dns" },
+            ],
+        },
+        "status": { "loadBalancer": { "ingress": [
+            { "ip": "192.0.2.3", "hostname": "not.asked", "ipMode": "VIP" }, { "hostname": "lb.example.com" }, {},
+        ] } },
+    });
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata("shop", "web-abcde"),
+        "addressType": "IPv4",
+        "endpoints": [
+            {
+                "addresses": ["10.1.0.5", "10.1.0.6"], "hostname": "web-0", "nodeName": "node-1", "zone": "west-1a",
+                "conditions": { "ready": true, "serving": true, "terminating": false },
+                "targetRef": { "kind": "Pod", "namespace": "shop", "name": "web-0", "uid": "u" },
+                "hints": { "forZones": [{ "name": "west-1a" }] },
+            },
+            { "addresses": ["10.1.0.7"], "conditions": { "ready": false, "serving": true, "terminating": true } },
+            { "addresses": ["10.1.0.8"], "conditions": {} },
+            { "addresses": [] },
+        ],
+        "ports": [{ "name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "http" }, { "name": "", "protocol": "UDP" }],
+    });
+    let mut ending = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata("shop", "web-0"),
+        "spec": {
+            "nodeName": "node-1", "containers": [{ "name": "c", "image": "registry.example/web:1", "env": [{ "name": "A", "value": "1" }] }],
+        },
+        "status": { "phase": "Running", "hostIP": "10.0.0.1", "podIP": "10.1.0.5", "podIPs": [{ "ip": "10.1.0.5" }, { "ip": "fd00::5" }] },
+    });
+    let pod = ending.clone();
+    ending["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
+    let mut fqdn = slice.clone();
+    fqdn["addressType"] = "FQDN".into();
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": metadata("", "shop"),
+        "spec": { "finalizers": ["kubernetes"] }, "status": { "phase": "Active" },
+    });
+    vec![
+        (Kind::Namespace, namespace),
+        (Kind::Service, service),
+        (Kind::EndpointSlice, slice.clone()),
+        (Kind::EndpointSlice, fqdn),
+        (Kind::ImportedSlice, slice),
+        (Kind::Pod, pod),
+        (Kind::Pod, ending),
+    ]
+}
+
+#[test]
+fn both_encodings_say_the_same() {
+    let pieces = |encoding, kind, what: &str, object: &Value| {
+        let body = match encoding {
+            Encoding::Json => format!("{}\n", json!({ "type": what, "object": object })).into_bytes(),
+            Encoding::Protobuf => protobuf::event(name_of(kind), what, object),
+        };
+        let (mut decoder, mut found) = (EventDecoder::new(encoding, kind), Vec::new());
+        decoder.feed(&body, &mut |piece| found.push(format!("{piece:?}"))).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.concat()
+    };
+    for (kind, object) in rich_objects() {
+        for what in ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "DANCED"] {
+            let in_json = pieces(Encoding::Json, kind, what, &object);
+            assert_eq!(pieces(Encoding::Protobuf, kind, what, &object), in_json);
+            let begin = if matches!(what, "ADDED" | "MODIFIED") { "Applied" } else { "" };
+            assert!(in_json.starts_with(begin), "{in_json}");
+        }
     }
 }
 
 #[test]
 fn lists_say_where_they_go_on() {
-    for (list, expected, complete) in [
-        (r#"{"metadata":{"resourceVersion":"9","continue":"x/y"},"items":null}"#, &["list 9 x/y"][..], true),
-        (
-            r#"{"items":[{"metadata":{"name":"a"}},{"metadata":7}],"metadata":{}}"#,
-            &["Service /a@", "shape /@", "list"],
-            true,
-        ),
+    for (list, expected) in [
+        (r#"{"metadata":{"resourceVersion":"9","continue":"x/y"},"items":null}"#, &["list 9 x/y"][..]),
+        (r#"{"items":[{"metadata":{"name":"a"}},{"metadata":7}],"metadata":{}}"#, &["Service /a@", "shape /@", "list"]),
         (
             r#"{"metadata":{"resourceVersion":9},"items":[{"metadata":{"name":"a"},"spec":7}]}"#,
             &["shape /@", "shape /a@"],
-            true,
         ),
-        (r#"{"metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata""#, &["list", "Service /a@"], false),
+        (r#"{"metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata""#, &["list", "Service /a@", "cut"]),
     ] {
-        let (mut decoder, mut found) = (ListDecoder::new(Encoding::Json, Kind::Service), Vec::new());
-        decoder.feed(list.as_bytes(), &mut |piece| found.push(describe(&piece).trim_end().to_owned()));
-        assert_eq!(
-            (found.iter().map(String::as_str).collect::<Vec<_>>(), decoder.is_complete()),
-            (expected.to_vec(), complete)
-        );
+        assert_eq!(items(Encoding::Json, Kind::Service, list.as_bytes(), 1000), expected);
+        let Ok(list) = serde_json::from_str::<Value>(list) else { continue };
+        let objects: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
+        let list = list_of(Encoding::Protobuf, Kind::Service, &list["metadata"], &objects);
+        let mut found = items(Encoding::Protobuf, Kind::Service, &list, 1000);
+        // In protobuf the metadata comes first, always.
+        found.sort_unstable_by_key(|piece| expected.iter().position(|expected| expected == piece));
+        assert_eq!(found, expected);
     }
 }
 
 #[test]
 fn an_object_that_is_too_long_is_passed_over() {
-    let long = json!({ "type": "ADDED", "object": { "metadata": { "name": "x".repeat(OBJECT_MAX) } } });
-    let short = json!({ "type": "ADDED", "object": { "metadata": { "name": "a" } } });
-    let body = format!("{long}\n{short}\n");
-    assert_eq!(events(Kind::Namespace, body.as_bytes(), 1 << 16), ["too_long /@", "Namespace /a@"]);
+    let (long, short) =
+        (json!({ "metadata": { "name": "x".repeat(OBJECT_MAX) } }), json!({ "metadata": { "name": "a" } }));
+    for encoding in BOTH {
+        let body = match encoding {
+            Encoding::Json => {
+                [&long, &short].map(|object| format!("{}\n", json!({ "type": "ADDED", "object": object })).into_bytes())
+            }
+            Encoding::Protobuf => [&long, &short].map(|object| protobuf::event("Namespace", "ADDED", object)),
+        };
+        assert_eq!(events(encoding, Kind::Namespace, &body.concat(), 1 << 16), ["too_long /@", "Namespace /a@"]);
+        let mut list = items(
+            encoding,
+            Kind::Namespace,
+            &list_of(encoding, Kind::Namespace, &json!({}), &[&long, &short]),
+            1 << 16,
+        );
+        list.sort_unstable_by_key(|piece| piece == "list");
+        assert_eq!(list, ["too_long /@", "Namespace /a@", "list"]);
+    }
 }
 
 /// Any octets give pieces or none, never a panic.
 #[test]
 fn octets_at_random_do_no_harm() {
-    let line =
-        r#"{"type":"ADDED","object":{"metadata":{"namespace":"n","name":"a"},"endpoints":[{"addresses":["1"]}]}}"#;
-    let mut state = 7_u64;
-    for _ in 0..20_000 {
-        let mut octets = format!("{line}\n").into_bytes();
-        for _ in 0..3 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let at = usize::try_from(state >> 33).unwrap() % octets.len();
-            octets[at] = state.to_le_bytes()[2];
-        }
-        for kind in [Kind::Service, Kind::EndpointSlice] {
-            events(kind, &octets, 37);
-            ListDecoder::new(Encoding::Json, kind).feed(&octets, &mut |_| {});
+    let mut random = 7_u64;
+    let mut next = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random >> 33
+    };
+    for (kind, object) in rich_objects() {
+        for encoding in BOTH {
+            let event = match encoding {
+                Encoding::Json => format!("{}\n", json!({ "type": "ADDED", "object": object })).into_bytes(),
+                Encoding::Protobuf => protobuf::event(name_of(kind), "ADDED", &object),
+            };
+            let list = list_of(encoding, kind, &json!({}), &[&object, &object]);
+            for _ in 0..300 {
+                let [mut event, mut list] = [event.clone(), list.clone()];
+                for octets in [&mut event, &mut list] {
+                    let at = usize::try_from(next()).unwrap() % octets.len();
+                    octets[at] = next().to_le_bytes()[0];
+                }
+                events(encoding, kind, &event, 37);
+                items(encoding, kind, &list, 37);
+            }
         }
     }
 }
@@ -275,7 +469,9 @@ fn octets_at_random_do_no_harm() {
 fn the_encoding_is_what_the_server_says() {
     assert_eq!(Encoding::of("application/json"), Some(Encoding::Json));
     assert_eq!(Encoding::of("Application/JSON; charset=utf-8"), Some(Encoding::Json));
-    for other in ["", "text/html", "application/vnd.kubernetes.protobuf", "application/jsonp"] {
+    assert_eq!(Encoding::of("application/vnd.kubernetes.protobuf"), Some(Encoding::Protobuf));
+    assert_eq!(Encoding::of("application/vnd.kubernetes.protobuf;stream=watch"), Some(Encoding::Protobuf));
+    for other in ["", "text/html", "application/protobuf", "application/jsonp"] {
         assert_eq!(Encoding::of(other), None, "{other}");
     }
 }

@@ -36,7 +36,7 @@ use tracing::info;
 
 use crate::age::Mark;
 use crate::api::{Answer, Api};
-use crate::decode::{EventDecoder, ListDecoder, Piece};
+use crate::decode::{Encoding, EventDecoder, JSON, ListDecoder, Piece};
 use crate::failure::{Failure, connection_problem};
 use crate::target::Target;
 use crate::timing::Backoff;
@@ -69,6 +69,8 @@ impl State {
 pub(crate) struct Watcher {
     api: Rc<Api>,
     target: Target,
+    /// The media types that are asked for.
+    accept: &'static str,
     sink: Sink,
     timing: Rc<Timing>,
     random: StdRng,
@@ -88,6 +90,7 @@ impl Watcher {
     pub(crate) fn new(api: &Rc<Api>, target: Target, sink: Sink, timing: &Rc<Timing>) -> Watcher {
         Watcher {
             api: Rc::clone(api),
+            accept: Encoding::accepted(target.kind),
             target,
             mark: Mark::new(&sink.meter().failing),
             sink,
@@ -127,7 +130,7 @@ impl Watcher {
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", &seconds),
         ]);
-        let answer = match self.api.get(&url).await {
+        let answer = match self.api.get(&url, self.accept).await {
             Err(failure) if failure.refuses_the_question() => {
                 info!(target: LOG, "Listing {} by pages: {failure}", self.target.describe());
                 self.streams_refused = true;
@@ -147,7 +150,7 @@ impl Watcher {
         let is_first_page = token.is_empty();
         let version = if is_first_page && self.first { "0" } else { "" };
         let url = self.target.url(&[("limit", PAGE), ("resourceVersion", version), ("continue", token)]);
-        let answer = self.api.get(&url).await?;
+        let answer = self.api.get(&url, self.accept).await?;
         if is_first_page {
             self.sink.apply(&Event::Listing);
         }
@@ -169,7 +172,7 @@ impl Watcher {
             ("timeoutSeconds", &seconds),
         ]);
         let begin = Instant::now();
-        let answer = self.api.get(&url).await?;
+        let answer = self.api.get(&url, self.accept).await?;
         let pieces = match self.events(answer, state).await {
             // Nothing may have happened, or nothing of it came: asking again from the version that is known tells.
             Err(Failure::Silent(_)) => {
@@ -201,13 +204,14 @@ impl Watcher {
             };
             let Some(octets) = octets else { break };
             let mut refused = None;
-            decoder.feed(&octets, &mut |piece| {
+            let fed = decoder.feed(&octets, &mut |piece| {
                 pieces += 1;
                 refused = self.piece(piece, state).err().or(refused.take());
             });
             if let Some(refused) = refused {
                 return Err(refused);
             }
+            fed?;
             if pieces > 0 && self.health.is_failing() && !matches!(state, State::Stream) {
                 self.well();
             }
@@ -270,7 +274,7 @@ impl Watcher {
         let mut decoder = ListDecoder::new(encoding, self.target.kind);
         let mut after = None;
         while let Some(octets) = next(&mut body, self.timing.list_silence).await? {
-            decoder.feed(&octets, &mut |piece| match piece {
+            let fed = decoder.feed(&octets, &mut |piece| match piece {
                 Piece::Applied { object, .. } => drop(self.sink.apply(&Event::Applied(object))),
                 Piece::Unreadable { namespace, name, reason, problem, .. } => {
                     self.sink.unreadable(namespace, name, reason, &problem);
@@ -281,6 +285,7 @@ impl Watcher {
                 Piece::List { token, .. } => after = Some(State::Page { token: token.to_owned() }),
                 Piece::Deleted { .. } | Piece::Bookmark { .. } | Piece::Refused { .. } => {}
             });
+            fed?;
         }
         if !decoder.is_complete() {
             return Err(Failure::Cut);
@@ -320,6 +325,11 @@ impl Watcher {
         if !is_assumed {
             self.health.failed(&self.target.describe(), failure, Instant::now());
             self.mark.set(self.health.is_failing());
+        }
+        if matches!(failure, Failure::Unexpected(_)) && self.accept != JSON {
+            // It may be somebody on the way who does not know protobuf.
+            info!(target: LOG, "Asking for {} in JSON from now on", self.target.describe());
+            self.accept = JSON;
         }
         self.choose(state, failure);
         let jitter = self.random.random::<f64>();

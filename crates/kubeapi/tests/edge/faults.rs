@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use fakeapi::{FakeApi, Fault, service, slice};
+use fakeapi::{Fault, namespace, service, slice};
 use kubeapi::Timing;
 use serde_json::json;
 
-use crate::support::{Edge, WEB, quick, request};
+use crate::support::{Edge, WEB, empty, quick, request, shop};
 
 fn failures(resource: &str, reason: &str) -> String {
     format!("portolan_kubernetes_watch_failures_total{{resource=\"{resource}\",reason=\"{reason}\"}}")
@@ -17,7 +17,7 @@ const STREAMED: &str = "portolan_kubernetes_lists_total{resource=\"services\",wa
 
 #[test]
 fn a_version_that_is_gone_costs_a_new_list_and_nothing_else() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     api.put(service("shop", "going", "10.96.0.40"));
@@ -39,7 +39,7 @@ fn a_version_that_is_gone_costs_a_new_list_and_nothing_else() {
 
 #[test]
 fn gone_may_also_be_a_status() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     api.script("services", [Some(Fault::Status(410, None))]);
@@ -50,7 +50,7 @@ fn gone_may_also_be_a_status() {
 
 #[test]
 fn a_page_that_is_gone_begins_the_list_again() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.put_all((0..600).map(|number| service("shop", &format!("s-{number:03}"), "10.97.0.1")));
     api.script("services", [Some(Fault::NoStreamingLists), None, Some(Fault::Status(410, None))]);
     let edge = Edge::start(&request(&api));
@@ -63,7 +63,7 @@ fn a_page_that_is_gone_begins_the_list_again() {
 
 #[test]
 fn a_broken_connection_costs_no_new_list() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     for round in 0..3 {
@@ -81,8 +81,8 @@ fn a_broken_connection_costs_no_new_list() {
 
 #[test]
 fn an_answer_that_breaks_in_the_middle_is_asked_for_again() {
-    for cut in [0, 1, 40, 300] {
-        let api = FakeApi::with_shop();
+    for cut in [0, 1, 40, 100] {
+        let api = shop();
         let stream = [Some(Fault::Cut(cut)), Some(Fault::Cut(cut)), None];
         let page = [Some(Fault::NoStreamingLists), Some(Fault::Cut(cut)), None];
         api.script("services", stream);
@@ -96,7 +96,7 @@ fn an_answer_that_breaks_in_the_middle_is_asked_for_again() {
 
 #[test]
 fn slow_octets_are_waited_for() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     for resource in ["namespaces", "services", "endpointslices"] {
         api.fault(resource, Fault::Slow(7, Duration::from_millis(1)));
     }
@@ -108,7 +108,7 @@ fn slow_octets_are_waited_for() {
 
 #[test]
 fn a_silent_watch_is_asked_for_anew_and_what_it_did_not_bring_comes() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start_with(&request(&api), Timing { watch_silence: Duration::from_millis(200), ..quick() });
     edge.wait_synced();
     api.fault("services", Fault::Silence);
@@ -123,7 +123,7 @@ fn a_silent_watch_is_asked_for_anew_and_what_it_did_not_bring_comes() {
 
 #[test]
 fn a_stalled_server_is_asked_again() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.script("services", [Some(Fault::Stall), Some(Fault::Stall), None]);
     let edge = Edge::start_with(&request(&api), Timing { answer: Duration::from_millis(100), ..quick() });
     edge.wait_synced();
@@ -136,7 +136,7 @@ fn a_stalled_server_is_asked_again() {
 
 #[test]
 fn a_streaming_list_without_an_end_gives_way_to_pages() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     // Such a server sends what exists, and then nothing that says so.
     api.script("services", [Some(Fault::Short), None]);
     let edge = Edge::start_with(&request(&api), Timing { list_silence: Duration::from_millis(100), ..quick() });
@@ -146,7 +146,7 @@ fn a_streaming_list_without_an_end_gives_way_to_pages() {
 
 #[test]
 fn a_server_that_wants_to_be_left_alone_is() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.script("services", [Some(Fault::Status(429, Some(1)))]);
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
@@ -164,7 +164,7 @@ fn a_refusal_is_told_once_and_its_end_too() {
         (404, "not_found", "ERROR"),
         (500, "server_error", "WARNING"),
     ] {
-        let api = FakeApi::with_shop();
+        let api = shop();
         let edge = Edge::start(&request(&api));
         edge.wait_synced();
         api.fault("services", Fault::Status(status, None));
@@ -185,7 +185,7 @@ fn a_refusal_is_told_once_and_its_end_too() {
 
 #[test]
 fn a_server_that_is_down_at_the_start_is_waited_for() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.down();
     let edge = Edge::start(&request(&api));
     edge.wait_metric(&failures("namespaces", "connection"), 4.0);
@@ -203,7 +203,7 @@ fn a_server_that_is_down_at_the_start_is_waited_for() {
 
 #[test]
 fn one_refused_resource_keeps_the_others() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.fault("endpointslices", Fault::Status(403, None));
     let edge = Edge::start(&request(&api));
     edge.wait_service("shop/web", "10.96.0.11 http:80/TCP");
@@ -216,7 +216,7 @@ fn one_refused_resource_keeps_the_others() {
 
 #[test]
 fn a_watch_that_ends_at_once_is_not_asked_for_without_a_pause() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let pause_min = Duration::from_millis(50);
     let edge = Edge::start_with(
         &request(&api),
@@ -233,7 +233,7 @@ fn a_watch_that_ends_at_once_is_not_asked_for_without_a_pause() {
 
 #[test]
 fn an_object_that_cannot_be_read_stays_as_it_was() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let malformed = |name: &str| {
         let mut service = service("shop", name, "10.96.0.50");
         service["spec"]["ports"] = json!([{ "port": "eighty" }]);
@@ -253,17 +253,52 @@ fn an_object_that_cannot_be_read_stays_as_it_was() {
     edge.wait_metric(STREAMED, 2.0);
     assert_eq!(edge.service("shop/web"), WEB);
     assert_eq!(edge.metric(errors), 4.0);
-    edge.wait_log(
-        "[WARNING] plugin/kubernetes: Service 'shop/web' cannot be read, what was known of it stays: invalid type",
-    );
+    edge.wait_log("[WARNING] plugin/kubernetes: Service 'shop/web' cannot be read, what was known of it stays: ");
     api.put(service("shop", "web", "10.96.0.51"));
     edge.wait_service("shop/web", "10.96.0.51 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
     api.delete("services", "shop", "never");
 }
 
 #[test]
+fn ten_thousand_malformed_objects_are_counted_and_the_good_ones_known() {
+    let api = empty();
+    api.put(namespace("shop"));
+    let wrong = [
+        ("/spec/ports", json!([{ "port": "eighty" }])),
+        ("/spec/ports/0/port", json!(70_000)),
+        ("/spec/ports/0/name", json!(7)),
+        ("/spec/clusterIP", json!(7)),
+        ("/metadata/labels", json!(7)),
+    ];
+    let malformed = |number: usize| {
+        let mut service = service("shop", &format!("bad-{number:05}"), "10.96.0.1");
+        service["metadata"]["labels"] = json!({});
+        let (place, value) = &wrong[number % wrong.len()];
+        *service.pointer_mut(place).unwrap() = value.clone();
+        service
+    };
+    let good = |number: usize| service("shop", &format!("good-{number:04}"), "10.97.0.1");
+    api.put_all((0..10_000).map(malformed));
+    api.put_all((0..1000).map(good));
+    let edge = Edge::start(&request(&api));
+    edge.wait_synced();
+    let errors = "portolan_kubernetes_object_errors_total{kind=\"Service\",reason=\"shape\"}";
+    assert_eq!((edge.index.counts().services, edge.metric(errors)), (1000, 10_000.0));
+    // By pages and as changes too.
+    api.fault("services", Fault::NoStreamingLists);
+    api.down();
+    api.compact();
+    api.up();
+    edge.wait_metric("portolan_kubernetes_lists_total{resource=\"services\",way=\"pages\"}", 1.0);
+    api.put_all((0..10_000).map(malformed).chain((1000..1100).map(good)));
+    edge.wait("the last good one", |index| index.counts().services == 1100);
+    assert_eq!(edge.metric(errors), 30_000.0);
+    assert!(edge.lines().len() < 1100, "the log has seen enough");
+}
+
+#[test]
 fn nonsense_in_a_watch_is_passed_over() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     let lines = ["<html>", "{", "[]", "{\"type\":\"ADDED\"}", "{\"type\":\"DANCED\",\"object\":{}}", "\u{0}\u{0}"];
@@ -281,7 +316,7 @@ fn nonsense_in_a_watch_is_passed_over() {
 
 #[test]
 fn an_error_event_ends_the_watch() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     api.inject("services", r#"{"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd is ill"}}"#);

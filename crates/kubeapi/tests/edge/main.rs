@@ -8,6 +8,7 @@
 )]
 
 mod credentials;
+mod encoding;
 mod faults;
 mod log;
 mod manifests;
@@ -17,3 +18,6 @@ mod scope;
 mod snapshot;
 mod support;
 mod watch;
+
+/// Whether the servers of these tests have no protobuf; see `edge_in_json.rs`.
+const JSON_ONLY: bool = false;

@@ -169,6 +169,22 @@ pub fn quick() -> Timing {
     }
 }
 
+/// An API server of which this program's tests have the encoding.
+pub fn empty() -> FakeApi {
+    let api = FakeApi::start();
+    if crate::JSON_ONLY {
+        api.json_only();
+    }
+    api
+}
+
+/// The same, with the objects of [`FakeApi::put_shop`].
+pub fn shop() -> FakeApi {
+    let api = empty();
+    api.put_shop();
+    api
+}
+
 pub fn request(api: &FakeApi) -> Request {
     Request::new(Source::Endpoint { url: api.url().to_owned(), tls: None })
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::metrics::Registry;
-use fakeapi::{FakeApi, Fault, namespace, object, service, slice};
+use fakeapi::{Fault, namespace, object, service, slice};
 use kubeapi::{Subscriber, Timing};
 use serde_json::json;
 
-use crate::support::{Edge, WEB, on_a_local_set, quick, request};
+use crate::support::{Edge, WEB, on_a_local_set, quick, request, shop};
 
 #[test]
 fn a_streaming_list_fills_the_index() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.put(object(
         "Service",
         "shop",
@@ -42,7 +42,7 @@ fn a_streaming_list_fills_the_index() {
 
 #[test]
 fn every_change_is_seen() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_service("shop/web", WEB);
     api.put(slice("shop", "web", &["10.1.0.7"]));
@@ -62,7 +62,7 @@ fn every_change_is_seen() {
 
 #[test]
 fn pages_serve_where_streams_are_refused() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.put_all(
         (0..1200).map(|number| {
             service("shop", &format!("s-{number:04}"), &format!("10.97.{}.{}", number / 250, number % 250))
@@ -100,7 +100,7 @@ fn pages_serve_where_streams_are_refused() {
 
 #[test]
 fn a_watch_whose_time_is_up_goes_on_where_it_was() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start_with(&request(&api), Timing { watch: Duration::from_secs(1), ..quick() });
     edge.wait_synced();
     let version = api.put(service("shop", "web", "10.96.0.12")).to_string();
@@ -114,7 +114,7 @@ fn a_watch_whose_time_is_up_goes_on_where_it_was() {
 
 #[test]
 fn a_bookmark_moves_the_version_to_go_on_from() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     let version = api.put(object("ConfigMap", "shop", "unrelated", json!({}))).to_string();
@@ -130,7 +130,7 @@ fn a_bookmark_moves_the_version_to_go_on_from() {
 
 #[test]
 fn selectors_go_where_they_belong() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let labelled = |kind: &str, namespace: &str, name: &str, rest: serde_json::Value| {
         let mut object = object(kind, namespace, name, rest);
         object["metadata"]["labels"]["dns"] = "yes".into();
@@ -164,7 +164,7 @@ fn selectors_go_where_they_belong() {
 
 #[test]
 fn only_what_is_wanted_is_watched() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let request = Request { endpoints: false, ..request(&api) };
     let edge = Edge::start(&request);
     edge.wait_service("shop/web", "10.96.0.11 http:80/TCP");
@@ -176,7 +176,7 @@ fn only_what_is_wanted_is_watched() {
 
 #[test]
 fn given_namespaces_are_watched_one_by_one() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.put(namespace("hidden"));
     api.put(service("hidden", "web", "10.96.0.30"));
     let request = Request { namespaces: ["shop", "absent"].map(str::to_owned).into(), ..request(&api) };
@@ -199,7 +199,7 @@ fn given_namespaces_are_watched_one_by_one() {
 
 #[test]
 fn a_namespace_that_we_may_not_see_is_taken_to_exist() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     api.fault("namespaces", Fault::Status(403, None));
     let request = Request { namespaces: vec!["shop".to_owned()], ..request(&api) };
     let edge = Edge::start(&request);
@@ -216,7 +216,7 @@ fn a_namespace_that_we_may_not_see_is_taken_to_exist() {
 
 #[test]
 fn equal_requests_share_a_subscription_until_nobody_holds_it() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     on_a_local_set(async {
         let subscriber = Subscriber::with_timing(&Registry::new(), quick());
         let first = subscriber.subscribe(&request(&api)).unwrap();
@@ -235,7 +235,7 @@ fn equal_requests_share_a_subscription_until_nobody_holds_it() {
 
 #[test]
 fn a_subscription_that_is_dropped_ends() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     edge.unsubscribe();
@@ -249,7 +249,7 @@ fn a_subscription_that_is_dropped_ends() {
 
 #[test]
 fn the_time_from_a_change_to_its_answers_is_observed() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let trigger = |mut slice: serde_json::Value, time: &str| {
         slice["metadata"]["annotations"]["endpoints.kubernetes.io/last-change-trigger-time"] = time.into();
         slice
@@ -285,7 +285,7 @@ fn the_time_from_a_change_to_its_answers_is_observed() {
 
 #[test]
 fn the_time_to_answers_is_observed_for_what_clusters_have_in_common() {
-    let api = FakeApi::with_shop();
+    let api = shop();
     let import = |name: &str, kind: &str| {
         let spec =
             json!({ "spec": { "type": kind, "ips": ["10.112.0.1"], "ports": [{ "port": 80, "protocol": "TCP" }] } });

@@ -1,22 +1,43 @@
-//! Asking an HTTP server for a page, as far as a health check needs it: the status alone.
+//! Asking something of an HTTP server, as far as health checks and collectors need it: the status alone.
 
-use http_body_util::Empty;
-use hyper::Request;
+use std::io;
+
+use engine::Fetch;
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1::handshake;
-use hyper::header::HOST;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::rt::{Read, Write};
+use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// The status of `GET http://ADDRESS/PATH`; an address without a host is this machine.
-pub(crate) async fn status(address: &str, path: &str) -> Result<u16, String> {
-    let text = |error: &dyn std::error::Error| error.to_string();
-    let host = if address.starts_with(':') { format!("localhost{address}") } else { address.to_owned() };
-    let stream = TcpStream::connect(&host).await.map_err(|error| text(&error))?;
-    let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| text(&error))?;
+use crate::tls::Client;
+
+/// The status of the answer to a request.
+pub(crate) async fn status(fetch: Fetch<'_>) -> Result<u16, String> {
+    let local = fetch.address.strip_prefix(':').map(|port| format!("localhost:{port}"));
+    let host = local.as_deref().unwrap_or(fetch.address);
+    let text = |error: io::Error| error.to_string();
+    let stream = TcpStream::connect(host).await.map_err(text)?;
+    let Some(tls) = fetch.tls else { return ask(TokioIo::new(stream), host, fetch).await };
+    let peer = stream.peer_addr().map_err(text)?.ip();
+    let stream = Client::of(tls).map_err(text)?.connect(stream, peer).await.map_err(text)?;
+    ask(TokioIo::new(stream), host, fetch).await
+}
+
+async fn ask(stream: impl Read + Write + Unpin + 'static, host: &str, fetch: Fetch<'_>) -> Result<u16, String> {
+    let text = |error: hyper::Error| error.to_string();
+    let (mut sender, connection) = handshake(stream).await.map_err(text)?;
     let connection = tokio::task::spawn_local(connection);
-    let request = Request::get(path).header(HOST, &host).body(Empty::<Bytes>::new()).map_err(|error| text(&error))?;
-    let answer = sender.send_request(request).await;
+    let request = Request::builder().uri(fetch.path).header(HOST, host);
+    let request = match fetch.post {
+        Some((kind, body)) => {
+            request.method(Method::POST).header(CONTENT_TYPE, kind).body(Full::new(Bytes::copy_from_slice(body)))
+        }
+        None => request.body(Full::default()),
+    };
+    let answer = sender.send_request(request.map_err(|error| error.to_string())?).await;
     connection.abort();
-    answer.map(|answer| answer.status().as_u16()).map_err(|error| text(&error))
+    answer.map(|answer| answer.status().as_u16()).map_err(text)
 }

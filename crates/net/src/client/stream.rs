@@ -95,6 +95,8 @@ enum Way {
 
 struct Connection {
     writer: Mutex<Writer>,
+    /// Its own end, if the system knows.
+    local: Option<SocketAddr>,
     /// Keeps the TLS of the connection, and with it its place in memory.
     _route: Route,
     waiting: Waiting,
@@ -118,14 +120,14 @@ impl StreamClient {
         loop {
             match self.way(route.key(), connections) {
                 Way::Over(kept) => match kept.exchange(query, until, &mut random).await {
-                    Ok(reply) => return Ok(Exchanged { reply, reused: true }),
+                    Ok(reply) => return Ok(Exchanged { reply, reused: true, local: kept.local }),
                     Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
                     Err(_) => kept.retired.set(true),
                 },
                 Way::Dial => {
                     let fresh = self.dial(&route, connections, until).await?;
                     let reply = fresh.exchange(query, until, &mut random).await?;
-                    return Ok(Exchanged { reply, reused: false });
+                    return Ok(Exchanged { reply, reused: false, local: fresh.local });
                 }
                 Way::Wait(dialed) => {
                     let waited = timeout_at(until, dialed.notified()).await;
@@ -161,10 +163,11 @@ impl StreamClient {
         let key = route.key();
         let dialing = Dialing::new(&self.upstreams, key);
         let connected = timeout_at(until, connect(route)).await.map_err(|_| ExchangeError::Timeout { local: None })?;
-        let (reader, writer) = connected.map_err(|error| network("dial", &error))?;
+        let (local, reader, writer) = connected.map_err(|error| network("dial", &error))?;
         let now = Instant::now();
         let connection = Rc::new(Connection {
             writer: Mutex::new(writer),
+            local,
             _route: route.clone(),
             waiting: Waiting::default(),
             in_flight: Cell::new(0),
@@ -234,15 +237,17 @@ fn forget(upstreams: &mut HashMap<Key, Pool>, key: Key, gone: &Weak<Connection>)
     }
 }
 
-async fn connect(route: &Route) -> std::io::Result<(Reader, Writer)> {
+/// Opens a connection: its own end, if the system knows, and both directions.
+async fn connect(route: &Route) -> std::io::Result<(Option<SocketAddr>, Reader, Writer)> {
     let stream = dial(route).await?;
+    let local = stream.local_addr().ok();
     let Some(tls) = &route.tls else {
         let (reader, writer) = stream.into_split();
-        return Ok((Box::new(reader), Box::new(writer)));
+        return Ok((local, Box::new(reader), Box::new(writer)));
     };
     let stream = Client::of(tls)?.connect(stream, route.to.ip()).await?;
     let (reader, writer) = tokio::io::split(stream);
-    Ok((Box::new(reader), Box::new(writer)))
+    Ok((local, Box::new(reader), Box::new(writer)))
 }
 
 /// A stream to an upstream that speaks HTTP/2.
@@ -341,7 +346,7 @@ pub(crate) async fn exchange_all(
     take: Take<'_>,
 ) -> Result<(), ExchangeError> {
     let conversation = async {
-        let (mut reader, mut writer) = connect(&route).await.map_err(|error| network("dial", &error))?;
+        let (_, mut reader, mut writer) = connect(&route).await.map_err(|error| network("dial", &error))?;
         let octets = framed(query, id).ok_or(ExchangeError::Exhausted)?;
         write(&mut writer, &octets).await?;
         loop {

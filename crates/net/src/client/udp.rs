@@ -46,6 +46,8 @@ struct Ring {
 
 struct Socket {
     socket: UdpSocket,
+    /// Its own end, if the system knows.
+    local: Option<SocketAddr>,
     uses: Cell<u32>,
     waiting: Waiting,
 }
@@ -69,8 +71,8 @@ impl UdpClient {
         let outcome = timeout_at(until, socket.ask(&octets, again, answer)).await;
         drop(leave);
         match outcome {
-            Ok(reply) => Ok(Exchanged { reply: reply?, reused }),
-            Err(_) => Err(ExchangeError::Timeout { local: socket.socket.local_addr().ok() }),
+            Ok(reply) => Ok(Exchanged { reply: reply?, reused, local: socket.local }),
+            Err(_) => Err(ExchangeError::Timeout { local: socket.local }),
         }
     }
 
@@ -109,7 +111,8 @@ impl Socket {
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
         let socket = UdpSocket::from_std(socket)?;
-        Ok(Rc::new(Socket { socket, uses: Cell::new(1), waiting: Waiting::default() }))
+        let local = socket.local_addr().ok();
+        Ok(Rc::new(Socket { socket, local, uses: Cell::new(1), waiting: Waiting::default() }))
     }
 
     /// Sends a query, and once more at `again` if there is no answer by then.

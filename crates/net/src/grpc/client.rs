@@ -45,7 +45,7 @@ impl GrpcClient {
         let asked = timeout_at(until, async {
             let (mut sender, reused) = self.sender(&exchange).await?;
             let response = sender.send_request(request(&exchange)?).await.map_err(|error| broken(&error))?;
-            Ok(Exchanged { reply: reply(response).await?, reused })
+            Ok(Exchanged { reply: reply(response).await?, reused, local: None })
         });
         asked.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
     }

@@ -5,7 +5,7 @@ mod networks;
 use core::net::IpAddr;
 
 use engine::metrics::{Counter, Kind, Metric};
-use engine::options::{Args, Manifest, Problem, Property, Usage};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use engine::setup::{Part, Setup, SetupError, SiteInfo};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use ipnet::IpNet;
@@ -53,7 +53,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .other_lines(read_other)
-.metrics(&METRICS);
+.metrics(&METRICS)
+.role(|line| Role::new(Acts::Aside, &line.config.zones));
 
 const SITE: [&str; 3] = ["server", "zone", "view"];
 

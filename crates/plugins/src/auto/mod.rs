@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::options::{Args, Manifest, Problem, Property, Usage};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use engine::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use regex::{Captures, Regex};
 use wire::Name;
 
 use crate::authority::{Authority, Directory, FileZone, directory, offer};
+use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED};
 
 /// What an `auto` line says.
 pub struct Config {
@@ -70,7 +71,10 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-]);
+])
+.removed(&[TRANSFERRED, NO_RELOAD])
+.deprecated(&[FOLLOWED])
+.role(|line| Role::new(Acts::AnswersSome, &line.config.zones));
 
 fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let directory = args.word()?;
@@ -78,11 +82,11 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
     let Some(word) = args.next_word() else { return Ok(()) };
     let pattern = Regex::new(&word.text).map_err(|_| args.bad(word, "a regular expression"))?;
     let Some(template) = args.next_word() else {
-        return Err(args.problem_at(directory.span, "options/value", "a REGEXP needs its ORIGIN_TEMPLATE behind it"));
+        return Err(args.problem_at(directory.span, "a REGEXP needs its ORIGIN_TEMPLATE behind it"));
     };
     if pattern.captures_len() < 2 {
         let message = format!("`{}` has no group: what it matched would be in no name", word.text);
-        return Err(args.problem_at(word.span, "options/value", message));
+        return Err(args.problem_at(word.span, message));
     }
     config.pattern = Some(pattern);
     config.template = template.text.clone();
@@ -111,7 +115,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         look(setup.files, &mut lines);
         let warnings = lines.iter().filter_map(|line| line.strip_prefix("[WARNING] plugin/auto: "));
         setup.needs.warnings.extend(warnings.map(|warning| (MANIFEST.name, warning.to_owned())));
-        setup.needs.inspections.push(Inspection { every, look: Box::new(look) });
+        setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.lines)));
     }
     offer(&zones, setup);
     let plugin = Authority { directive: MANIFEST.name, zones };

@@ -1,6 +1,6 @@
 //! The options of `autopath`.
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use wire::Name;
 
 /// What an `autopath` line says.
@@ -53,7 +53,17 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 }])
 .metrics(&[&super::SUCCESSES])
-.check(check);
+.check(check)
+.role(|line| Role { uses: line.config.uses(), ..Role::new(Acts::Renames, &line.config.zones) });
+
+impl Config {
+    /// The directive whose names are searched.
+    fn uses(&self) -> Option<&'static str> {
+        matches!(&self.source, Source::Directive(name) if name == KUBERNETES).then_some(KUBERNETES)
+    }
+}
+
+const KUBERNETES: &str = "kubernetes";
 
 fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     config.zones = args.zones_but(1)?;

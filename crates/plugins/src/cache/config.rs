@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, duration};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing, duration};
 use engine::setup::BlockInfo;
 use wire::Name;
 
@@ -85,7 +85,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .arguments("cache [TTL] [ZONES...]", read_arguments)
 .properties(PROPERTIES)
 .metrics(&metrics::ALL)
-.check(check);
+.check(check)
+.role(|line| Role::new(Acts::OnAnswers, &line.config.zones));
 
 static PROPERTIES: &[Property<Config>] = &[
     Property {

@@ -3,7 +3,7 @@
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use engine::metrics::{Counter, Kind, Metric};
-use engine::options::{Args, Manifest, Problem, Property, Usage};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use ipnet::Ipv6Net;
@@ -46,7 +46,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
 ])
-.metrics(&METRICS);
+.metrics(&METRICS)
+.role(|_| Role::new(Acts::OnAnswers, &[]));
 
 static TRANSLATED: Metric = Metric {
     name: "coredns_dns64_requests_translated_total",

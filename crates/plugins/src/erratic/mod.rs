@@ -4,7 +4,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
-use engine::options::{Manifest, Property, Usage};
+use engine::options::{Manifest, Property, Role, Usage};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
 use wire::{Flags, Header, MessageBuf, Owner, Rcode, Section, Type};
@@ -61,7 +61,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-]);
+])
+.role(|_| Role::answers(&[], &[]));
 
 /// One of so many, where no number is given.
 const AMOUNT: u64 = 2;

@@ -5,14 +5,15 @@ use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Files, Inspection, Part, Setup, SetupError};
+use engine::options::{Manifest, Property, Role, Usage};
+use engine::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use wire::Name;
 use zone::Trouble;
 
 use crate::authority::{Authority, FileZone, directory, offer};
 use crate::common::go_duration;
+use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED};
 
 /// What a `file` line says.
 pub struct Config {
@@ -76,7 +77,13 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-]);
+])
+.removed(&[TRANSFERRED, NO_RELOAD])
+.deprecated(&[FOLLOWED])
+.role(|line| {
+    let fallthrough = line.config.fallthrough.as_deref().unwrap_or_default();
+    Role::answers(&line.config.zones, fallthrough)
+});
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let (mut every, mut fallthrough, mut all) = (RELOAD, Vec::new(), Vec::new());
@@ -120,8 +127,7 @@ fn may_come(trouble: &Trouble) -> bool {
 }
 
 fn inspection(zone: Arc<FileZone>, every: Duration, by_time: bool) -> Inspection {
-    let look = move |files: &dyn Files, lines: &mut Vec<String>| {
-        lines.extend(zone.follow(files, by_time, MANIFEST.name));
-    };
-    Inspection { every, look: Box::new(look) }
+    Inspection::new(every, move |looking| {
+        looking.lines.extend(zone.follow(looking.files, by_time, MANIFEST.name));
+    })
 }

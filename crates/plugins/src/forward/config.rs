@@ -4,7 +4,9 @@ use core::net::IpAddr;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use corefile::Token;
+use engine::Scheme;
+use engine::options::{Acts, Args, Asked, Manifest, Problem, Property, Role, Usage, Writing};
 use upstream::{Protocol, Target};
 use wire::{Name, Rcode};
 
@@ -74,23 +76,43 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .arguments("forward FROM TO...", read_targets)
 .properties(PROPERTIES)
 .metrics(&metrics::ALL)
-.check(check);
+.check(check)
+.role(role);
 
 fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     config.from = take_from(args)?;
     for word in take_targets(args)? {
         let target = Target::read(&word.text)
-            .map_err(|error| args.problem_at(word.span, "options/value", format!("`{}`: {error}", word.text)))?;
+            .map_err(|error| args.problem_at(word.span, format!("`{}`: {error}", word.text)))?;
         let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = &target;
         if *protocol == Protocol::Https {
-            let message = format!("`{}`: this build does not speak HTTPS to upstreams yet", word.text);
-            return Err(args.problem_at(word.span, "options/value", message));
+            args.not_here(word, format!("`{}`: this build does not speak HTTPS to upstreams yet", word.text));
         }
         if !config.targets.contains(&target) {
             config.targets.push(target);
         }
     }
     Ok(())
+}
+
+/// What a line takes it answers, unless an answer may be left to the next line.
+fn role(line: &Writing<'_, Config>) -> Role {
+    let config = line.config;
+    let goes_on = !config.next.is_empty() || config.next_on_nodata;
+    let acts = if goes_on { Acts::AnswersSome } else { Acts::AnswersAll };
+    let targets = line.written.args.iter().skip(1);
+    let asked = |word: &Token| match Target::read(&word.text) {
+        Ok(Target::Address { protocol, address, .. }) => {
+            let scheme = if protocol == Protocol::Tls { Scheme::Tls } else { Scheme::Dns };
+            Some(Asked { scheme, address, span: word.span })
+        }
+        _ => None,
+    };
+    Role {
+        except: config.except.clone(),
+        asks: targets.filter_map(asked).collect(),
+        ..Role::new(acts, core::slice::from_ref(&config.from))
+    }
 }
 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Resolved, Transport};
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Resolved, Transport, Witnessed};
 use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
 
@@ -17,6 +17,18 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long after a datagram without an answer it is sent once more: longer than most answers take, and short enough to
 /// be there before the client asks again.
 const AGAIN_AFTER: Duration = Duration::from_millis(400);
+
+/// What comes of one exchange.
+type Outcome = Result<Exchanged, ExchangeError>;
+
+/// One question, as it is sent.
+#[derive(Clone, Copy)]
+struct Sending<'a> {
+    query: &'a Query,
+    octets: &'a [u8],
+    until: Moment,
+    outside: &'a dyn Outside,
+}
 
 impl Stanza {
     /// Asks the upstreams; says whether the next line is to be asked instead of taking what came.
@@ -60,7 +72,7 @@ impl Stanza {
                 }
                 Next::GiveUp => return Err(failure),
             };
-            match self.exchange(upstream, query, &octets, until, outside).await {
+            match self.exchange(upstream, Sending { query, octets: &octets, until, outside }).await {
                 Ok(reply) => {
                     let read = Reply::read(&reply);
                     let failover = |rcode: Rcode| self.failover.contains(&rcode);
@@ -80,19 +92,12 @@ impl Stanza {
     }
 
     /// Asks one upstream, over TCP too where that is called for.
-    async fn exchange(
-        &self,
-        upstream: &Upstream,
-        query: &Query,
-        octets: &[u8],
-        until: Moment,
-        outside: &dyn Outside,
-    ) -> Result<Vec<u8>, ExchangeError> {
-        let over = self.transport(query, upstream);
-        let reply = self.exchange_over(over, upstream, octets, until, outside).await?;
+    async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Vec<u8>, ExchangeError> {
+        let over = self.transport(sending.query, upstream);
+        let reply = self.exchange_over(over, upstream, sending).await?;
         let cut = Reply::read(&reply).is_some_and(|reply| reply.is_truncated());
         if cut && self.prefer_udp && over == Transport::Udp {
-            return self.exchange_over(Transport::Tcp, upstream, octets, until, outside).await;
+            return self.exchange_over(Transport::Tcp, upstream, sending).await;
         }
         Ok(reply)
     }
@@ -101,14 +106,17 @@ impl Stanza {
         &self,
         over: Transport,
         upstream: &Upstream,
-        query: &[u8],
-        until: Moment,
-        outside: &dyn Outside,
+        sending: Sending<'_>,
     ) -> Result<Vec<u8>, ExchangeError> {
+        let Sending { octets: query, until, outside, .. } = sending;
         let sent = outside.now();
         let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
         let exchange = Exchange { to: upstream.address, over, tls, query, until, connections, again_after };
-        let Exchanged { reply, reused } = outside.exchange(exchange).await?;
+        let outcome = outside.exchange(exchange).await;
+        if !self.witnesses.is_empty() {
+            self.tell(sending, exchange, sent, &outcome);
+        }
+        let Exchanged { reply, reused, .. } = outcome?;
         let counters = outside.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
@@ -117,6 +125,28 @@ impl Stanza {
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
         }
         upstream::readable(reply).ok_or(ExchangeError::Unreadable)
+    }
+
+    /// Tells those who want to hear of it what came of a question.
+    fn tell(&self, sending: Sending<'_>, exchange: Exchange<'_>, sent: Moment, outcome: &Outcome) {
+        let (local, reply) = match outcome {
+            Ok(exchanged) => (exchanged.local, Some(exchanged.reply.as_slice())),
+            Err(ExchangeError::Timeout { local }) => (*local, None),
+            Err(_) => (None, None),
+        };
+        let took = sending.outside.now().since(sent);
+        let witnessed = Witnessed {
+            to: exchange.to,
+            local,
+            over: exchange.over,
+            encrypted: exchange.tls.is_some(),
+            query: exchange.query,
+            reply,
+            sent,
+            sent_since_1970: sending.outside.since_1970().saturating_sub(took),
+            took,
+        };
+        self.witnesses.tell(sending.query, &witnessed);
     }
 
     fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {

@@ -7,10 +7,9 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use engine::Connections;
-use engine::Zones;
 use engine::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
+use engine::{Connections, Witnesses, Zones};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
@@ -57,10 +56,11 @@ pub(super) struct Stanza {
     pub(super) next_on_nodata: bool,
     pub(super) failover: Vec<Rcode>,
     pub(super) metrics: ForwardMetrics,
+    pub(super) witnesses: Arc<Witnesses>,
 }
 
 impl Stanza {
-    pub(super) fn new(config: Config, setup: &Setup<'_>, metrics: ForwardMetrics) -> Result<Stanza, SetupError> {
+    pub(super) fn new(config: Config, setup: &mut Setup<'_>, metrics: ForwardMetrics) -> Result<Stanza, SetupError> {
         let upstreams: Vec<Upstream> = addresses(&config, setup)?
             .into_iter()
             .map(|(address, tls)| Upstream {
@@ -100,6 +100,7 @@ impl Stanza {
             next_on_nodata: config.next_on_nodata,
             failover: config.failover,
             metrics,
+            witnesses: setup.witnesses(),
         })
     }
 

@@ -2,7 +2,9 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use engine::options::{Manifest, Property, Usage};
+use corefile::Token;
+use engine::Scheme;
+use engine::options::{Asked, Manifest, Property, Role, Usage, Writing};
 use wire::Name;
 
 use super::metrics;
@@ -45,7 +47,20 @@ pub static MANIFEST: Manifest<Config> =
             Ok(())
         })
         .properties(PROPERTIES)
-        .metrics(&metrics::ALL);
+        .metrics(&metrics::ALL)
+        .role(role);
+
+fn role(line: &Writing<'_, Config>) -> Role {
+    let asked = |word: &Token| match read_target(&word.text) {
+        Some(Target::Address(address)) => Some(Asked { scheme: Scheme::Grpc, address, span: word.span }),
+        _ => None,
+    };
+    Role {
+        except: line.config.except.clone(),
+        asks: line.written.args.iter().skip(1).filter_map(asked).collect(),
+        ..Role::answers(core::slice::from_ref(&line.config.from), &line.config.fallthrough)
+    }
+}
 
 static PROPERTIES: &[Property<Config>] = &[
     Property {

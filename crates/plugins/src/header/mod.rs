@@ -1,6 +1,6 @@
 //! Sets and clears flags of queries and answers.
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::Flags;
@@ -27,7 +27,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         set: |config, args| read_change(&mut config.response, args),
     },
 ])
-.check(check);
+.check(check)
+.role(|_| Role::new(Acts::OnAnswers, &[]));
 
 /// Flags with their bits in a header (RFC 1035 §4.1.1).
 const FLAGS: [(&str, u16); 3] = [("aa", 0x0400), ("ra", 0x0080), ("rd", 0x0100)];

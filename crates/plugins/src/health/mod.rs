@@ -2,12 +2,11 @@
 
 use core::time::Duration;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use engine::Outside;
 use engine::metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
 use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Page, PageContent, Part, Setup, SetupError};
+use engine::{Fetch, Outside};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "health",
@@ -62,8 +61,7 @@ pub struct Config {
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     for Config { address, lameduck } in configs {
         setup.needs.lameduck = setup.needs.lameduck.max(lameduck);
-        let make = Arc::new(|| PageContent::text(200, "OK"));
-        setup.needs.pages.push(Page { address: address.clone(), path: "/health".into(), make });
+        setup.needs.pages.push(Page::new(address.clone(), "/health", || PageContent::text(200, "OK")));
         let check = SelfCheck {
             address,
             duration: setup.registry.histogram(&DURATION, &[]),
@@ -89,7 +87,9 @@ impl SelfCheck {
         loop {
             outside.sleep_until(outside.now() + CHECK_EVERY).await;
             let start = outside.now();
-            let status = outside.fetch(&self.address, "/health", start + TIMEOUT).await;
+            let fetch =
+                Fetch { address: &self.address, tls: None, path: "/health", post: None, until: start + TIMEOUT };
+            let status = outside.fetch(fetch).await;
             let taken = outside.now().since(start);
             if let Some(duration) = self.duration {
                 outside.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));

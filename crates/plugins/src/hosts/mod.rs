@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Kind, Metric, Registry};
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
 use engine::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
@@ -117,7 +117,13 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 ])
 .other_lines(read_line)
 .metrics(&[&ENTRIES, &RELOADED])
-.check(check);
+.check(check)
+.role(|line| Role { except: reverse_zones(), ..Role::answers(&line.config.zones, &line.config.fallthrough) });
+
+/// Where addresses are, which always go on.
+fn reverse_zones() -> Vec<Name> {
+    ["in-addr.arpa.", "ip6.arpa."].into_iter().filter_map(|zone| Name::from_text(zone).ok()).collect()
+}
 
 /// A line of the block that is a record.
 fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {

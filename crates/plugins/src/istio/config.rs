@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use cluster::Request;
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
 use wire::Name;
 
 use crate::sources::{self, HasSources, Sources, texts};
@@ -61,7 +61,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 })
 .properties(PROPERTIES)
 .metrics(&super::METRICS)
-.check(check);
+.check(check)
+.role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
 
 static PROPERTIES: &[Property<Config>] = &[
     sources::endpoint(),

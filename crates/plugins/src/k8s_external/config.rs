@@ -1,6 +1,6 @@
 //! The options of `k8s_external`.
 
-use engine::options::{Args, Manifest, Problem, Property, Usage};
+use engine::options::{Args, Manifest, Problem, Property, Role, Usage};
 use wire::{LABEL_MAX, Name};
 
 /// What a `k8s_external` stanza says.
@@ -63,7 +63,11 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-]);
+])
+.role(|line| {
+    let answers = Role::answers(&line.config.zones, &line.config.fallthrough);
+    Role { uses: Some("kubernetes"), ..answers }
+});
 
 fn read_apex(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let word = args.word()?;

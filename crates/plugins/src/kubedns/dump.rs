@@ -26,7 +26,11 @@ pub(super) fn page(exposed: &Exposed) -> PageContent {
             namespaces.entry(service.namespace.to_string()).or_default().insert(service.name.to_string(), node);
         }
     });
-    PageContent { status: 200, content_type: "application/json", body: write(exposed, &namespaces, left == 0).into() }
+    PageContent {
+        status: 200,
+        content_type: "application/json",
+        body: write(exposed, &namespaces, left == 0).into_bytes().into(),
+    }
 }
 
 /// What is below one service.

@@ -133,11 +133,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 /// `/readiness`, and `/cache` if there is a cluster.
 fn pages(address: &str, setup: &mut Setup<'_>) {
     let readiness = Arc::clone(&setup.needs.readiness);
-    let make = Arc::new(move || is_ready(&readiness));
-    setup.needs.pages.push(Page { address: address.to_owned(), path: "/readiness".into(), make });
+    setup.needs.pages.push(Page::new(address.to_owned(), "/readiness", move || is_ready(&readiness)));
     if let Some(exposed) = setup.below.find::<Arc<Exposed>>() {
-        let make = Arc::new(move || dump::page(&exposed));
-        setup.needs.pages.push(Page { address: address.to_owned(), path: "/cache".into(), make });
+        setup.needs.pages.push(Page::new(address.to_owned(), "/cache", move || dump::page(&exposed)));
     }
 }
 

@@ -3,9 +3,10 @@
 use core::time::Duration;
 
 use cluster::{Pace, Request};
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::options::{Args, Manifest, Old, Problem, Property, Role, Usage, Writing};
 use wire::{Name, NameRef};
 
+use crate::common::TRANSFERRED;
 use crate::exposed::is_reverse;
 use crate::sources::{self, HasSources, Sources, texts};
 
@@ -85,7 +86,25 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 })
 .properties(PROPERTIES)
 .metrics(&super::METRICS)
-.check(check);
+.check(check)
+.removed(&REMOVED)
+.role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
+
+/// What CoreDNS took in its first years.
+static REMOVED: [Old; 6] = [
+    Old {
+        name: "upstream",
+        instead: "remove it: since CoreDNS 1.7 the targets of ExternalName services are always looked up by this server",
+    },
+    Old {
+        name: "resyncperiod",
+        instead: "remove it: since CoreDNS 1.7 changes are watched and nothing is listed again",
+    },
+    TRANSFERRED,
+    Old { name: "federation", instead: "remove it: federation v1 of Kubernetes is gone; see `multicluster`" },
+    Old { name: "cidrs", instead: "write the networks among the zones: `kubernetes cluster.local 10.96.0.0/12`" },
+    Old { name: "autopath", instead: "write the directive `autopath @kubernetes` beside this one" },
+];
 
 static PROPERTIES: &[Property<Config>] = &[
     sources::endpoint(),
@@ -261,7 +280,7 @@ fn selector(args: &mut Args<'_>) -> Result<String, Problem> {
     let text = texts(args).join(" ");
     match super::selector::check(&text) {
         Ok(()) => Ok(text),
-        Err(what) => Err(args.problem_at(name.span, "options/value", format!("`{text}` is no label selector: {what}"))),
+        Err(what) => Err(args.problem_at(name.span, format!("`{text}` is no label selector: {what}"))),
     }
 }
 

@@ -74,13 +74,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     setup.needs.awaited.push(awaited(&exposed.index, config.startup_timeout));
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
-    let answers_all = |zone: &&Name| {
-        !fallthrough
-            .names()
-            .iter()
-            .any(|name| name.as_ref().is_within(zone.as_ref()) || zone.as_ref().is_within(name.as_ref()))
-    };
-    setup.below.provide(LocalZones(zones.names().iter().filter(answers_all).cloned().collect()));
+    LocalZones::add(setup.below, &zones, &fallthrough);
     let primary = zones.names().iter().find(|zone| !is_reverse(zone.as_ref())).cloned().unwrap_or_default();
     let views: Box<[View]> =
         zones.names().iter().map(|zone| View::of(zone.as_ref(), &config, &exposed.index)).collect();

@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use engine::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
@@ -48,7 +48,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
 ])
-.check(check);
+.check(check)
+.role(|_| Role::new(Acts::OnAnswers, &[]));
 
 const RELOAD: Duration = Duration::from_secs(30);
 

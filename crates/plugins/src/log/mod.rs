@@ -1,14 +1,12 @@
 //! Writes a line for each query.
 
-mod format;
-
-use engine::options::{Args, Manifest, Problem, Property, Usage, zone_names};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::Name;
 
 use crate::classify::Kind;
-use format::{Format, Seen};
+use crate::placeholders::{Format, Seen};
 
 pub static MANIFEST: Manifest<Rule> =
     Manifest::new("log", "writes a line for each query", include_str!("README.md"), Rule::default, build)
@@ -24,7 +22,8 @@ pub static MANIFEST: Manifest<Rule> =
                 }
                 Ok(())
             },
-        }]);
+        }])
+        .role(|line| Role::new(Acts::Aside, &line.config.names));
 
 /// The classes of answers, a bit each.
 const SUCCESS: u8 = 1;
@@ -84,7 +83,7 @@ impl Plugin for Log {
         if let Some(rule) = self.rules.iter().find(|rule| rule.zones.contain(query.key()))
             && rule.classes & class_of(query, response) != 0
         {
-            let seen = Seen::new(query, response, worker);
+            let seen = Seen::new(query, response, worker.now());
             worker.log(|line| {
                 line.extend_from_slice(b"[INFO] ");
                 rule.format.write(line, &seen);

@@ -1,6 +1,6 @@
 //! Lets plugins say something about queries to each other.
 
-use engine::options::Manifest;
+use engine::options::{Acts, Manifest, Role};
 use engine::setup::{Part, Setup, SetupError};
 use wire::Name;
 
@@ -14,7 +14,8 @@ pub static MANIFEST: Manifest<Vec<Name>> = Manifest::new(
 .arguments("metadata [ZONES...]", |zones, args| {
     *zones = args.zones()?;
     Ok(())
-});
+})
+.role(|line| Role::new(Acts::Aside, line.config));
 
 fn build(configs: Vec<Vec<Name>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let named: Vec<Name> = configs.into_iter().flatten().collect();

@@ -1,6 +1,6 @@
 //! Makes answers as short as they can be.
 
-use engine::options::Manifest;
+use engine::options::{Acts, Manifest, Role};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::Section;
@@ -14,7 +14,8 @@ pub static MANIFEST: Manifest<()> = Manifest::new(
     || (),
     |_, _: &mut Setup<'_>| -> Result<Option<Part>, SetupError> { Ok(Some(Part::new(Minimal, Hooks::UP))) },
 )
-.repeated_in_vain();
+.repeated_in_vain()
+.role(|_| Role::new(Acts::OnAnswers, &[]));
 
 struct Minimal;
 

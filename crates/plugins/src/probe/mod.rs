@@ -252,10 +252,9 @@ fn start(config: Config, path: String, setup: &mut Setup<'_>) {
         setup.carried.take_over(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
     let address = config.address.clone();
     let told = Arc::clone(&health);
-    setup.needs.pages.push(Page { address: address.clone(), path: path.into(), make: Arc::new(move || page(&told)) });
-    let make = Arc::new(|| PageContent::text(200, "ok\n"));
+    setup.needs.pages.push(Page::new(address.clone(), path, move || page(&told)));
     if !setup.needs.pages.iter().any(|page| page.address == address && page.path == "/healthz") {
-        setup.needs.pages.push(Page { address, path: "/healthz".into(), make });
+        setup.needs.pages.push(Page::new(address, "/healthz", || PageContent::text(200, "ok\n")));
     }
     let registry = setup.registry;
     let told = Arc::downgrade(&health);
@@ -298,7 +297,7 @@ fn page(health: &Health) -> PageContent {
     crate::common::quote_json(&mut body, &report.problem);
     body.push_str("}\n");
     let status = if report.is_ok { 200 } else { 503 };
-    PageContent { status, content_type: "application/json", body: body.into() }
+    PageContent { status, content_type: "application/json", body: body.into_bytes().into() }
 }
 
 struct Probe {

@@ -1,8 +1,10 @@
 //! Counts queries and serves all metrics of the server.
 
+mod web;
+
 use engine::metrics::{Kind, Metric, QueryMetrics, SERVER_METRICS};
 use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use engine::setup::{Page, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 
 use crate::common::{metrics_page, url_path};
@@ -11,7 +13,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     "prometheus",
     "counts queries and serves all metrics of the server",
     include_str!("README.md"),
-    || Config { address: DEFAULT_ADDRESS.to_owned(), path: "/metrics".to_owned() },
+    || Config { address: DEFAULT_ADDRESS.to_owned(), path: "/metrics".to_owned(), web: None },
     build,
 )
 .arguments("prometheus [ADDRESS]", |config, args| {
@@ -36,6 +38,15 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
+    Property {
+        usage: Usage("tls FILE"),
+        default: "",
+        doc: "Metrics are served over HTTPS, as FILE says.",
+        set: |config, args| {
+            config.web = Some(args.word()?.text.clone());
+            Ok(())
+        },
+    },
 ])
 .metrics(&SERVER_METRICS);
 
@@ -51,13 +62,22 @@ static PLUGIN_ENABLED: Metric = Metric {
 pub struct Config {
     address: String,
     path: String,
+    /// The file that says how HTTP is served.
+    web: Option<String>,
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    let registry = setup.registry;
     for config in configs {
-        setup.needs.pages.push(metrics_page(registry, config.address, config.path));
+        // As in CoreDNS, names are answered also where metrics cannot be shown.
+        match config.web.as_deref().map_or(Ok(None), |file| web::tls(file, setup)) {
+            Ok(tls) => {
+                let page = metrics_page(setup.registry, config.address, config.path);
+                setup.needs.pages.push(Page { tls, ..page });
+            }
+            Err(error) => setup.needs.warnings.push(("prometheus", format!("metrics are not served: {error}"))),
+        }
     }
+    let registry = setup.registry;
     let block = setup.block;
     for site in &block.sites {
         for name in &block.directives {

@@ -36,8 +36,7 @@ pub struct Config {
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     for Config { address, again } in configs {
         let readiness = Arc::clone(&setup.needs.readiness);
-        let make = Arc::new(move || page(&readiness, again));
-        setup.needs.pages.push(Page { address, path: "/ready".into(), make });
+        setup.needs.pages.push(Page::new(address, "/ready", move || page(&readiness, again)));
     }
     Ok(None)
 }

@@ -6,7 +6,7 @@ mod pattern;
 mod rule;
 
 use corefile::Token;
-use engine::options::{Args, Manifest, Problem};
+use engine::options::{Acts, Args, Manifest, Problem, Role};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use foldhash::fast::RandomState;
@@ -30,7 +30,11 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Ok(())
 })
 .other_lines(add_line)
-.complete(complete);
+.complete(complete)
+.role(|line| match line.config.rule.as_ref().map(|rule| &rule.action) {
+    Some(Action::Name(_)) => Role::new(Acts::Renames, &[]),
+    _ => Role::new(Acts::OnAnswers, &[]),
+});
 
 /// A line with fewer words than this says nothing but the mode: the rule stands in the block.
 const RULE_WORDS_MIN: usize = 2;

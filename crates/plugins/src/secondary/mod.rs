@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use wire::Name;
@@ -64,7 +64,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
 ])
-.check(check);
+.check(check)
+.role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
 
 fn set_primaries(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let from = args.word()?;

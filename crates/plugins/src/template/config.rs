@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::options::{Args, Problem, Property, Usage};
+use engine::options::{Acts, Args, Problem, Property, Role, Usage};
 use engine::{Labels, Query};
 use regex::Regex;
 use wire::{Class, EdeCode, Name, Rcode, Type};
@@ -35,6 +35,15 @@ pub struct Config {
 }
 
 impl Config {
+    /// What it does in the chain: all of its zones are answered only where nothing is asked of a query.
+    pub(super) fn role(&self) -> Role {
+        let takes_all = self.class.is_none() && self.rtype.is_none() && self.matches.is_empty();
+        match takes_all && self.conditions.is_empty() {
+            true => Role::new(Acts::AnswersAll, &self.zones),
+            false => Role::new(Acts::AnswersSome, &self.zones),
+        }
+    }
+
     /// The names of its variables.
     fn names(&self) -> Vec<&str> {
         self.variables.iter().map(|(name, _)| name.as_str()).collect()
@@ -77,7 +86,7 @@ fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {
         .map(|word| {
             Template::read(&word.text).map_err(|(at, fault)| {
                 let place = format!("at character {}: {fault}", 1 + word.text.get(..at).map_or(at, count));
-                args.problem_at(word.span, "options/value", format!("could not compile template: {place}"))
+                args.problem_at(word.span, format!("could not compile template: {place}"))
             })
         })
         .collect()

@@ -13,6 +13,7 @@ use regex::Captures;
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 use zone::text::Record;
 
+use crate::common::FOLLOWED;
 use crate::gotemplate::Template;
 use crate::sites::PerSite;
 use config::{Config, PROPERTIES, read_arguments};
@@ -28,7 +29,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .repeated()
 .arguments("template CLASS TYPE [ZONES...]", read_arguments)
 .properties(PROPERTIES)
-.metrics(&METRICS);
+.metrics(&METRICS)
+.deprecated(&[FOLLOWED])
+.role(|line| line.config.role());
 
 /// The time to live of records that say none, in seconds: as in CoreDNS.
 const TTL: u32 = 3600;

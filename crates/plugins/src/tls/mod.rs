@@ -1,15 +1,12 @@
 //! The certificates of the server block's `tls://` and `grpc://` listeners.
 
-use core::time::Duration;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::options::{Args, Manifest, Problem, Property, Usage};
-use engine::setup::{Files, Inspection, Part, Setup, SetupError, Stamp};
-use engine::tls::{ClientCertificates, Identity, ServerTls, TlsMaker, TlsServer};
+use engine::setup::{Part, Setup, SetupError};
+use engine::tls::ClientCertificates;
 
-/// How often the files are looked at: a renewed certificate is shown a minute later.
-const EVERY: Duration = Duration::from_secs(60);
+use crate::certificates::Certificates;
 
 /// What a `tls` line says.
 #[derive(Default)]
@@ -89,77 +86,30 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     }
     let greets = |label: &String| ["tls://", "grpc://"].iter().any(|scheme| label.starts_with(scheme));
     let labels: Vec<String> = setup.block.sites.iter().map(|site| site.server.clone()).filter(greets).collect();
-    let sources = Sources::new(&config, setup)?;
-    let wanted = sources.read(setup.files).map_err(SetupError::new)?;
-    let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
-    let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
-    let server = maker.server(&wanted).map_err(|error| SetupError::new(format!("{}: {error}", config.certificate)))?;
+    let certificates = Certificates {
+        certificate: setup.path(&config.certificate),
+        key: setup.path(&config.key),
+        authorities: config.authorities.as_ref().map(|name| setup.path(name)),
+        clients: clients(config.clients)?,
+    };
+    let server = certificates.serve("tls", setup).map_err(SetupError::new)?;
     for label in labels {
         if setup.needs.tls.iter().any(|(known, _)| *known == label) {
             return Err(SetupError::new(format!("TLS already configured for this server instance: {label}")));
         }
         setup.needs.tls.push((label, Arc::clone(&server)));
     }
-    setup.needs.inspections.push(renewal(sources, server, setup.files));
     Ok(None)
 }
 
-/// The files, and what is asked of clients.
-struct Sources {
-    certificate: PathBuf,
-    key: PathBuf,
-    authorities: Option<PathBuf>,
-    clients: ClientCertificates,
-}
-
-impl Sources {
-    fn new(config: &Config, setup: &Setup<'_>) -> Result<Sources, SetupError> {
-        let clients = match config.clients {
-            None | Some(Clients::NoCert | Clients::Request) => ClientCertificates::Unasked,
-            Some(Clients::VerifyIfGiven) => ClientCertificates::Verified,
-            Some(Clients::RequireAndVerify) => ClientCertificates::Required,
-            Some(Clients::Require) => {
-                return Err(SetupError::new("this build does not ask for certificates without looking at them")
-                    .with_help("write `client_auth require_and_verify`"));
-            }
-        };
-        Ok(Sources {
-            certificate: setup.path(&config.certificate),
-            key: setup.path(&config.key),
-            authorities: config.authorities.as_ref().map(|name| setup.path(name)),
-            clients,
-        })
-    }
-
-    fn read(&self, files: &dyn Files) -> Result<ServerTls, String> {
-        let read = |path: &PathBuf| files.read(path).map_err(|error| format!("open {}: {error}", path.display()));
-        Ok(ServerTls {
-            identity: Identity { certificates: read(&self.certificate)?, key: read(&self.key)? },
-            clients: self.clients,
-            authorities: self.authorities.as_ref().map(read).transpose()?,
-        })
-    }
-
-    fn stamps(&self, files: &dyn Files) -> Vec<Option<Stamp>> {
-        let paths = [&self.certificate, &self.key].into_iter().chain(&self.authorities);
-        paths.map(|path| files.stamp(path).ok()).collect()
-    }
-}
-
-/// Takes over the files when they have changed; what is wrong with them is said, and those before are used on.
-fn renewal(sources: Sources, server: Arc<dyn TlsServer>, files: &dyn Files) -> Inspection {
-    let mut seen = sources.stamps(files);
-    let look = move |files: &dyn Files, lines: &mut Vec<String>| {
-        let now = sources.stamps(files);
-        if now == seen {
-            return;
+fn clients(asked: Option<Clients>) -> Result<ClientCertificates, SetupError> {
+    match asked {
+        None | Some(Clients::NoCert | Clients::Request) => Ok(ClientCertificates::Unasked),
+        Some(Clients::VerifyIfGiven) => Ok(ClientCertificates::Verified),
+        Some(Clients::RequireAndVerify) => Ok(ClientCertificates::Required),
+        Some(Clients::Require) => {
+            Err(SetupError::new("this build does not ask for certificates without looking at them")
+                .with_help("write `client_auth require_and_verify`"))
         }
-        seen = now;
-        let path = sources.certificate.display();
-        lines.push(match sources.read(files).and_then(|wanted| server.renew(&wanted)) {
-            Ok(()) => format!("[INFO] plugin/tls: {path}: the certificate was renewed"),
-            Err(error) => format!("[WARNING] plugin/tls: {path}: {error}"),
-        });
-    };
-    Inspection { every: EVERY, look: Box::new(look) }
+    }
 }

@@ -6,7 +6,7 @@ mod outgoing;
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, ZoneMap, ZoneSnapshot, ZoneSources, Zones};
 use wire::{EdeCode, Message, Name, Opcode, Section, Type};
@@ -54,14 +54,15 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         set: |config, args| {
             let word = args.word()?;
             if config.source.is_some() {
-                return Err(args.problem_at(word.span, "options/value", "source already specified"));
+                return Err(args.problem_at(word.span, "source already specified"));
             }
             config.source = Some(word.text.parse().map_err(|_| args.bad(word, "an IP address"))?);
             Ok(())
         },
     },
 ])
-.check(check);
+.check(check)
+.role(|line| Role::new(Acts::Aside, &line.config.zones));
 
 fn set_peers(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     for word in args.take_rest() {

@@ -102,7 +102,7 @@ fn set_secret(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let secret = args.word()?;
     let octets = zone::text::base64(&secret.text).ok_or_else(|| args.bad(secret, "a secret in base 64"))?;
     match config.secrets.insert(name.into_lowercase().to_string(), octets) {
-        Some(_) => Err(args.problem_at(word.span, "options/value", format!("key `{}` is there already", word.text))),
+        Some(_) => Err(args.problem_at(word.span, format!("key `{}` is there already", word.text))),
         None => Ok(()),
     }
 }

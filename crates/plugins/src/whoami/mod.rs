@@ -1,6 +1,6 @@
 //! Tells the client from which address and port it asked.
 
-use engine::options::Manifest;
+use engine::options::{Manifest, Role};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Transport, Verdict, Worker};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
@@ -11,7 +11,8 @@ pub static MANIFEST: Manifest<()> = Manifest::new(
     include_str!("README.md"),
     || (),
     build,
-);
+)
+.role(|_| Role::answers(&[], &[]));
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(Some(Part::new(Whoami, Hooks::DOWN)))

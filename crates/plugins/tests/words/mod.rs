@@ -1,45 +1,14 @@
-//! `cluster` + lines: events of a cluster, as `cluster::scenario` reads them, one a line; what was said before holds on.
-//! `cluster unlisted`: what is said so far is not all, until `cluster listed`. `cluster refused TEXT`: no cluster can be
-//! followed from here on.
+//! What the worlds around the server say, in scenarios: a statement each.
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
-use std::rc::Rc;
+mod cluster;
+mod collector;
+mod database;
+mod etcd;
+mod posted;
 
-use cluster::Clusters;
-use cluster::scenario::Script;
-use engine::setup::Capabilities;
-use plugins::LocalAddresses;
-use testkit::{Extension, Problem, Stage, Statement};
-
-/// This machine, where its addresses matter.
-const LOCAL: [&str; 2] = ["192.0.2.2", "fd00::2"];
-
-/// The cluster of a scenario.
-#[derive(Default)]
-pub(crate) struct Cluster(Script);
-
-impl Extension for Cluster {
-    fn words(&self) -> &'static [&'static str] {
-        &["cluster"]
-    }
-
-    fn provide(&self, process: &mut Capabilities) {
-        let clusters: Rc<dyn Clusters> = Rc::new(self.0.clone());
-        process.provide(clusters);
-        let local = LOCAL.iter().filter_map(|address| address.parse().ok());
-        process.provide(LocalAddresses(local.collect()));
-    }
-
-    fn play(&mut self, statement: &Statement, _: &mut Stage) -> Result<(), Problem> {
-        match statement.rest(1) {
-            "" => {}
-            "unlisted" => self.0.unlist(),
-            "listed" => self.0.list(),
-            other => match other.strip_prefix("refused ") {
-                Some(reason) => self.0.refuse(reason),
-                None => return Err(statement.problem("`cluster` stands alone or with unlisted, listed, refused TEXT")),
-            },
-        }
-        statement.lines().for_each(|line| self.0.play(&line.text));
-        Ok(())
-    }
-}
+pub(crate) use cluster::Cluster;
+pub(crate) use collector::Collectors;
+pub(crate) use database::Database;
+pub(crate) use etcd::Etcd;
+pub(crate) use posted::Posted;

@@ -1,6 +1,8 @@
 //! The binary as users run it: started on free ports, asked over real sockets, told by signals.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod store;
+
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -111,6 +113,13 @@ impl Server {
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill -{name}");
+    }
+
+    /// Whether all its threads are stopped: the signal for that takes effect a moment after it was sent.
+    pub(crate) fn stands_still(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("its threads");
+        let is_stopped = |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
+        tasks.flatten().all(|task| std::fs::read_to_string(task.path().join("stat")).is_ok_and(is_stopped))
     }
 
     /// Waits until it has ended; gives its exit code.

@@ -7,6 +7,7 @@ use std::fmt::Display;
 use wire::{Name, NameError, NameRef, RdataWriter, Type};
 
 use super::RecordError;
+use super::digits::{self, BASE16, BASE32, BASE64};
 use super::words::{Word, quote};
 
 /// A part of a record's data.
@@ -30,11 +31,19 @@ enum Field {
     Rest,
     /// Service parameters up to the end (RFC 9460 §2.2).
     Parameters,
+    /// A type.
+    Type,
+    /// Types up to the end, as bitmaps.
+    Types,
+    /// Octets up to the end, as these digits.
+    Digits(&'static str),
+    /// Octets with their number before them, as these digits; `-` for none.
+    Counted(&'static str),
 }
 
 /// The data of a type; `None` for those that are written generically.
 fn fields(rtype: Type) -> Option<&'static [Field]> {
-    use Field::{Name, Number, Parameters, Rest, String, Strings, Tag, V4, V6};
+    use Field::{Counted, Digits, Name, Number, Parameters, Rest, String, Strings, Tag, Types, V4, V6};
     Some(match rtype {
         Type::A => &[V4],
         Type::AAAA => &[V6],
@@ -47,6 +56,14 @@ fn fields(rtype: Type) -> Option<&'static [Field]> {
         Type::CAA => &[Number(1), Tag, Rest],
         Type::NAPTR => &[Number(2), Number(2), String, String, String, Name],
         Type::SVCB | Type::HTTPS => &[Number(2), Name, Parameters],
+        Type::DNSKEY | Type::CDNSKEY => &[Number(2), Number(1), Number(1), Digits(BASE64)],
+        Type::DS | Type::CDS => &[Number(2), Number(1), Number(1), Digits(BASE16)],
+        Type::RRSIG => {
+            &[Field::Type, Number(1), Number(1), Number(4), Number(4), Number(4), Number(2), Name, Digits(BASE64)]
+        }
+        Type::NSEC => &[Name, Types],
+        Type::NSEC3 => &[Number(1), Number(1), Number(2), Counted(BASE16), Counted(BASE32), Types],
+        Type::NSEC3PARAM => &[Number(1), Number(1), Number(2), Counted(BASE16)],
         _ => return None,
     })
 }
@@ -64,8 +81,9 @@ impl Field {
             Field::Number(len) => len,
             Field::V4 => 4,
             Field::V6 => 16,
-            Field::String | Field::Tag => 1 + usize::from(*data.first()?),
-            Field::Strings | Field::Rest | Field::Parameters => data.len(),
+            Field::Type => 2,
+            Field::String | Field::Tag | Field::Counted(_) => 1 + usize::from(*data.first()?),
+            Field::Strings | Field::Rest | Field::Parameters | Field::Types | Field::Digits(_) => data.len(),
         };
         (len <= data.len()).then_some(len)
     }
@@ -81,19 +99,26 @@ impl Field {
             Field::Rest => quote(data),
             Field::Strings => join(character_strings(data)?.into_iter().map(quote)),
             Field::Parameters => join(parameters(data)?.into_iter().map(|(key, value)| parameter(key, value))),
+            Field::Type => Type(u16::from_be_bytes(*data.first_chunk()?)).to_string(),
+            Field::Types => join(digits::types(data)?.into_iter().map(|rtype| rtype.to_string())),
+            Field::Digits(digits) => digits::print(digits, data),
+            Field::Counted(_) if data.len() == 1 => "-".to_owned(),
+            Field::Counted(digits) => digits::print(digits, data.get(1..)?),
         })
     }
 
     fn read(self, words: &mut Iter<'_, Word>, data: &mut Vec<u8>) -> Result<(), RecordError> {
         let what = self.what();
-        let rest = matches!(self, Field::Strings | Field::Parameters);
-        if words.as_slice().is_empty() && !matches!(self, Field::Parameters) {
+        let rest = matches!(self, Field::Strings | Field::Parameters | Field::Types);
+        if words.as_slice().is_empty() && !matches!(self, Field::Parameters | Field::Types) {
             return Err(RecordError::Missing(what));
         }
         let count = if rest { words.len() } else { 1 };
+        let mut field = Vec::new();
         for word in words.by_ref().take(count) {
-            self.read_word(word, data).ok_or_else(|| RecordError::Bad(what, word.text.clone()))?;
+            self.read_word(word, &mut field).ok_or_else(|| RecordError::Bad(what, word.text.clone()))?;
         }
+        data.extend(field);
         Ok(())
     }
 
@@ -115,6 +140,14 @@ impl Field {
             }
             Field::Rest => data.extend(word.octets()?),
             Field::Parameters => read_parameter(word, data)?,
+            Field::Type => data.extend(word.text.parse::<Type>().ok()?.0.to_be_bytes()),
+            Field::Types => digits::push_type(word.text.parse().ok()?, data)?,
+            Field::Digits(digits) => data.extend(digits::read(digits, &word.text)?),
+            Field::Counted(digits) => {
+                let octets = if word.text == "-" { Vec::new() } else { digits::read(digits, &word.text)? };
+                data.push(u8::try_from(octets.len()).ok()?);
+                data.extend(octets);
+            }
         }
         Some(())
     }
@@ -128,6 +161,8 @@ impl Field {
             Field::String | Field::Strings | Field::Rest => "text",
             Field::Tag => "tag",
             Field::Parameters => "service parameter",
+            Field::Type | Field::Types => "type",
+            Field::Digits(_) | Field::Counted(_) => "digits",
         }
     }
 }

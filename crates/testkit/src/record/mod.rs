@@ -4,6 +4,7 @@
 //! their own here are written generically (RFC 3597 §5). This is the tests' own reading of the formats: it shares no code
 //! with the server's writers, so that one can find fault with the other.
 
+mod digits;
 mod fields;
 mod words;
 

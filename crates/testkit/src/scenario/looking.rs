@@ -77,13 +77,13 @@ pub(super) fn page(stage: &mut Stage, statement: &Statement) -> Result<(), Probl
     let page = stage.server.outside.page(address, path);
     let page = page.ok_or_else(|| statement.problem(format!("there is no page {path} at {address}")))?;
     statement.expect("status", &status, &page.status)?;
-    let body = statement.rest(4);
+    let (body, shown) = (statement.rest(4), String::from_utf8_lossy(&page.body));
     if !body.is_empty() {
-        statement.expect("page", &body, &page.body.trim_end())?;
+        statement.expect("page", &body, &shown.trim_end())?;
     }
-    let missing = statement.lines().find(|line| !page.body.lines().any(|shown| shown == line.text));
+    let missing = statement.lines().find(|line| !shown.lines().any(|shown| shown == line.text));
     missing.map_or(Ok(()), |line| {
-        let text = format!("`{}` is no line of the page:\n{}", line.text, page.body);
+        let text = format!("`{}` is no line of the page:\n{shown}", line.text);
         Err(Problem { line: line.number, text })
     })
 }
@@ -92,7 +92,10 @@ pub(super) fn page(stage: &mut Stage, statement: &Statement) -> Result<(), Probl
 pub(super) fn no_page(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let [address, path] = [2, 3].map(|at| statement.words().nth(at).unwrap_or_default());
     let page = stage.server.outside.page(address, path);
-    page.map_or(Ok(()), |page| Err(statement.problem(format!("there is one: {} {}", page.status, page.body))))
+    page.map_or(Ok(()), |page| {
+        let body = String::from_utf8_lossy(&page.body);
+        Err(statement.problem(format!("there is one: {} {body}", page.status)))
+    })
 }
 
 /// `needs lameduck DURATION` or `needs reload INTERVAL JITTER`: what the directives ask of the process.

@@ -36,6 +36,36 @@ impl Base {
         Some(digit)
     }
 
+    const fn digits(self) -> &'static [u8] {
+        match self {
+            Base::Hex => b"0123456789abcdef",
+            Base::Base32 => b"0123456789abcdefghijklmnopqrstuv",
+            Base::Base64 => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+        }
+    }
+
+    /// Octets as digits; base 64 is padded.
+    pub(super) fn print(self, octets: &[u8]) -> String {
+        let mut text = String::with_capacity(octets.len() * 2);
+        let (mut bits, mut count) = (0u32, 0);
+        let digit = |bits: u32| char::from(self.digits()[bits as usize & ((1 << self.bits()) - 1)]);
+        for octet in octets {
+            bits = bits << 8 | u32::from(*octet);
+            count += 8;
+            while count >= self.bits() {
+                count -= self.bits();
+                text.push(digit(bits >> count));
+            }
+        }
+        if count > 0 {
+            text.push(digit(bits << (self.bits() - count)));
+        }
+        while matches!(self, Base::Base64) && !text.len().is_multiple_of(4) {
+            text.push('=');
+        }
+        text
+    }
+
     const fn what(self) -> &'static str {
         match self {
             Base::Hex => "hexadecimal digits, two for each octet",

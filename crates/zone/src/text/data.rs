@@ -15,7 +15,7 @@ const STRING_MAX: usize = 255;
 
 /// A part of a record's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+pub(super) enum Field {
     /// A domain name.
     Name,
     U8,
@@ -58,7 +58,7 @@ enum Field {
 }
 
 /// The data of a type; `None` for those that are only written generically.
-fn fields(rtype: Type) -> Option<&'static [Field]> {
+pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
     use Field::{
         Algorithm, Certificate, Eui, Groups, Hash, Location, Name, Octets, Parameters, Salt, Seconds, String, Strings,
         Text, Time, Types, U8, U16, U32, V4, V6,
@@ -226,7 +226,7 @@ impl Field {
     }
 
     /// Octets of this field at the start of `data`; `None` if it is not there as a whole.
-    fn len(self, data: &[u8]) -> Option<usize> {
+    pub(super) fn len(self, data: &[u8]) -> Option<usize> {
         let len = match self {
             Field::Name => name_at_start(data)?.len(),
             Field::U8 | Field::Algorithm => 1,
@@ -319,6 +319,23 @@ pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
         }
     }
     rest.is_empty()
+}
+
+/// Writes the names in data in lower case, as far as signatures see them so: RFC 4034 §6.2 has the list of types, newer
+/// types are not among them, and RFC 6840 §5.1 takes NSEC out again. The data come with their names in full.
+pub fn lowercase_names(rtype: Type, data: &mut [u8]) {
+    const NEWER: [Type; 6] = [Type::NSEC, Type::SVCB, Type::HTTPS, Type::LP, Type::TALINK, Type::NSAP_PTR];
+    if NEWER.contains(&rtype) {
+        return;
+    }
+    let mut at = 0;
+    for field in fields(rtype).unwrap_or_default() {
+        let Some(len) = data.get(at..).and_then(|rest| field.len(rest)) else { return };
+        if *field == Field::Name {
+            data[at..at + len].make_ascii_lowercase();
+        }
+        at += len;
+    }
 }
 
 /// The data of a message's record, its names in full.

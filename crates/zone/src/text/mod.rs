@@ -10,16 +10,20 @@ mod error;
 mod lex;
 mod location;
 mod parameters;
+mod print;
 mod special;
 
 use wire::{Class, Name, NameRef, Type};
 
 pub use data::{expand, is_well_formed};
 pub use error::{Error, Fault};
+pub use print::Data;
 
-pub(crate) use data::name_at_start;
+pub(crate) use data::{lowercase_names, name_at_start};
+
 pub(crate) use entry::{Entries, Entry, Line};
 pub(crate) use lex::Word;
+pub(crate) use special::write_bitmaps;
 
 /// A record that stands for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -71,6 +71,25 @@ pub(super) fn time(word: &Word<'_>) -> Option<u32> {
     u32::try_from(seconds & i64::from(u32::MAX)).ok()
 }
 
+/// A moment as [`time`] reads it; the first of those that have this number, from 1970 on.
+pub(super) fn date(seconds: u32) -> String {
+    let (day, seconds) = (i64::from(seconds / 86_400), seconds % 86_400);
+    // The year begins in March, as below.
+    let mut year = (day + 719_468) * 400 / 146_097;
+    while days_since_1970(year + 1, 3, 1) <= day {
+        year += 1;
+    }
+    while days_since_1970(year, 3, 1) > day {
+        year -= 1;
+    }
+    let of_year = day - days_since_1970(year, 3, 1);
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}{month:02}{of_month:02}{hour:02}{minute:02}{second:02}")
+}
+
 /// Days from the first of January 1970 to a day of the Gregorian calendar; a year begins in March here, so that the leap
 /// day is its last.
 const fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
@@ -117,6 +136,22 @@ pub(super) fn bitmaps(data: &[u8]) -> Option<usize> {
         rest = after.get(length..)?;
     }
     rest.is_empty().then_some(data.len())
+}
+
+/// The types in well-formed bitmaps, in order.
+pub(crate) fn types_of(data: &[u8]) -> impl Iterator<Item = Type> {
+    let mut rest = data;
+    let windows = core::iter::from_fn(move || {
+        let ([window, length], after) = rest.split_first_chunk()?;
+        let (bits, after) = after.split_at_checked(usize::from(*length))?;
+        rest = after;
+        Some((*window, bits))
+    });
+    windows.flat_map(|(window, bits)| {
+        let numbers = (0..=u8::MAX).take(bits.len() * 8);
+        let set = numbers.filter(|low| bits[usize::from(low / 8)] & 0x80 >> (low % 8) != 0);
+        set.map(move |low| Type(u16::from_be_bytes([window, low])))
+    })
 }
 
 /// `00-00-5e-00-53-2a`: so many octets.

@@ -1,6 +1,6 @@
 use wire::{Class, Name, Type};
 
-use super::{Record, is_well_formed, record};
+use super::{Data, Record, is_well_formed, record};
 
 fn read(text: &str) -> Result<Record, String> {
     let origin = Name::from_text("example.org.").unwrap();
@@ -20,7 +20,9 @@ fn data_of_each_type() {
         assert_eq!(hex(&record.rdata), wanted, "{text}");
         assert!(is_well_formed(record.rtype, &record.rdata), "{text}");
         let generic = format!("x {} \\# {} {wanted}", record.rtype, record.rdata.len());
-        assert_eq!(read(&generic), Ok(record), "{generic}");
+        assert_eq!(read(&generic).as_ref(), Ok(&record), "{generic}");
+        let printed = format!("x {} {}", record.rtype, Data { rtype: record.rtype, rdata: &record.rdata });
+        assert_eq!(read(&printed), Ok(record), "{printed}");
     }
 }
 
@@ -98,5 +100,27 @@ fn mutations_do_no_harm() {
             }
             let _ = read(&text[..at]);
         }
+    }
+}
+
+#[test]
+fn data_are_printed_as_people_write_them() {
+    let cases = [
+        ("SOA", "ns1.example.org. host.example.org. 1 7200 3600 1209600 300"),
+        ("TXT", "\"a \\\"b\\\" \\009\" \"\""),
+        ("RRSIG", "A 15 3 3600 20260109000000 20251231210000 3613 example.org. AAEC"),
+        ("RRSIG", "TYPE65400 15 3 3600 20240229235959 20240301000000 3613 . AAECAw=="),
+        ("RRSIG", "A 15 3 3600 19700101000000 21060207062815 3613 . AA=="),
+        ("NSEC", "\\000.example.org. A RRSIG NSEC CAA TYPE65400"),
+        ("NSEC3", "1 1 0 - 0p9mhaveqvm6t7vbl5lop2u3t2rp3tom A RRSIG"),
+        ("NSEC3PARAM", "1 0 5 aabb"),
+        ("DS", "3613 15 2 00ff"),
+        ("CAA", "0 \"issue\" \"ca.test\""),
+        ("SVCB", "\\# 3 000100"),
+        ("TYPE65400", "\\# 1 00"),
+    ];
+    for (rtype, text) in cases {
+        let record = read(&format!("x {rtype} {text}")).unwrap();
+        assert_eq!(Data { rtype: record.rtype, rdata: &record.rdata }.to_string(), text);
     }
 }

@@ -7,7 +7,8 @@ use cluster::object::Object;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use super::{Annotations, Metadata, Read, Text, Texts};
+use super::objects::{Annotations, Metadata, Read};
+use super::text::{Text, Texts};
 
 /// What a label must say for addresses that were allocated not to count.
 const NOT_ALLOCATED: (&str, &str) = ("networking.istio.io/enable-autoallocate-ip", "false");

@@ -1,0 +1,89 @@
+//! Sees what the steps below do: *trace*, *dnstap*. And says goodbye.
+
+use std::cell::RefCell;
+
+use engine::options::Manifest;
+use engine::setup::{Around, Part, Setup, SetupError};
+use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
+
+pub static MANIFEST: Manifest<()> = Manifest::new("observe", "writes down where a query was", "", || (), build);
+
+fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    setup.below.provide(Around(Box::new(|name, plugin, hooks| {
+        let observed: Box<dyn Plugin> = Box::new(Observed { name, plugin, hooks });
+        (observed, Hooks::BOTH)
+    })));
+    setup.needs.lasting_jobs.push(Box::new(|outside, ending| {
+        Box::pin(async move {
+            ending.await;
+            outside.sleep_until(outside.now() + core::time::Duration::from_millis(10)).await;
+            outside.log("observe: goodbye");
+        })
+    }));
+    Ok(Some(Part::new(Observe, Hooks::BOTH)))
+}
+
+/// Where a query was, on its way down and up.
+#[derive(Default)]
+struct Places(RefCell<String>);
+
+impl Places {
+    fn add(&self, direction: char, name: &str) {
+        self.0.borrow_mut().extend([' ', direction].into_iter().chain(name.chars()));
+    }
+}
+
+/// Writes it down.
+struct Observe;
+
+impl Plugin for Observe {
+    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        query.keep(Places::default());
+        Verdict::Pass
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let Some(Places(places)) = query.take_kept() else { return Verdict::Pass };
+        let octets = response.finish_copy(query, &mut worker.scratch).len();
+        worker.log(|line| line.extend_from_slice(format!("observe:{} {octets} octets", places.borrow()).as_bytes()));
+        Verdict::Pass
+    }
+}
+
+/// Stands around a plugin.
+struct Observed {
+    name: &'static str,
+    plugin: Box<dyn Plugin>,
+    hooks: Hooks,
+}
+
+impl Plugin for Observed {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        query.kept_by_any::<Places>().inspect(|places| places.add('>', self.name));
+        if self.hooks.down { self.plugin.on_query(query, response, worker) } else { Verdict::Pass }
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        query.kept_by_any::<Places>().inspect(|places| places.add('<', self.name));
+        if self.hooks.up { self.plugin.on_response(query, response, worker) } else { Verdict::Pass }
+    }
+
+    fn on_subanswer(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Verdict {
+        self.plugin.on_subanswer(query, sub, response, worker)
+    }
+
+    fn on_resolved(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        self.plugin.on_resolved(query, response, worker)
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        query.kept_by_any::<Places>().inspect(|places| places.add('~', self.name));
+        self.plugin.resolve(query, outside)
+    }
+}

@@ -1,0 +1,83 @@
+//! One member of etcd: where it is, and whether it wants TLS.
+
+use std::fmt;
+
+use http::Uri;
+
+/// etcd's own port.
+const PORT_DEFAULT: u16 = 2379;
+
+/// A member of etcd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// A name or an address, without brackets.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) has_tls: bool,
+}
+
+impl Endpoint {
+    /// Reads a URL; one without a scheme has TLS if others say so.
+    ///
+    /// # Errors
+    /// In words.
+    pub(crate) fn read(text: &str, has_tls: bool) -> Result<Endpoint, String> {
+        let wrong = |why: &str| format!("endpoint '{text}': {why}");
+        let (has_tls, authority) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            Some((scheme, _)) => return Err(wrong(&format!("nobody here speaks {scheme}: use http or https"))),
+            None => (has_tls, text),
+        };
+        let authority = authority.trim_end_matches('/');
+        let uri = Uri::builder().scheme("http").authority(authority).path_and_query("/").build();
+        let uri = uri.map_err(|_| wrong("not a host with a port"))?;
+        let host = uri.host().unwrap_or_default();
+        let port = match authority.strip_prefix(host) {
+            Some("") if !host.is_empty() => Some(PORT_DEFAULT),
+            _ => uri.port_u16(),
+        };
+        let port = port.ok_or_else(|| wrong("not a host with a port"))?;
+        Ok(Endpoint { host: host.trim_matches(['[', ']']).to_owned(), port, has_tls })
+    }
+
+    /// What requests are addressed to.
+    pub(crate) fn origin(&self) -> Uri {
+        let scheme = if self.has_tls { "https" } else { "http" };
+        let authority = if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        };
+        Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.origin().to_string().trim_end_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_members() {
+        for (text, has_tls, expected) in [
+            ("http://localhost:2379", false, "http://localhost:2379"),
+            ("http://localhost:2379/", true, "http://localhost:2379"),
+            ("https://etcd.example", false, "https://etcd.example:2379"),
+            ("10.0.0.1:4001", false, "http://10.0.0.1:4001"),
+            ("10.0.0.1", true, "https://10.0.0.1:2379"),
+            ("https://[fd00::1]:2380", false, "https://[fd00::1]:2380"),
+        ] {
+            let endpoint = Endpoint::read(text, has_tls);
+            assert_eq!(endpoint.map(|endpoint| endpoint.to_string()).as_deref(), Ok(expected), "{text}");
+        }
+        for text in ["", "http://", "unix:///run/etcd", "http://a b", "http://[", "http://u@h", "http://h:99999"] {
+            assert!(Endpoint::read(text, false).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Follows one store for ever: lists it, watches it from there on, and begins anew with the next member whenever that ends.
+//!
+//! ```text
+//! connect ─▶ list every range, page by page ─▶ watch from there on
+//!    ▲                                                │
+//!    └── next member; a pause if none has gone well ◀─┘
+//! ```
+//!
+//! A list is always a whole one, also where a watch might go on from where it was: a store that was emptied, or restored
+//! from a copy, counts its changes from elsewhere on. So nothing is to be done where changes were compacted away. The mirror
+//! takes only the differences.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use engine::Clock;
+use net::MonotonicClock;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use skydns::{Event, Mirror, Pair, Range, Refusal, Request};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tonic::Streaming;
+
+use crate::Timing;
+use crate::client::Client;
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::health::Health;
+use crate::meter::Meter;
+use crate::proto::{KeyValue, WatchEvent, WatchResponse};
+
+/// Keys in a page of a list, as long as they fit in a message; in smaller steps where they do not.
+const PAGE: i64 = 2000;
+const PAGE_STEP: i64 = 8;
+/// Leases that are asked for in a row; one question is on its way at a time.
+const LEASES: usize = 256;
+/// The kind of event that is a deletion.
+const DELETION: i32 = 1;
+
+/// Follows one store.
+pub(crate) struct Follower {
+    request: Request,
+    endpoints: Vec<Endpoint>,
+    mirror: RefCell<Mirror>,
+    timing: Rc<Timing>,
+    meter: Rc<Meter>,
+    /// There may be leases that nobody has asked for.
+    leases: Notify,
+}
+
+impl Follower {
+    pub(crate) fn new(
+        request: Request,
+        endpoints: Vec<Endpoint>,
+        mirror: Mirror,
+        timing: &Rc<Timing>,
+        meter: &Rc<Meter>,
+    ) -> Follower {
+        let (timing, meter) = (Rc::clone(timing), Rc::clone(meter));
+        Follower { request, endpoints, mirror: RefCell::new(mirror), timing, meter, leases: Notify::new() }
+    }
+
+    /// Follows it until dropped.
+    pub(crate) async fn run(self) {
+        let mut random: StdRng = rand::make_rng();
+        let mut health = Health::default();
+        let mut failures = 0;
+        for endpoint in self.endpoints.iter().cycle() {
+            let start = Instant::now();
+            let Err(failure) = self.follow(endpoint, &mut health).await;
+            self.mirror.borrow().set_lost();
+            self.meter.failure(&failure);
+            health.failed(endpoint, &failure);
+            failures = if start.elapsed() > self.timing.calm { 1 } else { failures + 1 };
+            // Each member has its turn before there is a pause.
+            let rounds = failures / self.endpoints.len();
+            if rounds > 0 {
+                tokio::time::sleep(self.timing.pause(rounds, random.random())).await;
+            }
+        }
+    }
+
+    /// Follows one member as long as that goes well.
+    async fn follow(&self, endpoint: &Endpoint, health: &mut Health) -> Result<Infallible, Failure> {
+        let connection = Connection::open(endpoint, self.request.tls.as_ref(), &self.timing).await?;
+        let credentials = self.request.credentials.clone();
+        let mut client = Client::new(connection, endpoint, credentials, &self.timing).await?;
+        let ranges = self.request.ranges();
+        let mut watched = Vec::with_capacity(ranges.len());
+        for range in &ranges {
+            if let Some(revision) = self.list(&mut client, range).await? {
+                watched.push((range, revision + 1));
+            }
+        }
+        let events = client.watch(watched.into_iter()).await?;
+        self.mirror.borrow().set_listed();
+        self.meter.list();
+        health.well(endpoint);
+        tokio::select! {
+            ended = self.take_events(events) => ended,
+            ended = self.ask_for_leases(client.clone()) => ended,
+        }
+    }
+
+    /// Lists a range, and gives the revision that it was listed at; `None` if we may not see the name of a zone itself,
+    /// which a right to what is below it does not include.
+    async fn list(&self, client: &mut Client, range: &Range) -> Result<Option<i64>, Failure> {
+        let (mut rest, mut revision, mut page) = (range.clone(), 0, PAGE);
+        loop {
+            let answer = match client.range(&rest, page, revision).await {
+                Err(Failure::TooLong) if page > 1 => {
+                    page = (page / PAGE_STEP).max(1);
+                    continue;
+                }
+                Err(Failure::Forbidden(_)) if range.is_single => return Ok(None),
+                answer => answer?,
+            };
+            if revision == 0 {
+                revision = answer.header.map_or(0, |header| header.revision);
+            }
+            let next = answer.kvs.last().filter(|_| answer.more).map(|last| [&last.key[..], b"\0"].concat());
+            let listed = Range { to: next.clone().unwrap_or_else(|| range.to.clone()), ..rest.clone() };
+            self.take_page(&listed, &answer.kvs);
+            match next {
+                None => return Ok(Some(revision)),
+                Some(next) => rest.from = next,
+            }
+        }
+    }
+
+    fn take_page(&self, range: &Range, kvs: &[KeyValue]) {
+        let pairs: Vec<Pair<'_>> = kvs.iter().map(pair).collect();
+        self.mirror.borrow_mut().list(range, &pairs, now_seconds(), &mut |key, why| self.complain(key, why));
+        self.leases.notify_one();
+    }
+
+    /// Takes what watches say, until they end.
+    async fn take_events(&self, mut events: Streaming<WatchResponse>) -> Result<Infallible, Failure> {
+        loop {
+            let said = events.message().await?;
+            let said = said.ok_or_else(|| Failure::Connection("it ended the watch".to_owned()))?;
+            if said.canceled {
+                return Err(canceled(said));
+            }
+            if !said.events.is_empty() {
+                self.take(&said.events);
+            }
+        }
+    }
+
+    fn take(&self, events: &[WatchEvent]) {
+        let changes: Vec<Event<'_>> = events.iter().filter_map(event).collect();
+        self.mirror.borrow_mut().apply(&changes, now_seconds(), &mut |key, why| self.complain(key, why));
+        self.meter.events(changes.len());
+        self.leases.notify_one();
+    }
+
+    fn complain(&self, key: &[u8], why: &Refusal) {
+        self.meter.refused(key, why);
+    }
+
+    /// Keeps asking for the ends of leases.
+    async fn ask_for_leases(&self, mut client: Client) -> Result<Infallible, Failure> {
+        loop {
+            let due = self.mirror.borrow_mut().leases_due(now_nanos(), LEASES);
+            for id in &due {
+                let left = match client.lease(*id).await {
+                    // Without an answer the lease may end at any moment, which is safe to say.
+                    Err(Failure::Forbidden(_) | Failure::Refused(_)) => None,
+                    left => left?,
+                };
+                self.mirror.borrow_mut().set_lease(*id, left, now_nanos());
+            }
+            if due.len() < LEASES {
+                // Either way it is looked again.
+                let _ = tokio::time::timeout(self.timing.leases, self.leases.notified()).await;
+            }
+        }
+    }
+}
+
+fn pair(kv: &KeyValue) -> Pair<'_> {
+    Pair { key: &kv.key, value: &kv.value, lease: kv.lease }
+}
+
+fn event(event: &WatchEvent) -> Option<Event<'_>> {
+    let kv = event.kv.as_ref()?;
+    Some(if event.kind == DELETION { Event::Delete(&kv.key) } else { Event::Put(pair(kv)) })
+}
+
+/// Why etcd ended a watch.
+fn canceled(said: WatchResponse) -> Failure {
+    match said.cancel_reason {
+        _ if said.compact_revision > 0 => Failure::Compacted,
+        why if why.contains("permission denied") => Failure::Forbidden(why),
+        why if why.contains("auth token") => Failure::Credentials(why),
+        why => Failure::Refused(format!("it ended the watch: {why}")),
+    }
+}
+
+fn now_nanos() -> u64 {
+    MonotonicClock.now().nanos()
+}
+
+fn now_seconds() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}

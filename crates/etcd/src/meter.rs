@@ -1,0 +1,76 @@
+//! What the edge counts, and what it tells the log.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use engine::metrics::{Counters, Kind, Metric, Registry};
+use skydns::Refusal;
+use tracing::warn;
+
+use crate::LOG;
+use crate::failure::Failure;
+
+static FAILURES: Metric = Metric {
+    name: "portolan_etcd_failures_total",
+    help: "Times that a member of etcd could not be followed, or not any more, by reason; what is known is served on.",
+    kind: Kind::Counter,
+    labels: &["reason"],
+};
+static LISTS: Metric = Metric {
+    name: "portolan_etcd_lists_total",
+    help: "Complete lists: one for each time that a member of etcd is followed anew.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+static EVENTS: Metric = Metric {
+    name: "portolan_etcd_events_total",
+    help: "Changes of keys that etcd told of.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+static REFUSED: Metric = Metric {
+    name: "portolan_etcd_refused_records_total",
+    help: "Keys that are not served, by reason; all others are.",
+    kind: Kind::Counter,
+    labels: &["reason"],
+};
+
+/// What is counted here, for the documentation.
+pub static METRICS: [&Metric; 4] = [&FAILURES, &LISTS, &EVENTS, &REFUSED];
+
+/// Lines that the log gets about single keys, in the life of the process: enough to see what is wrong.
+const LOGGED_MAX: u32 = 1000;
+
+/// The counters of the thread that the edge runs on.
+pub(crate) struct Meter {
+    registry: Arc<Registry>,
+    counters: Counters,
+    logged: Cell<u32>,
+}
+
+impl Meter {
+    pub(crate) fn new(registry: &Arc<Registry>) -> Meter {
+        Meter { registry: Arc::clone(registry), counters: registry.counters(), logged: Cell::new(0) }
+    }
+
+    pub(crate) fn failure(&self, failure: &Failure) {
+        self.counters.count(self.registry.counter(&FAILURES, &[failure.label()]));
+    }
+
+    pub(crate) fn list(&self) {
+        self.counters.count(self.registry.counter(&LISTS, &[]));
+    }
+
+    pub(crate) fn events(&self, many: usize) {
+        self.counters.add(self.registry.counter(&EVENTS, &[]), many as u64);
+    }
+
+    /// A key is not served.
+    pub(crate) fn refused(&self, key: &[u8], refusal: &Refusal) {
+        self.counters.count(self.registry.counter(&REFUSED, &[refusal.label()]));
+        self.logged.set(self.logged.get().saturating_add(1));
+        if self.logged.get() <= LOGGED_MAX {
+            warn!(target: LOG, "{} is not served: {refusal}", key.escape_ascii());
+        }
+    }
+}

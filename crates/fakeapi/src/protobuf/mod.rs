@@ -1,0 +1,183 @@
+//! Objects in protobuf, as the real server encodes them: by the numbers in `schema.txt`, from their JSON. What has no
+//! number there is left out; what has another type in the JSON than it must have is encoded as what it is, so that it is
+//! as wrong in protobuf.
+
+mod schema;
+
+use serde_json::Value;
+
+use schema::{Field, Kind, Message};
+
+/// `Content-Type` of an object or a list; a watch adds `;stream=watch`.
+pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// Whether there is a protobuf of a kind of object.
+#[must_use]
+pub fn is_known(kind: &str) -> bool {
+    schema::message(kind).is_some()
+}
+
+/// An object, with its magic octets and its envelope. `kind` counts if the object does not say which it is of.
+#[must_use]
+pub fn object(kind: &str, object: &Value) -> Vec<u8> {
+    let kind = object["kind"].as_str().unwrap_or(kind);
+    let raw = schema::message(kind).map_or_else(Vec::new, |message| fields(message, object));
+    envelope(kind, object["apiVersion"].as_str().unwrap_or("v1"), &raw)
+}
+
+/// A list of objects of a kind.
+#[must_use]
+pub fn list(kind: &str, api_version: &str, metadata: &Value, items: &[&Value]) -> Vec<u8> {
+    let mut raw = Vec::new();
+    delimited(&mut raw, 1, &schema::message("ListMeta").map_or_else(Vec::new, |message| fields(message, metadata)));
+    for item in items {
+        delimited(&mut raw, 2, &schema::message(kind).map_or_else(Vec::new, |message| fields(message, item)));
+    }
+    envelope(&format!("{kind}List"), api_version, &raw)
+}
+
+/// An event of a watch of a kind, in its frame. Without an object if that is null.
+#[must_use]
+pub fn event(kind: &str, what: &str, about: &Value) -> Vec<u8> {
+    let mut event = Vec::new();
+    delimited(&mut event, 1, what.as_bytes());
+    if !about.is_null() {
+        let mut extension = Vec::new();
+        delimited(&mut extension, 1, &object(kind, about));
+        delimited(&mut event, 2, &extension);
+    }
+    frame(&event)
+}
+
+/// Octets with their length before them.
+#[must_use]
+pub fn frame(octets: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(octets.len()).expect("a frame is short");
+    [&length.to_be_bytes(), octets].concat()
+}
+
+fn envelope(kind: &str, api_version: &str, raw: &[u8]) -> Vec<u8> {
+    let mut about = Vec::new();
+    delimited(&mut about, 1, api_version.as_bytes());
+    delimited(&mut about, 2, kind.as_bytes());
+    let mut out = b"k8s\0".to_vec();
+    delimited(&mut out, 1, &about);
+    delimited(&mut out, 2, raw);
+    delimited(&mut out, 3, b"");
+    delimited(&mut out, 4, b"");
+    out
+}
+
+fn fields(message: &Message, value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    for Field { name, number, kind } in message {
+        let number = *number;
+        match (&value[name], kind) {
+            (Value::Null, Kind::Text { always: true } | Kind::Time { always: true }) => {
+                delimited(&mut out, number, b"");
+            }
+            (Value::Null, Kind::Number { always: true }) => varint_field(&mut out, number, 0),
+            (Value::Null, _) => {}
+            (Value::Array(values), _) => values.iter().for_each(|value| field(&mut out, number, kind, value)),
+            (Value::Object(entries), Kind::Map) => {
+                for (key, value) in entries {
+                    let mut entry = Vec::new();
+                    delimited(&mut entry, 1, key.as_bytes());
+                    field(&mut entry, 2, &Kind::Text { always: true }, value);
+                    delimited(&mut out, number, &entry);
+                }
+            }
+            (value, _) => field(&mut out, number, kind, value),
+        }
+    }
+    out
+}
+
+fn field(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value) {
+    match (value, kind) {
+        // Which time it is nobody reads who reads protobuf of ours.
+        (_, Kind::Time { .. }) => delimited(out, number, b"\x08\x01\x10\x00"),
+        (_, Kind::Port) => delimited(out, number, &port(value)),
+        (_, Kind::Json) => {
+            let mut octets = Vec::new();
+            delimited(&mut octets, 1, value.to_string().as_bytes());
+            delimited(out, number, &octets);
+        }
+        (Value::Object(_), Kind::Message(name)) => {
+            let message = schema::message(name).unwrap_or_else(|| panic!("there is no message {name}"));
+            delimited(out, number, &fields(message, value));
+        }
+        (Value::Bool(truth), _) => varint_field(out, number, u64::from(*truth)),
+        (Value::Number(value), _) => varint_field(out, number, integer(value)),
+        (Value::String(text), _) => delimited(out, number, text.as_bytes()),
+        (Value::Null, _) => delimited(out, number, b""),
+        (Value::Array(_) | Value::Object(_), _) => delimited(out, number, value.to_string().as_bytes()),
+    }
+}
+
+/// An IntOrString.
+fn port(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    varint_field(&mut out, 1, u64::from(value.is_string()));
+    varint_field(&mut out, 2, value.as_u64().unwrap_or_default());
+    delimited(&mut out, 3, value.as_str().unwrap_or_default().as_bytes());
+    out
+}
+
+/// As protobuf has negative numbers: in two's complement of 64 bits.
+fn integer(value: &serde_json::Number) -> u64 {
+    value.as_u64().or_else(|| value.as_i64().map(i64::cast_unsigned)).unwrap_or(u64::MAX)
+}
+
+fn delimited(out: &mut Vec<u8>, number: u64, octets: &[u8]) {
+    varint(out, number << 3 | 2);
+    varint(out, octets.len() as u64);
+    out.extend_from_slice(octets);
+}
+
+fn varint_field(out: &mut Vec<u8>, number: u64, value: u64) {
+    varint(out, number << 3);
+    varint(out, value);
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value.to_le_bytes()[0] | 0x80);
+        value >>= 7;
+    }
+    out.push(value.to_le_bytes()[0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_has_the_octets_that_it_has_in_kubernetes() {
+        let namespace =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a", "labels": { "k": "v" } } });
+        let metadata = b"\x0a\x01a\x12\0\x1a\0\x22\0\x2a\0\x32\0\x38\0\x42\0\x5a\x06\x0a\x01k\x12\x01v";
+        let raw = [b"\x0a\x19", &metadata[..]].concat();
+        let expected = [b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace\x12\x1b", &raw[..], b"\x1a\0\x22\0"].concat();
+        assert_eq!(object("Namespace", &namespace), expected);
+        let listed = list("Namespace", "v1", &json!({ "resourceVersion": "7" }), &[&namespace]);
+        let items = [b"\x0a\x07\x0a\0\x12\x017\x1a\0\x12\x1b", &raw[..]].concat();
+        assert_eq!(
+            listed,
+            [b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dNamespaceList\x12\x26", &items[..], b"\x1a\0\x22\0"].concat()
+        );
+        let framed = event("Namespace", "ADDED", &namespace);
+        assert_eq!(framed[..11], *b"\0\0\0\x41\x0a\x05ADDED");
+        assert_eq!(framed[11..], [b"\x12\x38\x0a\x36", &expected[..]].concat());
+    }
+
+    #[test]
+    fn every_message_of_the_schema_is_there() {
+        for kind in ["Namespace", "Service", "EndpointSlice", "Pod", "Node", "Status"] {
+            assert!(is_known(kind), "{kind}");
+        }
+        assert!(!is_known("ServiceImport") && !is_known("ConfigMap"));
+        schema::check();
+    }
+}

@@ -1,0 +1,69 @@
+//! The numbers of fields, read from `schema.txt`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The fields of a message, in the order in which they are encoded.
+pub(super) type Message = Vec<Field>;
+
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) number: u64,
+    pub(super) kind: Kind,
+}
+
+/// What a field holds; see `schema.txt`.
+pub(super) enum Kind {
+    Text { always: bool },
+    Number { always: bool },
+    Map,
+    Json,
+    Time { always: bool },
+    Port,
+    Message(String),
+}
+
+/// A message by its name.
+pub(super) fn message(name: &str) -> Option<&'static Message> {
+    MESSAGES.get(name)
+}
+
+static MESSAGES: LazyLock<BTreeMap<String, Message>> = LazyLock::new(|| parse(include_str!("schema.txt")));
+
+fn parse(text: &str) -> BTreeMap<String, Message> {
+    let (mut messages, mut current) = (BTreeMap::<String, Message>::new(), String::new());
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            [name] => name.clone_into(&mut current),
+            [name, number, kind] => {
+                let field = Field { name: name.to_owned(), number: number.parse().unwrap(), kind: kind_of(kind) };
+                messages.entry(current.clone()).or_default().push(field);
+            }
+            _ => panic!("not a field: {line}"),
+        }
+    }
+    messages
+}
+
+fn kind_of(word: &str) -> Kind {
+    match word {
+        "text" | "text?" => Kind::Text { always: word == "text" },
+        "number" | "number?" => Kind::Number { always: word == "number" },
+        "map" => Kind::Map,
+        "json" => Kind::Json,
+        "Time" | "Time?" => Kind::Time { always: word == "Time" },
+        "Port" => Kind::Port,
+        message => Kind::Message(message.to_owned()),
+    }
+}
+
+/// Panics if a field is of a message that is not there, or if two have one number.
+#[cfg(test)]
+pub(super) fn check() {
+    for (name, message) in &*MESSAGES {
+        assert!(message.windows(2).all(|pair| pair[0].number < pair[1].number), "{name}");
+        for field in message {
+            assert!(!matches!(&field.kind, Kind::Message(of) if !MESSAGES.contains_key(of)), "{name}.{}", field.name);
+        }
+    }
+}

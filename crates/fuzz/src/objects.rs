@@ -1,0 +1,68 @@
+//! What an API server answers: lists and watches, in JSON and in protobuf.
+
+use cluster::object::Event;
+use cluster::{Kind, Request, Source, World};
+use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, Lost, Piece};
+
+const KINDS: [Kind; 6] =
+    [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
+/// Octets that come at once the second time.
+const SIZE: usize = 7;
+
+/// A response: the first octet says of what, from `0` on: whether it is in protobuf, twice whether it is a list, four times
+/// the kind. What is read does not depend on how it comes, and a world can take it.
+pub fn decode(input: &[u8]) {
+    let Some((head, body)) = input.split_first() else { return };
+    let head = head.wrapping_sub(b'0');
+    let encoding = if head & 1 == 0 { Encoding::Json } else { Encoding::Protobuf };
+    let kind = KINDS[usize::from(head >> 2) % KINDS.len()];
+    let read =
+        |size: usize| if head & 2 == 0 { watch(encoding, kind, body, size) } else { list(encoding, kind, body, size) };
+    assert_eq!(read(body.len().max(1)), read(SIZE));
+}
+
+/// What a response says, and whether it ended where it may.
+type Said = (Vec<String>, bool);
+
+fn watch(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
+    let (mut decoder, mut reader) = (EventDecoder::new(encoding, kind), Reader::new(kind));
+    let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |piece| reader.take(&piece)) == Err(Lost));
+    (reader.said, !lost && !decoder.is_within_an_event())
+}
+
+fn list(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
+    let (mut decoder, mut reader) = (ListDecoder::new(encoding, kind), Reader::new(kind));
+    let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |piece| reader.take(&piece)) == Err(Lost));
+    assert!(!(lost && decoder.is_complete()), "a list that is lost is complete");
+    (reader.said, decoder.is_complete())
+}
+
+/// Writes down what is said, and lets a world take it.
+struct Reader {
+    said: Vec<String>,
+    world: World,
+    watch: usize,
+}
+
+impl Reader {
+    fn new(kind: Kind) -> Reader {
+        let source = Source::Endpoint { url: String::new(), tls: None };
+        let spec = Request { pods: true, multicluster: true, endpoint_zones: true, ..Request::new(source) }.watches();
+        let watch = spec.watches.iter().position(|watch| watch.kind == kind);
+        Reader { said: Vec::new(), world: World::new(&spec).0, watch: watch.expect("all kinds are watched") }
+    }
+
+    fn take(&mut self, piece: &Piece<'_>) {
+        self.said.push(format!("{piece:?}"));
+        let event = match piece {
+            Piece::Applied { object, .. } => {
+                assert!(!object.meta().name.is_empty(), "an object without a name");
+                Event::Applied(object.clone())
+            }
+            Piece::Deleted { namespace, name, .. } => Event::Deleted { namespace, name },
+            Piece::Unreadable { namespace, name, .. } => Event::Unreadable { namespace, name },
+            Piece::Bookmark { .. } | Piece::Refused { .. } | Piece::List { .. } => return,
+        };
+        self.world.apply(self.watch, &event, 0);
+    }
+}

@@ -1,0 +1,136 @@
+//! Records in a store, as SkyDNS writes them and as nobody should.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::skydns::{Event, Following, Index, Mirror, Pair, Request, Stores, name_of};
+use testkit::Server;
+use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Opt, Type};
+
+/// Keys of one input: fuzzing is for small stores.
+const KEYS_MAX: usize = 64;
+/// Where the keys of the zone begin.
+const PATH: &[u8] = b"/skydns/";
+const TYPES: [Type; 10] =
+    [Type::A, Type::AAAA, Type::TXT, Type::SRV, Type::MX, Type::CNAME, Type::PTR, Type::NS, Type::SOA, Type::ANY];
+
+/// Lines of a key and its value, or of a `-` and a key that goes: whatever they are, what was heard change by change is what
+/// a list of it says, and names in it are answered with messages.
+pub fn skydns(input: &[u8]) {
+    thread_local! {
+        static WORLD: RefCell<World> = RefCell::new(World::new());
+    }
+    WORLD.with_borrow_mut(|world| world.play(input));
+}
+
+/// A server and the store that it answers from.
+struct World {
+    server: Server,
+    request: Request,
+    mirror: Mirror,
+    index: Arc<Index>,
+}
+
+impl World {
+    fn new() -> World {
+        let zones = ["test", "in-addr.arpa"].map(|zone| Name::from_text(zone).expect("a zone")).into();
+        let path = "/skydns".to_owned();
+        let request = Request { endpoints: Vec::new(), path, zones, credentials: None, tls: None }.canonical();
+        let (mirror, index) = Mirror::new(&request);
+        mirror.set_listed();
+        let mut server = Server::new(plugins::DIRECTIVES);
+        let stores: Rc<dyn Stores> = Rc::new(Held(Arc::clone(&index)));
+        server.process.provide(stores);
+        server.load("test in-addr.arpa {\n    etcd\n}\n").expect("the Corefile is right");
+        World { server, request, mirror, index }
+    }
+
+    fn play(&mut self, input: &[u8]) {
+        self.list(&BTreeMap::new());
+        assert_eq!(self.index.counts().records, 0);
+        let mut keys = BTreeMap::new();
+        for line in input.split(|octet| *octet == b'\n').take(KEYS_MAX) {
+            self.change(line, &mut keys);
+        }
+        let heard = self.contents(&keys);
+        self.list(&keys);
+        assert_eq!(heard, self.contents(&keys), "a list says something else than the changes");
+        for name in names(&keys) {
+            for qtype in TYPES {
+                crate::ask(&mut self.server, &query(&name, qtype));
+            }
+        }
+    }
+
+    fn change(&mut self, line: &[u8], keys: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
+        if let Some(key) = line.strip_prefix(b"-") {
+            let key = [PATH, key].concat();
+            self.mirror.apply(&[Event::Delete(&key)], 1, &mut |_, _| {});
+            keys.remove(&key);
+            return;
+        }
+        let mut parts = line.splitn(2, |octet| *octet == b' ');
+        let (key, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let key = [PATH, key].concat();
+        // What is outside of the zones nobody would tell us.
+        if !self.request.ranges().iter().any(|range| range.from <= key && key < range.to) {
+            return;
+        }
+        self.mirror.apply(&[Event::Put(Pair { key: &key, value, lease: 0 })], 1, &mut |_, _| {});
+        keys.insert(key, value.to_vec());
+    }
+
+    fn list(&mut self, keys: &BTreeMap<Vec<u8>, Vec<u8>>) {
+        for range in self.request.ranges() {
+            let pairs = keys.range(range.from.clone()..range.to.clone());
+            let pairs: Vec<Pair<'_>> = pairs.map(|(key, value)| Pair { key, value, lease: 0 }).collect();
+            self.mirror.list(&range, &pairs, 1, &mut |_, _| {});
+        }
+    }
+
+    /// What each of the keys stands for.
+    fn contents(&self, keys: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<String> {
+        let view = self.index.view();
+        let text = |name: &Name| format!("{:?}", view.exactly(name.as_ref()));
+        names(keys).iter().map(text).chain([self.index.counts().records.to_string()]).collect()
+    }
+}
+
+/// The names of keys, what is above them, and wildcards beside them.
+fn names(keys: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<Name> {
+    let own = keys.keys().filter_map(|key| name_of(key.strip_prefix(PATH)?, 0));
+    let mut names = vec![Name::from_text("none.test").expect("a name")];
+    for name in own.map(Name::into_lowercase) {
+        names.extend(name.as_ref().ancestors().map(NameRef::to_name));
+        let mut wildcard = Name::from_text("*").expect("a name");
+        if name.as_ref().parent().is_some_and(|parent| wildcard.append(parent).is_ok()) {
+            names.push(wildcard);
+        }
+    }
+    names
+}
+
+fn query(name: &Name, qtype: Type) -> Vec<u8> {
+    let header = Header { id: 7, flags: Flags::default().with_recursion_desired(true), ..Header::default() };
+    let mut message = MessageBuf::new();
+    message.start(header, Some((name.as_ref(), qtype, Class::IN)));
+    let opt = Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
+    message.finish(Some(opt), std::iter::empty()).to_vec()
+}
+
+/// A store that somebody else keeps.
+struct Held(Arc<Index>);
+
+impl Stores for Held {
+    fn follow(&self, _: &Request) -> Result<Arc<dyn Following>, String> {
+        Ok(Arc::new(Held(Arc::clone(&self.0))))
+    }
+}
+
+impl Following for Held {
+    fn index(&self) -> &Arc<Index> {
+        &self.0
+    }
+}

@@ -1,0 +1,143 @@
+//! JSON: events one a line, lists in one object.
+
+mod istio;
+mod items;
+pub(crate) mod lines;
+mod objects;
+mod text;
+
+use cluster::Kind;
+use items::Part;
+use lines::Line;
+use objects::{Common, Event, ListMetadata, Metadata, Read};
+use serde::Deserialize;
+use serde_json::error::Category;
+
+use super::{OBJECT_MAX, Piece, Status, Unreadable};
+
+pub(super) use items::Items;
+pub(super) use lines::Lines;
+
+/// Takes more of the response to a watch.
+pub(super) fn feed_events(kind: Kind, lines: &mut Lines, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    lines.feed(octets, OBJECT_MAX, |line| match line {
+        Line::Whole(line) if line.trim_ascii().is_empty() => {}
+        Line::Whole(line) => event(kind, line, each),
+        Line::TooLong => each(Piece::too_long()),
+    });
+}
+
+/// Takes more of the response to a list.
+pub(super) fn feed_list(kind: Kind, items: &mut Items, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    items.feed(octets, OBJECT_MAX, |part| match part {
+        Part::Item(octets) => item(kind, octets, each),
+        Part::Metadata(octets) => list_metadata(octets, each),
+        Part::TooLong => each(Piece::too_long()),
+    });
+}
+
+/// Reads a Status.
+pub(super) fn status(octets: &[u8]) -> Option<Status> {
+    let status: Common<'_> = serde_json::from_slice(octets).ok()?;
+    let message = (*status.message).to_owned();
+    Some(Status { code: status.code.unwrap_or_default(), message }).filter(|status| !status.message.is_empty())
+}
+
+fn event(kind: Kind, line: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    match kind {
+        Kind::Namespace => event_of::<objects::Namespace<'_>>(line, each),
+        Kind::Service => event_of::<objects::Service<'_>>(line, each),
+        Kind::EndpointSlice => event_of::<objects::EndpointSlice<'_>>(line, each),
+        Kind::Pod => event_of::<objects::Pod<'_>>(line, each),
+        Kind::ServiceImport => event_of::<objects::ServiceImport<'_>>(line, each),
+        Kind::ImportedSlice => event_of::<objects::ImportedSlice<'_>>(line, each),
+        Kind::ServiceEntry => event_of::<istio::ServiceEntry<'_>>(line, each),
+        Kind::WorkloadEntry => event_of::<istio::WorkloadEntry<'_>>(line, each),
+        Kind::WorkloadPod => event_of::<istio::WorkloadPod<'_>>(line, each),
+        Kind::Node => event_of::<objects::Node<'_>>(line, each),
+    }
+}
+
+fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(Piece<'_>)) {
+    let event: Event<'_, O> = match serde_json::from_slice(line) {
+        Ok(event) => event,
+        Err(error) => return event_without_object(line, Some(&error), each),
+    };
+    match &*event.what {
+        "ADDED" | "MODIFIED" => applied(&event.object, each),
+        "DELETED" | "BOOKMARK" => without_object(&event.what, event.object.metadata(), each),
+        _ => event_without_object(line, None, each),
+    }
+}
+
+/// An event whose object is not read, because it cannot be or because it is a Status.
+fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &mut dyn FnMut(Piece<'_>)) {
+    let event: Event<'_, Common<'_>> = match serde_json::from_slice(line) {
+        Ok(event) => event,
+        Err(again) => return each(nameless(error.unwrap_or(&again))),
+    };
+    let meta = event.object.metadata.meta();
+    match (&*event.what, error) {
+        ("ERROR", _) => {
+            each(Piece::Refused { code: event.object.code.unwrap_or_default(), message: &event.object.message });
+        }
+        ("DELETED" | "BOOKMARK", _) => without_object(&event.what, &event.object.metadata, each),
+        (_, Some(error)) => each(Piece::unreadable(meta, reason(error), error.to_string())),
+        (what, None) => each(Piece::no_event(meta, what)),
+    }
+}
+
+fn without_object(what: &str, metadata: &Metadata<'_>, each: &mut dyn FnMut(Piece<'_>)) {
+    let meta = metadata.meta();
+    each(if what == "DELETED" { Piece::deleted(meta) } else { Piece::bookmark(meta, metadata.ends_list()) });
+}
+
+/// Reads one object that stands alone.
+pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    match kind {
+        Kind::Namespace => item_of::<objects::Namespace<'_>>(octets, each),
+        Kind::Service => item_of::<objects::Service<'_>>(octets, each),
+        Kind::EndpointSlice => item_of::<objects::EndpointSlice<'_>>(octets, each),
+        Kind::Pod => item_of::<objects::Pod<'_>>(octets, each),
+        Kind::ServiceImport => item_of::<objects::ServiceImport<'_>>(octets, each),
+        Kind::ImportedSlice => item_of::<objects::ImportedSlice<'_>>(octets, each),
+        Kind::ServiceEntry => item_of::<istio::ServiceEntry<'_>>(octets, each),
+        Kind::WorkloadEntry => item_of::<istio::WorkloadEntry<'_>>(octets, each),
+        Kind::WorkloadPod => item_of::<istio::WorkloadPod<'_>>(octets, each),
+        Kind::Node => item_of::<objects::Node<'_>>(octets, each),
+    }
+}
+
+fn item_of<'a, O: Read + Deserialize<'a>>(octets: &'a [u8], each: &mut dyn FnMut(Piece<'_>)) {
+    let error = match serde_json::from_slice::<O>(octets) {
+        Ok(object) => return applied(&object, each),
+        Err(error) => error,
+    };
+    match serde_json::from_slice::<Common<'_>>(octets) {
+        Ok(common) => each(Piece::unreadable(common.metadata.meta(), reason(&error), error.to_string())),
+        Err(_) => each(nameless(&error)),
+    }
+}
+
+fn applied(object: &impl Read, each: &mut dyn FnMut(Piece<'_>)) {
+    let metadata = object.metadata();
+    match object.object() {
+        Ok(object) => each(Piece::applied(object, metadata.trigger())),
+        Err(problem) => each(Piece::unreadable(metadata.meta(), Unreadable::Shape, problem.to_owned())),
+    }
+}
+
+fn list_metadata(octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    match serde_json::from_slice::<ListMetadata<'_>>(octets) {
+        Ok(metadata) => each(Piece::List { version: &metadata.resource_version, token: &metadata.token }),
+        Err(error) => each(nameless(&error)),
+    }
+}
+
+fn nameless(error: &serde_json::Error) -> Piece<'static> {
+    Piece::nameless(reason(error), error.to_string())
+}
+
+fn reason(error: &serde_json::Error) -> Unreadable {
+    if error.classify() == Category::Data { Unreadable::Shape } else { Unreadable::Syntax }
+}

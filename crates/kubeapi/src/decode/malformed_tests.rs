@@ -1,0 +1,188 @@
+//! Ten thousand malformed objects among good ones: each costs itself and nothing else, in a list and in a watch.
+
+use std::collections::BTreeMap;
+
+use cluster::Kind;
+use fakeapi::protobuf;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+
+use super::*;
+
+const MALFORMED: usize = 10_000;
+/// So many malformed ones, then a good one.
+const RUN: usize = 10;
+
+/// What was said of each kind, by the first word; good objects by their names.
+#[derive(Default)]
+struct Said {
+    counts: BTreeMap<String, usize>,
+    good: Vec<String>,
+}
+
+impl Said {
+    fn take(&mut self, piece: &Piece<'_>) {
+        let word = match piece {
+            Piece::Applied { object, .. } if object.meta().name.starts_with("good-") => {
+                return self.good.push(format!("{object:?}"));
+            }
+            Piece::Applied { .. } => "applied",
+            Piece::Unreadable { reason, .. } => reason.label(),
+            _ => "other",
+        };
+        *self.counts.entry(word.to_owned()).or_default() += 1;
+    }
+
+    fn count(&self, words: &[&str]) -> usize {
+        words.iter().filter_map(|word| self.counts.get(*word)).sum()
+    }
+}
+
+fn slice(name: &str) -> Value {
+    let mut slice = fakeapi::slice("shop", "web", &["10.1.0.5", "10.1.0.6", "10.1.0.7"]);
+    slice["metadata"]["name"] = name.into();
+    slice["metadata"]["resourceVersion"] = "7".into();
+    slice["endpoints"][0] = json!({
+        "addresses": ["10.1.0.5"], "conditions": { "ready": true }, "hostname": "web-0", "zone": "west",
+        "targetRef": { "kind": "Pod", "name": "web-0" },
+    });
+    slice
+}
+
+/// Octets with some of them changed, cut out or doubled; none becomes the end of a line.
+fn mutated(octets: &[u8], random: &mut StdRng) -> Vec<u8> {
+    let mut octets = octets.to_vec();
+    for _ in 0..random.random_range(1..4) {
+        let at = random.random_range(0..octets.len());
+        match random.random_range(0..4) {
+            0 => octets.truncate(at + 1),
+            1 => octets.insert(at, octets[at]),
+            2 if octets.len() > 1 => drop(octets.remove(at)),
+            _ => octets[at] = random.random(),
+        }
+    }
+    octets.iter_mut().filter(|octet| **octet == b'\n').for_each(|octet| *octet = b' ');
+    octets
+}
+
+/// A field of octets, with a number below 16.
+fn field(number: u8, octets: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(octets.len()).unwrap();
+    let [low, high] = [length & 0x7f, length >> 7].map(|part| u8::try_from(part).unwrap());
+    [&[number << 3 | 2, low | 0x80, high], octets].concat()
+}
+
+/// What a good object is to be read as.
+fn expected() -> Vec<String> {
+    let mut said = Said::default();
+    for at in 0..MALFORMED / RUN {
+        let line = format!("{}\n", json!({ "type": "ADDED", "object": slice(&format!("good-{at}")) }));
+        let mut decoder = EventDecoder::new(Encoding::Json, Kind::EndpointSlice);
+        decoder.feed(line.as_bytes(), &mut |piece| said.take(&piece)).unwrap();
+    }
+    said.good
+}
+
+/// Malformed parts of a body made of `malformed`, with a good one after so many of them.
+fn body(good: impl Fn(&str) -> Vec<u8>, mut malformed: impl FnMut() -> Vec<u8>) -> Vec<u8> {
+    let run = |at: usize| {
+        let mut run: Vec<Vec<u8>> = (0..RUN).map(|_| malformed()).collect();
+        run.push(good(&format!("good-{at}")));
+        run.concat()
+    };
+    (0..MALFORMED / RUN).flat_map(run).collect()
+}
+
+fn watched(encoding: Encoding, body: &[u8]) -> Said {
+    let (mut decoder, mut said) = (EventDecoder::new(encoding, Kind::EndpointSlice), Said::default());
+    for octets in body.chunks(4096) {
+        decoder.feed(octets, &mut |piece| said.take(&piece)).unwrap();
+    }
+    assert!(!decoder.is_within_an_event());
+    said
+}
+
+fn listed(encoding: Encoding, body: &[u8]) -> Said {
+    let (mut decoder, mut said) = (ListDecoder::new(encoding, Kind::EndpointSlice), Said::default());
+    for octets in body.chunks(4096) {
+        decoder.feed(octets, &mut |piece| said.take(&piece)).unwrap();
+    }
+    assert!(decoder.is_complete());
+    said
+}
+
+/// Every malformed object is one piece, most of them for what they are, and every good one is there.
+fn check(said: &Said) {
+    let unreadable = said.count(&["syntax", "shape", "unnamed", "event", "too_long"]);
+    assert_eq!(unreadable + said.count(&["applied", "other"]), MALFORMED, "{:?}", said.counts);
+    assert!(unreadable > MALFORMED / 4, "{:?}", said.counts);
+    assert_eq!(said.good, expected());
+}
+
+#[test]
+fn ten_thousand_malformed_lines_are_passed_over() {
+    let random = &mut StdRng::seed_from_u64(1);
+    let line = |name: &str| json!({ "type": "ADDED", "object": slice(name) }).to_string().into_bytes();
+    let with_end = |octets: &[u8]| [octets, b"\n"].concat();
+    let body = body(|name| with_end(&line(name)), || with_end(&mutated(&line("bad"), random)));
+    check(&watched(Encoding::Json, &body));
+}
+
+#[test]
+fn ten_thousand_malformed_frames_are_passed_over() {
+    let random = &mut StdRng::seed_from_u64(2);
+    let event = |name: &str| protobuf::event("EndpointSlice", "ADDED", &slice(name));
+    let body = body(event, || protobuf::frame(&mutated(&event("bad")[4..], random)));
+    check(&watched(Encoding::Protobuf, &body));
+}
+
+#[test]
+fn ten_thousand_malformed_items_of_protobuf_are_passed_over() {
+    let random = &mut StdRng::seed_from_u64(3);
+    // Behind the magic octets, the type, and key and length of what is in the envelope.
+    let raw = |name: &str| {
+        let object = protobuf::object("EndpointSlice", &slice(name));
+        let about = 4 + 2 + usize::from(object[5]);
+        object[about + 3..object.len() - 4].to_vec()
+    };
+    let items = body(|name| field(2, &raw(name)), || field(2, &mutated(&raw("bad"), random)));
+    let mut list = b"k8s\0\x12".to_vec();
+    let mut length = items.len();
+    while length >= 0x80 {
+        list.push(length.to_le_bytes()[0] | 0x80);
+        length >>= 7;
+    }
+    list.push(length.to_le_bytes()[0]);
+    list.extend(items);
+    check(&listed(Encoding::Protobuf, &list));
+}
+
+#[test]
+fn ten_thousand_malformed_items_of_json_are_passed_over() {
+    let random = &mut StdRng::seed_from_u64(4);
+    // What is to be JSON as a whole can only be wrong in what it says.
+    let wrong = [json!(7), json!("x"), json!([[]]), json!({ "a": {} }), json!(true), json!(-1.5)];
+    let places = [
+        "/metadata",
+        "/metadata/name",
+        "/metadata/labels",
+        "/addressType",
+        "/endpoints",
+        "/endpoints/0",
+        "/ports/0/port",
+    ];
+    let item = |object: &Value| format!("{object},").into_bytes();
+    let malformed = || {
+        let mut object = slice("bad");
+        let place = places[random.random_range(0..places.len())];
+        *object.pointer_mut(place).unwrap() = wrong[random.random_range(0..wrong.len())].clone();
+        item(&object)
+    };
+    let items = body(|name| item(&slice(name)), malformed);
+    let list = [b"{\"metadata\":{},\"items\":[", &items[..items.len() - 1], b"]}"].concat();
+    let mut said = listed(Encoding::Json, &list);
+    // `metadata` of the list.
+    *said.counts.get_mut("other").unwrap() -= 1;
+    check(&said);
+}

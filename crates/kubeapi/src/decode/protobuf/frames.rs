@@ -1,0 +1,50 @@
+//! A watch in protobuf: frames, each with its length in four octets before it (`;stream=watch`).
+
+use cluster::Kind;
+
+use super::stream::{Step, Stream};
+use super::{event, nameless};
+use crate::decode::{Lost, OBJECT_MAX, Piece};
+
+/// Octets of a frame's length.
+const HEAD: usize = 4;
+/// Octets that nobody sends in one frame: what says so is no length.
+const FRAME_MAX: usize = 16 * OBJECT_MAX;
+
+/// The frame that is not complete yet.
+#[derive(Default)]
+pub(in crate::decode) struct Frames(Stream);
+
+impl Frames {
+    /// Takes more of the response.
+    pub(in crate::decode) fn feed(
+        &mut self,
+        kind: Kind,
+        octets: &[u8],
+        each: &mut dyn FnMut(Piece<'_>),
+    ) -> Result<(), Lost> {
+        self.0.feed(octets, |at_hand| step(kind, at_hand, each))
+    }
+
+    pub(in crate::decode) const fn is_within_a_frame(&self) -> bool {
+        self.0.is_within_a_part()
+    }
+}
+
+fn step(kind: Kind, at_hand: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Step {
+    let Some(length) = at_hand.first_chunk::<HEAD>() else { return Step::Need(HEAD) };
+    let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+    if length > FRAME_MAX {
+        each(nameless(NO_LENGTH));
+        return Step::Lost;
+    }
+    if length > OBJECT_MAX {
+        each(Piece::too_long());
+        return Step::Skip(HEAD + length);
+    }
+    let Some(frame) = at_hand.get(HEAD..HEAD + length) else { return Step::Need(HEAD + length) };
+    event(kind, frame, each);
+    Step::Took(HEAD + length)
+}
+
+const NO_LENGTH: super::Wrong = super::Wrong::Syntax("a frame is longer than any object");

@@ -1,0 +1,149 @@
+//! The protobuf of Kubernetes (kubernetes.io/docs/reference/using-api/api-concepts, "Protobuf encoding"), walked by hand:
+//! what an answer needs is borrowed from the octets, and all else is passed over unread.
+//!
+//! The numbers of the fields are those of the published definitions: `generated.proto` of k8s.io/api and
+//! k8s.io/apimachinery. They never change.
+
+mod fields;
+mod frames;
+mod list;
+mod objects;
+mod stream;
+
+use cluster::Kind;
+use cluster::object::Meta;
+use fields::{Fields, Value};
+use objects::Metadata;
+
+use super::{PROTOBUF, Piece, Status, Unreadable};
+
+pub(super) use frames::Frames;
+pub(super) use list::List;
+
+/// What every object, and every list, begins with.
+const MAGIC: &[u8] = b"k8s\0";
+/// Fields of the envelope behind it, runtime.Unknown.
+const ENVELOPE_RAW: u64 = 2;
+const ENVELOPE_ENCODING: u64 = 3;
+const ENVELOPE_TYPE: u64 = 4;
+/// The octets of a runtime.RawExtension.
+const RAW: u64 = 1;
+
+/// Why something cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrong {
+    /// It is no protobuf.
+    Syntax(&'static str),
+    /// It is another object than it must be.
+    Shape(&'static str),
+    /// It has more of something than any object has.
+    TooMany,
+}
+
+const NO_MAGIC: Wrong = Wrong::Syntax("it does not begin as the protobuf of Kubernetes does");
+
+impl Wrong {
+    const fn reason(self) -> Unreadable {
+        match self {
+            Wrong::Syntax(_) => Unreadable::Syntax,
+            Wrong::Shape(_) => Unreadable::Shape,
+            Wrong::TooMany => Unreadable::TooLong,
+        }
+    }
+
+    const fn problem(self) -> &'static str {
+        match self {
+            Wrong::Syntax(problem) | Wrong::Shape(problem) => problem,
+            Wrong::TooMany => "it has more entries than any object has",
+        }
+    }
+}
+
+/// Reads a Status, in its envelope.
+pub(super) fn status(octets: &[u8]) -> Option<Status> {
+    let (code, message) = objects::status(envelope(octets).ok()?).ok()?;
+    Some(Status { code, message: message.to_owned() })
+}
+
+/// An event of a watch, metav1.WatchEvent.
+fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    let (what, enveloped) = match what_and_object(frame) {
+        Ok(event) => event,
+        Err(wrong) => return each(nameless(wrong)),
+    };
+    let octets = enveloped.ok_or(Wrong::Shape("the event has no object")).and_then(envelope);
+    if what == "ERROR" {
+        let (code, message) = octets.and_then(objects::status).unwrap_or_default();
+        return each(Piece::Refused { code, message });
+    }
+    match octets {
+        Ok(octets) => event_of(kind, what, octets, each),
+        Err(wrong) => each(nameless(wrong)),
+    }
+}
+
+/// The fields of a WatchEvent: `type`, and `object` with the octets in it.
+fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), Wrong> {
+    let (mut what, mut object) = ("", None);
+    for field in Fields::of(frame) {
+        match field? {
+            (1, value) => what = value.text()?,
+            (2, value) => object = value.field(RAW)?.map(Value::octets).transpose()?,
+            _ => {}
+        }
+    }
+    Ok((what, object))
+}
+
+fn event_of(kind: Kind, what: &str, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    if matches!(what, "ADDED" | "MODIFIED") {
+        return object(kind, octets, each);
+    }
+    match (Metadata::of(octets), what) {
+        (Ok(metadata), "DELETED") => each(Piece::deleted(metadata.meta)),
+        (Ok(metadata), "BOOKMARK") => each(Piece::bookmark(metadata.meta, metadata.ends_list)),
+        (Ok(metadata), _) => each(Piece::no_event(metadata.meta, what)),
+        (Err(wrong), _) => each(nameless(wrong)),
+    }
+}
+
+/// What is in an envelope.
+fn envelope(octets: &[u8]) -> Result<&[u8], Wrong> {
+    let mut raw = &b""[..];
+    for field in Fields::of(octets.strip_prefix(MAGIC).ok_or(NO_MAGIC)?) {
+        match field? {
+            (ENVELOPE_RAW, value) => raw = value.octets()?,
+            (ENVELOPE_ENCODING, value) if !value.octets()?.is_empty() => return Err(Wrong::Shape("it is compressed")),
+            (ENVELOPE_TYPE, value) if !matches!(value.text()?, "" | PROTOBUF) => {
+                return Err(Wrong::Shape("it is no protobuf"));
+            }
+            _ => {}
+        }
+    }
+    Ok(raw)
+}
+
+/// An object; its name is told even if no more can be read of it.
+fn object(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    match objects::object(kind, octets) {
+        Ok((object, trigger)) => each(Piece::applied(object, trigger)),
+        Err(wrong) => {
+            let meta = Metadata::of(octets).map_or_else(|_| Meta::default(), |metadata| metadata.meta);
+            each(Piece::unreadable(meta, wrong.reason(), wrong.problem().to_owned()));
+        }
+    }
+}
+
+fn list_metadata(octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    match objects::list_metadata(octets) {
+        Ok((version, token)) => each(Piece::List { version, token }),
+        Err(wrong) => each(nameless(wrong)),
+    }
+}
+
+fn nameless(wrong: Wrong) -> Piece<'static> {
+    Piece::nameless(wrong.reason(), wrong.problem().to_owned())
+}
+
+#[cfg(test)]
+mod tests;

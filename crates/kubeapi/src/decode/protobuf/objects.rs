@@ -1,0 +1,312 @@
+//! The objects, field by field: only what an answer needs. Of a field that comes twice, which nobody sends, the last counts.
+
+use cluster::Kind;
+use cluster::object::{Endpoint, EndpointSlice, Meta, Node, Object, Pod, Port, Service};
+
+use super::Wrong;
+use super::fields::{Fields, Value};
+use crate::decode::address_type;
+
+/// Entries of the longest list in one object: a slice of 1,000 endpoints with 100 addresses each, as many as the API
+/// server accepts.
+const ENTRIES_MAX: usize = 100_000;
+
+/// `ready` of an EndpointConditions, `name` of an ObjectReference, `podIP` of a PodStatus.
+const READY: u64 = 1;
+const TARGET_NAME: u64 = 3;
+const POD_IP: u64 = 6;
+
+/// An object of a kind, and when that happened which it shows.
+pub(super) fn object(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+    match kind {
+        Kind::Namespace => namespace(octets),
+        Kind::Service => service(octets),
+        Kind::EndpointSlice | Kind::ImportedSlice => slice(kind, octets),
+        Kind::Pod => pod(octets),
+        Kind::Node => node(octets),
+        Kind::ServiceImport | Kind::ServiceEntry | Kind::WorkloadEntry => {
+            Err(Wrong::Shape("a resource that was defined in the cluster has no protobuf"))
+        }
+        Kind::WorkloadPod => Err(Wrong::Shape("the pods of a mesh are asked for in JSON")),
+    }
+}
+
+/// The code and the message of a metav1.Status.
+pub(super) fn status(octets: &[u8]) -> Result<(u16, &str), Wrong> {
+    let (mut code, mut message) = (0, "");
+    for field in Fields::of(octets) {
+        match field? {
+            (3, value) => message = value.text()?,
+            (6, value) => code = value.short()?,
+            _ => {}
+        }
+    }
+    Ok((code, message))
+}
+
+/// The version and the token of a metav1.ListMeta.
+pub(super) fn list_metadata(octets: &[u8]) -> Result<(&str, &str), Wrong> {
+    let (mut version, mut token) = ("", "");
+    for field in Fields::of(octets) {
+        match field? {
+            (2, value) => version = value.text()?,
+            (3, value) => token = value.text()?,
+            _ => {}
+        }
+    }
+    Ok((version, token))
+}
+
+/// A metav1.ObjectMeta.
+#[derive(Default)]
+pub(super) struct Metadata<'a> {
+    pub(super) meta: Meta<'a>,
+    /// Whether this is of the bookmark at the end of a streaming list.
+    pub(super) ends_list: bool,
+    service: &'a str,
+    common_service: &'a str,
+    source_cluster: &'a str,
+    zone: &'a str,
+    region: &'a str,
+    trigger: &'a str,
+    terminating: bool,
+}
+
+impl<'a> Metadata<'a> {
+    /// The metadata of an object, whatever else there is in it.
+    pub(super) fn of(object: &'a [u8]) -> Result<Metadata<'a>, Wrong> {
+        let mut metadata = Metadata::default();
+        for field in Fields::of(object) {
+            match field {
+                Ok((1, value)) => metadata.read(value.octets()?)?,
+                Ok(_) => {}
+                // It comes first: what is wrong behind it is no matter.
+                Err(_) if !metadata.meta.name.is_empty() => break,
+                Err(wrong) => return Err(wrong),
+            }
+        }
+        Ok(metadata)
+    }
+
+    /// The metadata of an object of which nothing else is needed; all of it must be well formed.
+    fn alone(object: &'a [u8]) -> Result<Metadata<'a>, Wrong> {
+        let mut metadata = Metadata::default();
+        for field in Fields::of(object) {
+            if let (1, value) = field? {
+                metadata.read(value.octets()?)?;
+            }
+        }
+        Ok(metadata)
+    }
+
+    fn read(&mut self, octets: &'a [u8]) -> Result<(), Wrong> {
+        for field in Fields::of(octets) {
+            match field? {
+                (1, value) => self.meta.name = value.text()?,
+                (3, value) => self.meta.namespace = value.text()?,
+                (6, value) => self.meta.version = value.text()?,
+                (9, _) => self.terminating = true,
+                (11, value) => self.label(value.octets()?)?,
+                (12, value) => self.annotation(value.octets()?)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, entry: &'a [u8]) -> Result<(), Wrong> {
+        let (key, value) = key_and_value(entry)?;
+        match key {
+            b"kubernetes.io/service-name" => self.service = text(value)?,
+            b"multicluster.kubernetes.io/service-name" => self.common_service = text(value)?,
+            b"multicluster.kubernetes.io/source-cluster" => self.source_cluster = text(value)?,
+            b"topology.kubernetes.io/zone" => self.zone = text(value)?,
+            b"topology.kubernetes.io/region" => self.region = text(value)?,
+            // What they were called before Kubernetes 1.17.
+            b"failure-domain.beta.kubernetes.io/zone" if self.zone.is_empty() => self.zone = text(value)?,
+            b"failure-domain.beta.kubernetes.io/region" if self.region.is_empty() => self.region = text(value)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn annotation(&mut self, entry: &'a [u8]) -> Result<(), Wrong> {
+        let (key, value) = key_and_value(entry)?;
+        match key {
+            b"endpoints.kubernetes.io/last-change-trigger-time" => self.trigger = text(value)?,
+            b"k8s.io/initial-events-end" => self.ends_list = value == b"true",
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// An entry of a map.
+fn key_and_value(entry: &[u8]) -> Result<(&[u8], &[u8]), Wrong> {
+    let (mut key, mut content) = (&b""[..], &b""[..]);
+    for field in Fields::of(entry) {
+        match field? {
+            (1, value) => key = value.octets()?,
+            (2, value) => content = value.octets()?,
+            _ => {}
+        }
+    }
+    Ok((key, content))
+}
+
+fn text(octets: &[u8]) -> Result<&str, Wrong> {
+    Value::Octets(octets).text()
+}
+
+/// Adds to a list, if it is not too long for any object.
+fn push<T>(list: &mut Vec<T>, entry: T) -> Result<(), Wrong> {
+    if list.len() >= ENTRIES_MAX {
+        return Err(Wrong::TooMany);
+    }
+    list.push(entry);
+    Ok(())
+}
+
+/// core/v1 Namespace.
+fn namespace(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+    let metadata = Metadata::alone(octets)?;
+    Ok((Object::Namespace(metadata.meta), metadata.trigger))
+}
+
+/// core/v1 Node.
+fn node(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+    let Metadata { meta, zone, region, trigger, .. } = Metadata::alone(octets)?;
+    Ok((Object::Node(Node { meta, zone, region }), trigger))
+}
+
+/// core/v1 Service.
+fn service(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+    let (mut service, mut metadata) = (Service::default(), Metadata::default());
+    for field in Fields::of(octets) {
+        match field? {
+            (1, value) => metadata.read(value.octets()?)?,
+            (2, value) => service_spec(value.octets()?, &mut service)?,
+            (3, value) => service_status(value.octets()?, &mut service)?,
+            _ => {}
+        }
+    }
+    service.meta = metadata.meta;
+    Ok((Object::Service(service), metadata.trigger))
+}
+
+fn service_spec<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), Wrong> {
+    let mut cluster_ip = "";
+    for field in Fields::of(octets) {
+        match field? {
+            (1, value) => push(&mut service.ports, port(value.octets()?)?)?,
+            (3, value) => cluster_ip = value.text()?,
+            (4, value) => service.service_type = value.text()?,
+            (5, value) => push(&mut service.external, value.text()?)?,
+            (10, value) => service.external_name = value.text()?,
+            (18, value) => push(&mut service.cluster_ips, value.text()?)?,
+            _ => {}
+        }
+    }
+    if service.cluster_ips.is_empty() {
+        service.cluster_ips.push(cluster_ip);
+    }
+    Ok(())
+}
+
+fn service_status<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(), Wrong> {
+    for field in Fields::of(octets) {
+        if let (1, balancer) = field? {
+            for field in Fields::of(balancer.octets()?) {
+                if let (1, entry) = field? {
+                    let ingress = ingress(entry.octets()?)?;
+                    if !ingress.is_empty() {
+                        push(&mut service.external, ingress)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An entry of a load balancer, by its address or else its name.
+fn ingress(octets: &[u8]) -> Result<&str, Wrong> {
+    let (mut ip, mut hostname) = ("", "");
+    for field in Fields::of(octets) {
+        match field? {
+            (1, value) => ip = value.text()?,
+            (2, value) => hostname = value.text()?,
+            _ => {}
+        }
+    }
+    Ok(if ip.is_empty() { hostname } else { ip })
+}
+
+/// A port of a Service or of an EndpointSlice: what we read of them has the same numbers.
+fn port(octets: &[u8]) -> Result<Port<'_>, Wrong> {
+    let mut port = Port::default();
+    for field in Fields::of(octets) {
+        match field? {
+            (1, value) => port.name = value.text()?,
+            (2, value) => port.protocol = value.text()?,
+            (3, value) => port.number = Some(value.short()?),
+            _ => {}
+        }
+    }
+    Ok(port)
+}
+
+/// discovery.k8s.io/v1 EndpointSlice.
+fn slice(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+    let (mut metadata, mut address, mut ports) = (Metadata::default(), "", Vec::new());
+    let mut endpoints = Vec::with_capacity(Fields::of(octets).count_of(2).min(ENTRIES_MAX));
+    for field in Fields::of(octets) {
+        match field? {
+            (1, value) => metadata.read(value.octets()?)?,
+            (2, value) => endpoint(value.octets()?, &mut endpoints)?,
+            (3, value) => push(&mut ports, port(value.octets()?)?)?,
+            (4, value) => address = value.text()?,
+            _ => {}
+        }
+    }
+    let address_type = address_type(address).map_err(Wrong::Shape)?;
+    let (service, source_cluster) = match kind {
+        Kind::ImportedSlice => (metadata.common_service, metadata.source_cluster),
+        _ => (metadata.service, ""),
+    };
+    let slice = EndpointSlice { meta: metadata.meta, service, source_cluster, address_type, endpoints, ports };
+    Ok((Object::EndpointSlice(slice), metadata.trigger))
+}
+
+/// An endpoint, once for each of its addresses.
+fn endpoint<'a>(octets: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<(), Wrong> {
+    let (begin, mut endpoint) = (endpoints.len(), Endpoint::default());
+    for field in Fields::of(octets) {
+        match field? {
+            (1, value) => push(endpoints, Endpoint { address: value.text()?, ..Endpoint::default() })?,
+            (2, value) => endpoint.ready = value.field(READY)?.map(Value::number).transpose()?.map(|ready| ready != 0),
+            (3, value) => endpoint.hostname = value.text()?,
+            (4, value) => endpoint.target = value.field(TARGET_NAME)?.map_or(Ok(""), Value::text)?,
+            (7, value) => endpoint.zone = value.text()?,
+            _ => {}
+        }
+    }
+    for one in endpoints.get_mut(begin..).unwrap_or_default() {
+        *one = Endpoint { address: one.address, ..endpoint };
+    }
+    Ok(())
+}
+
+/// core/v1 Pod.
+fn pod(octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
+    let (mut metadata, mut address) = (Metadata::default(), "");
+    for field in Fields::of(octets) {
+        match field? {
+            (1, value) => metadata.read(value.octets()?)?,
+            (3, value) => address = value.field(POD_IP)?.map_or(Ok(""), Value::text)?,
+            _ => {}
+        }
+    }
+    let pod = Pod { meta: metadata.meta, address, terminating: metadata.terminating };
+    Ok((Object::Pod(pod), metadata.trigger))
+}

@@ -1,0 +1,20 @@
+//! What `edge` asks of lists, watches and faults, of a server that has no protobuf.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    dead_code,
+    reason = "tests of the edge, with the support of others"
+)]
+
+#[path = "edge/faults.rs"]
+mod faults;
+#[path = "edge/log.rs"]
+mod log;
+#[path = "edge/support.rs"]
+mod support;
+#[path = "edge/watch.rs"]
+mod watch;
+
+const JSON_ONLY: bool = true;

@@ -1,0 +1,131 @@
+//! Streams to programs that are no name servers, on tokio.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::LocalFuture;
+use engine::octets::{Dial, Listen, OctetListener, OctetStream, Place};
+use engine::tls::TlsServer;
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::{timeout, timeout_at};
+
+use crate::clock::MonotonicClock;
+use crate::tls::{Client, accept_tls};
+
+/// How long who connects may take to greet; others wait meanwhile.
+const GREETING: Duration = Duration::from_secs(5);
+
+/// Opens a stream.
+pub(crate) async fn connect(dial: Dial<'_>) -> io::Result<Box<dyn OctetStream>> {
+    let opened = timeout_at(MonotonicClock::instant(dial.until), open(dial)).await;
+    opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "i/o timeout")))
+}
+
+async fn open(dial: Dial<'_>) -> io::Result<Box<dyn OctetStream>> {
+    let address = match dial.to {
+        Place::Unix(path) => {
+            let stream = UnixStream::connect(path).await?;
+            make_room(&SockRef::from(&stream), dial.send_buffer);
+            return Ok(Box::new(Stream(stream)));
+        }
+        Place::Tcp(address) => address,
+    };
+    // As everywhere in a Corefile, no host is this machine.
+    let local = address.strip_prefix(':').map(|port| format!("localhost:{port}"));
+    let stream = TcpStream::connect(local.as_ref().unwrap_or(address)).await?;
+    make_room(&SockRef::from(&stream), dial.send_buffer);
+    let Some(tls) = dial.tls else { return Ok(Box::new(Stream(stream))) };
+    let peer = stream.peer_addr()?.ip();
+    Ok(Box::new(Stream(Client::of(tls)?.connect(stream, peer).await?)))
+}
+
+/// A system that grants less is no reason not to send.
+fn make_room(socket: &SockRef<'_>, octets: Option<usize>) {
+    if let Some(octets) = octets {
+        let _ = socket.set_send_buffer_size(octets);
+    }
+}
+
+/// Any stream of tokio.
+struct Stream<S>(S);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> OctetStream for Stream<S> {
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> LocalFuture<'a, io::Result<usize>> {
+        Box::pin(self.0.read(buffer))
+    }
+
+    fn write_all<'a>(&'a mut self, octets: &'a [u8]) -> LocalFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            self.0.write_all(octets).await?;
+            self.0.flush().await
+        })
+    }
+}
+
+/// Opens a place where streams arrive.
+pub(crate) fn listen(listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
+    let socket = match listen.at {
+        Place::Unix(path) => Socket::Unix(UnixListener::bind(unused(path)?)?, path.clone()),
+        Place::Tcp(address) => {
+            let everywhere = address.strip_prefix(':').map(|port| format!("[::]:{port}"));
+            let socket = std::net::TcpListener::bind(everywhere.as_ref().unwrap_or(address))?;
+            socket.set_nonblocking(true)?;
+            Socket::Tcp(TcpListener::from_std(socket)?)
+        }
+    };
+    Ok(Box::new(Listener { socket, tls: listen.tls.cloned(), send_buffer: listen.send_buffer }))
+}
+
+/// A path for a new socket: one that is there already is taken away if nobody listens on it.
+fn unused(path: &Path) -> io::Result<&Path> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path)?;
+    }
+    Ok(path)
+}
+
+struct Listener {
+    socket: Socket,
+    tls: Option<Arc<dyn TlsServer>>,
+    send_buffer: Option<usize>,
+}
+
+enum Socket {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Socket::Unix(_, path) = self {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl OctetListener for Listener {
+    fn accept(&self) -> LocalFuture<'_, io::Result<Box<dyn OctetStream>>> {
+        Box::pin(async {
+            let (stream, _): (_, SocketAddr) = match &self.socket {
+                Socket::Tcp(listener) => listener.accept().await?,
+                Socket::Unix(listener, _) => {
+                    let (stream, _) = listener.accept().await?;
+                    make_room(&SockRef::from(&stream), self.send_buffer);
+                    return Ok(Box::new(Stream(stream)) as Box<dyn OctetStream>);
+                }
+            };
+            make_room(&SockRef::from(&stream), self.send_buffer);
+            let Some(tls) = &self.tls else { return Ok(Box::new(Stream(stream)) as Box<dyn OctetStream>) };
+            let greeted = timeout(GREETING, accept_tls(&**tls, stream)).await;
+            let greeted = greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+            Ok(Box::new(Stream(greeted)) as Box<dyn OctetStream>)
+        })
+    }
+}

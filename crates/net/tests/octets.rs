@@ -1,0 +1,147 @@
+//! Streams to programs that are no name servers, from one end to the other: in the file system, over TCP, within TLS.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::metrics::Registry;
+use engine::octets::{Dial, Listen, OctetListener, OctetStream, Place};
+use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
+use engine::{Fetch, Outside};
+use net::{Rustls, TokioOutside};
+use tokio::task::LocalSet;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn on_tokio(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let in_time = async { tokio::time::timeout(PATIENCE, test).await.expect("it hangs") };
+    LocalSet::new().block_on(&runtime, in_time);
+}
+
+/// Says "to you" and hears "to me", and that was all.
+async fn meet(
+    listener: &dyn OctetListener,
+    outside: &TokioOutside,
+    to: &Place,
+    tls: Option<&TlsClient>,
+) -> io::Result<()> {
+    let dial = Dial { to, tls, send_buffer: Some(1 << 20), until: outside.now() + PATIENCE };
+    let (come, gone) = tokio::join!(listener.accept(), outside.connect(dial));
+    let (mut come, mut gone): (Box<dyn OctetStream>, _) = (come?, gone?);
+    let (said, heard) = tokio::join!(
+        async {
+            gone.write_all(b"to you").await?;
+            let mut buffer = [0; 10];
+            let length = gone.read(&mut buffer).await?;
+            io::Result::Ok(buffer[..length].to_vec())
+        },
+        async {
+            let mut buffer = [0; 10];
+            let length = come.read(&mut buffer).await?;
+            come.write_all(b"to me").await?;
+            io::Result::Ok(buffer[..length].to_vec())
+        }
+    );
+    assert_eq!((said?, heard?), (b"to me".to_vec(), b"to you".to_vec()));
+    drop(gone);
+    assert_eq!(come.read(&mut [0; 10]).await.unwrap_or(0), 0);
+    Ok(())
+}
+
+#[test]
+fn in_the_file_system() {
+    on_tokio(async {
+        let outside = TokioOutside::new(&Registry::new());
+        let path = std::env::temp_dir().join(format!("portolan-octets-{}.sock", std::process::id()));
+        let place = Place::Unix(path.clone());
+        let listen = Listen { at: &place, tls: None, send_buffer: None };
+        // One that nobody listens on any more, left by a process that was killed.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let listener = outside.listen(listen).unwrap();
+        meet(&*listener, &outside, &place, None).await.unwrap();
+        assert!(outside.listen(listen).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse));
+        drop(listener);
+        assert!(!path.exists());
+        let dial = Dial { to: &place, tls: None, send_buffer: None, until: outside.now() + PATIENCE };
+        assert!(outside.connect(dial).await.is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+    });
+}
+
+/// TLS for a server with a certificate of this name, and for clients: those that believe it, and those that believe all.
+fn tls(name: &str) -> (Arc<dyn TlsServer>, TlsClient, TlsClient) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap();
+    let identity = Identity { certificates: certificate.pem().into_bytes(), key: key.serialize_pem().into_bytes() };
+    let wanted = ClientTls {
+        server_name: Some("collector.test".to_owned()),
+        authorities: Some(identity.certificates.clone()),
+        ..ClientTls::default()
+    };
+    let server = ServerTls { identity, clients: ClientCertificates::Unasked, authorities: None };
+    let lax = ClientTls { unverified: true, ..ClientTls::default() };
+    (Rustls.server(&server).unwrap(), Rustls.client(&wanted).unwrap(), Rustls.client(&lax).unwrap())
+}
+
+#[test]
+fn over_tcp_and_tls() {
+    on_tokio(async {
+        let outside = TokioOutside::new(&Registry::new());
+        for name in ["collector.test", "another.test"] {
+            let (server, strict, lax) = tls(name);
+            for (tls, client, comes_through) in [
+                (None, None, true),
+                (Some(&server), Some(&strict), name == "collector.test"),
+                (Some(&server), Some(&lax), true),
+            ] {
+                let place = Place::Tcp(free_address());
+                let listener = outside.listen(Listen { at: &place, tls, send_buffer: None }).unwrap();
+                assert_eq!(meet(&*listener, &outside, &place, client).await.is_ok(), comes_through, "{name}");
+            }
+        }
+    });
+}
+
+#[test]
+fn posts_go_to_http_servers() {
+    on_tokio(async {
+        let outside = TokioOutside::new(&Registry::new());
+        let (server, strict, _) = tls("collector.test");
+        for (tls, client) in [(None, None), (Some(&server), Some(&strict))] {
+            let address = free_address();
+            let listener = outside.listen(Listen { at: &Place::Tcp(address.clone()), tls, send_buffer: None }).unwrap();
+            let post = Some(("text/plain", &b"what is sent"[..]));
+            let until = outside.now() + PATIENCE;
+            let fetch = Fetch { address: &address, tls: client, path: "/a?b", post, until };
+            let serve = async {
+                let mut stream = listener.accept().await.unwrap();
+                let mut said = Vec::new();
+                while !said.ends_with(b"what is sent") {
+                    let mut buffer = [0; 1000];
+                    let length = stream.read(&mut buffer).await.unwrap();
+                    said.extend_from_slice(&buffer[..length]);
+                }
+                stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                String::from_utf8(said).unwrap()
+            };
+            let (status, said) = tokio::join!(outside.fetch(fetch), serve);
+            assert_eq!(status, Ok(202));
+            let lines: Vec<&str> = said.lines().collect();
+            assert_eq!(lines[0], "POST /a?b HTTP/1.1");
+            assert!(lines.contains(&"content-type: text/plain") && lines.contains(&"content-length: 12"), "{said}");
+        }
+    });
+}
+
+/// An address of this machine that nobody has.
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}

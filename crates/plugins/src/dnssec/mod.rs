@@ -1,0 +1,315 @@
+//! Signs answers as they leave (RFC 4035 §3.1), with keys from files.
+//!
+//! Nothing is verified, and nothing is known but the answer: a name without records is denied by an NSEC record made for
+//! it alone.
+
+mod denial;
+mod sign;
+mod store;
+
+use core::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use engine::metrics::{Counter, Kind, Metric};
+use engine::options::{Args, Manifest, Problem, Property, Usage};
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use wire::{Class, EdeCode, Mark, Name, NameRef, Opcode, Rcode, Section, Type};
+
+use crate::signing::Key;
+use crate::sites::PerSite;
+use denial::Says;
+use sign::Signer;
+use store::Store;
+
+/// The time to live that signed records are said to have had at first, in seconds: what comes from caches below has less
+/// each time, and must not be signed anew for that.
+const ORIGINAL_TTL: u32 = 3600;
+/// Sets whose signatures are kept unless another number is given.
+const CAPACITY: usize = 10_000;
+
+/// What a `dnssec` line says.
+pub struct Config {
+    zones: Vec<Name>,
+    files: Vec<String>,
+    from_aws: bool,
+    capacity: usize,
+}
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "dnssec",
+    "signs answers as they leave",
+    include_str!("README.md"),
+    || Config { zones: Vec::new(), files: Vec::new(), from_aws: false, capacity: CAPACITY },
+    build,
+)
+.arguments("dnssec [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("key file|aws_secretsmanager KEY..."),
+        default: "",
+        doc: "Keys to sign with, each a pair of files `KEY.key` and `KEY.private` as BIND's dnssec-keygen writes them. \
+              Those of AWS are not served by this build.",
+        set: set_keys,
+    },
+    Property {
+        usage: Usage("cache_capacity CAPACITY"),
+        default: "10000",
+        doc: "The signatures of how many record sets are kept.",
+        set: |config, args| {
+            config.capacity = args.number(..)?;
+            Ok(())
+        },
+    },
+])
+.metrics(&METRICS);
+
+static ENTRIES: Metric = Metric {
+    name: "coredns_dnssec_cache_entries",
+    help: "The number of elements in the dnssec cache.",
+    kind: Kind::Gauge,
+    labels: &["server", "type"],
+};
+static HITS: Metric = Metric {
+    name: "coredns_dnssec_cache_hits_total",
+    help: "The count of cache hits.",
+    kind: Kind::Counter,
+    labels: &["server"],
+};
+static MISSES: Metric = Metric {
+    name: "coredns_dnssec_cache_misses_total",
+    help: "The count of cache misses.",
+    kind: Kind::Counter,
+    labels: &["server"],
+};
+static METRICS: [&Metric; 3] = [&ENTRIES, &HITS, &MISSES];
+
+fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.from_aws |= args.choice(&[("file", false), ("aws_secretsmanager", true)])?;
+    // At least one.
+    config.files.push(args.word()?.text.clone());
+    config.files.extend(args.take_rest().iter().map(|word| word.text.clone()));
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    if config.from_aws {
+        return Err(SetupError::new("keys of AWS Secrets Manager are not served by this build")
+            .with_help("bring them as files, `key file KEY`"));
+    }
+    let keys = load(&config, setup)?;
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    let zones = setup.zones_or_keys(&config.zones);
+    let of_zones = assign(&keys, zones.names(), setup)?;
+    let store = store(&config, &of_zones, setup);
+    let hits = PerSite::new(setup.block, |site| {
+        show_entries(&site.server, &store, setup);
+        let labels: [&str; 1] = [&site.server];
+        [setup.registry.counter(&HITS, &labels), setup.registry.counter(&MISSES, &labels)]
+    });
+    let plugin = Dnssec { zones: of_zones, store, hits };
+    Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
+}
+
+fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Arc<Key>>, SetupError> {
+    let load = |name: &String| Key::load(setup.files, &setup.path(name)).map(Arc::new);
+    config.files.iter().map(load).collect::<Result<_, _>>().map_err(|error| SetupError::new(error.to_string()))
+}
+
+/// The keys of each zone: those of the name next above it, or of its own.
+fn assign(keys: &[Arc<Key>], zones: &[Name], setup: &mut Setup<'_>) -> Result<Vec<Option<ZoneKeys>>, SetupError> {
+    let fits = |key: &Key, zone: &Name| zone.as_ref().is_within(key.zone.as_ref());
+    if let Some(key) = keys.iter().find(|key| !zones.iter().any(|zone| fits(key, zone))) {
+        let (name, tag) = (&key.zone, key.tag);
+        return Err(SetupError::new(format!("key {name} (keyid: {tag}) can not sign any of the zones")));
+    }
+    let of_zone = |zone: &Name| {
+        let above = keys.iter().filter(|key| fits(key, zone));
+        let owner = above.map(|key| &key.zone).max_by_key(|owner| owner.as_ref().len())?;
+        Some(ZoneKeys::new(owner, keys.iter().filter(|key| key.zone == *owner)))
+    };
+    let of_zones: Vec<_> = zones.iter().map(of_zone).collect();
+    for (zone, _) in zones.iter().zip(&of_zones).filter(|(_, keys)| keys.is_none()) {
+        setup.needs.warnings.push((MANIFEST.name, format!("zone {zone} is not signed: no key is for it")));
+    }
+    Ok(of_zones)
+}
+
+/// What has been signed before a reload is there still, if the keys are the same.
+fn store(config: &Config, of_zones: &[Option<ZoneKeys>], setup: &mut Setup<'_>) -> Arc<Store> {
+    let keys: Vec<_> = of_zones.iter().flatten().flat_map(|zone| &zone.keys).map(|key| &key.rdata).collect();
+    let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
+    let key = format!("dnssec {on:?} {} {:?} {keys:?}", config.capacity, config.zones);
+    setup.carried.take_over(key, || Store::new(config.capacity))
+}
+
+/// The stores of the blocks that are served on one address.
+type Stores = Mutex<Vec<Weak<Store>>>;
+
+/// Has a store counted among those of a server address.
+fn show_entries(server: &str, store: &Arc<Store>, setup: &mut Setup<'_>) {
+    let stores: Arc<Stores> = setup.carried.take_over(format!("dnssec entries {server}"), Stores::default);
+    let mut known = stores.lock().unwrap_or_else(PoisonError::into_inner);
+    known.retain(|other| other.strong_count() > 0 && !Weak::ptr_eq(other, &Arc::downgrade(store)));
+    known.push(Arc::downgrade(store));
+    drop(known);
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+    let read = move || {
+        let known = stores.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().filter_map(Weak::upgrade).map(|store| store.len() as f64).reduce(|sum, more| sum + more)
+    };
+    setup.registry.gauge(&ENTRIES, &[server, "signature"], read);
+}
+
+/// The keys of a zone.
+struct ZoneKeys {
+    /// Its name, which may be above the one that is configured.
+    zone: Name,
+    keys: Vec<Arc<Key>>,
+    /// Some keys sign keys, and only those; the others sign all else.
+    is_split: bool,
+}
+
+impl ZoneKeys {
+    fn new<'k>(zone: &Name, keys: impl Iterator<Item = &'k Arc<Key>>) -> ZoneKeys {
+        let keys: Vec<_> = keys.cloned().collect();
+        let entry_points = keys.iter().filter(|key| key.is_entry_point).count();
+        ZoneKeys { zone: zone.clone(), is_split: (1..keys.len()).contains(&entry_points), keys }
+    }
+
+    /// The keys that sign a type.
+    fn signers(&self, rtype: Type) -> impl Iterator<Item = &Key> {
+        let signs = move |key: &&Key| !self.is_split || key.is_entry_point == (rtype == Type::DNSKEY);
+        self.keys.iter().map(AsRef::as_ref).filter(signs)
+    }
+}
+
+struct Dnssec {
+    /// The keys of each zone, in the order of the step's zones.
+    zones: Vec<Option<ZoneKeys>>,
+    store: Arc<Store>,
+    /// Hits and misses of the store.
+    hits: PerSite<[Counter; 2]>,
+}
+
+impl Plugin for Dnssec {
+    /// Keys are this plugin's to answer for, whether signatures are wanted or not.
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if query.qtype != Type::DNSKEY || !is_question(query) {
+            return Verdict::Pass;
+        }
+        let Some(keys) = self.keys(query).filter(|keys| keys.zone.as_ref() == query.key()) else {
+            return Verdict::Pass;
+        };
+        let signer = self.signer(keys, worker);
+        signer.push_keys(&mut response.message, query.dnssec_ok);
+        self.count(query, &signer, worker);
+        response.set_authoritative(true);
+        response.set_local();
+        Verdict::Done
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if !query.dnssec_ok || !is_question(query) || !is_good(response) {
+            return Verdict::Pass;
+        }
+        let Some(keys) = self.keys(query) else { return Verdict::Pass };
+        let says = Says::of(query, response, keys.zone.as_ref());
+        match open_question(query, response, &says, keys.zone.as_ref()) {
+            Some(ask) => Verdict::Ask(Box::new(ask)),
+            None => self.sign(keys, &says, query, response, worker),
+        }
+    }
+
+    /// What came of the question that was open.
+    fn on_subanswer(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Verdict {
+        let Some(keys) = self.keys(query) else { return Verdict::Pass };
+        if !is_good(sub) {
+            return Verdict::Fail(Failure::servfail(EdeCode::OTHER, "nothing is known of a zone below"));
+        }
+        let says = match Says::of(query, response, keys.zone.as_ref()) {
+            Says::Nothing(name) if has(sub, Type::NS, &name) => Says::UnsignedCut(name),
+            Says::UnsignedCut(cut) if has(sub, Type::DS, &cut) => Says::SignedCut(cut),
+            says => says,
+        };
+        self.sign(keys, &says, query, response, worker)
+    }
+}
+
+/// What an answer leaves open, to be asked below: whether another zone begins at a name without DS records, and whether
+/// one has none that is only said to begin. To err there would take the signatures of a zone, or make them, away.
+fn open_question(query: &Query, response: &Response, says: &Says, zone: NameRef<'_>) -> Option<Ask> {
+    let (name, qtype) = match says {
+        Says::Nothing(name) if query.qtype == Type::DS && response.rcode() == Rcode::NOERROR => (name, Type::NS),
+        Says::UnsignedCut(cut) => (cut, Type::DS),
+        _ => return None,
+    };
+    (name.as_ref() != zone).then(|| Ask { name: name.clone(), qtype, whom: Whom::Below })
+}
+
+/// Whether an answer or a referral has records of this name and type.
+fn has(response: &Response, rtype: Type, name: &Name) -> bool {
+    let message = &response.message;
+    let is_one = |mark: &Mark| {
+        mark.section != Section::Additional
+            && mark.rtype == rtype
+            && message.owner(*mark).is_ok_and(|owner| owner == *name)
+    };
+    message.marks().iter().any(is_one)
+}
+
+impl Dnssec {
+    fn keys(&self, query: &Query) -> Option<&ZoneKeys> {
+        self.zones.get(query.zone_index())?.as_ref()
+    }
+
+    fn signer<'a>(&'a self, keys: &'a ZoneKeys, worker: &mut Worker) -> Signer<'a> {
+        let (now, random) = (worker.since_1970().as_secs(), worker.random());
+        Signer { keys, store: &self.store, now, random, hits: Cell::new(0), misses: Cell::new(0) }
+    }
+
+    fn sign(
+        &self,
+        keys: &ZoneKeys,
+        says: &Says,
+        query: &Query,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Verdict {
+        let signer = self.signer(keys, worker);
+        signer.sign(query, response, &mut worker.scratch, says);
+        self.count(query, &signer, worker);
+        Verdict::Pass
+    }
+
+    fn count(&self, query: &Query, signer: &Signer<'_>, worker: &Worker) {
+        if let Some([hits, misses]) = self.hits.of(query) {
+            worker.counters.add(*hits, signer.hits.get());
+            worker.counters.add(*misses, signer.misses.get());
+        }
+    }
+}
+
+fn is_question(query: &Query) -> bool {
+    query.flags().opcode() == Opcode::QUERY && query.qclass == Class::IN && !query.qtype.is_transfer()
+}
+
+/// Whether there is something to sign: no failure, and nothing missing.
+fn is_good(response: &Response) -> bool {
+    matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
+        && response.failure().is_none()
+        && !response.message.is_truncated()
+        && !response.is_dropped()
+}

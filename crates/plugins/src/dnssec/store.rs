@@ -1,0 +1,120 @@
+//! Signatures that have been made, so that the same records are signed once and not for each answer.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use rcu::{Seed, Shards};
+
+use crate::signing::{Key, Life, Set};
+
+/// Parts of the table.
+const SHARDS: usize = 256;
+/// Entries in the smallest share of a part.
+const SHARE_MIN: usize = 4;
+/// Signatures are good since so long before they are made: clocks of others may be late.
+const BACKDATED: Duration = Duration::from_secs(3 * 3600);
+/// And for so long after.
+const GOOD_FOR: Duration = Duration::from_secs(8 * 86_400);
+/// A signature is made anew so long before its end: whoever keeps an answer must be able to use it.
+const RENEWED_BEFORE: Duration = Duration::from_secs(2 * 86_400);
+
+/// What a set is known by: none that differs has the same.
+type Fingerprint = [u8; SHA256_OUTPUT_LEN];
+
+/// The data of RRSIG records, one for each key.
+pub(super) type Signatures = Box<[Box<[u8]>]>;
+
+/// The signatures of one set.
+pub(super) struct Entry {
+    fingerprint: Fingerprint,
+    /// When they were made, in seconds since 1970.
+    made: u64,
+    pub(super) signatures: Signatures,
+}
+
+impl rcu::Entry for Entry {
+    fn hash(&self, seed: &Seed) -> u64 {
+        use core::hash::BuildHasher;
+        seed.hash_one(self.fingerprint)
+    }
+}
+
+impl Entry {
+    /// Whether the signatures are to be used still; also a clock that was set back ends that.
+    fn is_of_use(&self, now: u64) -> bool {
+        let first = self.made.saturating_sub(BACKDATED.as_secs());
+        let last = self.made + (GOOD_FOR - RENEWED_BEFORE).as_secs();
+        (first..last).contains(&now)
+    }
+}
+
+/// Signatures by the sets that they are over.
+pub(super) struct Store {
+    table: Shards<Arc<Entry>>,
+    share: usize,
+}
+
+/// What there is to a set's signatures.
+pub(super) enum Found {
+    /// They were there.
+    Hit(Arc<Entry>),
+    /// They have been made.
+    Miss(Arc<Entry>),
+    /// The system could not sign.
+    Nothing,
+}
+
+impl Store {
+    /// Room for the signatures of so many sets.
+    pub(super) fn new(capacity: usize) -> Store {
+        Store { table: Shards::new(SHARDS), share: (capacity / SHARDS).max(SHARE_MIN) }
+    }
+
+    /// Sets now.
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The signatures of these keys over a set; `now` is in seconds since 1970.
+    pub(super) fn sign<'k>(&self, set: &Set, keys: impl Iterator<Item = &'k Key>, now: u64, random: u64) -> Found {
+        let fingerprint = fingerprint(set);
+        let hash = self.table.hash(&fingerprint);
+        let known = self.table.read(hash, |entry| entry.fingerprint == fingerprint, Arc::clone);
+        if let Some(entry) = known.filter(|entry| entry.is_of_use(now)) {
+            return Found::Hit(entry);
+        }
+        let life = life(now);
+        let signatures: Option<Signatures> = keys.map(|key| key.sign(set, life).map(Vec::into_boxed_slice)).collect();
+        let Some(signatures) = signatures else { return Found::Nothing };
+        let entry = Arc::new(Entry { fingerprint, made: now, signatures });
+        self.table.replace(Arc::clone(&entry), |kept| kept.fingerprint == fingerprint);
+        self.evict_beside(hash, &fingerprint, random);
+        Found::Miss(entry)
+    }
+
+    /// Takes out neighbours of an entry while there are too many.
+    fn evict_beside(&self, hash: u64, keep: &Fingerprint, random: u64) {
+        let mut beside = Vec::new();
+        self.table.for_each_beside(hash, |entry| beside.push(Arc::clone(entry)));
+        beside.retain(|entry| entry.fingerprint != *keep);
+        while beside.len() >= self.share {
+            let at = usize::try_from(random % beside.len() as u64).unwrap_or_default();
+            let victim = beside.swap_remove(at);
+            self.table.remove(self.table.hash(&victim.fingerprint), |kept| Arc::ptr_eq(kept, &victim));
+        }
+    }
+}
+
+fn fingerprint(set: &Set) -> Fingerprint {
+    let mut fingerprint = [0; SHA256_OUTPUT_LEN];
+    fingerprint.copy_from_slice(digest(&SHA256, &set.octets).as_ref());
+    fingerprint
+}
+
+/// From when to when signatures that are made now are good; as numbers of 32 bits that wrap (RFC 4034 §3.1.5).
+fn life(now: u64) -> Life {
+    #[allow(clippy::cast_possible_truncation, reason = "RRSIG records have the time modulo 2^32")]
+    let wrap = |seconds: u64| seconds as u32;
+    Life { inception: wrap(now.saturating_sub(BACKDATED.as_secs())), expiration: wrap(now + GOOD_FOR.as_secs()) }
+}

@@ -1,0 +1,160 @@
+//! What `dnstap` lines say.
+
+use engine::octets::Place;
+use engine::options::{Args, Manifest, Problem, Property, Usage};
+
+use crate::placeholders::Format;
+
+pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
+    "dnstap",
+    "sends queries and answers to a collector",
+    include_str!("README.md"),
+    Config::default,
+    super::build,
+)
+.repeated()
+.arguments("dnstap [listen] SOCKET [full] [WRITEBUFFER] [QUEUE]", read)
+.properties(&[
+    Property {
+        usage: Usage("identity NAME"),
+        default: "the name of the host",
+        doc: "Who says it.",
+        set: |config, args| {
+            config.identity = Some(args.word()?.text.clone());
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("version TEXT"),
+        default: "`Portolan-VERSION`",
+        doc: "By which software it is said.",
+        set: |config, args| {
+            config.version = Some(args.word()?.text.clone());
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("extra FORMAT"),
+        default: "",
+        doc: "Text that goes along, with the placeholders of *log*; those of the answer are `-` where there is none yet.",
+        set: |config, args| {
+            config.extra = Some(Format::read(&args.word()?.text));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("skipverify"),
+        default: "off",
+        doc: "Any certificate of the collector will do.",
+        set: |config, _| {
+            config.skip_verify = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls CERT KEY [CA]"),
+        default: "",
+        doc: "With `listen`: what is shown to collectors, and the authorities of those that may connect, in PEM.",
+        set: |config, args| {
+            if !config.listen {
+                return Err(args.problem("`tls` is for a line with `listen`"));
+            }
+            let mut next = || args.next_word().map(|word| word.text.clone());
+            config.tls = next().zip(next()).map(|(certificates, key)| Files { certificates, key, authorities: next() });
+            Ok(())
+        },
+    },
+])
+.check(|writing| {
+    let (config, is_tls) = (writing.config, writing.config.encrypted);
+    if config.listen && is_tls && config.tls.is_none() {
+        return Err(writing.problem("to listen on `tls://` needs a line `tls CERT KEY`"));
+    }
+    Ok(())
+})
+.metrics(&[&super::LOST]);
+
+/// A line.
+pub(crate) struct Config {
+    /// Collectors come here, instead of being gone to.
+    pub(super) listen: bool,
+    pub(super) place: Place,
+    /// Within TLS.
+    pub(super) encrypted: bool,
+    /// The messages themselves go along.
+    pub(super) full: bool,
+    /// MiB that the system keeps until they are sent.
+    pub(super) write_buffer: usize,
+    /// Tens of thousands of messages that may wait.
+    pub(super) queue: usize,
+    pub(super) identity: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) extra: Option<Format>,
+    pub(super) skip_verify: bool,
+    pub(super) tls: Option<Files>,
+}
+
+/// The names of files.
+pub(super) struct Files {
+    pub(super) certificates: String,
+    pub(super) key: String,
+    pub(super) authorities: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            listen: false,
+            place: Place::Tcp(String::new()),
+            encrypted: false,
+            full: false,
+            write_buffer: 1,
+            queue: 1,
+            identity: None,
+            version: None,
+            extra: None,
+            skip_verify: false,
+            tls: None,
+        }
+    }
+}
+
+/// The largest WRITEBUFFER, as in CoreDNS.
+const WRITE_BUFFER_MAX: usize = 1024;
+/// The largest QUEUE, as in CoreDNS.
+const QUEUE_MAX: usize = 4096;
+
+fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let mut socket = args.word()?;
+    if socket.text == "listen" {
+        config.listen = true;
+        socket = args.word()?;
+    }
+    let text = socket.text.as_str();
+    (config.place, config.encrypted) = if let Some(address) = text.strip_prefix("tls://") {
+        (Place::Tcp(address.to_owned()), true)
+    } else if let Some(address) = text.strip_prefix("tcp://") {
+        (Place::Tcp(address.to_owned()), false)
+    } else {
+        (Place::Unix(text.strip_prefix("unix://").unwrap_or(text).into()), false)
+    };
+    if matches!(&config.place, Place::Tcp(address) if !address.contains(':')) {
+        args.warn(socket, format!("`{text}` has no port: it leads nowhere"));
+    }
+    if let Some(word) = args.next_word() {
+        config.full = word.text == "full";
+        if !config.full {
+            args.warn(word, format!("`{}` has no meaning here: only `full` has", word.text));
+        }
+    }
+    if !args.rest().is_empty() {
+        config.write_buffer = args.number(1..=WRITE_BUFFER_MAX)?;
+    }
+    if !args.rest().is_empty() {
+        config.queue = args.number(1..=QUEUE_MAX)?;
+    }
+    if let Some(word) = args.next_word() {
+        args.warn(word, format!("`{}` has no meaning here", word.text));
+    }
+    Ok(())
+}

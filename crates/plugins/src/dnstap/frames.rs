@@ -1,0 +1,135 @@
+//! Frame Streams: the control frames before and behind the data, as the sender in a stream of both directions needs them.
+//!
+//! ```text
+//!   sender     READY ──►            START ──► data … STOP ──►
+//!   collector          ◄── ACCEPT                            ◄── FINISH
+//! ```
+
+/// What the data are, by the name that both sides must agree on.
+const CONTENT_TYPE: &[u8] = b"protobuf:dnstap.Dnstap";
+/// The only field of a control frame: a content type.
+const FIELD_CONTENT_TYPE: u32 = 1;
+/// Octets of the longest control frame behind its length, as in libfstrm.
+const CONTROL_MAX: usize = 512;
+
+/// A control frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    Accept = 1,
+    Start = 2,
+    Stop = 3,
+    Ready = 4,
+    Finish = 5,
+}
+
+/// What a collector says cannot be understood, or is not what it should say now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misunderstood {
+    /// No control frame, or none of the expected kind.
+    Frame,
+    /// It wants data of other types.
+    ContentType,
+}
+
+impl core::fmt::Display for Misunderstood {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Misunderstood::Frame => "the other side does not speak Frame Streams in both directions",
+            Misunderstood::ContentType => "the other side does not take protobuf:dnstap.Dnstap",
+        })
+    }
+}
+
+impl Control {
+    /// Its octets, with the content type where it has one.
+    pub(super) fn octets(self) -> Vec<u8> {
+        let content_type = if self == Control::Stop { &[][..] } else { CONTENT_TYPE };
+        let field = [&FIELD_CONTENT_TYPE.to_be_bytes()[..], &length(content_type), content_type].concat();
+        let field = if content_type.is_empty() { Vec::new() } else { field };
+        let body = [&(self as u32).to_be_bytes()[..], &field].concat();
+        [&[0; 4][..], &length(&body), &body].concat()
+    }
+
+    /// Looks for this frame in what has come: `false` if there is more to come first.
+    ///
+    /// # Errors
+    /// If something else came.
+    pub(super) fn is_in(self, octets: &[u8]) -> Result<bool, Misunderstood> {
+        let mut reader = Reader(octets);
+        let (Some(escape), Some(length)) = (reader.number(), reader.number()) else { return Ok(false) };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if escape != 0 || !(4..=CONTROL_MAX).contains(&length) {
+            return Err(Misunderstood::Frame);
+        }
+        let Some(body) = reader.octets(length) else { return Ok(false) };
+        let mut body = Reader(body);
+        if body.number() != Some(self as u32) {
+            return Err(Misunderstood::Frame);
+        }
+        if body.agrees() { Ok(true) } else { Err(Misunderstood::ContentType) }
+    }
+}
+
+fn length(octets: &[u8]) -> [u8; 4] {
+    u32::try_from(octets.len()).unwrap_or_default().to_be_bytes()
+}
+
+/// Octets that are still to be read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn number(&mut self) -> Option<u32> {
+        let (octets, rest) = self.0.split_first_chunk::<4>()?;
+        self.0 = rest;
+        Some(u32::from_be_bytes(*octets))
+    }
+
+    fn octets(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (octets, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(octets)
+    }
+
+    /// Whether ours is among the content types, or there is none.
+    fn agrees(&mut self) -> bool {
+        let mut is_bare = true;
+        while self.number() == Some(FIELD_CONTENT_TYPE) {
+            let length = self.number().unwrap_or_default();
+            if self.octets(usize::try_from(length).unwrap_or(usize::MAX)) == Some(CONTENT_TYPE) {
+                return true;
+            }
+            is_bare = false;
+        }
+        is_bare
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READY: &[u8] = b"\0\0\0\0\0\0\0\x22\0\0\0\x04\0\0\0\x01\0\0\0\x16protobuf:dnstap.Dnstap";
+
+    #[test]
+    fn frames_as_they_are_sent() {
+        assert_eq!(Control::Ready.octets(), READY);
+        assert_eq!(Control::Stop.octets(), b"\0\0\0\0\0\0\0\x04\0\0\0\x03");
+    }
+
+    #[test]
+    fn frames_as_they_come() {
+        let accept = Control::Accept.octets();
+        for cut in 0..accept.len() {
+            assert_eq!(Control::Accept.is_in(&accept[..cut]), Ok(false), "{cut}");
+        }
+        assert_eq!(Control::Accept.is_in(&accept), Ok(true));
+        assert_eq!(Control::Finish.is_in(b"\0\0\0\0\0\0\0\x04\0\0\0\x05"), Ok(true));
+        assert_eq!(Control::Accept.is_in(&Control::Stop.octets()), Err(Misunderstood::Frame));
+        assert_eq!(Control::Accept.is_in(b"HTTP/1.1 400 Bad Request"), Err(Misunderstood::Frame));
+        assert_eq!(Control::Accept.is_in(b"\0\0\0\0\xff\xff\xff\xff"), Err(Misunderstood::Frame));
+        let other = b"\0\0\0\0\0\0\0\x0d\0\0\0\x01\0\0\0\x01\0\0\0\x01x";
+        assert_eq!(Control::Accept.is_in(other), Err(Misunderstood::ContentType));
+        let two = b"\0\0\0\0\0\0\0\x2b\0\0\0\x01\0\0\0\x01\0\0\0\x01x\0\0\0\x01\0\0\0\x16protobuf:dnstap.Dnstap";
+        assert_eq!(Control::Accept.is_in(two), Ok(true));
+    }
+}

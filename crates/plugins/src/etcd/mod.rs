@@ -1,0 +1,299 @@
+//! Answers from records in etcd, as SkyDNS writes them.
+//!
+//! The records are an index in memory (crate `skydns`); the edge keeps it. `walk` makes records of what a name has and
+//! follows aliases, `services` those that are made of targets, `outside` asks for names that are in no zone here.
+
+mod config;
+mod outside;
+mod services;
+mod walk;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::metrics::{self, Counter, Metric};
+use engine::setup::{LocalZones, Part, Setup, SetupError};
+use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use skydns::{Following, Index, LeaseBounds, Record, Selection, Sought, Stores, View};
+use wire::{EdeCode, Owner, Rcode, Section, Type};
+
+use crate::soa;
+
+pub(crate) use config::MANIFEST;
+
+use config::Config;
+use outside::Outside;
+use walk::{Walk, Wanted, below};
+
+static STALE: Metric = Metric {
+    name: "portolan_etcd_stale_answers_total",
+    help: "Answers made while etcd could not be reached, from what was known of it, by zone.",
+    kind: metrics::Kind::Counter,
+    labels: &["zone"],
+};
+static CUT: Metric = Metric {
+    name: "portolan_etcd_answers_cut_total",
+    help: "Answers for names with more keys below them than are looked at for one, by zone.",
+    kind: metrics::Kind::Counter,
+    labels: &["zone"],
+};
+
+static RECORDS: Metric = Metric {
+    name: "portolan_etcd_records",
+    help: "Keys that are known, by the zones of the stanza.",
+    kind: metrics::Kind::Gauge,
+    labels: &["zones"],
+};
+static CURRENT: Metric = Metric {
+    name: "portolan_etcd_current",
+    help: "Whether changes in etcd are heard of at the moment, by the zones of the stanza.",
+    kind: metrics::Kind::Gauge,
+    labels: &["zones"],
+};
+
+/// What is counted here.
+static METRICS: [&Metric; 4] = [&STALE, &CUT, &RECORDS, &CURRENT];
+
+/// The time to live of an SOA, and of denials: names come and go.
+const SOA_TTL: u32 = 30;
+/// Where the name servers of a zone are, as labels in wire form before the zone.
+const SERVERS: &[u8] = b"\x02ns\x03dns";
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let zones = setup.zones_or_keys(&config.zones);
+    let request = config.request(zones.names(), |name| setup.path(name));
+    let stores: Rc<dyn Stores> =
+        setup.process.find().ok_or_else(|| SetupError::new("no etcd can be followed in this process"))?;
+    let following = stores.follow(&request).map_err(SetupError::new)?;
+    let index = Arc::clone(following.index());
+    let told = Arc::clone(&index);
+    setup.needs.readiness.add(MANIFEST.name, move || told.is_listed());
+
+    measure(&index, &zones, setup);
+
+    let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
+    LocalZones::add(setup.below, &zones, &fallthrough);
+    let counters = |metric: &'static Metric| {
+        zones.names().iter().map(|zone| setup.registry.counter(metric, &[&zone.to_string()])).collect()
+    };
+    let plugin = Etcd { index, following, lease: config.lease, stale: counters(&STALE), cut: counters(&CUT) };
+    Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+}
+
+/// Shows how much is known, as long as anybody answers from it.
+fn measure(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
+    let names: Vec<String> = zones.names().iter().map(ToString::to_string).collect();
+    let names = names.join(",");
+    let records = Arc::downgrade(index);
+    #[allow(clippy::cast_precision_loss, reason = "there are not so many records")]
+    let records = move || records.upgrade().map(|index| index.counts().records as f64);
+    setup.registry.gauge(&RECORDS, &[&names], records);
+    let current = Arc::downgrade(index);
+    let current = move || current.upgrade().map(|index| f64::from(u8::from(index.is_current())));
+    setup.registry.gauge(&CURRENT, &[&names], current);
+}
+
+/// The records of a store, as one stanza shows them.
+struct Etcd {
+    index: Arc<Index>,
+    /// Keeps the store followed.
+    #[allow(dead_code, reason = "held for as long as anybody answers from it")]
+    following: Arc<dyn Following>,
+    lease: LeaseBounds,
+    /// Of each zone, how many answers were made while etcd could not be reached.
+    stale: Box<[Counter]>,
+    /// Of each zone, how many answers may lack something.
+    cut: Box<[Counter]>,
+}
+
+/// What became of a question.
+enum Found {
+    /// The answer stands in the response.
+    Answered,
+    /// The name has no such record.
+    NoData,
+    /// There is nothing at the name, which is to be said so.
+    Nothing(Rcode),
+    /// There is something at the name that is no record.
+    Unreadable,
+    /// Others must be asked for the rest.
+    Elsewhere(Verdict),
+}
+
+impl Plugin for Etcd {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if query.qtype.is_transfer() {
+            return Verdict::Fail(Failure::refused(EdeCode::NOT_SUPPORTED, "zone transfer is not offered"));
+        }
+        if !self.index.is_listed() {
+            return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "etcd has not been read yet"));
+        }
+        response.set_authoritative(true);
+        response.set_local();
+        let found = self.find(query, response, worker);
+        self.mark_stale(matches!(found, Found::Nothing(Rcode::NXDOMAIN)), query, response, worker);
+        match found {
+            Found::Answered => Verdict::Done,
+            Found::NoData => {
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Done
+            }
+            Found::Nothing(rcode) => {
+                response.set_rcode(rcode);
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Missing
+            }
+            Found::Unreadable => {
+                Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, "the value of the key in etcd is no record"))
+            }
+            Found::Elsewhere(verdict) => verdict,
+        }
+    }
+
+    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        outside::on_subanswer(query, sub, response)
+    }
+}
+
+impl Etcd {
+    fn find(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Found {
+        let view = self.index.view();
+        let is_apex = query.zone_at() == 0;
+        match query.qtype {
+            Type::SOA if is_apex => {
+                self.push_soa(Section::Answer, query, response);
+                Found::Answered
+            }
+            Type::NS if is_apex => {
+                let servers = view.select(below(SERVERS, query.key()).as_ref(), SERVERS.len(), Sought::Hosts);
+                self.targets(&servers, &view, query, response, worker)
+            }
+            Type::CNAME | Type::PTR => self.pointer(&view, query, response, worker),
+            Type::A | Type::AAAA | Type::TXT => {
+                let selection = self.select(&view, query, worker);
+                self.walk(&selection, &view, query, response, worker)
+            }
+            Type::SRV | Type::MX => {
+                let selection = self.select(&view, query, worker);
+                self.targets(&selection, &view, query, response, worker)
+            }
+            _ => absent(&self.select(&view, query, worker), query).unwrap_or(Found::NoData),
+        }
+    }
+
+    /// What the name asked has.
+    fn select<'v>(&self, view: &'v View, query: &Query, worker: &mut Worker) -> Selection<'v> {
+        let selection = walk::select(view, query.key(), query.zone_at(), Some(query.qtype));
+        if selection.is_cut()
+            && let Some(counter) = self.cut.get(query.zone_index())
+        {
+            worker.counters.count(*counter);
+        }
+        selection
+    }
+
+    /// Addresses and texts, of the name itself and of what it is an alias of.
+    fn walk(
+        &self,
+        selection: &Selection<'_>,
+        view: &View,
+        query: &mut Query,
+        response: &mut Response,
+        worker: &Worker,
+    ) -> Found {
+        if let Some(found) = absent(selection, query) {
+            return found;
+        }
+        let mut outside = Outside::default();
+        let wanted = Wanted { qtype: Some(query.qtype), section: Section::Answer };
+        let mut walk = self.begin((view, selection), query, wanted, &mut outside, worker);
+        walk.push(selection, (Owner::Question, query.name()), None, response);
+        outside.ask(query).map_or_else(|| Found::of_message(response), Found::Elsewhere)
+    }
+
+    /// Records that name a target, with the addresses of those.
+    fn targets(
+        &self,
+        selection: &Selection<'_>,
+        view: &View,
+        query: &mut Query,
+        response: &mut Response,
+        worker: &Worker,
+    ) -> Found {
+        if let Some(found) = absent(selection, query) {
+            return found;
+        }
+        let mut outside = Outside::default();
+        let wanted = Wanted { qtype: None, section: Section::Additional };
+        let mut walk = self.begin((view, selection), query, wanted, &mut outside, worker);
+        services::push(selection, query.qtype, &mut walk, response);
+        outside.ask(query).map_or_else(|| Found::of_message(response), Found::Elsewhere)
+    }
+
+    fn begin<'a>(
+        &self,
+        from: (&'a View, &Selection<'_>),
+        query: &'a Query,
+        wanted: Wanted,
+        outside: &'a mut Outside,
+        worker: &Worker,
+    ) -> Walk<'a> {
+        Walk::new(from, query.zone(), wanted, (worker.now().nanos(), self.lease), outside)
+    }
+
+    /// A record that points to a name: only the key of exactly the name asked has one.
+    fn pointer(&self, view: &View, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+        match view.exactly(query.key()) {
+            Some(Some(record)) => {
+                let Some(target) = record.host.name() else { return Found::NoData };
+                let fields = (query.qtype, self.ttl(record, worker));
+                response.message.push_name(Section::Answer, Owner::Question, fields, target);
+                Found::of_message(response)
+            }
+            Some(None) => Found::Unreadable,
+            // The name exists if there are others below it; but another plugin may know what it points to.
+            None => match absent(&self.select(view, query, worker), query) {
+                None | Some(Found::Unreadable) => Found::Nothing(Rcode::NOERROR),
+                Some(found) => found,
+            },
+        }
+    }
+
+    fn ttl(&self, record: &Record, worker: &Worker) -> u32 {
+        record.ttl(worker.now().nanos(), self.lease)
+    }
+
+    fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
+        let numbers = soa::numbers(self.index.serial(), SOA_TTL);
+        soa::push(section, soa::NAMES, (SOA_TTL, numbers), query, response);
+    }
+
+    /// Says of an answer that it may be old, and counts it (RFC 8914 §4.4, §4.20).
+    fn mark_stale(&self, denies: bool, query: &Query, response: &mut Response, worker: &Worker) {
+        if self.index.is_current() {
+            return;
+        }
+        let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
+        response.set_ede(code, "etcd cannot be reached");
+        if let Some(counter) = self.stale.get(query.zone_index()) {
+            worker.counters.count(*counter);
+        }
+    }
+}
+
+/// What is to be said of a name that has no record; `None` if it has some. A zone always exists.
+fn absent(selection: &Selection<'_>, query: &Query) -> Option<Found> {
+    if selection.is_unreadable() {
+        return Some(Found::Unreadable);
+    }
+    let rcode = if query.zone_at() == 0 { Rcode::NOERROR } else { Rcode::NXDOMAIN };
+    selection.is_empty().then_some(Found::Nothing(rcode))
+}
+
+impl Found {
+    fn of_message(response: &Response) -> Found {
+        let has_answer = response.message.section(Section::Answer).next().is_some();
+        if has_answer || response.message.is_truncated() { Found::Answered } else { Found::NoData }
+    }
+}

@@ -1,0 +1,54 @@
+//! Directives that Corefiles have and CoreDNS 1.14 has not: what it removed, and what only builds with more plugins have.
+
+use engine::Gone;
+
+/// What CoreDNS removed in a version.
+const fn removed(name: &'static str, version: &'static str, instead: &'static str) -> Gone {
+    Gone { name, removed_in: Some(version), instead }
+}
+
+/// A plugin that was never part of CoreDNS.
+const fn foreign(name: &'static str, instead: &'static str) -> Gone {
+    Gone { name, removed_in: None, instead }
+}
+
+pub static PROXY: Gone = removed(
+    "proxy",
+    "1.5",
+    "write `forward FROM TO...`: `except` and `policy` stay; `spray`, `fail_timeout` and `protocol` go, `tls://` stands before \
+     an address and `force_tcp` in the block",
+);
+pub static FEDERATION: Gone = removed(
+    "federation",
+    "1.7",
+    "remove it: federation v1 of Kubernetes is gone; for services of several clusters there is `multicluster` in `kubernetes`, \
+     and for who still has federated names the directive `federations` of this server",
+);
+pub static REVERSE: Gone = removed("reverse", "1.2", "write `template IN PTR` and `template IN A` for the zones");
+pub static STARTUP: Gone = removed("startup", "1.1", "write `on startup COMMAND`");
+pub static SHUTDOWN: Gone = removed("shutdown", "1.1", "write `on shutdown COMMAND`");
+pub static HTTPPROXY: Gone = removed("httpproxy", "005", "write `forward . tls://ADDRESS` with `tls_servername`");
+
+pub static ALTERNATE: Gone = foreign("alternate", "write two `forward` lines, the first with `next RCODE...`");
+pub static FANOUT: Gone = foreign("fanout", "write `forward`, which asks the next upstream when one fails");
+pub static UNBOUND: Gone = foreign("unbound", "write `forward` to a resolver");
+pub static DNSREDIR: Gone = foreign("dnsredir", "write `forward` for each zone, or `forward` with `except`");
+pub static KUBERNETAI: Gone = foreign("kubernetai", "write a server block with `kubernetes` for each cluster");
+pub static K8S_GATEWAY: Gone =
+    foreign("k8s_gateway", "`k8s_external` answers for services; not for Ingress and Gateway");
+pub static RECORDS: Gone = foreign("records", "write `hosts` for addresses, `file` or `template` for other records");
+pub static BLOCKER: Gone = foreign("blocker", "write `hosts` with the names, or `template` with `rcode NXDOMAIN`");
+pub static ADS: Gone = foreign("ads", "write `hosts` with the names, or `template` with `rcode NXDOMAIN`");
+pub static FINALIZE: Gone = foreign("finalize", "remove it: aliases that this server can follow are followed");
+pub static REDISC: Gone = foreign("redisc", "write `cache`, whose entries outlive a reload");
+pub static RRL: Gone = foreign("rrl", "");
+pub static MDNS: Gone = foreign("mdns", "");
+pub static OCP_DNSNAMERESOLVER: Gone = foreign("ocp_dnsnameresolver", "");
+pub static MULTICLUSTER: Gone = foreign("multicluster", "write `multicluster` in the block of `kubernetes`");
+pub static LIGHTHOUSE: Gone = foreign("lighthouse", "write `multicluster` in the block of `kubernetes`");
+pub static REDIS: Gone = foreign("redis", "");
+pub static NETBOX: Gone = foreign("netbox", "");
+pub static DOCKER: Gone = foreign("docker", "");
+pub static TAILSCALE: Gone = foreign("tailscale", "");
+pub static KUADRANT: Gone = foreign("kuadrant", "");
+pub static SQLITE: Gone = foreign("sqlite", "");

@@ -1,0 +1,71 @@
+//! The little of Protocol Buffers' encoding that messages of *dnstap* and profiles of *pprof* need: fields appended to octets.
+
+/// A varint.
+const VARINT: u32 = 0;
+/// Octets behind their length.
+const DELIMITED: u32 = 2;
+/// Four octets, the least significant first.
+const FIXED: u32 = 5;
+
+/// Appends a number.
+pub(crate) fn number(octets: &mut Vec<u8>, field: u32, value: u64) {
+    varint(octets, u64::from(field << 3 | VARINT));
+    varint(octets, value);
+}
+
+/// Appends a number in four octets.
+pub(crate) fn fixed(octets: &mut Vec<u8>, field: u32, value: u32) {
+    varint(octets, u64::from(field << 3 | FIXED));
+    octets.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends octets.
+pub(crate) fn bytes(octets: &mut Vec<u8>, field: u32, value: &[u8]) {
+    varint(octets, u64::from(field << 3 | DELIMITED));
+    varint(octets, value.len() as u64);
+    octets.extend_from_slice(value);
+}
+
+/// Appends what `write` does as one field: its length is known afterwards and is then moved before it.
+pub(crate) fn written(octets: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    varint(octets, u64::from(field << 3 | DELIMITED));
+    let start = octets.len();
+    write(octets);
+    let end = octets.len();
+    varint(octets, (end - start) as u64);
+    let moved = octets.len() - end;
+    octets[start..].rotate_right(moved);
+}
+
+/// Appends a bare number, as a list of them has it.
+pub(crate) fn varint(octets: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let [low, ..] = value.to_le_bytes();
+        value >>= 7;
+        if value == 0 {
+            return octets.push(low);
+        }
+        octets.push(low | 0x80);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of the encoding's own documentation, and a length of two octets.
+    #[test]
+    fn fields() {
+        let write = |write: &dyn Fn(&mut Vec<u8>)| {
+            let mut octets = Vec::new();
+            write(&mut octets);
+            octets
+        };
+        assert_eq!(write(&|octets| number(octets, 1, 150)), [0x08, 0x96, 0x01]);
+        assert_eq!(write(&|octets| bytes(octets, 2, b"testing")), b"\x12\x07testing");
+        assert_eq!(write(&|octets| written(octets, 3, |inner| number(inner, 1, 150))), [0x1a, 3, 0x08, 0x96, 0x01]);
+        assert_eq!(write(&|octets| fixed(octets, 9, 0x0102_0304)), [0x4d, 4, 3, 2, 1]);
+        let long = write(&|octets| written(octets, 14, |inner| inner.extend_from_slice(&[7; 300])));
+        assert_eq!(long, [&[0x72, 0xac, 0x02][..], &[7; 300]].concat());
+    }
+}

@@ -1,0 +1,181 @@
+//! The private halves of keys, in the files that BIND's tools write: `Private-key-format: v1.3`, and a line for each part.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeyPair as RsaKeyPair;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
+    Ed25519KeyPair, RSA_PKCS1_SHA256, RSA_PKCS1_SHA512, RsaEncoding,
+};
+use zone::text;
+
+/// Numbers of the algorithms (IANA "DNS Security Algorithm Numbers").
+const RSASHA256: u8 = 8;
+const RSASHA512: u8 = 10;
+const ECDSAP256SHA256: u8 = 13;
+const ECDSAP384SHA384: u8 = 14;
+const ED25519: u8 = 15;
+
+/// What signs.
+pub(super) enum Private {
+    Ecdsa(EcdsaKeyPair),
+    Ed25519(Ed25519KeyPair),
+    Rsa(RsaKeyPair, &'static dyn RsaEncoding),
+}
+
+/// Why a file is no private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// This part of it is missing, or is not in base 64.
+    Part(&'static str),
+    /// It is of another algorithm than the public key.
+    OtherAlgorithm,
+    /// Nothing can be signed with this algorithm.
+    Algorithm(u8),
+    /// The parts are no key, or that of another public key.
+    Mismatch,
+    /// The parts are no RSA key of 2048 to 8192 bits, or that of another public key.
+    RsaMismatch,
+}
+
+impl core::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Unusable::Part(part) => write!(f, "it has no `{part}:` in base 64"),
+            Unusable::OtherAlgorithm => f.write_str("its algorithm is not that of the public key"),
+            Unusable::Algorithm(number) => write!(
+                f,
+                "nothing is signed with algorithm {number}: 8 and 10 (RSA), 13 and 14 (ECDSA) and 15 (Ed25519) are known"
+            ),
+            Unusable::Mismatch => f.write_str("it does not belong to the public key"),
+            Unusable::RsaMismatch => {
+                f.write_str("it does not belong to the public key, or has not between 2048 and 8192 bits")
+            }
+        }
+    }
+}
+
+impl Private {
+    /// Reads the private half of a public key (its octets as in DNSKEY records).
+    pub(super) fn read(file: &[u8], algorithm: u8, public: &[u8]) -> Result<Private, Unusable> {
+        let file = String::from_utf8_lossy(file);
+        let parts = Parts(&file);
+        if parts.algorithm() != Some(algorithm) {
+            return Err(Unusable::OtherAlgorithm);
+        }
+        match algorithm {
+            RSASHA256 => Ok(Private::Rsa(rsa(&parts, public)?, &RSA_PKCS1_SHA256)),
+            RSASHA512 => Ok(Private::Rsa(rsa(&parts, public)?, &RSA_PKCS1_SHA512)),
+            ECDSAP256SHA256 => ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING, &parts, public),
+            ECDSAP384SHA384 => ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING, &parts, public),
+            ED25519 => {
+                let pair = Ed25519KeyPair::from_seed_and_public_key(&parts.octets("PrivateKey")?, public);
+                Ok(Private::Ed25519(pair.map_err(|_| Unusable::Mismatch)?))
+            }
+            other => Err(Unusable::Algorithm(other)),
+        }
+    }
+
+    /// Signs octets, in the form that RRSIG records have; `None` if the system cannot.
+    pub(super) fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Private::Ecdsa(pair) => Some(pair.sign(&SystemRandom::new(), octets).ok()?.as_ref().to_vec()),
+            Private::Ed25519(pair) => Some(pair.try_sign(octets).ok()?.as_ref().to_vec()),
+            Private::Rsa(pair, encoding) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                pair.sign(*encoding, &SystemRandom::new(), octets, &mut signature).ok()?;
+                Some(signature)
+            }
+        }
+    }
+}
+
+/// The lines of a file, `NAME: VALUE`.
+struct Parts<'a>(&'a str);
+
+impl Parts<'_> {
+    fn value(&self, name: &str) -> Option<&str> {
+        let lines = self.0.lines().filter_map(|line| line.split_once(':'));
+        lines.filter(|(known, _)| known.trim() == name).map(|(_, value)| value.trim()).next()
+    }
+
+    fn octets(&self, name: &'static str) -> Result<Vec<u8>, Unusable> {
+        self.value(name).and_then(text::base64).ok_or(Unusable::Part(name))
+    }
+
+    /// `13 (ECDSAP256SHA256)`.
+    fn algorithm(&self) -> Option<u8> {
+        self.value("Algorithm")?.split_whitespace().next()?.parse().ok()
+    }
+}
+
+fn ecdsa(algorithm: &'static EcdsaSigningAlgorithm, parts: &Parts<'_>, public: &[u8]) -> Result<Private, Unusable> {
+    /// Before a point that is written in full (SEC 1 §2.3.3).
+    const UNCOMPRESSED: &[u8] = &[4];
+    let private = parts.octets("PrivateKey")?;
+    let public = [UNCOMPRESSED, public].concat();
+    let pair = EcdsaKeyPair::from_private_key_and_public_key(algorithm, &private, &public);
+    Ok(Private::Ecdsa(pair.map_err(|_| Unusable::Mismatch)?))
+}
+
+/// The parts of an RSA key in the order of RFC 8017 appendix A.1.2, as the file names them.
+const RSA_PARTS: [&str; 8] =
+    ["Modulus", "PublicExponent", "PrivateExponent", "Prime1", "Prime2", "Exponent1", "Exponent2", "Coefficient"];
+
+fn rsa(parts: &Parts<'_>, public: &[u8]) -> Result<RsaKeyPair, Unusable> {
+    let mut numbers = der(INTEGER, &[0]);
+    let mut values = RSA_PARTS.map(|_| Vec::new());
+    for (value, name) in values.iter_mut().zip(RSA_PARTS) {
+        *value = parts.octets(name)?;
+        numbers.extend(integer(value));
+    }
+    let [modulus, exponent, ..] = &values;
+    let (its_exponent, its_modulus) = rsa_public(public).ok_or(Unusable::RsaMismatch)?;
+    if unsigned(its_modulus) != unsigned(modulus) || unsigned(its_exponent) != unsigned(exponent) {
+        return Err(Unusable::RsaMismatch);
+    }
+    RsaKeyPair::from_der(&der(SEQUENCE, &numbers)).map_err(|_| Unusable::RsaMismatch)
+}
+
+/// Exponent and modulus of a public key in a DNSKEY record (RFC 3110 §2).
+fn rsa_public(public: &[u8]) -> Option<(&[u8], &[u8])> {
+    match public {
+        [0, high, low, rest @ ..] => rest.split_at_checked(usize::from(u16::from_be_bytes([*high, *low]))),
+        [length, rest @ ..] => rest.split_at_checked(usize::from(*length)),
+        [] => None,
+    }
+}
+
+/// Tags of ASN.1.
+const INTEGER: u8 = 0x02;
+const SEQUENCE: u8 = 0x30;
+
+/// A number without leading zeros.
+fn unsigned(octets: &[u8]) -> &[u8] {
+    let zeros = octets.iter().take_while(|octet| **octet == 0).count();
+    &octets[zeros..]
+}
+
+/// A number that is not negative, in DER.
+fn integer(octets: &[u8]) -> Vec<u8> {
+    let octets = unsigned(octets);
+    let sign: &[u8] = if octets.first().is_none_or(|first| *first >= 0x80) { &[0] } else { &[] };
+    der(INTEGER, &[sign, octets].concat())
+}
+
+/// A value with its tag and its length, in DER.
+fn der(tag: u8, value: &[u8]) -> Vec<u8> {
+    /// Lengths below this are one octet.
+    const LONG: usize = 0x80;
+    let mut octets = vec![tag];
+    match u8::try_from(value.len()) {
+        Ok(length) if value.len() < LONG => octets.push(length),
+        _ => {
+            let length = value.len().to_be_bytes();
+            let length = unsigned(&length);
+            octets.push(0x80 | u8::try_from(length.len()).unwrap_or_default());
+            octets.extend(length);
+        }
+    }
+    octets.extend(value);
+    octets
+}

@@ -1,0 +1,91 @@
+//! The other end of the buffer: a job that posts spans to the collector.
+
+use core::pin::pin;
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::metrics::Counter;
+use engine::setup::Ending;
+use engine::tls::TlsClient;
+use engine::{Fetch, Outside};
+
+use super::config::{Config, Endpoint, Form};
+use super::spans::write_json;
+use crate::outlet::{First, Outlet, first};
+
+/// How long a collector may take to take them.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Brings spans to a collector.
+pub(super) struct Exporter {
+    outlet: Arc<Outlet>,
+    endpoint: Endpoint,
+    tls: Option<TlsClient>,
+    interval: Duration,
+    /// What stands before the spans, and behind them.
+    around: (String, &'static str),
+    lost: Counter,
+}
+
+impl Exporter {
+    pub(super) fn new(config: &Config, outlet: Arc<Outlet>, tls: Option<TlsClient>, lost: Counter) -> Exporter {
+        let around = match config.form {
+            Form::Zipkin | Form::Datadog => ("[".to_owned(), "]"),
+            Form::Otlp => (otlp_start(&config.service), "]}]}]}"),
+        };
+        let (endpoint, interval) = (config.endpoint.clone(), config.interval);
+        Exporter { outlet, endpoint, tls, interval, around, lost }
+    }
+
+    /// Goes on until it is told to end, and then posts what is left.
+    pub(super) async fn run(self, outside: Rc<dyn Outside>, mut ending: Ending) {
+        let mut spans = Vec::new();
+        let mut is_heard = true;
+        loop {
+            let mut enough = pin!(self.outlet.has_enough());
+            let mut pause = outside.sleep_until(outside.now() + self.interval);
+            let ended = match first(&mut ending, &mut pin!(first(&mut enough, &mut pause))).await {
+                First::One(()) => true,
+                First::Other(_) => false,
+            };
+            let taken = self.outlet.take(&mut spans);
+            let mut lost = taken.lost;
+            if let Err(what) = self.post(&spans, &*outside).await {
+                lost += taken.records;
+                // Once is enough to say so, until it has taken some.
+                if core::mem::take(&mut is_heard) {
+                    outside.log(&format!("[WARNING] plugin/trace: {}: {what}", self.endpoint));
+                }
+            } else if !spans.is_empty() {
+                is_heard = true;
+            }
+            outside.counters().add(self.lost, lost);
+            if ended {
+                return;
+            }
+        }
+    }
+
+    /// Posts spans, each with a comma behind it.
+    async fn post(&self, spans: &[u8], outside: &dyn Outside) -> Result<(), String> {
+        let [spans @ .., b','] = spans else { return Ok(()) };
+        let (start, end) = &self.around;
+        let body = [start.as_bytes(), spans, end.as_bytes()].concat();
+        let Endpoint { address, path, .. } = &self.endpoint;
+        let (tls, post) = (self.tls.as_ref(), Some(("application/json", body.as_slice())));
+        let status = outside.fetch(Fetch { address, tls, path, post, until: outside.now() + PATIENCE }).await?;
+        if (200..300).contains(&status) { Ok(()) } else { Err(format!("HTTP status {status}")) }
+    }
+}
+
+/// What stands before OTLP's spans: whose they are.
+fn otlp_start(service: &str) -> String {
+    let mut start =
+        "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":"
+            .to_owned();
+    // Writing into memory does not fail.
+    let _ = write_json(&mut start, service);
+    start.push_str("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"portolan\"},\"spans\":[");
+    start
+}

@@ -1,0 +1,153 @@
+//! Tells a collector what became of queries, step by step: as Zipkin's spans or as OpenTelemetry's.
+//!
+//! Something stands around each plugin below this one that notes when a query comes and when its answer leaves. Without
+//! the directive nothing does, and tracing costs nothing.
+
+mod config;
+mod export;
+mod spans;
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use engine::metrics::{Kind, Metric};
+use engine::setup::{Around, Part, Setup, SetupError};
+use engine::tls::{ClientTls, TlsMaker};
+use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Witness, Witnessed, Worker};
+
+pub(crate) use config::MANIFEST;
+
+use crate::outlet::Outlet;
+use config::{Config, Form};
+use export::Exporter;
+use spans::Trace;
+
+static LOST: Metric = Metric {
+    name: "portolan_trace_lost_queries_total",
+    help: "Traced queries whose spans no collector got: too many waited, or it did not take them.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+
+/// Octets that a span is taken to have: more than most.
+const OCTETS_PER_SPAN: usize = 512;
+
+fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    // As in CoreDNS, the last line counts.
+    let Some(config) = configs.pop() else { return Ok(None) };
+    if config.form == Form::Datadog {
+        return Err(SetupError::new("this build does not speak Datadog's own protocol")
+            .with_help("the Datadog agent takes OTLP: write `trace otlp HOST:4318`"));
+    }
+    if config.every == 0 {
+        return Ok(None);
+    }
+    let outlet = Arc::new(Outlet::new(config.backlog * OCTETS_PER_SPAN, config.batch * OCTETS_PER_SPAN));
+    let tls = config.endpoint.encrypted.then(|| {
+        let wanted = ClientTls { server_name: Some(config.endpoint.host().to_owned()), ..ClientTls::default() };
+        let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
+        let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
+        maker.client(&wanted).map_err(|error| SetupError::new(format!("tls: {error}")))
+    });
+    let tls = tls.transpose()?;
+    let lost = setup.registry.counter(&LOST, &[]);
+    let exporter = Exporter::new(&config, Arc::clone(&outlet), tls, lost);
+    setup.needs.lasting_jobs.push(Box::new(move |outside, ending| Box::pin(exporter.run(outside, ending))));
+    setup.labels().publish("trace/traceid", |query| Some(query.kept_by_any::<Trace>()?.id()));
+    setup.witnesses().add(Asking);
+    setup
+        .below
+        .provide(Around(Box::new(|name, plugin, hooks| (Box::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
+    let Config { every, form, service, .. } = config;
+    let tracing = Tracing { every, form, service, outlet, seen: AtomicU64::new(0) };
+    Ok(Some(Part::new(tracing, Hooks::BOTH)))
+}
+
+/// Begins and ends the spans of a query.
+struct Tracing {
+    every: u64,
+    form: Form,
+    service: String,
+    outlet: Arc<Outlet>,
+    /// Queries so far.
+    seen: AtomicU64,
+}
+
+impl Plugin for Tracing {
+    fn on_query(&self, query: &mut Query, _: &mut Response, worker: &mut Worker) -> Verdict {
+        // What plugins ask is no query of its own.
+        let number = if query.is_own() { 1 } else { self.seen.fetch_add(1, Ordering::Relaxed) + 1 };
+        if !query.is_own() && number.is_multiple_of(self.every) {
+            let upper = if self.form == Form::Otlp { worker.random() } else { 0 };
+            let (id, now) = ((upper, worker.random()), worker.now());
+            query.keep(Trace::new(id, now, worker.since_1970()));
+        }
+        Verdict::Pass
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if let Some(trace) = query.take_kept::<Trace>() {
+            let mut text = String::new();
+            trace.write(self.form, &self.service, (query, response), worker.now(), &mut text);
+            self.outlet.put(|octets| octets.extend_from_slice(text.as_bytes()));
+        }
+        Verdict::Pass
+    }
+}
+
+/// Stands around a plugin, and notes when a traced query is there.
+struct Traced {
+    name: &'static str,
+    plugin: Box<dyn Plugin>,
+    /// Those of the plugin.
+    hooks: Hooks,
+}
+
+impl Plugin for Traced {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if let Some(trace) = query.kept_by_any::<Trace>() {
+            trace.enter(self.name, worker.now());
+        }
+        if self.hooks.down { self.plugin.on_query(query, response, worker) } else { Verdict::Pass }
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if let Some(trace) = query.kept_by_any::<Trace>() {
+            trace.come_up_to(self.name, worker.now());
+        }
+        let verdict = if self.hooks.up { self.plugin.on_response(query, response, worker) } else { Verdict::Pass };
+        if let Some(trace) = query.kept_by_any::<Trace>() {
+            trace.leave(self.name, worker.now());
+        }
+        verdict
+    }
+
+    fn on_subanswer(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Verdict {
+        self.plugin.on_subanswer(query, sub, response, worker)
+    }
+
+    fn on_resolved(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        self.plugin.on_resolved(query, response, worker)
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        self.plugin.resolve(query, outside)
+    }
+}
+
+/// Hears of what is asked of upstreams.
+struct Asking;
+
+impl Witness for Asking {
+    fn saw(&self, query: &Query, exchange: &Witnessed<'_>) {
+        if let Some(trace) = query.kept_by_any::<Trace>() {
+            trace.ask(exchange.to, exchange.sent, exchange.took);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Holds the warnings about whole Corefiles to `advice.txt`: each is there, at its word, and no other.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+use corefile::{Diagnostic, NoFiles};
+use engine::{Planning, plan};
+
+/// The rooms of codes that are looked at.
+const ROOMS: [&str; 4] = ["chain/", "keys/", "directives/", "options/"];
+
+#[test]
+fn each_corefile_is_warned_of_what_is_marked() {
+    let cases = include_str!("advice.txt").split("\n== ").skip(1);
+    let wrong: Vec<String> = cases.filter_map(|case| check(case).err()).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn check(case: &str) -> Result<(), String> {
+    let (title, marked) = case.split_once('\n').unwrap_or((case, ""));
+    let (text, mut wanted) = unmark(marked);
+    let mut said: Vec<_> = problems(&text).iter().map(|problem| say(problem, &text)).collect();
+    said.sort();
+    wanted.sort();
+    if said == wanted { Ok(()) } else { Err(format!("{title}:\n  marked {wanted:?}\n  said   {said:?}")) }
+}
+
+fn say(problem: &Diagnostic, text: &str) -> (usize, String) {
+    let (start, end) = (problem.span.start as usize, problem.span.end as usize);
+    (start, format!("{} {}", problem.code, &text[start..end]))
+}
+
+/// The text without its marks `«CODE: WORD»`, and where they stood.
+fn unmark(marked: &str) -> (String, Vec<(usize, String)>) {
+    let (mut text, mut wanted) = (String::new(), Vec::new());
+    for (at, part) in marked.split('«').enumerate() {
+        let (mark, rest) = if at == 0 { ("", part) } else { part.split_once('»').unwrap_or((part, "")) };
+        if let Some((code, word)) = mark.split_once(": ") {
+            wanted.push((text.len(), format!("{code} {word}")));
+            text.push_str(word);
+        }
+        text.push_str(rest);
+    }
+    (text, wanted)
+}
+
+fn problems(text: &str) -> Vec<Diagnostic> {
+    let parsed = corefile::parse(Path::new("Corefile"), text.to_owned(), &NoFiles);
+    let mut problems = parsed.diagnostics;
+    let interface = |name: &str| (name == "lo").then(|| vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+    let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &interface };
+    plan(&parsed.corefile, &planning, &mut problems);
+    problems.retain(|problem| ROOMS.iter().any(|room| problem.code.name().starts_with(room)));
+    problems
+}

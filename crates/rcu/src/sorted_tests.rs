@@ -1,0 +1,118 @@
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+type Model = BTreeMap<Vec<u8>, u32>;
+
+fn contents(table: &Sorted<u32>) -> Vec<(Vec<u8>, u32)> {
+    table.read().below(b"").map(|(key, value)| (key.to_vec(), *value)).collect()
+}
+
+/// Pages are neither empty nor too long, and those that were split or joined are still in order.
+fn check(pages: &Pages<u32>, model: &Model) {
+    assert_eq!(pages.len(), model.len());
+    assert!(pages.list.iter().all(|page| (1..=PAGE_MAX).contains(&page.values.len())));
+    let listed: Vec<_> = pages.from(b"").map(|(key, value)| (key, *value)).collect();
+    assert_eq!(listed, model.iter().map(|(key, value)| (key.as_slice(), *value)).collect::<Vec<_>>());
+}
+
+/// Numbers that look random and are the same in each run (xorshift64).
+fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("{}/{:x}", number % 7, number).into_bytes()
+}
+
+#[test]
+fn it_is_what_an_ordered_map_is() {
+    for seed in 1..20 {
+        let mut next = numbers(seed);
+        let (table, mut model) = (Sorted::default(), Model::new());
+        for round in 0..60 {
+            let mut edit = table.edit();
+            // It grows first and is emptied in the end.
+            let removed_of_ten = if round < 30 { 2 } else { 8 };
+            for _ in 0..40 {
+                let key = key(next(800));
+                if next(10) < removed_of_ten {
+                    assert_eq!(edit.remove(&key), model.remove(&key));
+                } else {
+                    assert_eq!(edit.insert(&key, round), model.insert(key, round));
+                }
+            }
+            check(edit.pages(), &model);
+            edit.publish();
+            check(&table.read(), &model);
+            let prefix = format!("{}/{:x}", next(7), next(16)).into_bytes();
+            let below = table.read().below(&prefix).count();
+            assert_eq!(below, model.keys().filter(|key| key.starts_with(&prefix)).count());
+            let any = key(next(800));
+            assert_eq!(table.read().get(&any), model.get(&any));
+            let from = table.read().from(&any).next().map(|(key, _)| key.to_vec());
+            assert_eq!(from, model.range(any..).next().map(|(key, _)| key.clone()));
+        }
+    }
+}
+
+#[test]
+fn what_comes_in_order_fills_pages() {
+    let table = Sorted::default();
+    let mut edit = table.edit();
+    for number in 0..640u32 {
+        edit.insert(format!("{number:05}").as_bytes(), number);
+    }
+    edit.publish();
+    assert_eq!(table.read().list.len(), 10);
+}
+
+#[test]
+fn an_edit_that_is_dropped_never_was() {
+    let table = Sorted::default();
+    let mut edit = table.edit();
+    edit.insert(b"a", 1);
+    edit.publish();
+    let mut edit = table.edit();
+    edit.insert(b"b", 2);
+    edit.remove(b"a");
+    drop(edit);
+    assert_eq!(contents(&table), [(b"a".to_vec(), 1)]);
+    assert!(!table.read().is_empty());
+}
+
+/// All values are the same in each state, whatever the writer is doing.
+#[test]
+fn readers_see_whole_states_while_a_writer_runs() {
+    let table = Sorted::default();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                let mut newest = 0;
+                while !done.load(Ordering::Acquire) {
+                    let pages = table.read();
+                    let first = pages.from(b"").next().map_or(newest, |(_, value)| *value);
+                    assert!(pages.below(b"").all(|(_, value)| *value == first));
+                    assert!(first >= newest);
+                    newest = first;
+                }
+            });
+        }
+        for round in 1..200u32 {
+            let mut edit = table.edit();
+            for number in 0..300 {
+                edit.insert(&key(number), round);
+            }
+            edit.publish();
+        }
+        done.store(true, Ordering::Release);
+    });
+    assert_eq!(table.read().len(), 300);
+}

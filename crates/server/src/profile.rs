@@ -1,0 +1,50 @@
+//! Where this process spends its time: a signal interrupts it a hundred times a second of processor time, and what it was
+//! at is written down.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use engine::LocalFuture;
+use plugins::{CpuProfile, Frame, Profiler, Stack};
+use pprof::{ProfilerGuard, ProfilerGuardBuilder};
+
+/// How often a second of processor time is looked; as Go does.
+const FREQUENCY: i32 = 100;
+/// Where the signal is passed over: these may hold what reading the stack needs.
+const PASSED_OVER: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
+
+/// Takes profiles of this process, one at a time.
+pub(crate) struct Sampler;
+
+impl Profiler for Sampler {
+    fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, String>> {
+        Box::pin(async move {
+            let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let guard = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build();
+            let guard = guard.map_err(|error| format!("no profile can be taken now: {error}"))?;
+            tokio::time::sleep(span).await;
+            // Finding out the names takes a while.
+            let stacks = tokio::task::spawn_blocking(move || stacks(&guard)).await;
+            let stacks = stacks.map_err(|error| error.to_string())??;
+            let period = Duration::from_secs(1) / FREQUENCY.unsigned_abs();
+            Ok(CpuProfile { stacks, start_since_1970: start, took: span, period })
+        })
+    }
+
+    fn command_line(&self) -> Vec<String> {
+        std::env::args().collect()
+    }
+}
+
+fn stacks(guard: &ProfilerGuard<'_>) -> Result<Vec<Stack>, String> {
+    let report = guard.report().build().map_err(|error| error.to_string())?;
+    let stacks = report.data.iter().map(|(seen, times)| Stack {
+        frames: seen.frames.iter().flatten().map(frame).collect(),
+        thread: seen.thread_name_or_id(),
+        times: times.unsigned_abs() as u64,
+    });
+    Ok(stacks.collect())
+}
+
+fn frame(symbol: &pprof::Symbol) -> Frame {
+    Frame { function: symbol.name(), file: symbol.filename().into_owned(), line: symbol.lineno() }
+}

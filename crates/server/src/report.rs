@@ -1,0 +1,127 @@
+//! What is wrong with a Corefile, for machines: as JSON of our own, and as SARIF 2.1.0 (OASIS).
+
+use corefile::{Code, Diagnostic, Severity, Sources, Span};
+use serde_json::{Value, json};
+
+use crate::configuration::Configuration;
+use crate::diagnostics;
+
+/// The version of our own form: a higher one may lack what a lower one has.
+const FORM: u32 = 1;
+
+/// One document: the files that were read, and the diagnostics, the errors and warnings counted.
+pub(crate) fn json(configuration: &Configuration) -> Value {
+    let Configuration { problems, sources, .. } = configuration;
+    let count = |severity| problems.iter().filter(|problem| problem.severity == severity).count();
+    json!({
+        "form": FORM,
+        "version": crate::VERSION,
+        "files": sources.files().map(|(name, _)| name.to_string_lossy()).collect::<Vec<_>>(),
+        "errors": count(Severity::Error),
+        "warnings": count(Severity::Warning),
+        "diagnostics": problems.iter().map(|problem| diagnostic(problem, sources)).collect::<Vec<_>>(),
+    })
+}
+
+fn diagnostic(problem: &Diagnostic, sources: &Sources) -> Value {
+    let ((line, column), (end_line, end_column)) = place(problem.span, sources);
+    let mut object = json!({
+        "code": problem.code.name(),
+        "severity": word(problem.severity),
+        "message": problem.message,
+        "file": sources.name(problem.span.file).to_string_lossy(),
+        "line": line,
+        "column": column,
+        "end": { "line": end_line, "column": end_column },
+    });
+    let label = (!problem.label.is_empty()).then_some(&problem.label);
+    for (name, text) in [("label", label), ("usage", problem.usage.as_ref()), ("help", problem.help.as_ref())] {
+        if let Some(text) = text {
+            object[name] = text.as_str().into();
+        }
+    }
+    object
+}
+
+/// A log with one run. Only rules that were broken are listed.
+pub(crate) fn sarif(configuration: &Configuration) -> Value {
+    let Configuration { problems, sources, .. } = configuration;
+    let mut codes: Vec<Code> = problems.iter().map(|problem| problem.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "portolan",
+                "version": crate::VERSION,
+                "rules": codes.iter().map(|code| rule(*code)).collect::<Vec<_>>(),
+            } },
+            "columnKind": "unicodeCodePoints",
+            "artifacts": sources.files().map(|(name, _)| json!({ "location": { "uri": uri(&name.to_string_lossy()) } }))
+                .collect::<Vec<_>>(),
+            "results": problems.iter().map(|problem| result(problem, &codes, sources)).collect::<Vec<_>>(),
+        }],
+    })
+}
+
+fn rule(code: Code) -> Value {
+    json!({
+        "id": code.name(),
+        "shortDescription": { "text": code.summary() },
+        "help": { "text": diagnostics::page(code.name()).unwrap_or(code.summary()) },
+    })
+}
+
+fn result(problem: &Diagnostic, codes: &[Code], sources: &Sources) -> Value {
+    let ((line, column), (end_line, end_column)) = place(problem.span, sources);
+    let help = problem.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
+    json!({
+        "ruleId": problem.code.name(),
+        "ruleIndex": codes.binary_search(&problem.code).unwrap_or_default(),
+        "level": word(problem.severity),
+        "message": { "text": format!("{}{help}", problem.message) },
+        "locations": [{ "physicalLocation": {
+            "artifactLocation": { "uri": uri(&sources.name(problem.span.file).to_string_lossy()) },
+            "region": { "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column },
+        } }],
+    })
+}
+
+/// Both forms call it so.
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// Line and column of the first character and of the one behind the last, all from 1; columns count characters.
+fn place(span: Span, sources: &Sources) -> ((u32, u32), (u32, u32)) {
+    (sources.position(span), sources.position(Span { start: span.end.max(span.start), ..span }))
+}
+
+/// A path as a URI reference (RFC 3986 §4.1): what is not unreserved is encoded, and a path from the root has a scheme.
+fn uri(path: &str) -> String {
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._~/".contains(&octet);
+    let encode = |octet: u8| if is_plain(octet) { char::from(octet).to_string() } else { format!("%{octet:02X}") };
+    let encoded: String = path.bytes().map(encode).collect();
+    if encoded.starts_with('/') { format!("file://{encoded}") } else { encoded }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uri;
+
+    #[test]
+    fn paths_are_uri_references() {
+        for (path, reference) in [
+            ("Corefile", "Corefile"),
+            ("/etc/coredns/Corefile", "file:///etc/coredns/Corefile"),
+            ("my files/a:b%", "my%20files/a%3Ab%25"),
+        ] {
+            assert_eq!(uri(path), reference);
+        }
+    }
+}

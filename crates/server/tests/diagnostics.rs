@@ -1,0 +1,175 @@
+//! What `portolan check` says: each code has its entry in the documentation with an example, and the forms for machines
+//! are as they are written down.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::process::Command;
+
+use portolan::diagnostics;
+use serde_json::Value;
+use support::Folder;
+
+/// What an entry says that shows no Corefile.
+const NO_EXAMPLE: &str = "No short example";
+
+#[test]
+fn each_code_has_its_entry_and_each_entry_its_code() {
+    let codes: Vec<&str> = diagnostics::codes().map(corefile::Code::name).collect();
+    let known: BTreeSet<&str> = codes.iter().copied().collect();
+    assert_eq!(known.len(), codes.len(), "a code is declared twice");
+    let entries: BTreeSet<&str> = diagnostics::entries().map(|(code, _)| code).collect();
+    assert_eq!(entries, known);
+    for code in codes {
+        let (room, what) = code.split_once('/').expect("room/what");
+        let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        assert!(is_word(room) && is_word(what), "{code}");
+    }
+}
+
+#[test]
+fn the_example_of_an_entry_is_said_to_be_so() {
+    let mut wrong = Vec::new();
+    for (code, text) in diagnostics::entries() {
+        let example = text.split("~~~ corefile\n").nth(1).and_then(|rest| rest.split("~~~").next());
+        match example {
+            None if text.contains(NO_EXAMPLE) => {}
+            None => wrong.push(format!("{code}: neither an example nor the reason why there is none")),
+            Some(example) if said(example).contains_key(code) => {}
+            Some(example) => wrong.push(format!("{code}: the example is said to be {:?}", said(example))),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The codes that are said of a Corefile, with what is said.
+fn said(corefile: &str) -> BTreeMap<String, String> {
+    let (_, document) = check(corefile, "--json");
+    let list = document["diagnostics"].as_array().unwrap().iter();
+    list.map(|problem| (text(&problem["code"]).to_owned(), text(&problem["message"]).to_owned())).collect()
+}
+
+/// Checks a Corefile; gives the exit code and the document.
+fn check(corefile: &str, form: &str) -> (Option<i32>, Value) {
+    let folder = Folder::new("diagnostics");
+    folder.write("Corefile", corefile);
+    let output = Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(["check", form, "Corefile"])
+        .env_remove("NOT_SET")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let document = serde_json::from_slice(&output.stdout);
+    (output.status.code(), document.unwrap_or_else(|error| panic!("{error}: {output:?}")))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+/// Two errors and a warning, below characters of several octets.
+const BAD: &str = "# é日\n. {\n    hosts é日é {\n        fallthrough\n    }\n    cach 30\n    tls a\n}\n}\n";
+
+#[test]
+fn json_is_one_document() {
+    let (code, document) = check(BAD, "--json");
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        (&document["form"], &document["errors"], &document["files"][0]),
+        (&1.into(), &2.into(), &"Corefile".into())
+    );
+    let list = document["diagnostics"].as_array().unwrap();
+    let unknown = list.iter().find(|problem| problem["code"] == "directives/unknown").unwrap();
+    assert_eq!((&unknown["file"], &unknown["severity"]), (&"Corefile".into(), &"error".into()));
+    assert_eq!((&unknown["line"], &unknown["column"]), (&6.into(), &5.into()));
+    assert_eq!((&unknown["end"]["line"], &unknown["end"]["column"]), (&6.into(), &9.into()));
+    assert_eq!(unknown["help"], "did you mean `cache`?");
+    let places: Vec<_> = list.iter().map(|problem| (problem["line"].as_u64(), problem["column"].as_u64())).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    let (code, document) = check(". {\n    whoami\n}\n", "--json");
+    assert_eq!(
+        (code, &document["diagnostics"], &document["warnings"]),
+        (Some(0), &Value::Array(Vec::new()), &0.into())
+    );
+}
+
+/// The members that SARIF 2.1.0 requires (§3.13, §3.14, §3.18, §3.19, §3.27, §3.29, §3.30, §3.49), and what they may be.
+#[test]
+fn sarif_has_what_the_standard_requires() {
+    let (code, log) = check(BAD, "--sarif");
+    assert_eq!((code, text(&log["version"])), (Some(1), "2.1.0"));
+    assert!(text(&log["$schema"]).ends_with("sarif-2.1.0.json"));
+    let [run] = &log["runs"].as_array().unwrap()[..] else { panic!("one run") };
+    assert_eq!(text(&run["tool"]["driver"]["name"]), "portolan");
+    assert_eq!(text(&run["columnKind"]), "unicodeCodePoints");
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let ids: BTreeSet<&str> = rules.iter().map(|rule| text(&rule["id"])).collect();
+    assert_eq!(ids.len(), rules.len());
+    assert!(rules.iter().all(|rule| !text(&rule["shortDescription"]["text"]).is_empty()));
+    let results = run["results"].as_array().unwrap();
+    assert!(results.len() >= 3, "{results:#?}");
+    for result in results {
+        check_result(result, rules);
+    }
+}
+
+fn check_result(result: &Value, rules: &[Value]) {
+    assert!(!text(&result["message"]["text"]).is_empty());
+    assert!(["error", "warning"].contains(&text(&result["level"])));
+    let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
+    assert_eq!(rule["id"], result["ruleId"]);
+    let [location] = &result["locations"].as_array().unwrap()[..] else { panic!("one location") };
+    let place = &location["physicalLocation"];
+    assert_eq!(text(&place["artifactLocation"]["uri"]), "Corefile");
+    let number = |name: &str| place["region"][name].as_u64().unwrap();
+    assert!(number("startLine") >= 1 && number("startColumn") >= 1);
+    assert!((number("startLine"), number("startColumn")) <= (number("endLine"), number("endColumn")));
+}
+
+#[test]
+fn exit_codes_are_as_they_are_written_down() {
+    let folder = Folder::new("exit");
+    let run = |arguments: &[&OsStr]| {
+        Command::new(env!("CARGO_BIN_EXE_portolan")).arg("check").args(arguments).output().unwrap()
+    };
+    let written = |text: &str| run(&[folder.write("Corefile", text).as_os_str()]);
+    assert_eq!(written(". {\n    whoami\n}\n").status.code(), Some(0));
+    let warned = written(". {\n    cache\n}\n");
+    assert_eq!((warned.status.code(), warned.stdout.starts_with(b"warning[chain/nothing-below]")), (Some(0), true));
+    assert_eq!(written(". {\n    nonsense\n}\n").status.code(), Some(1));
+    assert_eq!(run(&[folder.path().join("missing").as_os_str()]).status.code(), Some(2));
+    assert_eq!(run(&["--json".as_ref(), "--sarif".as_ref()]).status.code(), Some(2));
+    let explained = run(&["--explain".as_ref(), "keys/invalid".as_ref()]);
+    assert!(explained.status.success() && explained.stdout.starts_with(b"A key is"));
+    assert_eq!(run(&["--explain".as_ref(), "keys/valid".as_ref()]).status.code(), Some(2));
+}
+
+/// What this build does not have is checked and warned of, and is an error at the start.
+#[test]
+fn what_is_not_here_is_checked_and_not_served() {
+    let folder = Folder::new("later");
+    for (corefile, name) in [
+        ("https3://.:0 {\n    whoami\n}\n", "https3://"),
+        (".:0 {\n    route53 a.test.:Z1\n}\n", "route53"),
+        (".:0 {\n    clouddns a.test.:b:c\n    whoami\n}\n", "clouddns"),
+    ] {
+        let path = folder.write("Corefile", corefile);
+        let (code, document) = check(corefile, "--json");
+        assert_eq!((code, &document["errors"]), (Some(0), &0.into()), "{corefile}");
+        assert!(
+            document["diagnostics"].as_array().unwrap().iter().any(|problem| text(&problem["message"]).contains(name))
+        );
+        let output = Command::new(env!("CARGO_BIN_EXE_portolan")).arg("-conf").arg(path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("error[") && said.contains(name), "{said}");
+    }
+}

@@ -1,0 +1,384 @@
+//! Records in a real etcd: loaded, changed, killed, emptied, compacted, closed to strangers, within TLS. Where it is not
+//! installed that is said loudly.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use support::store::{self, Store, free_port};
+use support::{Answer, Client, Folder, Server, page, wait_until};
+use wire::{Rcode, Type};
+
+/// The codes of Extended DNS Errors (RFC 8914 §4).
+const STALE_ANSWER: Option<u16> = Some(3);
+const NOT_READY: Option<u16> = Some(14);
+const STALE_NXDOMAIN: Option<u16> = Some(19);
+const INVALID_DATA: Option<u16> = Some(24);
+
+/// A server that answers from a store.
+struct Served {
+    server: Server,
+    client: Client,
+    /// Metrics and readiness.
+    pages: SocketAddr,
+    _folder: Folder,
+}
+
+impl Served {
+    /// With these options of *etcd*.
+    fn start(name: &str, options: &str) -> Served {
+        let folder = Folder::new(name);
+        let corefile = format!(
+            "skydns.test:0 {{\nbind 127.0.0.1\nerrors\nprometheus 127.0.0.1:0\nready 127.0.0.1:0\netcd {{\n{options}\n}}\n}}\n"
+        );
+        let mut server = Server::start(&folder.write("Corefile", &corefile));
+        let client = Client::new(server.address_of("dns://127.0.0.1:0"));
+        let pages = server.address_of("127.0.0.1:0");
+        Served { server, client, pages, _folder: folder }
+    }
+
+    /// From one store.
+    fn of(name: &str, store: &Store) -> Served {
+        let mut served = Served::start(name, &format!("endpoint http://127.0.0.1:{}", store.port));
+        served.wait_until_ready();
+        served
+    }
+
+    fn wait_until_ready(&mut self) {
+        let pages = self.pages;
+        wait_until("it is ready", || page(pages, "/ready").is_some_and(|(status, _)| status == 200));
+    }
+
+    fn ask(&mut self, name: &str, qtype: Type) -> Answer {
+        loop {
+            // A busy machine may lose a datagram.
+            if let Some(answer) = self.client.ask(&format!("{name}.skydns.test."), qtype) {
+                return answer;
+            }
+        }
+    }
+
+    /// The answer's code, what is wrong with it and its addresses.
+    fn say(&mut self, name: &str) -> (Rcode, Option<u16>, Vec<String>) {
+        let answer = self.ask(name, Type::A);
+        (answer.rcode(), answer.ede(), answer.addresses().iter().map(ToString::to_string).collect())
+    }
+
+    fn wait_for(&mut self, name: &str, address: &str) {
+        wait_until(address, || self.say(name) == (Rcode::NOERROR, None, vec![address.to_owned()]));
+    }
+
+    fn metric(&self, series: &str) -> f64 {
+        let (_, text) = page(self.pages, "/metrics").expect("metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0.0)
+    }
+}
+
+fn key(name: &str) -> String {
+    format!("/skydns/test/skydns/{name}")
+}
+
+fn host(address: &str) -> String {
+    format!("{{\"host\":\"{address}\"}}")
+}
+
+fn known(address: &str) -> (Rcode, Option<u16>, Vec<String>) {
+    (Rcode::NOERROR, None, vec![address.to_owned()])
+}
+
+/// A figure for whoever reads the output of the tests.
+fn report(what: &str, took: Duration) {
+    let _ = writeln!(io::stderr(), "etcd: {what}: {:.2} ms", took.as_secs_f64() * 1e3);
+}
+
+#[test]
+fn changes_are_answered_at_once() {
+    if !store::is_installed() {
+        return;
+    }
+    let store = Store::start("etcd-changes");
+    store.put(&key("one"), &host("192.0.2.1"));
+    store.put(&key("web/a"), &host("192.0.2.2"));
+    let mut served = Served::of("changes", &store);
+    assert_eq!(served.say("one"), known("192.0.2.1"));
+    assert_eq!(served.say("none").0, Rcode::NXDOMAIN);
+
+    let mut times: Vec<Duration> = (0..41)
+        .map(|round| {
+            let address = format!("192.0.2.{}", 100 + round);
+            store.put(&key("one"), &host(&address));
+            let start = Instant::now();
+            served.wait_for("one", &address);
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    report("a change is answered, median", times[20]);
+    assert!(times[20] < Duration::from_millis(20), "{times:?}");
+
+    store.put(&key("web/b"), &host("192.0.2.3"));
+    wait_until("both", || served.say("web").2 == ["192.0.2.2", "192.0.2.3"]);
+    store.delete(&key("web/a"));
+    served.wait_for("web", "192.0.2.3");
+    store.delete(&key("web/b"));
+    wait_until("none", || served.say("web").0 == Rcode::NXDOMAIN);
+    assert!(served.metric("portolan_etcd_events_total") >= 44.0);
+}
+
+#[test]
+fn a_value_that_is_no_record_harms_nobody_else() {
+    if !store::is_installed() {
+        return;
+    }
+    let store = Store::start("etcd-nonsense");
+    store.put(&key("web/good"), &host("192.0.2.1"));
+    store.put(&key("web/bad"), "not json");
+    store.put(&key("bad"), "{\"host\":7}");
+    let mut served = Served::of("nonsense", &store);
+    served.server.wait_for("/skydns/test/skydns/bad is not served: the value is no record: `host`: invalid type");
+    served.server.wait_for("/skydns/test/skydns/web/bad is not served");
+    assert_eq!(served.say("web"), known("192.0.2.1"));
+    assert_eq!(served.say("bad"), (Rcode::SERVFAIL, INVALID_DATA, vec![]));
+    assert_eq!(served.metric("portolan_etcd_refused_records_total{reason=\"json\"}"), 2.0);
+    store.put(&key("bad"), &host("192.0.2.2"));
+    served.wait_for("bad", "192.0.2.2");
+    store.put(&key("bad"), &host("a..b"));
+    served.server.wait_for("the host \"a..b\" is neither an address nor a name");
+    wait_until("unreadable", || served.say("bad").0 == Rcode::SERVFAIL);
+}
+
+#[test]
+fn an_outage_loses_no_answer() {
+    if !store::is_installed() {
+        return;
+    }
+    let mut store = Store::start("etcd-outage");
+    store.put(&key("one"), &host("192.0.2.1"));
+    let mut served = Served::of("outage", &store);
+    store.kill();
+    served.server.wait_for("Failed to follow");
+    let end = Instant::now() + Duration::from_secs(2);
+    let mut asked = 0;
+    while Instant::now() < end {
+        let (rcode, ede, addresses) = served.say("one");
+        assert_eq!((rcode, addresses), (Rcode::NOERROR, vec!["192.0.2.1".to_owned()]));
+        assert!(asked == 0 || ede == STALE_ANSWER, "{ede:?}");
+        asked += 1;
+    }
+    assert_eq!(served.say("none"), (Rcode::NXDOMAIN, STALE_NXDOMAIN, vec![]));
+    assert!(served.metric("portolan_etcd_stale_answers_total{zone=\"skydns.test.\"}") >= f64::from(asked));
+    assert_eq!(served.metric("portolan_etcd_current{zones=\"skydns.test.\"}"), 0.0);
+
+    store.run();
+    served.wait_for("one", "192.0.2.1");
+    served.server.wait_for("Following");
+    assert_eq!(served.metric("portolan_etcd_current{zones=\"skydns.test.\"}"), 1.0);
+    store.put(&key("one"), &host("192.0.2.2"));
+    served.wait_for("one", "192.0.2.2");
+}
+
+#[test]
+fn a_store_that_was_emptied_is_seen_to_be() {
+    if !store::is_installed() {
+        return;
+    }
+    let mut store = Store::start("etcd-emptied");
+    for number in 0..9 {
+        store.put(&key("old"), &host(&format!("192.0.2.{number}")));
+    }
+    let mut served = Served::of("emptied", &store);
+    assert_eq!(served.say("old"), known("192.0.2.8"));
+    store.kill();
+    store.forget();
+    store.run();
+    store.put(&key("new"), &host("192.0.2.9"));
+    served.wait_for("new", "192.0.2.9");
+    assert_eq!(served.say("old").0, Rcode::NXDOMAIN);
+}
+
+#[test]
+fn before_all_is_known_nothing_is_denied() {
+    if !store::is_installed() {
+        return;
+    }
+    let mut store = Store::new("etcd-late", &[]);
+    let mut served = Served::start("late", &format!("endpoint http://127.0.0.1:{}", store.port));
+    assert_eq!(served.say("one"), (Rcode::SERVFAIL, NOT_READY, vec![]));
+    assert_eq!(page(served.pages, "/ready").expect("the page").0, 503);
+    store.run();
+    store.put(&key("one"), &host("192.0.2.1"));
+    served.wait_until_ready();
+    served.wait_for("one", "192.0.2.1");
+}
+
+#[test]
+fn another_member_is_tried() {
+    if !store::is_installed() {
+        return;
+    }
+    let mut stores = [Store::start("etcd-first"), Store::start("etcd-second")];
+    stores.iter().zip(["192.0.2.1", "192.0.2.2"]).for_each(|(store, address)| store.put(&key("one"), &host(address)));
+    let ports = [free_port(), stores[0].port, stores[1].port].map(|port| format!("127.0.0.1:{port}")).join(" ");
+    let mut served = Served::start("members", &format!("endpoint {ports}"));
+    served.wait_for("one", "192.0.2.1");
+    stores[0].kill();
+    served.wait_for("one", "192.0.2.2");
+}
+
+/// A watch that cannot keep up is ended by a compaction; what it missed is then listed.
+#[test]
+fn what_was_compacted_is_listed_anew() {
+    if !store::is_installed() {
+        return;
+    }
+    let store = Store::start("etcd-compacted");
+    store.put(&key("one"), &host("192.0.2.1"));
+    let mut served = Served::of("compacted", &store);
+    served.server.signal("STOP");
+    let long = "x".repeat(60_000);
+    // More than may be on its way unread.
+    for number in 0..300 {
+        store.put(&key(&format!("text/{}", number % 10)), &format!("{{\"text\":\"{long}\"}}"));
+    }
+    store.put(&key("one"), &host("192.0.2.2"));
+    store.compact();
+    served.server.signal("CONT");
+    served.wait_for("one", "192.0.2.2");
+    wait_until("it is listed anew", || served.metric("portolan_etcd_lists_total") >= 2.0);
+    store.put(&key("one"), &host("192.0.2.3"));
+    served.wait_for("one", "192.0.2.3");
+}
+
+#[test]
+fn leases_bound_the_time_to_live() {
+    if !store::is_installed() {
+        return;
+    }
+    let store = Store::start("etcd-leases");
+    let lease = store.grant(120);
+    store.put_with_lease(&key("leased"), &host("192.0.2.1"), &lease);
+    store.put_with_lease(&key("short"), "{\"host\":\"192.0.2.2\",\"ttl\":7}", &lease);
+    let mut served = Served::of("leases", &store);
+    let ttl = |answer: &Answer| wire::Message::parse(&answer.0).unwrap().records().next().map(|record| record.ttl());
+    wait_until("the lease is known", || ttl(&served.ask("leased", Type::A)).is_some_and(|ttl| ttl > 30));
+    let left = ttl(&served.ask("leased", Type::A)).unwrap();
+    assert!((90..=120).contains(&left), "{left}");
+    assert_eq!(ttl(&served.ask("short", Type::A)), Some(7));
+    store.revoke(&lease);
+    wait_until("both are gone", || ["leased", "short"].iter().all(|name| served.say(name).0 == Rcode::NXDOMAIN));
+}
+
+#[test]
+fn a_password_opens_a_closed_store() {
+    if !store::is_installed() {
+        return;
+    }
+    let mut store = Store::start("etcd-closed");
+    store.put(&key("one"), &host("192.0.2.1"));
+    // Of the zone itself it may not see the key.
+    store.close("dns", "pass", "/skydns/test/skydns/");
+    let endpoint = format!("endpoint http://127.0.0.1:{}", store.port);
+    for (name, credentials, line) in [
+        ("stranger", "", "Failed to follow"),
+        ("wrong", "credentials dns wrong", "it does not let us in"),
+        ("other-path", "credentials dns pass\npath /other", "it does not let us see the keys"),
+    ] {
+        let mut served = Served::start(name, &format!("{endpoint}\n{credentials}"));
+        served.server.wait_for(line);
+        assert_eq!(served.say("one"), (Rcode::SERVFAIL, NOT_READY, vec![]), "{name}");
+    }
+    let mut served = Served::start("closed", &format!("{endpoint}\ncredentials dns pass"));
+    served.wait_for("one", "192.0.2.1");
+    store.put(&key("one"), &host("192.0.2.2"));
+    served.wait_for("one", "192.0.2.2");
+    store.kill();
+    served.server.wait_for("Failed to follow");
+    store.run();
+    served.wait_for("one", "192.0.2.2");
+}
+
+#[test]
+fn a_store_is_followed_within_tls() {
+    if !store::is_installed() {
+        return;
+    }
+    let folder = Folder::new("etcd-certificates");
+    certify(&folder, "ca", &[("server", &["127.0.0.1"]), ("client", &["dns"])]);
+    certify(&folder, "other-ca", &[]);
+    let path = |name: &str| folder.path().join(format!("{name}.pem")).display().to_string();
+    let port = free_port();
+    let arguments = [
+        format!("https://127.0.0.1:{port}"),
+        format!("--cert-file={}", path("server")),
+        format!("--key-file={}", path("server-key")),
+        format!("--trusted-ca-file={}", path("ca")),
+        "--client-cert-auth".to_owned(),
+    ];
+    let store = Store::start_with("etcd-tls", &arguments);
+    store.put(&key("one"), &host("192.0.2.1"));
+    let endpoint = format!("endpoint https://127.0.0.1:{port}");
+    let own = format!("{} {}", path("client"), path("client-key"));
+    for (name, tls) in
+        [("nobody", format!("tls {}", path("ca"))), ("untrusted", format!("tls {own} {}", path("other-ca")))]
+    {
+        let mut served = Served::start(name, &format!("{endpoint}\n{tls}"));
+        served.server.wait_for("Failed to follow https://127.0.0.1");
+        assert_eq!(served.say("one"), (Rcode::SERVFAIL, NOT_READY, vec![]), "{name}");
+    }
+    let mut served = Served::start("tls", &format!("{endpoint}\ntls {own} {}", path("ca")));
+    served.wait_for("one", "192.0.2.1");
+    store.put(&key("one"), &host("192.0.2.2"));
+    served.wait_for("one", "192.0.2.2");
+}
+
+/// Writes an authority's certificate, and those of others with their keys, for these names.
+fn certify(folder: &Folder, authority: &str, others: &[(&str, &[&str])]) {
+    let write = |name: &str, text: &str| drop(folder.write(&format!("{name}.pem"), text));
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    write(authority, &params.self_signed(&key).expect("an authority").pem());
+    let issuer = Issuer::new(params, key);
+    for (name, names) in others {
+        let key = KeyPair::generate().expect("a key");
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = CertificateParams::new(names).expect("names");
+        write(name, &params.signed_by(&key, &issuer).expect("a certificate").pem());
+        write(&format!("{name}-key"), &key.serialize_pem());
+    }
+}
+
+#[test]
+fn many_records_load() {
+    if !store::is_installed() {
+        return;
+    }
+    // Without optimization everything takes longer, and etcd is filled by this test.
+    let (many, limit) = if cfg!(debug_assertions) { (20_000, 10) } else { (100_000, 2) };
+    let store = Store::start("etcd-many");
+    let pair = |number: u32| {
+        let [_, a, b, c] = number.to_be_bytes();
+        (key(&format!("n{}/h{number}", number % 1000)), host(&format!("10.{a}.{b}.{c}")))
+    };
+    store.put_all(&(0..many).map(pair).collect::<Vec<_>>());
+    let start = Instant::now();
+    let mut served = Served::of("many", &store);
+    let took = start.elapsed();
+    report(&format!("{many} records are loaded"), took);
+    assert!(took < Duration::from_secs(limit), "{took:?}");
+    assert_eq!(served.metric("portolan_etcd_records{zones=\"skydns.test.\"}"), f64::from(many));
+    let last = many - 1;
+    let [_, a, b, c] = last.to_be_bytes();
+    assert_eq!(served.say(&format!("h{last}.n{}", last % 1000)), known(&format!("10.{a}.{b}.{c}")));
+}

@@ -1,0 +1,56 @@
+//! A profile of a server that has something to do, read by Go's own tool, skipped loudly where that is not installed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use support::{Client, Folder, Server, page};
+use wire::Type;
+
+#[test]
+fn go_reads_where_the_server_was() {
+    let folder = Folder::new("pprof");
+    let corefile = ".:0 {\nbind 127.0.0.1\npprof 127.0.0.1:0\nwhoami\n}\n";
+    let mut server = Server::start(&folder.write("Corefile", corefile));
+    let dns = server.address_of("dns://127.0.0.1:0");
+    let pages = server.address_of("127.0.0.1:0");
+    let (status, words) = page(pages, "/debug/pprof/cmdline").expect("a page");
+    assert!(status == 200 && words.contains("\0-conf\0"), "{words}");
+    if let Err(error) = Command::new("go").arg("version").output() {
+        return eprintln!("SKIPPED: a test of profiles needs go: {error}");
+    }
+    let is_over = AtomicBool::new(false);
+    let read = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = Client::new(dns);
+            while !is_over.load(Ordering::Relaxed) {
+                client.ask("www.example.org.", Type::A);
+            }
+        });
+        let read = Command::new("go")
+            .args([
+                "tool",
+                "pprof",
+                "-top",
+                "-nodecount=1000",
+                &format!("http://{pages}/debug/pprof/profile?seconds=2"),
+            ])
+            .env("PPROF_TMPDIR", folder.path())
+            .output();
+        is_over.store(true, Ordering::Relaxed);
+        read.expect("it ran")
+    });
+    let text = String::from_utf8_lossy(&read.stdout);
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    assert!(text.contains("Type: cpu") && text.contains("Duration: 2s"), "{text}");
+    assert!(text.contains("wire::"), "{text}");
+}

@@ -1,0 +1,120 @@
+use super::*;
+use crate::scenario::Script;
+use crate::{Host, Stores};
+use wire::Name;
+
+fn request(zones: &[&str]) -> Request {
+    let zones = zones.iter().map(|zone| Name::from_text(zone).unwrap()).collect();
+    Request { endpoints: Vec::new(), path: "/skydns".to_owned(), zones, credentials: None, tls: None }
+}
+
+/// The keys that are known, with the last octet of their addresses, `?` for a value that is none.
+fn known(index: &Index) -> String {
+    let host = |record: &Option<Arc<Record>>| match record.as_deref().map(|record| &record.host) {
+        Some(Host::Address(std::net::IpAddr::V4(address))) => address.octets()[3].to_string(),
+        Some(_) => "-".to_owned(),
+        None => "?".to_owned(),
+    };
+    let view = index.view();
+    let texts: Vec<_> =
+        view.0.below(b"").map(|(key, entry)| format!("{}={}", String::from_utf8_lossy(key), host(entry))).collect();
+    texts.join(" ")
+}
+
+#[test]
+fn a_store_is_followed() {
+    let script = Script::default();
+    script.play(&[r#"/skydns/test/a {"host":"10.0.0.1"}"#, r#"/skydns/other/a {"host":"10.0.0.9"}"#, "/else x"]);
+    let followed = script.follow(&request(&["test"])).unwrap();
+    let index = followed.index();
+    assert_eq!(known(index), "test/a=1");
+    assert!(index.is_listed() && index.is_current());
+
+    script.play(&[r#"/skydns/test/b {"host":"10.0.0.2"}"#, r#"/skydns/other/b {"host":"10.0.0.9"}"#]);
+    script.play(&[r#"/skydns/test {"host":"10.0.0.3"}"#, r#"/skydns/tests/b {"host":"10.0.0.9"}"#]);
+    script.play(&["/skydns/test/c no record", "-/skydns/test/a", "-/skydns/test/never"]);
+    assert_eq!(known(index), "test=3 test/b=2 test/c=?");
+    assert_eq!((index.counts().records, index.counts().refused), (3, 1));
+}
+
+#[test]
+fn what_happened_meanwhile_is_seen_by_listing_again() {
+    let script = Script::default();
+    let line = |name: &str, number: u32| format!(r#"/skydns/test/{name} {{"host":"10.0.0.{number}"}}"#);
+    let lines = |lines: &[String]| script.play(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    lines(&[line("a", 1), line("b", 2), line("c", 3), line("z/y", 4)]);
+    let followed = script.follow(&request(&["test", "x"])).unwrap();
+    let index = followed.index();
+    script.go_away();
+    lines(&[line("aa", 5), line("b", 6), "-/skydns/test/c".to_owned(), "-/skydns/test/z/y".to_owned()]);
+    assert_eq!(known(index), "test/a=1 test/b=2 test/c=3 test/z/y=4");
+    assert!(index.is_listed() && !index.is_current());
+    script.come_back();
+    assert_eq!(known(index), "test/a=1 test/aa=5 test/b=6");
+    assert!(index.is_current());
+}
+
+#[test]
+fn a_list_comes_in_pages() {
+    let (mut mirror, index) = Mirror::new(&request(&["test"]));
+    let value = br#"{"host":"10.0.0.1"}"#;
+    let pair = |key: &'static str| Pair { key: key.as_bytes(), value, lease: 0 };
+    let all = ["/skydns/test/a", "/skydns/test/b", "/skydns/test/c", "/skydns/test/d"].map(pair);
+    let range = |from: &str, to: &str| Range { from: from.into(), to: to.into(), is_single: false };
+    mirror.list(&range("/skydns/test/", "/skydns/test0"), &all, 1, &mut |_, _| {});
+    // Of the first page b is gone, of the second all.
+    mirror.list(&range("/skydns/test/", "/skydns/test/b\0"), &all[..1], 2, &mut |_, _| {});
+    assert_eq!(known(&index), "test/a=1 test/c=1 test/d=1");
+    mirror.list(&range("/skydns/test/b\0", "/skydns/test0"), &[], 3, &mut |_, _| {});
+    assert_eq!(known(&index), "test/a=1");
+    assert_eq!(index.serial(), 3);
+    mirror.list(&range("/skydns/test/", "/skydns/test0"), &all[..1], 4, &mut |_, _| {});
+    assert_eq!(index.serial(), 3, "nothing has changed");
+}
+
+#[test]
+fn what_is_not_served_is_said() {
+    let (mut mirror, index) = Mirror::with_bound(&request(&["test"]), 2);
+    let put = |key: &'static str, value: &'static str| {
+        Event::Put(Pair { key: key.as_bytes(), value: value.as_bytes(), lease: 0 })
+    };
+    let mut said = Vec::new();
+    let events = [
+        put("/skydns/test/a", "x"),
+        put("/skydns/test/a..b", "{}"),
+        put("/skydns/test/c", "{}"),
+        put("/skydns/test/d", "{}"),
+        put("/skydns/test/c", r#"{"host":"10.0.0.1"}"#),
+        put("/other", "{}"),
+    ];
+    mirror.apply(&events, 1, &mut |key, refusal| {
+        said.push(format!("{} {}", String::from_utf8_lossy(key), refusal.label()));
+    });
+    assert_eq!(said, ["/skydns/test/a json", "/skydns/test/a..b key", "/skydns/test/d number"]);
+    assert_eq!(known(&index), "test/a=? test/c=1");
+}
+
+#[test]
+fn leases_are_asked_for_while_they_have_records() {
+    const SECOND: u64 = 1_000_000_000;
+    let (mut mirror, index) = Mirror::new(&request(&["test"]));
+    let put = |key: &'static str, lease| Event::Put(Pair { key: key.as_bytes(), value: b"{}", lease });
+    let events =
+        [put("/skydns/test/a", 7), put("/skydns/test/b", 7), put("/skydns/test/c", 8), put("/skydns/test/d", 0)];
+    mirror.apply(&events, 1, &mut |_, _| {});
+    let mut due = mirror.leases_due(0, 9);
+    due.sort_unstable();
+    assert_eq!(due, [7, 8]);
+    assert_eq!(mirror.leases_due(0, 1).len(), 1);
+    mirror.set_lease(7, Some(100), 0);
+    mirror.set_lease(8, None, 0);
+    mirror.set_lease(9, Some(1), 0);
+    assert!(mirror.leases_due(9 * SECOND, 9).is_empty());
+    assert_eq!(mirror.leases_due(10 * SECOND, 9), [8]);
+    mirror.apply(&[Event::Delete(b"/skydns/test/c")], 2, &mut |_, _| {});
+    assert!(mirror.leases_due(49 * SECOND, 9).is_empty());
+    assert_eq!(mirror.leases_due(50 * SECOND, 9), [7]);
+    let view = index.view();
+    let record = view.exactly(Name::from_text("a.test").unwrap().as_ref()).unwrap().unwrap();
+    assert_eq!(record.ttl(10 * SECOND, crate::LeaseBounds { min: 30, max: 1000 }), 90);
+}

@@ -1,0 +1,329 @@
+//! What a name has: the records at and below it, as SkyDNS counts them.
+//!
+//! Records below a name hide its own. Who looks for texts sees other records than who does not ([`Sought`]). Of records with different groups those of one group count ([`Groups`]), and those
+//! without a group always do.
+
+use rcu::{Entries, Pages};
+use wire::NameRef;
+
+use crate::index::Entry;
+use crate::key::{self, Key};
+use crate::{Host, Record};
+
+/// Keys that are looked at for one answer: more than a message can hold records. What is beyond is left out.
+pub const VISITED_MAX: usize = 8192;
+
+/// The records of a name.
+pub struct Selection<'v> {
+    /// From the first key that may be one of them.
+    from: Entries<'v, Entry>,
+    key: Key,
+    wanted: Wanted,
+    sought: Sought,
+    /// Those of other groups do not count.
+    group: Option<&'v str>,
+    found: usize,
+    unreadable: usize,
+    is_cut: bool,
+}
+
+/// What is looked for: other records are not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// Records that point somewhere.
+    Hosts,
+    /// Those, and records that say something.
+    Texts,
+}
+
+impl Sought {
+    fn sees(self, record: &Record) -> bool {
+        record.host != Host::None || (self == Sought::Texts && record.text.is_some())
+    }
+}
+
+/// Which keys belong to a name.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// None.
+    Nothing,
+    /// Its own.
+    Own,
+    /// All below it.
+    Below,
+    /// Those like it, behind so many octets that are as they stand.
+    Like(usize),
+}
+
+/// Which group counts among records that are seen in the order of their keys: that of the first, or of one nearer to the
+/// name, unless another one as near disagrees. A nearer one without a group ends the search: so it is in SkyDNS, whatever
+/// its author meant, and in CoreDNS.
+#[derive(Clone, Copy)]
+enum Groups<'v> {
+    /// No record has been seen.
+    None,
+    /// This one counts, if any, so far; a record had it at this depth.
+    Of(Option<&'v str>, usize),
+    /// This one counts, if any, whatever comes.
+    Only(Option<&'v str>),
+    /// Two disagree at this depth.
+    Disagree(usize),
+}
+
+impl<'v> Groups<'v> {
+    fn see(&mut self, key: &[u8], group: Option<&'v str>) {
+        let seen = key::depth(key);
+        *self = match (*self, group) {
+            (Groups::None, _) => Groups::Of(group, seen),
+            (Groups::Of(known, depth), None) if seen < depth => Groups::Only(known),
+            (Groups::Disagree(depth), None) if seen < depth => Groups::Only(None),
+            (Groups::Of(_, depth) | Groups::Disagree(depth), Some(_)) if seen < depth => Groups::Of(group, seen),
+            (Groups::Of(Some(known), depth), Some(other)) if seen == depth && known != other => Groups::Disagree(depth),
+            (known, _) => known,
+        };
+    }
+
+    fn counts(self) -> Option<&'v str> {
+        match self {
+            Groups::Of(group, _) | Groups::Only(group) => group,
+            Groups::None | Groups::Disagree(_) => None,
+        }
+    }
+}
+
+/// A record that was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'v> {
+    /// Its key, without the path.
+    pub key: &'v [u8],
+    /// What it says.
+    pub record: &'v Record,
+}
+
+impl<'v> Selection<'v> {
+    pub(crate) fn of(pages: &'v Pages<Entry>, name: NameRef<'_>, before_zone: usize, sought: Sought) -> Selection<'v> {
+        let (key, wanted) = match Key::of(name) {
+            None => (Key::ROOT, Wanted::Nothing),
+            Some(key) => {
+                let zone_labels = name.ancestors().find(|zone| name.len() - zone.len() >= before_zone);
+                let fixed = zone_labels.map_or(0, |zone| zone.labels().count());
+                let pattern = key::wildcards_at(key.prefix(), fixed);
+                (key, pattern.map_or(Wanted::Below, Wanted::Like))
+            }
+        };
+        let mut selection = Selection::new(pages, key, wanted, sought);
+        if selection.found + selection.unreadable == 0 && matches!(wanted, Wanted::Below) {
+            selection = Selection::new(pages, selection.key, Wanted::Own, sought);
+        }
+        selection
+    }
+
+    fn new(pages: &'v Pages<Entry>, key: Key, wanted: Wanted, sought: Sought) -> Selection<'v> {
+        let first = match wanted {
+            Wanted::Nothing => &[],
+            Wanted::Own => key.whole(),
+            Wanted::Below => key.prefix(),
+            Wanted::Like(at) => &key.prefix()[..at],
+        };
+        let from = pages.from(first);
+        let mut selection =
+            Selection { from, key, wanted, sought, group: None, found: 0, unreadable: 0, is_cut: false };
+        selection.survey();
+        selection
+    }
+
+    /// Counts what there is, and finds out which group counts.
+    fn survey(&mut self) {
+        let (mut found, mut unreadable, mut visited) = (0, 0, 0);
+        let mut groups = Groups::None;
+        for (key, entry) in self.entries() {
+            visited += 1;
+            match entry.as_deref() {
+                None => unreadable += 1,
+                Some(record) => {
+                    found += 1;
+                    if self.sought.sees(record) {
+                        groups.see(key, record.group.as_deref());
+                    }
+                }
+            }
+        }
+        self.is_cut = visited == VISITED_MAX;
+        self.group = groups.counts();
+        (self.found, self.unreadable) = (found, unreadable);
+    }
+
+    /// The keys that belong to the name, whatever their groups.
+    fn entries(&self) -> impl Iterator<Item = (&'v [u8], &'v Entry)> {
+        let (prefix, whole) = (self.key.prefix(), self.key.whole());
+        let like = |at: usize| prefix.split_at_checked(at).unwrap_or((prefix, &[]));
+        let begins = move |key: &[u8]| match self.wanted {
+            Wanted::Nothing => false,
+            Wanted::Own => key == whole,
+            Wanted::Below => key.starts_with(prefix),
+            Wanted::Like(at) => key.starts_with(like(at).0),
+        };
+        let is_like = move |key: &[u8]| match self.wanted {
+            Wanted::Like(at) => key::is_like(key.get(at..).unwrap_or_default(), like(at).1),
+            _ => true,
+        };
+        let near = self.from.clone().take_while(move |(key, _)| begins(key)).take(VISITED_MAX);
+        near.filter(move |(key, _)| is_like(key))
+    }
+
+    /// The records that count, in the order of their keys.
+    pub fn records(&self) -> impl Iterator<Item = Listed<'v>> {
+        let records = self.entries().filter_map(|(key, entry)| Some(Listed { key, record: entry.as_deref()? }));
+        let seen = records.filter(|listed| self.sought.sees(listed.record));
+        seen.filter(|listed| match (self.group, listed.record.group.as_deref()) {
+            (Some(counts), Some(own)) => counts == own,
+            _ => true,
+        })
+    }
+
+    /// How many records there are, seen or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.found
+    }
+
+    /// Whether there is no such name.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.found == 0 && self.unreadable == 0
+    }
+
+    /// Whether there are values at the name, and none of them is a record.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        self.found == 0 && self.unreadable > 0
+    }
+
+    /// Whether there may be more than was looked at.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Script;
+    use crate::{Request, Stores};
+    use wire::Name;
+
+    /// The keys of `name`'s records in `zone`, for a store of these keys, each with its group behind a comma, or with `!`
+    /// if its value is none.
+    fn select(keys: &str, zone: &str, name: &str) -> String {
+        let script = Script::default();
+        for key in keys.split_whitespace() {
+            let line = match (key.strip_suffix('!'), key.split_once(',')) {
+                (Some(key), _) => format!("/{key} no record"),
+                (None, Some((key, group))) => format!(r#"/{key} {{"host":"10.0.0.1","group":"{group}"}}"#),
+                (None, None) => format!(r#"/{key} {{"host":"10.0.0.1"}}"#),
+            };
+            script.play(&[&line]);
+        }
+        let (zone, name) = (Name::from_text(zone).unwrap(), Name::from_text(name).unwrap());
+        let request =
+            Request { endpoints: vec![], path: "/".into(), zones: vec![zone.clone()], credentials: None, tls: None };
+        let followed = script.follow(&request).unwrap();
+        let view = followed.index().view();
+        let before_zone = name.as_ref().prefix_len(zone.as_ref()).unwrap();
+        let selection = view.select(name.as_ref(), before_zone, Sought::Hosts);
+        match (selection.is_empty(), selection.is_unreadable()) {
+            (true, _) => "nothing".into(),
+            (_, true) => "unreadable".into(),
+            _ => {
+                let keys = selection.records().map(|listed| String::from_utf8_lossy(listed.key));
+                keys.collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_has_what_is_below_it_or_else_its_own() {
+        let keys = "test/a test/ab test/a-b test/b test/b/c test/b/d/e test/s/ test/bad! test/mix/x! test/mix/y";
+        for (name, expected) in [
+            ("a.test", "test/a"),
+            ("ab.test", "test/ab"),
+            ("b.test", "test/b/c test/b/d/e"),
+            ("d.b.test", "test/b/d/e"),
+            ("e.d.b.test", "test/b/d/e"),
+            ("s.test", "test/s/"),
+            ("x.test", "nothing"),
+            ("x.a.test", "nothing"),
+            ("bad.test", "unreadable"),
+            ("mix.test", "test/mix/y"),
+            ("a/b.test", "nothing"),
+        ] {
+            assert_eq!(select(keys, "test", name), expected, "{name}");
+        }
+        assert_eq!(select("org/x a", ".", "."), "a org/x");
+        assert_eq!(select("test", "test", "test"), "test");
+    }
+
+    #[test]
+    fn wildcards_are_compared_label_by_label() {
+        let keys = "test/w/a/x test/w/b/x test/w/b/x/y test/w/c test/v";
+        for (name, expected) in [
+            ("*.w.test", "test/w/a/x test/w/b/x test/w/b/x/y test/w/c"),
+            ("any.w.test", "test/w/a/x test/w/b/x test/w/b/x/y test/w/c"),
+            ("x.*.w.test", "test/w/a/x test/w/b/x test/w/b/x/y"),
+            ("y.x.*.w.test", "test/w/b/x/y"),
+            ("*.*.w.test", "test/w/a/x test/w/b/x test/w/b/x/y"),
+            ("*.*.*.*.w.test", "nothing"),
+            ("b.any.test", "test/w/b/x test/w/b/x/y"),
+            ("*.test", "test/v test/w/a/x test/w/b/x test/w/b/x/y test/w/c"),
+        ] {
+            let mut found: Vec<String> = select(keys, "test", name).split(' ').map(str::to_owned).collect();
+            found.sort();
+            assert_eq!(found.join(" "), expected, "{name}");
+        }
+        assert_eq!(select("any/a any/b x/a", "any", "a.any"), "any/a", "a label of the zone is no wildcard");
+        assert_eq!(select("any/a any/b x/a", "any", "*.any"), "any/a any/b");
+    }
+
+    #[test]
+    fn the_nearest_group_counts() {
+        for (keys, expected) in [
+            ("t/a,g t/b,h t/c", "t/a t/b t/c"),
+            ("t/a,g t/b,g t/s/c,h t/s/d", "t/a t/b t/s/d"),
+            ("t/a/b,g t/c,h t/d/e", "t/c t/d/e"),
+            ("t/a/b,g t/a/c,h t/d,h t/e/f,g", "t/a/c t/d"),
+            ("t/a t/b,g t/s/c,h", "t/a t/b t/s/c"),
+            ("t/a/b,g t/a/c,h t/d t/e,i", "t/a/b t/a/c t/d t/e"),
+            ("t/a/b,g t/d t/e,i", "t/a/b t/d"),
+        ] {
+            assert_eq!(select(keys, "t", "t"), expected, "{keys}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_sought_is_not_seen() {
+        let script = Script::default();
+        script.play(&[r#"/t/a {"group":"g"}"#, r#"/t/b {"text":"b","group":"h"}"#, r#"/t/c {"host":"c","group":"i"}"#]);
+        let zone = Name::from_text("t").unwrap();
+        let request =
+            Request { endpoints: vec![], path: "/".into(), zones: vec![zone.clone()], credentials: None, tls: None };
+        let followed = script.follow(&request).unwrap();
+        let view = followed.index().view();
+        let seen = |name: &str, sought: Sought| {
+            let name = Name::from_text(name).unwrap();
+            let selection = view.select(name.as_ref(), 0, sought);
+            assert!(!selection.is_empty() && !selection.is_unreadable());
+            selection.records().map(|listed| listed.key.to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(seen("t", Sought::Hosts), [b"t/c"]);
+        assert_eq!(seen("t", Sought::Texts), [b"t/b", b"t/c"]);
+        assert!(seen("a.t", Sought::Texts).is_empty());
+        assert!(seen("b.t", Sought::Hosts).is_empty());
+    }
+
+    #[test]
+    fn no_answer_looks_at_everything() {
+        let keys: Vec<String> = (0..=VISITED_MAX).map(|number| format!("t/{number:06}")).collect();
+        assert_eq!(select(&keys.join(" "), "t", "t").split(' ').count(), VISITED_MAX);
+    }
+}

@@ -1,0 +1,170 @@
+//! A collector of dnstap messages: the other side of Frame Streams, and what a message says as a line of text.
+
+use core::net::IpAddr;
+
+use crate::Parsed;
+
+/// Octets of the longest data frame that is believed.
+const FRAME_MAX: usize = 1 << 20;
+/// Control frames, by their numbers.
+const ACCEPT: u32 = 1;
+const START: u32 = 2;
+const STOP: u32 = 3;
+const READY: u32 = 4;
+const FINISH: u32 = 5;
+
+/// The side of a stream that data come to.
+#[derive(Debug, Default)]
+pub struct FrameReader {
+    unread: Vec<u8>,
+    /// What has come: a dnstap message a line ([`dnstap_line`]), and control frames by their names.
+    pub lines: Vec<String>,
+}
+
+impl FrameReader {
+    /// Takes what has come, and gives what is to be answered.
+    pub fn take(&mut self, octets: &[u8]) -> Vec<u8> {
+        self.unread.extend_from_slice(octets);
+        let mut answer = Vec::new();
+        while let Some((is_control, body, used)) = next_frame(&self.unread) {
+            if is_control {
+                let (name, said) = hear(&body);
+                self.lines.push(name.to_owned());
+                answer.extend(said);
+            } else {
+                self.lines.push(dnstap_line(&body));
+            }
+            self.unread.drain(..used);
+        }
+        answer
+    }
+}
+
+/// The next whole frame: whether it is a control frame, what is in it, and how many octets it has in all.
+fn next_frame(octets: &[u8]) -> Option<(bool, Vec<u8>, usize)> {
+    let (length, rest) = octets.split_first_chunk()?;
+    match u32::from_be_bytes(*length) as usize {
+        0 => {
+            let (length, rest) = rest.split_first_chunk()?;
+            let length = u32::from_be_bytes(*length) as usize;
+            Some((true, rest.get(..length)?.to_vec(), length + 8))
+        }
+        length => Some((false, rest.get(..length.min(FRAME_MAX))?.to_vec(), length + 4)),
+    }
+}
+
+/// The name of a control frame, and what is answered to it.
+fn hear(frame: &[u8]) -> (&'static str, Vec<u8>) {
+    let (number, fields) = frame.split_first_chunk().unwrap_or((&[0; 4], &[]));
+    let say = |kind: u32, fields: &[u8]| {
+        let length = u32::try_from(4 + fields.len()).unwrap_or_default();
+        [&[0; 4][..], &length.to_be_bytes(), &kind.to_be_bytes(), fields].concat()
+    };
+    match u32::from_be_bytes(*number) {
+        READY => ("READY", say(ACCEPT, fields)),
+        START => ("START", Vec::new()),
+        STOP => ("STOP", say(FINISH, &[])),
+        _ => ("a control frame that has no place here", Vec::new()),
+    }
+}
+
+/// What a dnstap message says, by its fields: kind, protocol, who asked, who was asked, identity, version, extra, times
+/// since 1970, and of the DNS message in it name, type, response code and number of answers.
+#[must_use]
+pub fn dnstap_line(frame: &[u8]) -> String {
+    let outer = Fields::read(frame).unwrap_or_default();
+    let inner = outer.octets(14).and_then(Fields::read).unwrap_or_default();
+    let name = |names: &[&'static str], number: Option<u64>| {
+        usize::try_from(number.unwrap_or(0)).ok().and_then(|number| names.get(number)).copied().unwrap_or("?")
+    };
+    let mut words = vec![
+        name(&KINDS, inner.number(1)).to_owned(),
+        name(&PROTOCOLS, inner.number(3)).to_owned(),
+        inner.address(4, 6),
+        inner.address(5, 7),
+    ];
+    words.extend([1, 2].iter().filter_map(|field| outer.text(*field)));
+    words.extend(outer.text(3).map(|text| format!("`{text}`")));
+    words.extend([inner.time(8, 9), inner.time(12, 13)].into_iter().flatten());
+    if let Some(parsed) = inner.octets(10).or(inner.octets(14)).and_then(|octets| Parsed::read(octets).ok()) {
+        let (name, qtype, _) = parsed.question.clone().unwrap_or_default();
+        words.push(format!("| {name} {qtype} {} {}", parsed.header.flags.rcode(), parsed.sections[0].len()));
+    }
+    words.join(" ")
+}
+
+/// Kinds of messages, in the order of their numbers.
+const KINDS: [&str; 9] = ["?", "AQ", "AR", "RQ", "RR", "CQ", "CR", "FQ", "FR"];
+/// Protocols, in the order of their numbers.
+const PROTOCOLS: [&str; 4] = ["?", "udp", "tcp", "tls"];
+
+/// What stands in a field.
+enum Value<'a> {
+    Number(u64),
+    Octets(&'a [u8]),
+}
+
+/// The fields of a message of Protocol Buffers.
+#[derive(Default)]
+struct Fields<'a>(Vec<(u64, Value<'a>)>);
+
+impl<'a> Fields<'a> {
+    fn read(mut octets: &'a [u8]) -> Option<Fields<'a>> {
+        let mut fields = Vec::new();
+        while !octets.is_empty() {
+            let key = varint(&mut octets)?;
+            let value = match key & 7 {
+                0 => Value::Number(varint(&mut octets)?),
+                2 => {
+                    let length = usize::try_from(varint(&mut octets)?).ok()?;
+                    Value::Octets(octets.split_off(..length)?)
+                }
+                5 => Value::Number(u32::from_le_bytes(*octets.split_off(..4)?.first_chunk()?).into()),
+                _ => return None,
+            };
+            fields.push((key >> 3, value));
+        }
+        Some(Fields(fields))
+    }
+
+    fn number(&self, field: u64) -> Option<u64> {
+        self.0.iter().find_map(|(known, value)| match value {
+            Value::Number(number) if *known == field => Some(*number),
+            _ => None,
+        })
+    }
+
+    fn octets(&self, field: u64) -> Option<&'a [u8]> {
+        self.0.iter().find_map(|(known, value)| match value {
+            Value::Octets(octets) if *known == field => Some(*octets),
+            _ => None,
+        })
+    }
+
+    fn text(&self, field: u64) -> Option<String> {
+        self.octets(field).map(|octets| String::from_utf8_lossy(octets).into_owned())
+    }
+
+    fn time(&self, seconds: u64, nanos: u64) -> Option<String> {
+        self.number(seconds).map(|seconds| format!("{seconds}.{:03}", self.number(nanos).unwrap_or(0) / 1_000_000))
+    }
+
+    fn address(&self, ip: u64, port: u64) -> String {
+        let octets = self.octets(ip).unwrap_or_default();
+        let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);
+        let ip = v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from));
+        ip.map_or("-".to_owned(), |ip| format!("{ip}:{}", self.number(port).unwrap_or(0)))
+    }
+}
+
+fn varint(octets: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let octet = *octets.split_off_first()?;
+        value |= u64::from(octet & 0x7f) << shift;
+        if octet < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}

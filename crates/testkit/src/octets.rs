@@ -1,0 +1,90 @@
+//! Streams of octets that lead to somebody made up.
+
+use core::cell::RefCell;
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::rc::Rc;
+
+use engine::LocalFuture;
+use engine::octets::{OctetStream, Place};
+
+/// Somebody to whom streams lead: is given what is written, and says what is there to be read.
+pub type Peer = Box<dyn FnMut(&[u8]) -> Vec<u8>>;
+
+type Known = Rc<RefCell<Peer>>;
+
+/// Those to whom streams lead, by their addresses as a Corefile has them.
+#[derive(Clone, Default)]
+pub(crate) struct Peers(Rc<RefCell<HashMap<String, Known>>>);
+
+impl Peers {
+    /// Puts somebody at an address, or takes away who is there: streams to it are then of no use.
+    pub(crate) fn set(&self, address: &str, peer: Option<Peer>) {
+        match peer {
+            Some(peer) => self.0.borrow_mut().insert(address.to_owned(), Rc::new(RefCell::new(peer))),
+            None => self.0.borrow_mut().remove(address),
+        };
+    }
+
+    /// Opens a stream, if there is somebody.
+    pub(crate) fn connect(&self, to: &Place) -> io::Result<Box<dyn OctetStream>> {
+        let address = match to {
+            Place::Unix(path) => path.display().to_string(),
+            Place::Tcp(address) => address.clone(),
+        };
+        let peer = self.0.borrow().get(&address).cloned().ok_or(io::ErrorKind::ConnectionRefused)?;
+        let place = (self.clone(), address);
+        Ok(Box::new(Stream { place, peer, readable: RefCell::default() }))
+    }
+}
+
+struct Stream {
+    place: (Peers, String),
+    peer: Known,
+    readable: RefCell<Readable>,
+}
+
+#[derive(Default)]
+struct Readable {
+    octets: VecDeque<u8>,
+    reader: Option<Waker>,
+}
+
+impl Stream {
+    /// Whether the one to whom it leads is still there.
+    fn is_open(&self) -> bool {
+        let (peers, address) = &self.place;
+        peers.0.borrow().get(address).is_some_and(|peer| Rc::ptr_eq(peer, &self.peer))
+    }
+}
+
+impl OctetStream for Stream {
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> LocalFuture<'a, io::Result<usize>> {
+        Box::pin(poll_fn(move |context| {
+            if !self.is_open() {
+                return Poll::Ready(Ok(0));
+            }
+            let mut readable = self.readable.borrow_mut();
+            if readable.octets.is_empty() {
+                readable.reader = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(io::Read::read(&mut readable.octets, buffer))
+        }))
+    }
+
+    fn write_all<'a>(&'a mut self, octets: &'a [u8]) -> LocalFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            if !self.is_open() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            let answer = (self.peer.borrow_mut())(octets);
+            let mut readable = self.readable.borrow_mut();
+            readable.octets.extend(answer);
+            readable.reader.take().into_iter().for_each(Waker::wake);
+            Ok(())
+        })
+    }
+}

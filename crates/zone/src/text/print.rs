@@ -1,0 +1,104 @@
+//! Data as text: what [`super::data`] reads, written so that it is read as the same octets.
+
+use core::fmt::{self, Write};
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+use wire::Type;
+
+use super::base::Base;
+use super::data::{Field, fields, name_at_start};
+use super::special::{date, types_of};
+
+/// The data of a record, as it stands in a master file behind the type.
+#[derive(Clone, Copy)]
+pub struct Data<'a> {
+    /// The type.
+    pub rtype: Type,
+    /// The data, names in full.
+    pub rdata: &'a [u8],
+}
+
+impl fmt::Display for Data<'_> {
+    /// In the form of its type; generically (RFC 3597 §5) where that has none, or the data are not as it has them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match fields(self.rtype).and_then(|fields| print(fields, self.rdata)) {
+            Some(text) => f.write_str(&text),
+            None => write!(f, "\\# {} {}", self.rdata.len(), Base::Hex.print(self.rdata)),
+        }
+    }
+}
+
+fn print(fields: &[Field], rdata: &[u8]) -> Option<String> {
+    let (mut rest, mut text) = (rdata, String::new());
+    for field in fields {
+        let (data, after) = rest.split_at(field.len(rest)?);
+        let printed = field.print(data)?;
+        if !text.is_empty() && !printed.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(&printed);
+        rest = after;
+    }
+    rest.is_empty().then_some(text)
+}
+
+impl Field {
+    /// This field, whose octets are `data`; `None` for what is written generically only.
+    fn print(self, data: &[u8]) -> Option<String> {
+        Some(match self {
+            Field::Name => name_at_start(data)?.to_string(),
+            Field::U8 | Field::U16 | Field::U32 | Field::Seconds | Field::Algorithm | Field::Certificate => {
+                number(data).to_string()
+            }
+            Field::V4 => Ipv4Addr::from(*data.first_chunk()?).to_string(),
+            Field::V6 => Ipv6Addr::from(*data.first_chunk()?).to_string(),
+            Field::String => quoted(data.get(1..)?),
+            Field::Strings => strings(data)?,
+            Field::Text => quoted(data),
+            Field::Octets(_) if data.is_empty() => return None,
+            Field::Octets(base) => base.print(data),
+            Field::Salt if data.len() == 1 => "-".to_owned(),
+            Field::Salt => Base::Hex.print(data.get(1..)?),
+            Field::Hash => Base::Base32.print(data.get(1..).filter(|hash| !hash.is_empty())?),
+            Field::Types => join(types_of(data).map(|rtype| rtype.to_string())),
+            Field::Type => Type(u16::from_be_bytes(*data.first_chunk()?)).to_string(),
+            Field::Time => date(number(data)),
+            Field::Eui(_) => data.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join("-"),
+            Field::Groups => data.chunks(2).map(|pair| Base::Hex.print(pair)).collect::<Vec<_>>().join(":"),
+            Field::Location | Field::Parameters => return None,
+        })
+    }
+}
+
+fn number(data: &[u8]) -> u32 {
+    data.iter().fold(0, |number, octet| number << 8 | u32::from(*octet))
+}
+
+fn join(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn strings(mut data: &[u8]) -> Option<String> {
+    let mut words = Vec::new();
+    while let Some((length, rest)) = data.split_first() {
+        let (string, after) = rest.split_at_checked(usize::from(*length))?;
+        words.push(quoted(string));
+        data = after;
+    }
+    Some(words.join(" "))
+}
+
+/// Octets in quotes, with escapes where they are needed (RFC 1035 §5.1).
+fn quoted(octets: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for &octet in octets {
+        match octet {
+            b'"' | b'\\' => text.extend(['\\', char::from(octet)]),
+            0x20..=0x7e => text.push(char::from(octet)),
+            _ => {
+                let _ = write!(text, "\\{octet:03}");
+            }
+        }
+    }
+    text + "\""
+}

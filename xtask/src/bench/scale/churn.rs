@@ -1,0 +1,184 @@
+//! Endpoints that change all the time while queries are answered.
+
+use std::io;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Findings, SERVICES, Served};
+use crate::Failed;
+use crate::bench::asker::{only_address, query};
+use crate::bench::cluster::{Cluster, Updates, service_name};
+use crate::bench::load::{self, Load};
+use crate::bench::queries::MIX;
+
+/// Changes a second.
+const RATE: u32 = 1000;
+/// In what time 99 of a hundred changes must be answered.
+const MOST: Duration = Duration::from_millis(50);
+/// How long a change may take until it counts as never seen.
+const LOST: Duration = Duration::from_secs(2);
+/// How often what is not yet answered is asked for: as seldom as its limit allows, for it is load too.
+const STEP: Duration = Duration::from_millis(1);
+/// What part of the answers may be lost to the changes.
+const SHARE: f64 = 0.05;
+
+/// Measures the load alone and with changes, at half of what the server can do and at all of it.
+pub(super) fn measure(server: &Path, time: Duration, findings: &mut Findings) -> Result<(), Failed> {
+    let served = Served::start(server, SERVICES, false, |_| {})?;
+    let queries = (MIX.make)(SERVICES.services);
+    let run = |pace: u64| load::run_at(&served.server, &queries, time, pace);
+    run(0)?;
+    let most = run(0)?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundred thousand")]
+    let half = (most.per_second / 2.0) as u64;
+    let alone = run(half)?;
+    let (changing, changes) = with_changes(&served, time, || run(half))?;
+    let (changing_most, _) = with_changes(&served, time, || run(0))?;
+    add_changes(findings, &changes);
+    add_loads(findings, &alone, &changing);
+    findings.add(
+        "answers/s at full load, without and with these changes",
+        format!(
+            "{:.0}, {:.0}; CPU µs each {:.2}, {:.2}; what changes and what loads share a core",
+            most.per_second, changing_most.per_second, most.cpu_each, changing_most.cpu_each,
+        ),
+        "-",
+        true,
+    );
+    Ok(())
+}
+
+fn add_changes(findings: &mut Findings, changes: &Changes) {
+    let Updates { count, half, most, all } = &changes.times;
+    findings.add(
+        format!("{RATE} endpoint changes a second at half of the load: answered after (p50, p99, most)"),
+        format!("{half:.1?}, {most:.1?}, {all:.1?}; {count} changes, {} never", changes.never),
+        format!("p99 {MOST:?}"),
+        *most <= MOST && changes.never == 0,
+    );
+}
+
+fn add_loads(findings: &mut Findings, alone: &Load, changing: &Load) {
+    findings.add(
+        "answers/s at half of the load, without and with these changes",
+        format!(
+            "{:.0}, {:.0}; CPU µs each {:.2}, {:.2}; p99 {:.0}, {:.0} µs",
+            alone.per_second,
+            changing.per_second,
+            alone.cpu_each,
+            changing.cpu_each,
+            alone.latencies[1],
+            changing.latencies[1],
+        ),
+        format!("{:.0} % fewer", SHARE * 100.0),
+        changing.per_second >= alone.per_second * (1.0 - SHARE),
+    );
+    findings.add(
+        "queries unanswered, without and with",
+        format!("{}, {}", alone.lost, changing.lost),
+        "0",
+        changing.lost == 0,
+    );
+}
+
+/// Loads the server while endpoints change.
+fn with_changes(
+    served: &Served,
+    time: Duration,
+    load: impl FnOnce() -> Result<Load, Failed> + Send,
+) -> Result<(Load, Changes), Failed> {
+    thread::scope(|scope| {
+        let changes = scope.spawn(|| Changer::new(served.server.port)?.run(&served.cluster, time));
+        let load = load()?;
+        let changes = changes.join().map_err(|_| "what changes endpoints panicked".to_owned())?;
+        Ok((load, changes?))
+    })
+}
+
+/// What became of changes.
+struct Changes {
+    times: Updates,
+    never: usize,
+}
+
+/// Changes endpoints, and asks for each until the answer shows it.
+struct Changer {
+    socket: UdpSocket,
+    awaited: Vec<Awaited>,
+    times: Vec<Duration>,
+    never: usize,
+}
+
+/// A change that no answer has shown yet.
+struct Awaited {
+    id: u16,
+    address: [u8; 4],
+    query: Vec<u8>,
+    since: Instant,
+}
+
+impl Changer {
+    fn new(port: u16) -> Result<Changer, Failed> {
+        let open = || {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            socket.connect(("127.0.0.1", port))?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        let socket = open().map_err(|error: io::Error| error.to_string())?;
+        Ok(Changer { socket, awaited: Vec::new(), times: Vec::new(), never: 0 })
+    }
+
+    fn run(mut self, cluster: &Cluster, time: Duration) -> Result<Changes, Failed> {
+        let (begin, mut made) = (Instant::now(), 0);
+        while begin.elapsed() < time || !self.awaited.is_empty() {
+            let due = begin.elapsed().min(time).as_secs_f64() * f64::from(RATE);
+            while f64::from(made) < due {
+                self.change(cluster, made)?;
+                made += 1;
+            }
+            self.ask();
+            thread::sleep(STEP);
+            self.listen();
+        }
+        if self.times.is_empty() { Err("no change was seen".to_owned()) } else { Ok(self.into_changes()) }
+    }
+
+    fn into_changes(self) -> Changes {
+        Changes { times: Updates::of(self.times), never: self.never }
+    }
+
+    fn change(&mut self, cluster: &Cluster, at: u32) -> Result<(), Failed> {
+        let [_, high, middle, low] = at.to_be_bytes();
+        let address = [198, 18 + high, middle, low];
+        let number = cluster.headless(usize::try_from(at).unwrap_or_default());
+        let id = u16::from_be_bytes([middle, low]);
+        let query = query(&service_name(number), id).ok_or("not a name")?;
+        cluster.change(number, address);
+        self.awaited.push(Awaited { id, address, query, since: Instant::now() });
+        Ok(())
+    }
+
+    fn ask(&mut self) {
+        let before = self.awaited.len();
+        self.awaited.retain(|awaited| awaited.since.elapsed() < LOST);
+        self.never += before - self.awaited.len();
+        for awaited in &self.awaited {
+            let _ = self.socket.send(&awaited.query);
+        }
+    }
+
+    fn listen(&mut self) {
+        let mut answer = [0; 512];
+        while let Ok(length) = self.socket.recv(&mut answer) {
+            let answer = &answer[..length];
+            let id = answer.first_chunk().map(|id| u16::from_be_bytes(*id));
+            let Some(at) = self.awaited.iter().position(|awaited| Some(awaited.id) == id) else { continue };
+            if only_address(answer) == Some(self.awaited[at].address) {
+                self.times.push(self.awaited.swap_remove(at).since.elapsed());
+            }
+        }
+    }
+}
