@@ -112,6 +112,7 @@ fn metrics_page() -> String {
     part("The API server", &portolan::CLUSTER_METRICS);
     part("portolan kube-dns", &portolan::KUBE_DNS_METRICS);
     part("The edge to etcd", &portolan::ETCD_METRICS);
+    part("portolan node", &portolan::NODE_METRICS);
     for slot in plugins::DIRECTIVES {
         if let Slot::Here(directive) = slot
             && !directive.metrics().is_empty()

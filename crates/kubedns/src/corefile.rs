@@ -51,7 +51,25 @@ pub fn named_hosts(settings: &Settings, dynamic: &Dynamic) -> BTreeSet<String> {
         front.servers.iter().chain(of_domains)
     });
     let all = dynamic.stub_domains.values().flatten().chain(of_front);
-    all.filter_map(|server| if let NameServer::Host(host) = server { Some(host.clone()) } else { None }).collect()
+    all.filter_map(NameServer::host).collect()
+}
+
+/// Writes only the blocks of the ConfigMap's stub domains, as a cache before the cluster's DNS has them: on these addresses,
+/// kept for at most [`TTL`] seconds.
+#[must_use]
+pub fn stub_blocks(listen: &[IpAddr], port: u16, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
+    let writer = Writer { settings: &Settings::default(), dynamic, hosts };
+    let listen: Vec<String> = listen.iter().map(ToString::to_string).collect();
+    let mut text = Text::default();
+    for (domain, servers) in dynamic.stub_domains.iter().filter(|(_, servers)| !servers.is_empty()) {
+        text.open(&format!("{domain}:{port}"));
+        text.line("errors");
+        text.line(&format!("cache {TTL}"));
+        text.line(&format!("bind {}", listen.join(" ")));
+        writer.forward_to(servers, &mut text);
+        text.close();
+    }
+    text.0
 }
 
 /// Who is asked about a domain.

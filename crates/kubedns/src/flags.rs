@@ -23,7 +23,7 @@ pub enum Container {
 }
 
 /// A flag.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flag {
     /// Its name, without dashes before it.
     pub name: &'static str,
@@ -130,6 +130,8 @@ pub static FLAGS: &[Flag] = &[
 /// A command line, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
+    /// The flags that there are.
+    table: &'static [Flag],
     /// The values of each flag that stands there, in their order.
     values: BTreeMap<&'static str, Vec<String>>,
     /// What stands behind `--`; `None` without that.
@@ -160,14 +162,26 @@ impl Words {
     /// # Errors
     /// The first word that cannot be used.
     pub fn read(words: impl IntoIterator<Item = String>, of: &[Container]) -> Result<Words, FlagError> {
+        Words::read_by(FLAGS, words, of)
+    }
+
+    /// The same by other flags than those of the pod: programs of its kin have theirs.
+    ///
+    /// # Errors
+    /// The first word that cannot be used.
+    pub fn read_by(
+        table: &'static [Flag],
+        words: impl IntoIterator<Item = String>,
+        of: &[Container],
+    ) -> Result<Words, FlagError> {
         let mut words = words.into_iter();
-        let mut read = Words::default();
+        let mut read = Words { table, ..Words::default() };
         while let Some(word) = words.next() {
             if word == "--" {
                 read.behind = Some(words.by_ref().collect());
                 break;
             }
-            let (flag, value) = flag_of(&word, of)?;
+            let (flag, value) = flag_of(table, &word, of)?;
             let value = match value {
                 Some(value) => value,
                 None if flag.value.is_empty() => "true".to_owned(),
@@ -198,7 +212,7 @@ impl Words {
     /// What to say about flags that do nothing: a line each, those of the log in one.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let void = || FLAGS.iter().filter(|flag| self.values.contains_key(flag.name));
+        let void = || self.table.iter().filter(|flag| self.values.contains_key(flag.name));
         let each = void().filter(|flag| flag.of != Container::Log);
         let mut lines: Vec<String> =
             each.filter_map(|flag| Some(format!("--{} does nothing here: {}", flag.name, flag.instead?))).collect();
@@ -212,7 +226,7 @@ impl Words {
 }
 
 /// The flag that a word names, and the value behind its `=`.
-fn flag_of(word: &str, of: &[Container]) -> Result<(&'static Flag, Option<String>), FlagError> {
+fn flag_of(table: &'static [Flag], word: &str, of: &[Container]) -> Result<(&'static Flag, Option<String>), FlagError> {
     let bare = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|bare| !bare.is_empty());
     let bare = bare.ok_or_else(|| FlagError::Stray(word.to_owned()))?;
     let (name, value) = bare.split_once('=').map_or((bare, None), |(name, value)| (name, Some(value.to_owned())));
@@ -220,7 +234,7 @@ fn flag_of(word: &str, of: &[Container]) -> Result<(&'static Flag, Option<String
     let is_meant = |flag: &&Flag| {
         flag.name == name && (of.contains(&flag.of) || matches!(flag.of, Container::Log | Container::Own))
     };
-    let flag = FLAGS.iter().find(is_meant).ok_or_else(|| FlagError::Unknown(word.to_owned()))?;
+    let flag = table.iter().find(is_meant).ok_or_else(|| FlagError::Unknown(word.to_owned()))?;
     Ok((flag, value))
 }
 

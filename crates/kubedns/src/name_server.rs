@@ -26,6 +26,12 @@ impl NameServer {
         read_address(text, ':').map(NameServer::Address).or_else(host)
     }
 
+    /// Its name, if it is named.
+    #[must_use]
+    pub fn host(&self) -> Option<String> {
+        if let NameServer::Host(host) = self { Some(host.clone()) } else { None }
+    }
+
     /// Reads `IP` or `IP#PORT`.
     #[must_use]
     pub fn read_of_dnsmasq(text: &str) -> Option<NameServer> {

@@ -23,8 +23,8 @@ pub enum Program {
     Sidecar,
 }
 
-/// What the flags say.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the flags say; by default nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The records of the cluster, if it has them.
     pub records: Option<Records>,
@@ -43,9 +43,10 @@ pub struct Settings {
 }
 
 /// Where the ConfigMap is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// Nowhere.
+    #[default]
     None,
     /// In this directory, a file a key.
     Directory {

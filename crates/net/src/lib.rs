@@ -13,6 +13,7 @@ mod clock;
 #[allow(unsafe_code, reason = "recvmmsg and sendmmsg have no safe wrapper that keeps the local address")]
 mod datagrams;
 mod grpc;
+mod handover;
 mod limits;
 mod listen;
 mod octets;
@@ -21,13 +22,17 @@ mod proxy;
 mod streams;
 mod tcp;
 mod tls;
+#[allow(unsafe_code, reason = "the system call that makes a TUN device has no safe wrapper")]
+mod tun;
 mod udp;
 mod worker;
 
 pub use clock::MonotonicClock;
 pub use datagrams::Batch;
+pub use handover::{SOCKETS_MAX, own_user, receive_sockets, send_sockets, user_of_peer};
 pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
 pub use tls::{Rustls, accept_tls, client_config};
+pub use tun::hold_interface;
 pub use worker::{Live, Workers};

@@ -33,8 +33,10 @@ enum Order {
     Serve(String, (Option<UdpSocket>, TcpListener), Arc<AtomicUsize>),
     /// Close the sockets of this label.
     Close(String),
-    /// Accept nothing new, answer what is on its way, and end.
+    /// Answer what still comes and what is on its way, and end.
     Drain,
+    /// Take nothing new, as another process does that on the same sockets; answer what is on its way, and end.
+    Leave,
 }
 
 /// The worker threads.
@@ -86,7 +88,8 @@ impl Workers {
     /// Serves the sockets of an address.
     pub fn serve(&self, opened: Opened) {
         let connections = Arc::new(AtomicUsize::new(0));
-        for (orders, sockets) in self.orders.iter().zip(opened.sockets) {
+        // There may be more sockets than workers, if another process opened them: none may be left unread.
+        for (orders, sockets) in self.orders.iter().cycle().zip(opened.sockets) {
             let _ = orders.send(Order::Serve(opened.label.clone(), sockets, Arc::clone(&connections)));
         }
     }
@@ -100,8 +103,18 @@ impl Workers {
 
     /// Lets all workers answer what is on its way and end; comes back when they have.
     pub fn drain(self) {
+        self.end(|| Order::Drain);
+    }
+
+    /// Takes nothing new from this moment on: another process reads from the same sockets. Lets all workers answer what is
+    /// on its way and end; comes back when they have.
+    pub fn leave(self) {
+        self.end(|| Order::Leave);
+    }
+
+    fn end(self, order: fn() -> Order) {
         for orders in &self.orders {
-            let _ = orders.send(Order::Drain);
+            let _ = orders.send(order());
         }
         for thread in self.threads {
             let _ = thread.join();
@@ -143,6 +156,11 @@ struct Served {
 impl Served {
     fn close(&self) {
         self.endpoint.close();
+        self.stop_reading();
+    }
+
+    /// Takes no datagram and no connection any more; what waits in the queues stays there.
+    fn stop_reading(&self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
@@ -217,6 +235,10 @@ impl Shared {
                     keep
                 }),
                 Order::Drain => break,
+                Order::Leave => {
+                    served.iter().for_each(Served::stop_reading);
+                    break;
+                }
             }
         }
         self.drain(&served).await;

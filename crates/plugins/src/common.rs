@@ -102,8 +102,9 @@ pub(crate) fn url_path(args: &mut Args<'_>) -> Result<String, Problem> {
 /// What Prometheus expects of a target that speaks its text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The page with all metrics.
-pub(crate) fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> Page {
+/// The page with all metrics, at an address `[HOST]:PORT`.
+#[must_use]
+pub fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> Page {
     let registry = Arc::clone(registry);
     let make =
         move || PageContent { status: 200, content_type: METRICS_TYPE, body: registry.render().into_bytes().into() };

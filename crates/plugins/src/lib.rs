@@ -83,7 +83,7 @@ mod view;
 mod whoami;
 mod zone_records;
 
-pub use common::HostName;
+pub use common::{HostName, metrics_page};
 pub use forward::HostLookup;
 pub use kubernetes::LocalAddresses;
 pub use pprof::{CpuProfile, Frame, Profiler, Stack};

@@ -24,6 +24,11 @@ pub enum Command {
         /// Its flags.
         words: Vec<String>,
     },
+    /// Be the cache of a node.
+    Node {
+        /// Its flags.
+        words: Vec<String>,
+    },
     /// Print the version.
     Version,
     /// Print the directives of this build.
@@ -85,6 +90,7 @@ pub fn command() -> clap::Command {
         .subcommand(check_command())
         .subcommand(conformance_command())
         .subcommand(crate::kube_dns::command())
+        .subcommand(crate::node::command())
 }
 
 fn check_command() -> clap::Command {
@@ -185,17 +191,24 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
     if let Some((program, words)) = crate::kube_dns::called(&words) {
-        let wants_help = words.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h");
-        return if wants_help { Err(kube_dns_help()) } else { Ok(Command::KubeDns { program, words }) };
+        let help = || help_of(crate::kube_dns::command(), "portolan kube-dns");
+        return if wants_help(&words) { Err(help()) } else { Ok(Command::KubeDns { program, words }) };
+    }
+    if let Some(words) = crate::node::called(&words) {
+        let help = || help_of(crate::node::command(), "portolan node");
+        return if wants_help(&words) { Err(help()) } else { Ok(Command::Node { words }) };
     }
     let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
     command().try_get_matches_from(words).map(|matches| from_matches(&matches))
 }
 
-/// The help of `kube-dns`, whose flags are not read by clap.
-fn kube_dns_help() -> clap::Error {
-    let mut command = crate::kube_dns::command().bin_name("portolan kube-dns");
-    let help = command.render_long_help();
+fn wants_help(words: &[String]) -> bool {
+    words.iter().take_while(|word| *word != "--").any(|word| matches!(word.as_str(), "--help" | "-help" | "-h"))
+}
+
+/// The help of a command whose flags are not read by clap.
+fn help_of(command: clap::Command, name: &'static str) -> clap::Error {
+    let help = command.bin_name(name).render_long_help();
     clap::Error::raw(clap::error::ErrorKind::DisplayHelp, help)
 }
 

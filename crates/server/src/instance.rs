@@ -13,6 +13,7 @@ use engine::{Built, Outside, PlannedListener, Scheme, Surroundings};
 use net::{Address, Live, TokioOutside, Workers};
 
 use crate::admin::Admin;
+use crate::companion::{Companion, Ending};
 use crate::configuration::{Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
@@ -30,6 +31,7 @@ pub(crate) struct Instance {
     origin: Origin,
     port: u16,
     registry: Arc<Registry>,
+    companion: Rc<dyn Companion>,
     process: Capabilities,
     outside: Rc<dyn Outside>,
     live: Live,
@@ -60,6 +62,7 @@ impl Instance {
         workers: usize,
         process: Capabilities,
         registry: &Arc<Registry>,
+        companion: &Rc<dyn Companion>,
     ) -> Result<Instance, Refused> {
         registry.gauge(&BUILD_INFO, &[crate::VERSION, "", ""], || Some(1.0));
         let configuration = read(&origin, port)?;
@@ -68,7 +71,7 @@ impl Instance {
         let mut built = build(configuration, registry, &process, Carried::default())?;
         let admin = Admin::default();
         let prepared = admin.prepare(&built.needs.pages).map_err(Refused)?;
-        let sockets = open_all(built.listeners.iter(), workers)?;
+        let sockets = open_all(built.listeners.iter(), workers, &**companion)?;
         let outside: Rc<dyn Outside> = Rc::new(TokioOutside::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
         let workers = Workers::start(workers, &live, registry).map_err(|error| Refused(error.to_string()))?;
@@ -76,6 +79,7 @@ impl Instance {
             origin,
             port,
             registry: Arc::clone(registry),
+            companion: Rc::clone(companion),
             process,
             outside,
             live,
@@ -116,7 +120,7 @@ impl Instance {
         awaited::wait(awaited).await;
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
-        let sockets = open_all(built.listeners.iter().filter(is_new), self.workers.count())?;
+        let sockets = open_all(built.listeners.iter().filter(is_new), self.workers.count(), &*self.companion)?;
         let prepared = self.admin.prepare(&built.needs.pages).map_err(Refused)?;
 
         self.live.store(Arc::new(built.generation));
@@ -124,6 +128,7 @@ impl Instance {
         for gone in &self.listeners {
             if !built.listeners.iter().any(|kept| kept.label() == gone.label()) {
                 self.workers.close(&gone.label());
+                self.companion.closed(&gone.label());
             }
         }
         self.listeners = built.listeners;
@@ -188,8 +193,11 @@ impl Instance {
     }
 
     /// Answers what is on its way, lets the jobs come to their end, and ends.
-    pub(crate) async fn end(self) {
-        self.workers.drain();
+    pub(crate) async fn end(self, ending: Ending) {
+        match ending {
+            Ending::Alone => self.workers.drain(),
+            Ending::OthersServe => self.workers.leave(),
+        }
         self.jobs.end().await;
         commands::run(&self.commands, When::End);
     }
@@ -229,6 +237,7 @@ fn build(
 fn open_all<'a>(
     listeners: impl Iterator<Item = &'a PlannedListener>,
     workers: usize,
+    companion: &dyn Companion,
 ) -> Result<Vec<net::Opened>, Refused> {
     let addresses = listeners.map(|listener| Address {
         label: listener.label(),
@@ -238,7 +247,11 @@ fn open_all<'a>(
     });
     addresses
         .map(|address| {
-            let opened = net::open(&address, workers).map_err(|error| Refused(error.to_string()))?;
+            let opened = match companion.adopted(&address.label) {
+                Some(opened) => opened,
+                None => net::open(&address, workers).map_err(|error| Refused(error.to_string()))?,
+            };
+            companion.opened(&opened);
             announce_free_port(&opened.label, address.port, opened.bound);
             Ok(opened)
         })

@@ -8,6 +8,7 @@ mod check;
 pub mod cli;
 mod clusters;
 mod commands;
+mod companion;
 mod configuration;
 mod conform;
 pub mod diagnostics;
@@ -18,6 +19,7 @@ mod kube_dns;
 mod local;
 mod log;
 mod lookup;
+mod node;
 mod profile;
 mod rbac;
 mod report;
@@ -29,6 +31,7 @@ pub use etcd::METRICS as ETCD_METRICS;
 pub use kube_dns::{METRICS as KUBE_DNS_METRICS, kube_dns};
 pub use kubeapi::METRICS as CLUSTER_METRICS;
 pub use net::LIMIT_METRICS;
+pub use node::{METRICS as NODE_METRICS, node};
 pub use run::run;
 
 /// The version, as `-version` shows it.

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Command::Check(options) => portolan::check(&options),
         Command::Conformance(options) => portolan::conform(&options),
         Command::KubeDns { program, words } => portolan::kube_dns(program, words),
+        Command::Node { words } => portolan::node(words),
         Command::Version => {
             println!("{}", cli::version_text());
             ExitCode::SUCCESS

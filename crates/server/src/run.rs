@@ -18,6 +18,7 @@ use tokio::task::LocalSet;
 
 use crate::cli::{ServeOptions, version_text};
 use crate::clusters::clusters;
+use crate::companion::{Alone, Companion, Ending};
 use crate::configuration::Origin;
 use crate::instance::{Instance, Refused};
 use crate::lookup::Lookup;
@@ -28,7 +29,7 @@ use crate::profile::Sampler;
 pub fn run(options: &ServeOptions) -> ExitCode {
     block_on(async {
         let origin = Origin::find(options.conf.as_deref()).map_err(|error| Refused(error.to_string()))?;
-        serve(options, origin, &Registry::new(), None).await
+        serve(options, origin, &Registry::new(), None, Rc::new(Alone)).await
     })
 }
 
@@ -58,21 +59,26 @@ pub(crate) async fn serve(
     origin: Origin,
     registry: &Arc<Registry>,
     changes: Option<Receiver<bool>>,
+    companion: Rc<dyn Companion>,
 ) -> Result<ExitCode, Refused> {
     let refuse = |error: std::io::Error| Refused(error.to_string());
     let mut signals = Signals::new(changes).map_err(refuse)?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry)?;
+    let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &companion)?;
     let _pidfile = options.pidfile.as_deref().map(Pidfile::write).transpose().map_err(refuse)?;
     if !options.quiet {
         instance.banner().iter().for_each(|line| println!("{line}"));
         println!("{}", version_text());
     }
+    companion.started();
     let code = attend(&mut instance, &mut signals).await;
     instance.begin_end();
+    let ending = companion.ending();
     if code == ExitCode::SUCCESS {
-        linger(&instance, &mut signals).await;
-        instance.end().await;
+        if ending == Ending::Alone {
+            linger(&instance, &mut signals).await;
+        }
+        instance.end(ending).await;
     }
     Ok(code)
 }

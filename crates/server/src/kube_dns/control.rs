@@ -2,6 +2,8 @@
 //! known; made anew when one of them changes.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use crate::configuration::{Made, Origin};
 use crate::files::Disk;
 
 /// Where lines of the log say that they come from.
-pub(super) const LOG: &str = "portolan";
+pub(crate) const LOG: &str = "portolan";
 
 static UPDATES: Metric = Metric {
     name: "portolan_kube_dns_config_updates_total",
@@ -44,19 +46,44 @@ const NEWS_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often resolv.conf is looked at.
 const RESOLV_CONF_EVERY: Duration = Duration::from_millis(500);
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// What is made of the ConfigMap, and of what else.
+pub(crate) trait Recipe {
+    /// What the Corefile is called.
+    fn name(&self) -> &'static str;
+    /// Where the ConfigMap is.
+    fn source(&self) -> &Source;
+    /// The cluster that has it, if it is at the API server.
+    fn cluster(&self) -> cluster::Source;
+    /// The names of name servers that are named.
+    fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String>;
+    /// Who knows such a name; `None` is the system.
+    fn resolver(&self, name: &str) -> Option<SocketAddr>;
+    /// The file with the upstreams of the system, if they may be asked.
+    fn resolv_conf(&self) -> Option<PathBuf> {
+        Some(RESOLV_CONF.into())
+    }
+    /// Writes the Corefile.
+    fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String;
+    /// The ConfigMap could not be used.
+    fn count_refused(&self) {}
+}
 
 /// Something that may change what is served.
-pub(super) enum News {
+pub(crate) enum News {
     /// The ConfigMap holds this.
     Config(Data),
     /// Name servers that are named have these addresses.
     Hosts(Known),
     /// The system has other name servers.
     ResolvConf,
+    /// What else the Corefile is made of has changed.
+    Recipe,
 }
 
 struct Control {
-    settings: Settings,
+    recipe: Rc<dyn Recipe>,
     dynamic: Dynamic,
     hosts: Known,
     wanted: Wanted,
@@ -66,24 +93,30 @@ struct Control {
     refused: Counter,
 }
 
-/// Makes the Corefile, and keeps making it while this thread runs. It may wait for the ConfigMap, but not long.
+/// Makes the Corefile, and keeps making it while this thread runs. It may wait for the ConfigMap, but not long. `also` can
+/// tell of other news.
 ///
 /// # Errors
 /// In words, what can never become right by itself.
-pub(super) async fn start(settings: Settings, registry: &Arc<Registry>) -> Result<(Origin, Receiver<bool>), String> {
+pub(crate) async fn start(
+    recipe: Rc<dyn Recipe>,
+    registry: &Arc<Registry>,
+    also: impl FnOnce(Sender<News>),
+) -> Result<(Origin, Receiver<bool>), String> {
     let (tell, mut news) = channel(NEWS_MAX);
-    source::follow(&settings, registry, tell.clone())?;
-    let mut control = Control::new(settings, registry);
-    if control.settings.source != Source::None {
+    source::follow(&*recipe, registry, tell.clone())?;
+    let mut control = Control::new(Rc::clone(&recipe), registry);
+    if *recipe.source() != Source::None {
         match timeout(PATIENCE, news.recv()).await {
             Ok(Some(News::Config(data))) => drop(control.take_config(&data)),
             _ => tracing::warn!(target: LOG, "Begins without the ConfigMap: nobody has said yet what it holds"),
         }
     }
     control.make();
-    let made = Made { name: "kube-dns", text: Rc::clone(&control.text) };
-    tokio::task::spawn_local(hosts::follow(control.settings.clone(), control.wanted.clone(), tell.clone()));
-    if let Some(path) = resolv_conf(&control.settings) {
+    let made = Made { name: recipe.name(), text: Rc::clone(&control.text) };
+    tokio::task::spawn_local(hosts::follow(Rc::clone(&recipe), control.wanted.clone(), tell.clone()));
+    also(tell.clone());
+    if let Some(path) = recipe.resolv_conf() {
         tokio::task::spawn_local(follow_resolv_conf(path, tell));
     }
     let (change, changes) = channel(1);
@@ -91,10 +124,48 @@ pub(super) async fn start(settings: Settings, registry: &Arc<Registry>) -> Resul
     Ok((Origin::Made(made), changes))
 }
 
+impl Recipe for Settings {
+    fn name(&self) -> &'static str {
+        "kube-dns"
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn cluster(&self) -> cluster::Source {
+        let kubeconfig = self.records.as_ref().and_then(|records| records.kubeconfig.as_ref());
+        match (kubeconfig, self.records.as_ref().and_then(|records| records.api_server.as_ref())) {
+            (Some(file), _) => cluster::Source::Kubeconfig { file: file.into(), context: None },
+            (None, Some(url)) => cluster::Source::Endpoint { url: url.clone(), tls: None },
+            (None, None) => cluster::Source::InCluster,
+        }
+    }
+
+    fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String> {
+        kubedns::named_hosts(self, dynamic)
+    }
+
+    fn resolver(&self, name: &str) -> Option<SocketAddr> {
+        hosts::resolver(self, name)
+    }
+
+    fn resolv_conf(&self) -> Option<PathBuf> {
+        match &self.front {
+            Some(front) => front.resolv_conf.as_ref().map(PathBuf::from),
+            None => self.records.is_some().then(|| RESOLV_CONF.into()),
+        }
+    }
+
+    fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
+        kubedns::corefile(self, dynamic, hosts)
+    }
+}
+
 impl Control {
-    fn new(settings: Settings, registry: &Arc<Registry>) -> Control {
+    fn new(recipe: Rc<dyn Recipe>, registry: &Arc<Registry>) -> Control {
         Control {
-            settings,
+            recipe,
             dynamic: Dynamic::default(),
             hosts: Known::new(),
             wanted: Wanted::default(),
@@ -114,7 +185,7 @@ impl Control {
                     self.hosts = hosts;
                     true
                 }
-                News::ResolvConf => true,
+                News::ResolvConf | News::Recipe => true,
             };
             let has_other_text = changed && self.make();
             if (has_other_text || is_of_system) && change.send(is_of_system).await.is_err() {
@@ -135,6 +206,7 @@ impl Control {
             }
             Err(refused) => {
                 self.counters.count(self.refused);
+                self.recipe.count_refused();
                 tracing::error!(target: LOG, "The ConfigMap is refused, the one before stays in force: {refused}");
                 false
             }
@@ -143,8 +215,8 @@ impl Control {
 
     /// Makes the Corefile; whether it is another one than before.
     fn make(&mut self) -> bool {
-        self.wanted.set(kubedns::named_hosts(&self.settings, &self.dynamic));
-        let text = kubedns::corefile(&self.settings, &self.dynamic, Hosts::Known(&self.hosts));
+        self.wanted.set(self.recipe.named_hosts(&self.dynamic));
+        let text = self.recipe.corefile(&self.dynamic, Hosts::Known(&self.hosts));
         let is_new = *self.text.borrow() != text;
         *self.text.borrow_mut() = text;
         is_new
@@ -154,15 +226,6 @@ impl Control {
 fn describe(dynamic: &Dynamic) -> String {
     let Dynamic { stub_domains, upstreams, federations } = dynamic;
     format!("{} stub domains, {} upstreams, {} federations", stub_domains.len(), upstreams.len(), federations.len())
-}
-
-/// The file with the upstreams of the system, if they may be asked.
-fn resolv_conf(settings: &Settings) -> Option<PathBuf> {
-    const USUAL: &str = "/etc/resolv.conf";
-    match &settings.front {
-        Some(front) => front.resolv_conf.as_ref().map(PathBuf::from),
-        None => settings.records.is_some().then(|| USUAL.into()),
-    }
 }
 
 /// Tells when a file changes, from now on: it is to be read after this is called.

@@ -12,7 +12,7 @@ use plugins::HostLookup;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
-use super::control::News;
+use super::control::{News, Recipe};
 use crate::lookup::Lookup;
 
 /// How soon a name without an address is looked up again.
@@ -41,13 +41,13 @@ impl Wanted {
 }
 
 /// Looks names up for as long as it is polled.
-pub(super) async fn follow(settings: Settings, wanted: Wanted, news: Sender<News>) {
+pub(super) async fn follow(recipe: Rc<dyn Recipe>, wanted: Wanted, news: Sender<News>) {
     let mut known = Known::new();
     loop {
         let names = wanted.names.borrow().clone();
         let mut found = Known::new();
         for name in &names {
-            let addresses = look_up(&settings, name).await;
+            let addresses = look_up(recipe.resolver(name), name).await;
             // What was known stays while nobody can say anything better.
             if let Some(addresses) = addresses.or_else(|| known.get(name).cloned()) {
                 found.insert(name.clone(), addresses);
@@ -72,8 +72,8 @@ pub(super) async fn follow(settings: Settings, wanted: Wanted, news: Sender<News
     }
 }
 
-async fn look_up(settings: &Settings, name: &str) -> Option<Vec<IpAddr>> {
-    let resolvers: Vec<SocketAddr> = resolver(settings, name).into_iter().collect();
+async fn look_up(resolver: Option<SocketAddr>, name: &str) -> Option<Vec<IpAddr>> {
+    let resolvers: Vec<SocketAddr> = resolver.into_iter().collect();
     let host = name.to_owned();
     let found = tokio::task::spawn_blocking(move || Lookup.lookup(&host, &resolvers)).await.ok()?;
     let mut addresses = found.ok().filter(|addresses| !addresses.is_empty())?;
@@ -84,11 +84,9 @@ async fn look_up(settings: &Settings, name: &str) -> Option<Vec<IpAddr>> {
 }
 
 /// Who knows a name: of the cluster, whoever has its records; `None` is the system.
-fn resolver(settings: &Settings, name: &str) -> Option<SocketAddr> {
-    const USUAL: &str = "cluster.local";
+pub(super) fn resolver(settings: &Settings, name: &str) -> Option<SocketAddr> {
     let domain = settings.records.as_ref().map_or(USUAL, |records| &records.domain);
-    let is_of = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    if !is_of(domain) && !is_of(USUAL) {
+    if !is_of_cluster(name, domain) {
         return None;
     }
     let own = settings
@@ -97,6 +95,15 @@ fn resolver(settings: &Settings, name: &str) -> Option<SocketAddr> {
         .map(|records| SocketAddr::new(records.bind.unwrap_or(Ipv4Addr::LOCALHOST.into()), records.port));
     const KUBE_DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
     Some(settings.cluster_server.or(own).unwrap_or(KUBE_DNS))
+}
+
+/// The zone that clusters usually have.
+const USUAL: &str = "cluster.local";
+
+/// Whether a name is of the cluster with this zone, or of one with the usual zone.
+pub(crate) fn is_of_cluster(name: &str, domain: &str) -> bool {
+    let is_of = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    is_of(domain) || is_of(USUAL)
 }
 
 #[cfg(test)]
@@ -148,7 +155,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let told = runtime.block_on(async {
             tokio::select! {
-                () = follow(settings, wanted, tell) => None,
+                () = follow(Rc::new(settings), wanted, tell) => None,
                 told = news.recv() => told,
             }
         });

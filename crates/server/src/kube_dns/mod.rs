@@ -5,13 +5,14 @@
 //! addresses of name servers that are named, `control` makes the text of both.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
-mod control;
-mod hosts;
-mod source;
+pub(crate) mod control;
+pub(crate) mod hosts;
+pub(crate) mod source;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::{Arg, ArgAction};
@@ -19,6 +20,7 @@ use engine::metrics::Registry;
 use kubedns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Words};
 
 use crate::cli::{ServeOptions, version_text};
+use crate::companion::Alone;
 use crate::instance::Refused;
 use crate::run::{block_on, serve};
 
@@ -49,7 +51,7 @@ pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
     }
 }
 
-fn usage_error(problem: &FlagError) -> ExitCode {
+pub(crate) fn usage_error(problem: &FlagError) -> ExitCode {
     eprintln!("{problem}");
     ExitCode::from(USAGE_ERROR)
 }
@@ -70,9 +72,9 @@ fn print(settings: &Settings, said: &[String]) -> ExitCode {
 async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| tracing::warn!(target: control::LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
-    let (origin, changes) = control::start(settings, &registry).await.map_err(Refused)?;
+    let (origin, changes) = control::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
     let options = ServeOptions { conf: None, port: kubedns::DNS_PORT, pidfile: None, quiet: false };
-    serve(&options, origin, &registry, Some(changes)).await
+    serve(&options, origin, &registry, Some(changes), Rc::new(Alone)).await
 }
 
 /// Which program of the pod a command line calls, by the name that it was started by or by `kube-dns` behind it, and its
@@ -105,7 +107,7 @@ pub(crate) fn command() -> clap::Command {
         )
 }
 
-fn argument(flag: &'static Flag) -> Arg {
+pub(crate) fn argument(flag: &'static Flag) -> Arg {
     let help = flag.instead.map_or_else(|| flag.help.to_owned(), |instead| format!("Accepted; {instead}"));
     let heading = match flag.of {
         Container::KubeDns => "Flags of kube-dns",

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::Source as Cluster;
 use engine::metrics::Registry;
 use kubeapi::{ConfigMap, Data};
-use kubedns::{Settings, Source};
+use kubedns::Source;
 use tokio::sync::mpsc::Sender;
 
-use super::control::{LOG, News};
+use super::control::{LOG, News, Recipe};
 
 /// Octets of the longest value: what a ConfigMap may have in all.
 const VALUE_MAX: u64 = 1 << 20;
@@ -24,14 +23,14 @@ const FILES_MAX: usize = 100;
 ///
 /// # Errors
 /// In words, if that cannot be known.
-pub(super) async fn read_once(settings: &Settings, registry: &Arc<Registry>) -> Result<Data, String> {
-    match &settings.source {
+pub(crate) async fn read_once(recipe: &dyn Recipe, registry: &Arc<Registry>) -> Result<Data, String> {
+    match recipe.source() {
         Source::None => Ok(Data::new()),
         Source::Directory { path, .. } => {
             read_directory(Path::new(path)).map_err(|error| format!("the directory {path}: {error}"))
         }
         Source::ConfigMap { namespace, name } => {
-            let read = config_map(settings, namespace, name, registry)?.read().await?;
+            let read = config_map(recipe, namespace, name, registry)?.read().await?;
             Ok(read.unwrap_or_default())
         }
     }
@@ -41,14 +40,14 @@ pub(super) async fn read_once(settings: &Settings, registry: &Arc<Registry>) -> 
 ///
 /// # Errors
 /// In words, what can never become right by itself.
-pub(super) fn follow(settings: &Settings, registry: &Arc<Registry>, news: Sender<News>) -> Result<(), String> {
-    match &settings.source {
+pub(super) fn follow(recipe: &dyn Recipe, registry: &Arc<Registry>, news: Sender<News>) -> Result<(), String> {
+    match recipe.source() {
         Source::None => {}
         Source::Directory { path, every } => {
             tokio::task::spawn_local(follow_directory(path.into(), *every, news));
         }
         Source::ConfigMap { namespace, name } => {
-            let config_map = config_map(settings, namespace, name, registry)?;
+            let config_map = config_map(recipe, namespace, name, registry)?;
             let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
             tokio::task::spawn_local(async move {
                 let following = config_map.follow(|data| {
@@ -69,15 +68,8 @@ pub(super) fn follow(settings: &Settings, registry: &Arc<Registry>, news: Sender
     Ok(())
 }
 
-fn config_map(settings: &Settings, namespace: &str, name: &str, registry: &Arc<Registry>) -> Result<ConfigMap, String> {
-    let records = settings.records.as_ref();
-    let kubeconfig = records.and_then(|records| records.kubeconfig.as_ref());
-    let cluster = match (kubeconfig, records.and_then(|records| records.api_server.as_ref())) {
-        (Some(file), _) => Cluster::Kubeconfig { file: file.into(), context: None },
-        (None, Some(url)) => Cluster::Endpoint { url: url.clone(), tls: None },
-        (None, None) => Cluster::InCluster,
-    };
-    ConfigMap::new(&cluster, namespace, name, registry).map_err(|problem| problem.to_string())
+fn config_map(recipe: &dyn Recipe, namespace: &str, name: &str, registry: &Arc<Registry>) -> Result<ConfigMap, String> {
+    ConfigMap::new(&recipe.cluster(), namespace, name, registry).map_err(|problem| problem.to_string())
 }
 
 async fn follow_directory(path: PathBuf, every: Duration, news: Sender<News>) {

@@ -1,0 +1,89 @@
+//! Giving open sockets to another process, over a Unix socket: what waits in their queues is then lost with neither.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+
+/// Sockets that go in one message: the kernel takes 253.
+pub const SOCKETS_MAX: usize = 64;
+/// Octets that go with them.
+pub const NOTE_MAX: usize = 16 * 1024;
+
+/// Sends some octets, and with them sockets, at most [`SOCKETS_MAX`].
+///
+/// # Errors
+/// What the system says, or `InvalidInput` for too many.
+pub fn send_sockets(stream: &UnixStream, note: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if note.len() > NOTE_MAX || !sockets.is_empty() && !control.push(SendAncillaryMessage::ScmRights(sockets)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let sent = sendmsg(stream, &[IoSlice::new(note)], &mut control, SendFlags::NOSIGNAL)?;
+    if sent == note.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Receives what one call of [`send_sockets`] has sent; no octets at the end of the stream.
+///
+/// # Errors
+/// What the system says.
+pub fn receive_sockets(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut note = vec![0; NOTE_MAX];
+    let received = recvmsg(stream, &mut [IoSliceMut::new(&mut note)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    note.truncate(received.bytes);
+    let mut sockets = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            sockets.extend(rights);
+        }
+    }
+    Ok((note, sockets))
+}
+
+/// The user of the process at the other end.
+///
+/// # Errors
+/// What the system says.
+pub fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
+}
+
+/// The user of this process.
+#[must_use]
+pub fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_in_a_socket_that_is_given_away_is_not_lost() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"waits", address).unwrap();
+        send_sockets(&here, b"one", &[socket.as_fd()]).unwrap();
+        send_sockets(&here, b"end", &[]).unwrap();
+        drop((socket, here));
+        let (note, mut sockets) = receive_sockets(&there).unwrap();
+        assert_eq!((note.as_slice(), sockets.len()), (&b"one"[..], 1));
+        let given = UdpSocket::from(sockets.remove(0));
+        let mut octets = [0; 16];
+        assert_eq!(given.recv(&mut octets).unwrap(), 5);
+        assert_eq!(receive_sockets(&there).unwrap().0, b"end");
+        assert!(receive_sockets(&there).unwrap().0.is_empty(), "the end of the stream");
+    }
+}

@@ -1,0 +1,246 @@
+//! What a command line of node-cache says.
+
+use core::net::IpAddr;
+use core::time::Duration;
+
+use kubedns::{DNS_PORT, FlagError, Source, Words};
+
+/// Local addresses: a link-local one and a Service's, and room for more.
+const ADDRESSES_MAX: usize = 16;
+/// How often interface and rules are looked at, at least.
+const SYNC_MAX: Duration = Duration::from_secs(1);
+/// How often the directory of the ConfigMap is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The longest name of an interface: the kernel's 16 octets, one of them the zero at its end.
+const INTERFACE_NAME_MAX: usize = 15;
+
+/// What an interface is made as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InterfaceKind {
+    /// A TUN device if there can be one, or else a dummy.
+    Auto,
+    /// A TUN device, which ends with the processes that hold it.
+    Tun,
+    /// An interface of this kind, whose addresses expire unless they are renewed.
+    Leased(String),
+}
+
+/// By what the rules are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// nftables if the kernel has it, or else iptables.
+    Auto,
+    /// A table of nftables.
+    Nftables,
+    /// The programs `iptables` and `ip6tables`.
+    Iptables,
+    /// Nothing: there are no rules.
+    None,
+}
+
+/// What a command line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The addresses to serve on.
+    pub local: Vec<IpAddr>,
+    /// The file with the template of the Corefile.
+    pub template: String,
+    /// Where the ConfigMap of kube-dns is.
+    pub source: Source,
+    /// The Service that is asked about names of the cluster.
+    pub upstream_service: String,
+    /// The interface to make, if one is to be made.
+    pub interface: Option<String>,
+    /// As what.
+    pub interface_kind: InterfaceKind,
+    /// By what rules are set.
+    pub backend: Backend,
+    /// How often interface and rules are looked at.
+    pub sync: Duration,
+    /// Where the metrics of the set-up are.
+    pub metrics: String,
+    /// The port of the health check.
+    pub health_port: u16,
+    /// Whether interface and rules stay at the end.
+    pub stays: bool,
+    /// The port of DNS.
+    pub port: u16,
+    /// The file for the process id.
+    pub pidfile: Option<String>,
+    /// Whether nothing is said at the start.
+    pub is_quiet: bool,
+    /// The zone of the cluster, for templates that do not say it.
+    pub domain: String,
+}
+
+impl Settings {
+    /// Reads a command line. `has_directory` says whether there is such a directory.
+    ///
+    /// # Errors
+    /// The first flag whose value cannot be used.
+    pub fn read(words: &Words, has_directory: &dyn Fn(&str) -> bool) -> Result<Settings, FlagError> {
+        const CONFIG_DIR: &str = "/etc/kube-dns";
+        let text = |name: &str, default: &str| words.last(name).unwrap_or(default).to_owned();
+        let is_on = |name: &str| words.last(name).is_none() || words.is_on(name);
+        let directory = words.last("kubednscm").or(Some(CONFIG_DIR).filter(|path| has_directory(path)));
+        let source =
+            directory.map_or(Source::None, |path| Source::Directory { path: path.to_owned(), every: LOOK_EVERY });
+        Ok(Settings {
+            local: local(words)?,
+            template: text("basecorefile", "/etc/coredns/Corefile.base"),
+            source,
+            upstream_service: text("upstreamsvc", "kube-dns"),
+            interface: is_on("setupinterface").then(|| interface_name(words)).transpose()?,
+            interface_kind: match text("interfacekind", "auto").as_str() {
+                "auto" => InterfaceKind::Auto,
+                "tun" => InterfaceKind::Tun,
+                kind => InterfaceKind::Leased(kind.to_owned()),
+            },
+            backend: if is_on("setupiptables") { backend(words)? } else { Backend::None },
+            sync: sync(words)?,
+            metrics: text("metrics-listen-address", "0.0.0.0:9353"),
+            health_port: port(words, "health-port", 8080)?,
+            stays: words.is_on("skipteardown"),
+            port: port(words, "dns.port", DNS_PORT)?,
+            pidfile: words.last("pidfile").map(str::to_owned),
+            is_quiet: words.is_on("quiet"),
+            domain: text("domain", "cluster.local"),
+        })
+    }
+}
+
+/// The variable in which Kubernetes tells a container the cluster IP of a Service of its namespace.
+#[must_use]
+pub fn service_variable(service: &str) -> String {
+    format!("{}_SERVICE_HOST", service.to_ascii_uppercase().replace('-', "_"))
+}
+
+fn local(words: &Words) -> Result<Vec<IpAddr>, FlagError> {
+    const NAME: &str = "localip";
+    let written = words.last(NAME).ok_or(FlagError::NoValue(NAME))?;
+    let read: Result<Vec<IpAddr>, _> = written.split(',').map(|text| text.trim().parse()).collect();
+    let wrong = |what| FlagError::Value(NAME, written.to_owned(), what);
+    let addresses = read.map_err(|_| wrong("a list of addresses"))?;
+    if addresses.len() > ADDRESSES_MAX {
+        return Err(wrong("a list of at most 16 addresses"));
+    }
+    let first_is_v4 = addresses.first().is_some_and(IpAddr::is_ipv4);
+    if addresses.iter().any(|address| address.is_ipv4() != first_is_v4) {
+        return Err(wrong("a list of addresses of one family"));
+    }
+    Ok(addresses)
+}
+
+fn interface_name(words: &Words) -> Result<String, FlagError> {
+    const NAME: &str = "interfacename";
+    let name = words.last(NAME).unwrap_or("nodelocaldns");
+    let is_fit = name.len() <= INTERFACE_NAME_MAX && !matches!(name, "." | "..");
+    if is_fit && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%')) {
+        return Ok(name.to_owned());
+    }
+    Err(FlagError::Value(NAME, name.to_owned(), "the name of an interface, of at most 15 octets"))
+}
+
+fn backend(words: &Words) -> Result<Backend, FlagError> {
+    match words.last("rules").unwrap_or("auto") {
+        "auto" => Ok(Backend::Auto),
+        "nftables" => Ok(Backend::Nftables),
+        "iptables" => Ok(Backend::Iptables),
+        other => Err(FlagError::Value("rules", other.to_owned(), "nftables, iptables or auto")),
+    }
+}
+
+fn port(words: &Words, name: &'static str, default: u16) -> Result<u16, FlagError> {
+    let Some(written) = words.last(name) else { return Ok(default) };
+    let port = written.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| FlagError::Value(name, written.to_owned(), "a port"))
+}
+
+/// node-cache takes nanoseconds for seconds, so that `60ns` is a minute; people who write `60s` or `1m` mean what they write.
+fn sync(words: &Words) -> Result<Duration, FlagError> {
+    const NAME: &str = "syncinterval";
+    let Some(written) = words.last(NAME) else { return Ok(SYNC_MAX) };
+    let digits = written.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = written.get(digits.len()..).unwrap_or_default();
+    let number: Option<u64> = digits.parse().ok().filter(|number| *number > 0);
+    let wrong = || FlagError::Value(NAME, written.to_owned(), "a duration");
+    let number = number.ok_or_else(wrong)?;
+    let interval = match unit {
+        "" | "ns" | "s" => Duration::from_secs(number),
+        "ms" => Duration::from_millis(number),
+        "m" => Duration::from_secs(number.saturating_mul(60)),
+        "h" => Duration::from_secs(number.saturating_mul(3600)),
+        _ => return Err(wrong()),
+    };
+    Ok(interval.min(SYNC_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FLAGS;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let words = text.split_whitespace().map(str::to_owned);
+        Words::read_by(FLAGS, words, &[])
+            .and_then(|words| Settings::read(&words, &|_| false))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_command_line_of_the_stock_manifest() {
+        let text = "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream";
+        let settings = read(text).unwrap();
+        assert_eq!(settings.local.len(), 2);
+        assert_eq!(settings.interface.as_deref(), Some("nodelocaldns"));
+        assert_eq!((settings.backend, settings.port, settings.health_port), (Backend::Auto, 53, 8080));
+        assert_eq!(settings.upstream_service, "kube-dns-upstream");
+        assert_eq!(settings.source, Source::None);
+        let words = Words::read_by(FLAGS, text.split(' ').map(str::to_owned), &[]).unwrap();
+        assert_eq!(words.warnings().len(), 1, "-conf is said to do nothing");
+        assert!(
+            matches!(Settings::read(&words, &|_| true).unwrap().source, Source::Directory { path, .. } if path == "/etc/kube-dns")
+        );
+    }
+
+    #[test]
+    fn what_is_switched_off_is_off() {
+        let settings =
+            read("--localip=fd00::10 --setupinterface=false -setupiptables=false --skipteardown --dns.port=5353")
+                .unwrap();
+        assert_eq!((settings.interface, settings.backend), (None, Backend::None));
+        assert!(settings.stays && settings.port == 5353);
+    }
+
+    #[test]
+    fn intervals_are_read_as_they_are_meant() {
+        for (text, milliseconds) in [("60ns", 1000), ("60s", 1000), ("1m", 1000), ("200ms", 200), ("60", 1000)] {
+            let settings = read(&format!("-localip 1.1.1.1 -syncinterval {text}")).unwrap();
+            assert_eq!(settings.sync, Duration::from_millis(milliseconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused() {
+        for (text, said) in [
+            ("", "--localip needs a value"),
+            ("-localip 1.1.1.1,x", "--localip: '1.1.1.1,x' is not a list of addresses"),
+            ("-localip 1.1.1.1,fd00::1", "--localip: '1.1.1.1,fd00::1' is not a list of addresses of one family"),
+            (
+                "-localip 1.1.1.1 -interfacename a/b",
+                "--interfacename: 'a/b' is not the name of an interface, of at most 15 octets",
+            ),
+            ("-localip 1.1.1.1 -syncinterval 0", "--syncinterval: '0' is not a duration"),
+            ("-localip 1.1.1.1 -rules ebpf", "--rules: 'ebpf' is not nftables, iptables or auto"),
+            ("-localip 1.1.1.1 -health-port 0", "--health-port: '0' is not a port"),
+            ("-nothing", "unknown flag: -nothing"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), said, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_service_has_its_variable() {
+        assert_eq!(service_variable("kube-dns-upstream"), "KUBE_DNS_UPSTREAM_SERVICE_HOST");
+    }
+}
