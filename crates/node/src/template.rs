@@ -26,7 +26,7 @@ pub struct Found {
 pub fn corefile(settings: &Settings, found: &Found, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
     let template =
         if dynamic.upstreams.is_empty() { found.template.clone() } else { without_force_tcp(&found.template) };
-    let mut text = replace(settings, found, dynamic, template);
+    let mut text = replace(settings, found, dynamic, &template);
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -36,7 +36,7 @@ pub fn corefile(settings: &Settings, found: &Found, dynamic: &Dynamic, hosts: Ho
 
 const UPSTREAMS: &str = "__PILLAR__UPSTREAM__SERVERS__";
 
-fn replace(settings: &Settings, found: &Found, dynamic: &Dynamic, template: String) -> String {
+fn replace(settings: &Settings, found: &Found, dynamic: &Dynamic, template: &str) -> String {
     const LOCAL: &str = "__PILLAR__LOCAL__DNS__";
     let local: Vec<String> = settings.local.iter().map(ToString::to_string).collect();
     let first = settings.local.first().map_or(String::new(), |ip| match ip {

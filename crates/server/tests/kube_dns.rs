@@ -10,65 +10,18 @@
 mod support;
 
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use fakeapi::FakeApi;
 use serde_json::json;
+use support::upstream::Upstream;
 use support::{Client, Folder, Server, page, wait_until};
-use wire::{Class, Flags, Header, MessageBuf, Owner, Rcode, Request, Section, Type};
+use wire::{Rcode, Type};
 
 const WEB: &str = "web.shop.svc.cluster.local.";
 /// What a change of the ConfigMap may take.
 const IN_EFFECT: Duration = Duration::from_secs(1);
-
-/// A name server that answers every question with its own address, and counts them.
-struct Upstream {
-    address: SocketAddr,
-    asked: Arc<AtomicUsize>,
-    own: Ipv4Addr,
-}
-
-impl Upstream {
-    fn start(last: u8) -> Upstream {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        let (asked, own) = (Arc::new(AtomicUsize::new(0)), Ipv4Addr::new(192, 0, 2, last));
-        let counter = Arc::clone(&asked);
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok((length, peer)) = socket.recv_from(&mut buffer) {
-                let (packet, mut request) = (&buffer[..length], Request::default());
-                let header = Header::read(packet).unwrap();
-                if request.read(header, packet).is_err() {
-                    continue;
-                }
-                // Probes of the server are not questions of its clients.
-                if request.qtype == Type::A {
-                    counter.fetch_add(1, Ordering::SeqCst);
-                }
-                let header = Header {
-                    id: header.id,
-                    flags: Flags::default().with_response(true).with_recursion_available(true),
-                    ..Header::default()
-                };
-                let mut message = MessageBuf::new();
-                message.start(header, Some((request.name.as_ref(), request.qtype, Class::IN)));
-                if request.qtype == Type::A {
-                    message.push_a(Section::Answer, Owner::Question, 300, own);
-                }
-                let _ = socket.send_to(message.finish(None, std::iter::empty()), peer);
-            }
-        });
-        Upstream { address, asked, own }
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-}
 
 /// The pod, and somebody who asks it.
 struct Pod {

@@ -120,7 +120,7 @@ impl Kept {
     fn look(&mut self) {
         match self.interface.as_mut().map(Interface::ensure) {
             None | Some(Ok(false)) => {}
-            Some(Ok(true)) => self.say(self.interface.as_ref().map(Interface::describe)),
+            Some(Ok(true)) => self.say(&self.interface.as_ref().map_or(String::new(), Interface::describe)),
             Some(Err(interface::Trouble::Add(error))) => self.fail("interface_add", &error.to_string()),
             Some(Err(interface::Trouble::Check(error))) => self.fail("interface_check", &error.to_string()),
         }
@@ -132,7 +132,7 @@ impl Kept {
     fn look_at_rules(&mut self) {
         match self.packets.ensure() {
             Ok(false) => {}
-            Ok(true) => self.say(Some(self.packets.describe())),
+            Ok(true) => self.say(&self.packets.describe()),
             Err(trouble) => self.fail_with_rules(trouble),
         }
     }
@@ -173,8 +173,8 @@ impl Kept {
         }
     }
 
-    fn say(&mut self, line: Option<String>) {
+    fn say(&mut self, line: &str) {
         self.said = None;
-        line.iter().for_each(|line| tracing::info!(target: LOG, "{line}"));
+        tracing::info!(target: LOG, "{line}");
     }
 }

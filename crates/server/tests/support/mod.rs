@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod store;
+pub(crate) mod upstream;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::io::{BufRead, BufReader, Read};
@@ -107,6 +108,11 @@ impl Server {
         let text = line.split("listening on ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address");
         let address: SocketAddr = text.parse().expect("an address");
         if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends it a signal.

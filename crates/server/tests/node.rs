@@ -1,0 +1,412 @@
+//! `portolan node` on a node: a network namespace of the test's own, with its interface, its rules and its addresses.
+//!
+//! Each test runs once more in a namespace that it makes; where that is not possible it is skipped, and says so.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use support::upstream::Upstream;
+use support::{Client, Folder, Server, page, query, wait_until};
+use wire::{Rcode, Type};
+
+const LINK: &str = "169.254.20.10";
+const SERVICE: &str = "10.96.0.10";
+const INTERFACE: &str = "nodelocaldns";
+/// Set where a test runs in its own namespace.
+const INSIDE: &str = "PORTOLAN_TEST_IN_NAMESPACE";
+/// How many instances take over from each other; more by this variable.
+const TURNS: &str = "PORTOLAN_NODE_TURNS";
+const TURNS_USUAL: usize = 20;
+/// What a change of the configuration may take.
+const IN_EFFECT: Duration = Duration::from_secs(1);
+
+const TEMPLATE: &str = "\
+.:53 {
+    errors
+    cache {
+        success 9984 30
+        denial 9984 5
+    }
+    bind __PILLAR__LOCAL__DNS__ __PILLAR__DNS__SERVER__
+    hosts /dev/null {
+        192.0.2.7 web.example.org
+        fallthrough
+    }
+    forward . __PILLAR__UPSTREAM__SERVERS__ {
+        force_tcp
+    }
+    health __PILLAR__LOCAL__DNS__:8080
+}
+";
+
+/// Runs the test of this name in a network namespace of its own.
+fn in_namespace(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        assert!(run("ip", &["link", "set", "lo", "up"]).0);
+        return body();
+    }
+    let is_possible = run("unshare", &["--net", "nft", "list", "ruleset"]).0
+        && run("unshare", &["--net", "ip", "tuntap", "add", "mode", "tun", "name", "t"]).0;
+    if !is_possible {
+        // Not by a macro: the test's own output is shown only if it fails.
+        let line = format!("SKIPPED {test}: no network namespace, TUN device or nft here\n");
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let mut command = Command::new("unshare");
+    let status = command.arg("--net").arg(own).args([test, "--exact", "--nocapture"]).env(INSIDE, "1").status();
+    assert!(status.unwrap().success(), "{test} in its namespace");
+}
+
+/// Runs a program: whether it went well, and what it wrote.
+fn run(program: &str, words: &[&str]) -> (bool, String) {
+    match Command::new(program).args(words).output() {
+        Ok(output) => (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()),
+        Err(_) => (false, String::new()),
+    }
+}
+
+fn tables() -> usize {
+    run("nft", &["list", "tables"]).1.lines().filter(|line| line.contains("portolan_node")).count()
+}
+
+fn has_interface() -> bool {
+    run("ip", &["link", "show", INTERFACE]).0
+}
+
+fn has_address(ip: &str) -> bool {
+    run("ip", &["-o", "addr", "show"]).1.contains(&format!(" {ip}/32 "))
+}
+
+fn leaves_nothing() -> bool {
+    tables() == 0 && !has_interface() && !has_address(LINK) && !has_address(SERVICE)
+}
+
+/// A node: the files that an instance reads.
+struct Node(Folder);
+
+impl Node {
+    fn new() -> Node {
+        let folder = Folder::new("node");
+        folder.write("Corefile.base", TEMPLATE);
+        std::fs::create_dir_all(folder.path().join("config")).unwrap();
+        Node(folder)
+    }
+
+    fn words(&self, more: &[&str]) -> Vec<OsString> {
+        let path = |name: &str| self.0.path().join(name).into_os_string();
+        let mut words: Vec<OsString> =
+            ["node", "-localip", "169.254.20.10,10.96.0.10", "-basecorefile"].map(Into::into).into();
+        words.push(path("Corefile.base"));
+        words.push("-kubednscm".into());
+        words.push(path("config"));
+        words.extend(more.iter().map(OsString::from));
+        words
+    }
+
+    fn start(&self, more: &[&str]) -> Server {
+        let words = self.words(more);
+        let mut server = Server::start_with(&words.iter().map(OsString::as_os_str).collect::<Vec<_>>());
+        server.wait_for("Portolan-");
+        server
+    }
+}
+
+fn client(ip: &str) -> Client {
+    Client::new(SocketAddr::new(ip.parse().unwrap(), 53))
+}
+
+/// The first address of a name, if it is answered.
+fn address(client: &mut Client, name: &str) -> Option<IpAddr> {
+    client.ask(name, Type::A)?.addresses().first().copied()
+}
+
+#[test]
+fn it_sets_the_node_up_and_takes_all_down_again() {
+    in_namespace("it_sets_the_node_up_and_takes_all_down_again", || {
+        let node = Node::new();
+        let mut server = node.start(&["-conf", "/etc/Corefile"]);
+        server.wait_for("-conf does nothing here");
+        for ip in [LINK, SERVICE] {
+            assert!(has_address(ip), "{ip}");
+            assert_eq!(address(&mut client(ip), "web.example.org."), Some(IpAddr::from([192, 0, 2, 7])));
+        }
+        wait_until("the rules are there", || tables() == 1);
+        let rules = run("nft", &["list", "ruleset"]).1;
+        for rule in [
+            "ip daddr 10.96.0.10 udp dport 53 notrack comment \"NodeLocal DNS Cache: skip conntrack\"",
+            "ip saddr 169.254.20.10 tcp sport 8080 notrack",
+            "flags owner",
+        ] {
+            assert!(rules.contains(rule), "{rule} is not in\n{rules}");
+        }
+        assert_eq!(rules.matches(" notrack").count(), 16, "{rules}");
+        let metrics = page("127.0.0.1:9353".parse().unwrap(), "/metrics").unwrap().1;
+        for kind in ["iptables", "iptables_lock", "interface_add", "interface_check", "configmap", "nftables"] {
+            let line = format!("coredns_nodecache_setup_errors_total{{errortype=\"{kind}\"}} 0");
+            assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
+        }
+        server.signal("TERM");
+        assert_eq!(server.wait(), Some(0));
+        assert!(leaves_nothing());
+    });
+}
+
+#[test]
+fn what_is_missing_is_made_again() {
+    in_namespace("what_is_missing_is_made_again", || {
+        let node = Node::new();
+        let _server = node.start(&[]);
+        assert!(run("ip", &["addr", "del", "169.254.20.10/32", "dev", INTERFACE]).0);
+        wait_until("the address is there again", || has_address(LINK));
+        assert!(run("ip", &["link", "del", INTERFACE]).0);
+        wait_until("the interface is there again", || has_address(LINK) && has_address(SERVICE));
+        let mut client = client(LINK);
+        wait_until("it answers again", || address(&mut client, "web.example.org.").is_some());
+    });
+}
+
+#[test]
+fn where_nothing_can_be_held_a_dead_instance_loses_its_addresses_all_the_same() {
+    in_namespace("where_nothing_can_be_held_a_dead_instance_loses_its_addresses_all_the_same", || {
+        let node = Node::new();
+        // Any kind that the kernel of every machine has.
+        let mut server = node.start(&["-interfacekind", "bridge"]);
+        assert!(has_address(SERVICE));
+        let begin = Instant::now();
+        // Longer than an address is leased.
+        wait_until("leases are renewed", || {
+            assert!(has_address(SERVICE) && has_address(LINK), "after {:?}", begin.elapsed());
+            begin.elapsed() > Duration::from_secs(7)
+        });
+        server.signal("KILL");
+        server.wait();
+        wait_until("the addresses expire", || !has_address(SERVICE) && !has_address(LINK));
+        assert_eq!(tables(), 0);
+        let mut next = node.start(&["-interfacekind", "bridge"]);
+        assert!(address(&mut client(SERVICE), "web.example.org.").is_some());
+        next.signal("TERM");
+        next.wait();
+        assert!(leaves_nothing());
+    });
+}
+
+/// Asks again and again until it is told to end, and counts what is not answered.
+struct Asker {
+    ends: Arc<AtomicBool>,
+    asked: Arc<AtomicUsize>,
+    missed: Arc<AtomicUsize>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Asker {
+    fn start(asks: Vec<Box<dyn FnMut() -> bool + Send>>) -> Asker {
+        let (ends, asked, missed) = Default::default();
+        let mut asker = Asker { ends, asked, missed, threads: Vec::new() };
+        for mut ask in asks {
+            let (ends, asked, missed) = (Arc::clone(&asker.ends), Arc::clone(&asker.asked), Arc::clone(&asker.missed));
+            asker.threads.push(std::thread::spawn(move || {
+                while !ends.load(Ordering::SeqCst) {
+                    asked.fetch_add(1, Ordering::SeqCst);
+                    if !ask() {
+                        missed.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            }));
+        }
+        asker
+    }
+
+    fn end(self) -> (usize, usize) {
+        self.ends.store(true, Ordering::SeqCst);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        (self.asked.load(Ordering::SeqCst), self.missed.load(Ordering::SeqCst))
+    }
+}
+
+fn ask_over_udp(ip: &'static str, name: &'static str) -> Box<dyn FnMut() -> bool + Send> {
+    let mut client = client(ip);
+    Box::new(move || client.ask(name, Type::A).is_some_and(|answer| answer.rcode() == Rcode::NOERROR))
+}
+
+/// A connection a question.
+fn ask_over_tcp() -> Box<dyn FnMut() -> bool + Send> {
+    Box::new(|| {
+        let ask = || -> std::io::Result<usize> {
+            let mut stream = TcpStream::connect((LINK, 53))?;
+            stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+            let query = query(7, "web.example.org.", Type::A);
+            let length = u16::try_from(query.len()).unwrap().to_be_bytes();
+            stream.write_all(&[&length, query.as_slice()].concat())?;
+            let mut answer = [0; 14];
+            stream.read_exact(&mut answer)?;
+            Ok(answer.len())
+        };
+        ask().is_ok()
+    })
+}
+
+#[test]
+fn one_takes_over_from_another_and_no_question_is_lost() {
+    in_namespace("one_takes_over_from_another_and_no_question_is_lost", || {
+        let turns = std::env::var(TURNS).ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS_USUAL);
+        let node = Node::new();
+        let mut serving = node.start(&[]);
+        let asker = Asker::start(vec![
+            ask_over_udp(LINK, "web.example.org."),
+            ask_over_udp(SERVICE, "web.example.org."),
+            ask_over_tcp(),
+        ]);
+        for _ in 0..turns {
+            let mut next = node.start(&[]);
+            serving.signal("TERM");
+            assert_eq!(serving.wait(), Some(0));
+            assert!(has_address(SERVICE), "the interface is of the one that serves");
+            wait_until("only its rules are left", || tables() == 1);
+            next.wait_for("Takes over 2 addresses");
+            serving = next;
+        }
+        let (asked, missed) = asker.end();
+        let mut line = String::new();
+        writeln!(line, "{turns} took over; {asked} questions, {missed} not answered").unwrap();
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        assert_eq!(missed, 0, "{line}");
+        assert!(asked > turns, "{line}");
+        drop(serving);
+        wait_until("a dead instance leaves nothing", leaves_nothing);
+    });
+}
+
+#[test]
+fn one_that_is_killed_leaves_nothing_and_another_goes_on() {
+    in_namespace("one_that_is_killed_leaves_nothing_and_another_goes_on", || {
+        let turns = std::env::var(TURNS).ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS_USUAL);
+        let node = Node::new();
+        for turn in 0..turns {
+            let mut first = node.start(&[]);
+            if turn % 2 == 0 {
+                first.signal("KILL");
+                first.wait();
+                assert!(leaves_nothing(), "after {turn}");
+                continue;
+            }
+            // With another beside it: that has the same sockets, and answers at once.
+            let mut second = node.start(&[]);
+            first.signal("KILL");
+            first.wait();
+            let mut client = client(SERVICE);
+            for _ in 0..20 {
+                assert!(address(&mut client, "web.example.org.").is_some(), "after {turn}");
+            }
+            wait_until("only its rules are left", || tables() == 1);
+            second.signal("KILL");
+            second.wait();
+            assert!(leaves_nothing(), "after {turn}");
+        }
+    });
+}
+
+#[test]
+fn the_config_map_is_in_effect_within_a_second_and_the_cache_stays() {
+    in_namespace("the_config_map_is_in_effect_within_a_second_and_the_cache_stays", || {
+        let node = Node::new();
+        let (outside, corp) = (Upstream::start(1), Upstream::start(2));
+        node.0.write("config/upstreamNameservers", &format!("[\"{}\"]", outside.address));
+        let _server = node.start(&[]);
+        let mut client = client(LINK);
+        assert_eq!(address(&mut client, "kept.example.net."), Some(outside.own.into()));
+        let asked = outside.asked();
+        node.0.write("config/stubDomains", &format!("{{\"corp.example\": [\"{}\"]}}", corp.address));
+        let (begin, mut number) = (Instant::now(), 0);
+        wait_until("the stub domain is in effect", || {
+            number += 1;
+            address(&mut client, &format!("n{number}.corp.example.")) == Some(corp.own.into())
+        });
+        assert!(begin.elapsed() < IN_EFFECT, "{:?}", begin.elapsed());
+        let before = outside.asked();
+        assert_eq!(address(&mut client, "kept.example.net."), Some(outside.own.into()));
+        assert_eq!(outside.asked(), before, "what was cached is cached still; it was asked {asked} times for it");
+        node.0.write("config/stubDomains", "{nonsense");
+        wait_until("what cannot be used is counted", || {
+            let (_, text) = page("127.0.0.1:9353".parse().unwrap(), "/metrics").unwrap();
+            text.contains("coredns_nodecache_setup_errors_total{errortype=\"configmap\"} 1")
+        });
+        assert_eq!(address(&mut client, "later.corp.example."), Some(corp.own.into()), "the one before stays in force");
+        node.0.write("Corefile.base", &TEMPLATE.replace("192.0.2.7", "192.0.2.8"));
+        let changed = Some(IpAddr::from([192, 0, 2, 8]));
+        wait_until("a changed template is in effect", || address(&mut client, "web.example.org.") == changed);
+    });
+}
+
+/// Plays iptables: keeps the rules in a file.
+const IPTABLES: &str = r#"#!/bin/sh
+case "$1" in --version) exit 0;; esac
+rules="$RULES"; touch "$rules"
+line=$(echo "$*" | sed 's/ -[CID] / /')
+case "$*" in
+*" -C "*) grep -qxF -- "$line" "$rules";;
+*" -I "*) echo "$line" >> "$rules";;
+*" -D "*) grep -qxF -- "$line" "$rules" || exit 1
+    grep -vxF -- "$line" "$rules" > "$rules.new"; mv "$rules.new" "$rules";;
+esac
+"#;
+
+#[test]
+fn iptables_has_the_rules_of_node_cache() {
+    use std::os::unix::fs::PermissionsExt;
+    in_namespace("iptables_has_the_rules_of_node_cache", || {
+        let node = Node::new();
+        let program = node.0.write("iptables", IPTABLES);
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let rules = node.0.path().join("rules");
+        let read = || std::fs::read_to_string(&rules).unwrap_or_default();
+        let words = node.words(&["-rules", "iptables"]);
+        // The environment of this process is of this test alone: it is the only one in its namespace.
+        let path = format!("{}:{}", node.0.path().display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        let mut child = command.args(words).env("PATH", path).env("RULES", &rules).spawn().unwrap();
+        wait_until("all rules are there", || read().lines().count() == 24);
+        assert!(read().contains("NodeLocal DNS Cache: allow DNS traffic"), "{}", read());
+        let (first, _) = read().split_once('\n').map(|(first, _)| (first.to_owned(), ())).unwrap();
+        std::fs::write(&rules, read().replace(&first, "")).unwrap();
+        wait_until("what is missing is set again", || read().contains(&first));
+        assert!(run("kill", &["-TERM", &child.id().to_string()]).0);
+        assert!(child.wait().unwrap().success());
+        assert_eq!(read().trim(), "", "none is left");
+        assert!(!has_interface());
+    });
+}
+
+#[test]
+fn what_would_be_served_can_be_seen_anywhere() {
+    let node = Node::new();
+    node.0.write("config/upstreamNameservers", r#"["192.0.2.1"]"#);
+    let show = |program: &Path, words: &[OsString]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    let words = node.words(&["--print-corefile", "-conf", "/etc/Corefile"]);
+    let (went_well, text) = show(Path::new(env!("CARGO_BIN_EXE_portolan")), &words);
+    assert!(went_well && text.contains("forward . 192.0.2.1 {\n    }"), "{text}");
+    assert!(text.contains("health 169.254.20.10:8080"), "{text}");
+    let node_cache = node.0.path().join("node-cache");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_portolan"), &node_cache).unwrap();
+    assert_eq!(show(&node_cache, &words[1..]), (true, text), "by the name of the program");
+}
