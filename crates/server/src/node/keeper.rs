@@ -2,11 +2,12 @@
 //! thread of its own: what is leased must be renewed, whatever else goes on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::metrics::{Counter, Counters, Kind, Metric, Registry};
+use engine::metrics::{Kind, Metric, Registry};
 use node::Settings;
 
 use super::LOG;
@@ -20,6 +21,33 @@ pub(super) static ERRORS: Metric = Metric {
     labels: &["errortype"],
 };
 
+/// What can go wrong: the words of node-cache, and one of our own.
+const KINDS: [&str; 6] = ["iptables", "iptables_lock", "interface_add", "interface_check", "configmap", "nftables"];
+
+/// What went wrong, by its kind. Each is shown from the start, as 0: people have alerts on them.
+#[derive(Clone, Default)]
+pub(super) struct Errors(Arc<[AtomicU64; KINDS.len()]>);
+
+impl Errors {
+    /// Shows them among the metrics.
+    pub(super) fn new(registry: &Registry) -> Errors {
+        let errors = Errors::default();
+        for (at, kind) in KINDS.iter().enumerate() {
+            let counts = Arc::clone(&errors.0);
+            #[allow(clippy::cast_precision_loss, reason = "a metric is a float")]
+            let read = move || counts.get(at).map(|count| count.load(Ordering::Relaxed) as f64);
+            registry.gauge(&ERRORS, &[kind], read);
+        }
+        errors
+    }
+
+    /// Counts one.
+    pub(super) fn count(&self, kind: &str) {
+        let place = KINDS.iter().zip(self.0.iter()).find(|(known, _)| **known == kind);
+        place.iter().for_each(|(_, count)| drop(count.fetch_add(1, Ordering::Relaxed)));
+    }
+}
+
 enum Order {
     /// Set the rules, and keep them.
     SetRules,
@@ -32,20 +60,26 @@ enum Order {
 /// The thread that keeps them.
 pub(super) struct Keeper {
     orders: Sender<(Order, Sender<()>)>,
+    found_interface: bool,
     thread: JoinHandle<()>,
 }
 
 impl Keeper {
     /// Makes the interface and begins to keep it.
-    pub(super) fn start(settings: &Settings, registry: &Arc<Registry>) -> std::io::Result<Keeper> {
+    pub(super) fn start(settings: &Settings, errors: Errors) -> std::io::Result<Keeper> {
         let (orders, received) = channel();
-        let (settings, registry) = (settings.clone(), Arc::clone(registry));
-        let (ready, is_ready) = channel::<()>();
-        let run = move || Kept::new(&settings, &registry).run(settings.sync, &received, ready);
+        let settings = settings.clone();
+        let (ready, is_ready) = channel();
+        let run = move || Kept::new(&settings, errors).run(settings.sync, &received, &ready);
         let thread = std::thread::Builder::new().name("keeper".to_owned()).spawn(run)?;
-        // It drops its end when the interface is there, or cannot be.
-        let _ = is_ready.recv();
-        Ok(Keeper { orders, thread })
+        // It says so when the interface is there, or cannot be.
+        let found_interface = is_ready.recv().unwrap_or(false);
+        Ok(Keeper { orders, found_interface, thread })
+    }
+
+    /// Whether the interface was there before: somebody else may serve.
+    pub(super) fn found_interface(&self) -> bool {
+        self.found_interface
     }
 
     /// Sets the rules and keeps them.
@@ -76,23 +110,14 @@ struct Kept {
     interface: Option<Interface>,
     packets: Packets,
     has_rules: bool,
-    counters: Counters,
-    errors: [(&'static str, Counter); 6],
+    errors: Errors,
     said: Option<String>,
 }
 
 impl Kept {
-    fn new(settings: &Settings, registry: &Arc<Registry>) -> Kept {
-        let error = |label| (label, registry.counter(&ERRORS, &[label]));
-        let labels = ["iptables", "iptables_lock", "interface_add", "interface_check", "configmap", "nftables"];
-        let mut kept = Kept {
-            interface: None,
-            packets: Packets::new(settings),
-            has_rules: false,
-            counters: registry.counters(),
-            errors: labels.map(error),
-            said: None,
-        };
+    fn new(settings: &Settings, errors: Errors) -> Kept {
+        let packets = Packets::new(settings);
+        let mut kept = Kept { interface: None, packets, has_rules: false, errors, said: None };
         match Interface::new(settings) {
             Ok(interface) => kept.interface = interface,
             Err(error) => kept.fail("interface_check", &error.to_string()),
@@ -100,12 +125,14 @@ impl Kept {
         kept
     }
 
-    fn run(mut self, sync: Duration, orders: &Receiver<(Order, Sender<()>)>, ready: Sender<()>) {
-        self.look();
-        drop(ready);
+    fn run(mut self, sync: Duration, orders: &Receiver<(Order, Sender<()>)>, ready: &Sender<bool>) {
+        let found_interface = self.look() == Some(false);
+        let _ = ready.send(found_interface);
         loop {
             match orders.recv_timeout(sync) {
-                Err(RecvTimeoutError::Timeout) => self.look(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look();
+                }
                 Ok((Order::SetRules, _done)) => {
                     self.has_rules = true;
                     self.look_at_rules();
@@ -117,8 +144,11 @@ impl Kept {
         }
     }
 
-    fn look(&mut self) {
-        match self.interface.as_mut().map(Interface::ensure) {
+    /// Looks whether all is there; gives whether the interface had to be made, if that is known.
+    fn look(&mut self) -> Option<bool> {
+        let outcome = self.interface.as_mut().map(Interface::ensure);
+        let is_new = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok().copied());
+        match outcome {
             None | Some(Ok(false)) => {}
             Some(Ok(true)) => self.say(&self.interface.as_ref().map_or(String::new(), Interface::describe)),
             Some(Err(interface::Trouble::Add(error))) => self.fail("interface_add", &error.to_string()),
@@ -127,6 +157,7 @@ impl Kept {
         if self.has_rules {
             self.look_at_rules();
         }
+        is_new
     }
 
     fn look_at_rules(&mut self) {
@@ -162,10 +193,8 @@ impl Kept {
     }
 
     /// Counts what went wrong, and says it once until something else is to be said.
-    fn fail(&mut self, label: &'static str, what: &str) {
-        if let Some((_, counter)) = self.errors.iter().find(|(known, _)| *known == label) {
-            self.counters.count(*counter);
-        }
+    fn fail(&mut self, label: &str, what: &str) {
+        self.errors.count(label);
         let line = format!("{label}: {what}");
         if self.said.as_ref() != Some(&line) {
             tracing::error!(target: LOG, "{line}");

@@ -17,11 +17,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::metrics::{Metric, Registry};
 use kubedns::{Dynamic, Hosts, Words};
 use net::Opened;
 use node::{FLAGS, Settings};
+use tokio::time::Instant;
 
 use crate::admin::Admin;
 use crate::cli::{ServeOptions, version_text};
@@ -30,7 +32,7 @@ use crate::instance::Refused;
 use crate::kube_dns::control::{self, Recipe};
 use crate::kube_dns::{argument, source, usage_error};
 use crate::run::{block_on, serve};
-use keeper::Keeper;
+use keeper::{Errors, Keeper};
 use peers::Peers;
 use recipe::NodeRecipe;
 
@@ -63,7 +65,7 @@ pub fn node(words: Vec<String>) -> ExitCode {
 async fn print(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| eprintln!("{line}"));
     let registry = Registry::new();
-    let recipe = NodeRecipe::find(&settings, &registry).map_err(Refused)?;
+    let recipe = NodeRecipe::find(&settings, Errors::default()).map_err(Refused)?;
     let data = source::read_once(&*recipe, &registry).await.map_err(Refused)?;
     let dynamic = Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is refused: {refused}")))?;
     print!("{}", recipe.corefile(&dynamic, Hosts::AsWritten));
@@ -74,15 +76,16 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let refuse = |error: std::io::Error| Refused(error.to_string());
     let registry: Arc<Registry> = Registry::new();
-    let recipe = NodeRecipe::find(&settings, &registry).map_err(Refused)?;
+    let errors = Errors::new(&registry);
+    let recipe = NodeRecipe::find(&settings, errors.clone()).map_err(Refused)?;
     let follow = |news| drop(tokio::task::spawn_local(Rc::clone(&recipe).follow(news)));
     let (origin, changes) =
         control::start(Rc::clone(&recipe) as Rc<dyn Recipe>, &registry, follow).await.map_err(Refused)?;
     let _admin = serve_metrics(&settings, &registry)?;
 
-    let keeper = Keeper::start(&settings, &registry).map_err(refuse)?;
+    let keeper = Keeper::start(&settings, errors).map_err(refuse)?;
     let peers = Peers::new(settings.interface.as_deref().unwrap_or_default()).map_err(refuse)?;
-    join(&peers, &keeper);
+    join(&peers, &keeper).await;
     let companion = Rc::new(NodeCompanion { keeper, peers });
     let options = ServeOptions {
         conf: None,
@@ -98,18 +101,32 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
     outcome
 }
 
+/// How long an instance that is there may take until it can be taken over from: one that serves since another has ended
+/// needs a moment to be found.
+const FIND_PATIENCE: Duration = Duration::from_millis(500);
+/// How soon it is looked for again.
+const FIND_AGAIN: Duration = Duration::from_millis(5);
+
 /// Takes the sockets over from the instance that serves, if there is one. The rules come before that: should the other one
 /// end at this moment, they are in place.
-fn join(peers: &Rc<Peers>, keeper: &Keeper) {
-    let stream = peers.find();
-    let stream = stream.filter(|stream| {
-        keeper.set_rules();
-        let outcome = peers.take_over(stream);
-        if let Err(error) = &outcome {
-            tracing::warn!(target: LOG, "The instance that serves does not share its sockets: {error}");
+async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
+    let patience = if keeper.found_interface() { FIND_PATIENCE } else { Duration::ZERO };
+    let end = Instant::now() + patience;
+    let stream = loop {
+        let found = peers.find().map(|stream| {
+            keeper.set_rules();
+            peers.take_over(&stream).map(|()| stream)
+        });
+        match found {
+            Some(Ok(stream)) => break Some(stream),
+            Some(Err(error)) if Instant::now() >= end => {
+                tracing::warn!(target: LOG, "The instance that serves does not share its sockets: {error}");
+                break None;
+            }
+            None if Instant::now() >= end => break None,
+            _ => tokio::time::sleep(FIND_AGAIN).await,
         }
-        outcome.is_ok()
-    });
+    };
     tokio::task::spawn_local(Rc::clone(peers).meet(stream));
 }
 

@@ -22,7 +22,7 @@ use super::LOG;
 /// How long another instance may take to say what it has to say.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How soon the name is tried again.
-const AGAIN: Duration = Duration::from_millis(50);
+const AGAIN: Duration = Duration::from_millis(5);
 /// Instances that may be connected at a time: one takes over from another, and some that were in a hurry.
 const PEERS_MAX: usize = 16;
 /// What is said by one who wants the sockets.

@@ -6,16 +6,14 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use engine::metrics::{Counter, Counters, Registry};
 use kubedns::{DNS_PORT, Dynamic, Hosts, NameServer, Source};
 use node::{Found, Settings, service_variable};
 use tokio::sync::mpsc::Sender;
 
 use super::LOG;
-use super::keeper::ERRORS;
+use super::keeper::Errors;
 use crate::kube_dns::control::{News, Recipe};
 use crate::kube_dns::hosts::is_of_cluster;
 
@@ -28,8 +26,7 @@ const TEMPLATE_MAX: u64 = 1 << 20;
 pub(super) struct NodeRecipe {
     settings: Settings,
     found: RefCell<Found>,
-    counters: Counters,
-    refused: Counter,
+    errors: Errors,
 }
 
 impl NodeRecipe {
@@ -37,7 +34,7 @@ impl NodeRecipe {
     ///
     /// # Errors
     /// In words, if there is no template.
-    pub(super) fn find(settings: &Settings, registry: &Arc<Registry>) -> Result<Rc<NodeRecipe>, String> {
+    pub(super) fn find(settings: &Settings, errors: Errors) -> Result<Rc<NodeRecipe>, String> {
         let template = read(&settings.template)?;
         let cluster_dns = upstream_service(settings);
         let asks_for_it = template.contains("__PILLAR__CLUSTER__DNS__");
@@ -48,8 +45,7 @@ impl NodeRecipe {
         Ok(Rc::new(NodeRecipe {
             settings: settings.clone(),
             found: RefCell::new(Found { template, cluster_dns }),
-            counters: registry.counters(),
-            refused: registry.counter(&ERRORS, &["configmap"]),
+            errors,
         }))
     }
 
@@ -97,7 +93,7 @@ impl Recipe for NodeRecipe {
     }
 
     fn count_refused(&self) {
-        self.counters.count(self.refused);
+        self.errors.count("configmap");
     }
 }
 
