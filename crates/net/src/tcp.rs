@@ -15,6 +15,9 @@ use wire::OptionCode;
 use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
 use crate::streams::Client;
 
+/// How long a connection without a query yet is kept when the address is served no more: as long as a query takes to cross a
+/// cluster.
+const FIRST_QUERY_GRACE: Duration = Duration::from_millis(200);
 /// Octets read at once: some dozen pipelined queries.
 const READ_AHEAD: usize = 4096;
 /// Octets of the length before each message.
@@ -35,6 +38,8 @@ struct Connection {
     client: Client,
     /// Queries that may still be answered; `None` for any number.
     queries_left: Cell<Option<u32>>,
+    /// A query has come.
+    has_asked: Cell<bool>,
     /// Answers that have not been written yet, each with its length before it.
     outgoing: RefCell<Vec<u8>>,
     /// Answers of which more messages are to follow, the first of them at present.
@@ -51,6 +56,7 @@ impl Connection {
     fn new(client: Client) -> Connection {
         Connection {
             queries_left: Cell::new(client.listening.timeouts.queries_max),
+            has_asked: Cell::new(false),
             client,
             outgoing: RefCell::new(Vec::new()),
             unfinished: RefCell::default(),
@@ -85,12 +91,10 @@ impl Connection {
                 open = input.read(&mut stream, self.awaited.get() > 0), if reads => self.ending.set(!open),
                 () = self.arrived.notified() => {}
                 _ = closing.wait_for(|closed| *closed), if !self.ending.get() => {
-                    // What the kernel has taken already is still ours.
-                    tokio::select! {
-                        biased;
-                        _ = stream.read_buf(&mut input.buffer) => {}
-                        () = std::future::ready(()) => {}
-                    }
+                    // What the kernel has taken already is still ours. A client that has only just connected has its
+                    // question on the way.
+                    let grace = if self.has_asked.get() { Duration::ZERO } else { FIRST_QUERY_GRACE };
+                    let _ = timeout(grace, stream.read_buf(&mut input.buffer)).await;
                     self.ending.set(true);
                 }
             }
@@ -125,6 +129,7 @@ impl Connection {
         while self.has_room()
             && let Some((query, next)) = framed(octets, used)
         {
+            self.has_asked.set(true);
             self.queries_left.set(self.queries_left.get().map(|left| left.saturating_sub(1)));
             self.answer(query);
             used = next;

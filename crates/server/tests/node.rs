@@ -170,6 +170,22 @@ fn it_sets_the_node_up_and_takes_all_down_again() {
 }
 
 #[test]
+fn where_others_set_the_node_up_it_only_serves() {
+    in_namespace("where_others_set_the_node_up_it_only_serves", || {
+        for ip in [LINK, SERVICE] {
+            assert!(run("ip", &["addr", "add", &format!("{ip}/32"), "dev", "lo"]).0);
+        }
+        let node = Node::new();
+        let mut server = node.start(&["-setupinterface=false", "-setupiptables=false"]);
+        assert!(address(&mut client(SERVICE), "web.example.org.").is_some());
+        assert!(!has_interface() && tables() == 0);
+        server.signal("TERM");
+        assert_eq!(server.wait(), Some(0));
+        assert!(has_address(SERVICE), "it is not this server's to take");
+    });
+}
+
+#[test]
 fn what_is_missing_is_made_again() {
     in_namespace("what_is_missing_is_made_again", || {
         let node = Node::new();
