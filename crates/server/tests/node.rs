@@ -12,7 +12,6 @@
 mod support;
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -64,15 +63,17 @@ fn in_namespace(test: &str, body: impl FnOnce()) {
     let is_possible = run("unshare", &["--net", "nft", "list", "ruleset"]).0
         && run("unshare", &["--net", "ip", "tuntap", "add", "mode", "tun", "name", "t"]).0;
     if !is_possible {
-        // Not by a macro: the test's own output is shown only if it fails.
-        let line = format!("SKIPPED {test}: no network namespace, TUN device or nft here\n");
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
-        return;
+        return say(&format!("SKIPPED {test}: no network namespace, TUN device or nft here"));
     }
     let own = std::env::current_exe().unwrap();
     let mut command = Command::new("unshare");
     let status = command.arg("--net").arg(own).args([test, "--exact", "--nocapture"]).env(INSIDE, "1").status();
     assert!(status.unwrap().success(), "{test} in its namespace");
+}
+
+/// Says something whether or not the test goes well, as no macro does.
+fn say(line: &str) {
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 /// Runs a program: whether it went well, and what it wrote.
@@ -259,7 +260,14 @@ impl Asker {
 
 fn ask_over_udp(ip: &'static str, name: &'static str) -> Box<dyn FnMut() -> bool + Send> {
     let mut client = client(ip);
-    Box::new(move || client.ask(name, Type::A).is_some_and(|answer| answer.rcode() == Rcode::NOERROR))
+    Box::new(move || {
+        let answer = client.ask(name, Type::A);
+        let is_well = answer.is_some_and(|answer| answer.rcode() == Rcode::NOERROR);
+        if !is_well {
+            say(&format!("over UDP to {ip}: no answer in half a second"));
+        }
+        is_well
+    })
 }
 
 /// A connection a question.
@@ -275,7 +283,11 @@ fn ask_over_tcp() -> Box<dyn FnMut() -> bool + Send> {
             stream.read_exact(&mut answer)?;
             Ok(answer.len())
         };
-        ask().is_ok()
+        let outcome = ask();
+        if let Err(error) = &outcome {
+            say(&format!("over TCP: {error}"));
+        }
+        outcome.is_ok()
     })
 }
 
@@ -300,9 +312,8 @@ fn one_takes_over_from_another_and_no_question_is_lost() {
             serving = next;
         }
         let (asked, missed) = asker.end();
-        let mut line = String::new();
-        writeln!(line, "{turns} took over; {asked} questions, {missed} not answered").unwrap();
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        let line = format!("{turns} took over; {asked} questions, {missed} not answered");
+        say(&line);
         assert_eq!(missed, 0, "{line}");
         assert!(asked > turns, "{line}");
         drop(serving);
