@@ -28,6 +28,9 @@ _portolan() {
             portolan,kube-dns)
                 cmd="portolan__subcmd__kube__subcmd__dns"
                 ;;
+            portolan,node)
+                cmd="portolan__subcmd__node"
+                ;;
             portolan__subcmd__help,check)
                 cmd="portolan__subcmd__help__subcmd__check"
                 ;;
@@ -40,6 +43,9 @@ _portolan() {
             portolan__subcmd__help,kube-dns)
                 cmd="portolan__subcmd__help__subcmd__kube__subcmd__dns"
                 ;;
+            portolan__subcmd__help,node)
+                cmd="portolan__subcmd__help__subcmd__node"
+                ;;
             *)
                 ;;
         esac
@@ -47,7 +53,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --quiet --plugins --version --help check conformance kube-dns help"
+            opts="-p -h --conf --dns.port --pidfile --quiet --plugins --version --help check conformance kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -137,7 +143,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help)
-            opts="check conformance kube-dns help"
+            opts="check conformance kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -193,6 +199,20 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__kube__subcmd__dns)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__node)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -346,6 +366,84 @@ _portolan() {
                     return 0
                     ;;
                 --log-flush-frequency)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__node)
+            opts="-h --localip --basecorefile --kubednscm --upstreamsvc --setupinterface --interfacename --setupiptables --syncinterval --metrics-listen-address --health-port --skipteardown --dns.port --pidfile --quiet --version --domain --interfacekind --rules --print-corefile --conf --corefile --reloadwithsignal --plugins --v --logtostderr --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --localip)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basecorefile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kubednscm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --upstreamsvc)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --interfacename)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --syncinterval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --metrics-listen-address)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --health-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dns.port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pidfile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --domain)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --interfacekind)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --corefile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --v)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

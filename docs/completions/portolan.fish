@@ -34,6 +34,7 @@ complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print h
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l explain -d 'Say what a code means, such as chain/never-asked, and end' -r
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l json -d 'Say what is wrong as one JSON document'
@@ -96,7 +97,34 @@ complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-head
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-log-headers -d 'Accepted; the log is standard output, a line an event'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l print-corefile -d 'Print the Corefile that would be served and end'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns help" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l localip -d 'The addresses to serve on, all of one family; must be given' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l basecorefile -d 'The template of the Corefile (/etc/coredns/Corefile.base)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l kubednscm -d 'The ConfigMap of kube-dns as a directory (/etc/kube-dns, if there is one)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l upstreamsvc -d 'The Service that is asked about names of the cluster (kube-dns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacename -d 'Its name (nodelocaldns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l syncinterval -d 'How often interface and rules are looked at; never less often than each second' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l metrics-listen-address -d 'Where the metrics of the node\'s set-up are (0.0.0.0:9353)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l health-port -d 'The port of the health check, kept out of connection tracking too (8080)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l dns.port -d 'The port of DNS (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l pidfile -d 'Write the process id to this file, and remove it at the end' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l domain -d 'What __PILLAR__DNS__DOMAIN__ stands for, where it still stands (cluster.local)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacekind -d 'tun, dummy, or auto: tun where that is possible (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l rules -d 'nftables, iptables, or auto: nftables where the kernel has it (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l conf -d 'Accepted; the Corefile is made in memory from --basecorefile, and --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l corefile -d 'Accepted; the Corefile is made in memory from --basecorefile, and --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l v -d 'Accepted; the log is standard output, a line an event' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupinterface -d 'Make an interface with the addresses (true)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupiptables -d 'Set rules that keep DNS on the node out of connection tracking (true)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l skipteardown -d 'Leave interface and rules at the end (false)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l quiet -d 'Say nothing about zones and version at the start'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l version -d 'Print the version and end'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l print-corefile -d 'Print the Corefile that would be served and end'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsignal -d 'Accepted; what changes is taken up within a second, without a signal and with what is cached'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'Accepted; `portolan -plugins` lists them'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, a line an event'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "node" -d 'Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
