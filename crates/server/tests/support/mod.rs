@@ -195,7 +195,13 @@ impl Client {
 
     pub(crate) fn receive_any(&self) -> Option<Answer> {
         let mut buffer = vec![0; 65_535];
-        let length = self.socket.recv(&mut buffer).ok()?;
+        // A socket with a timeout is interrupted where a child of this process ends.
+        let length = loop {
+            match self.socket.recv(&mut buffer) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                outcome => break outcome.ok()?,
+            }
+        };
         buffer.truncate(length);
         Some(Answer(buffer))
     }
