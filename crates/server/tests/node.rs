@@ -34,6 +34,8 @@ const TURNS: &str = "PORTOLAN_NODE_TURNS";
 const TURNS_USUAL: usize = 20;
 /// What a change of the configuration may take.
 const IN_EFFECT: Duration = Duration::from_secs(1);
+/// After what time a question counts as lost: stub resolvers ask again then (resolv.conf(5), `timeout`).
+const RESOLVER_PATIENCE: Duration = Duration::from_secs(5);
 
 const TEMPLATE: &str = "\
 .:53 {
@@ -259,12 +261,12 @@ impl Asker {
 }
 
 fn ask_over_udp(ip: &'static str, name: &'static str) -> Box<dyn FnMut() -> bool + Send> {
-    let mut client = client(ip);
+    let mut client = client(ip).waiting(RESOLVER_PATIENCE);
     Box::new(move || {
         let answer = client.ask(name, Type::A);
         let is_well = answer.is_some_and(|answer| answer.rcode() == Rcode::NOERROR);
         if !is_well {
-            say(&format!("over UDP to {ip}: no answer in half a second"));
+            say(&format!("over UDP to {ip}: no answer in {RESOLVER_PATIENCE:?}"));
         }
         is_well
     })
@@ -275,7 +277,7 @@ fn ask_over_tcp() -> Box<dyn FnMut() -> bool + Send> {
     Box::new(|| {
         let ask = || -> std::io::Result<usize> {
             let mut stream = TcpStream::connect((LINK, 53))?;
-            stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+            stream.set_read_timeout(Some(RESOLVER_PATIENCE))?;
             let query = query(7, "web.example.org.", Type::A);
             let length = u16::try_from(query.len()).unwrap().to_be_bytes();
             stream.write_all(&[&length, query.as_slice()].concat())?;

@@ -168,7 +168,13 @@ impl Client {
         Client { socket, next_id: 0 }
     }
 
-    /// Sends a question and gives the answer; `None` if none comes in half a second.
+    /// The same, but one that waits for an answer as long as this.
+    pub(crate) fn waiting(self, patience: Duration) -> Client {
+        self.socket.set_read_timeout(Some(patience)).expect("a timeout");
+        self
+    }
+
+    /// Sends a question and gives the answer; `None` if none comes in half a second, or as long as it waits.
     pub(crate) fn ask(&mut self, name: &str, qtype: wire::Type) -> Option<Answer> {
         let id = self.send(name, qtype);
         self.receive(id)
