@@ -94,6 +94,12 @@ impl Sources {
         format!("{}:{line}:{column}", self.name(span.file).display())
     }
 
+    /// The file that was read first: the one that imports the others.
+    #[must_use]
+    pub fn first(&self) -> Option<FileId> {
+        (!self.files.is_empty()).then_some(FileId(0))
+    }
+
     /// All files: name and text.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
         self.files.iter().map(|source| (source.name.as_path(), source.text.as_str()))

@@ -1,0 +1,151 @@
+//! An older Corefile, line by line: which rule holds for which directive.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use corefile::{Corefile, Diagnostic, Directive, FileId, Line, Loader, ServerBlock, Sources, Span, Token};
+
+use crate::edits::{Edits, indentation};
+use crate::{Migration, Note, What, rules};
+
+/// A text that is no Corefile: what is wrong, and where.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    /// What is wrong.
+    pub problems: Vec<Diagnostic>,
+    /// The texts that it is wrong with.
+    pub sources: Sources,
+}
+
+/// Brings a Corefile of CoreDNS 1.1 or later to what is written today. With `defaults`, what newer installations have and
+/// this one has not is added too. Files that it imports are looked at and not changed.
+///
+/// # Errors
+/// If it is no Corefile.
+pub fn corefile(name: &Path, text: &str, loader: &dyn Loader, defaults: bool) -> Result<Migration, Unreadable> {
+    let parsed = corefile::parse(name, text.to_owned(), &Verbatim(loader));
+    if parsed.has_errors() {
+        return Err(Unreadable { problems: parsed.diagnostics, sources: parsed.corefile.sources });
+    }
+    let Corefile { blocks, sources } = parsed.corefile;
+    let Some(root) = sources.first() else {
+        return Ok(Migration { text: text.to_owned(), notes: Vec::new() });
+    };
+    let mut draft = Draft { sources: &sources, root, defaults, edits: Edits::default(), notes: Vec::new() };
+    for block in &blocks {
+        for directive in &block.directives {
+            rules::apply(block, directive, &mut draft);
+        }
+        rules::look_at_block(block, &mut draft);
+    }
+    let Draft { edits, mut notes, .. } = draft;
+    notes.sort_by_key(|(span, _)| (span.file, span.start));
+    let notes = notes.into_iter().map(|(_, note)| note).collect();
+    Ok(Migration { text: edits.apply(sources.text(root)), notes })
+}
+
+/// What was read and what is to become of it.
+pub(crate) struct Draft<'a> {
+    sources: &'a Sources,
+    root: FileId,
+    /// Add what newer installations have.
+    pub(crate) defaults: bool,
+    edits: Edits,
+    notes: Vec<(Span, Note)>,
+}
+
+impl Draft<'_> {
+    /// Says something about a place.
+    pub(crate) fn note(&mut self, what: What, span: Span, text: impl Into<String>) {
+        let note = Note { what, place: self.sources.place(span), text: text.into() };
+        // A snippet is met wherever it is imported, and spoken of once.
+        if self.notes.iter().all(|(_, known)| *known != note) {
+            self.notes.push((span, note));
+        }
+    }
+
+    /// Writes something else in place of words. Lines below the first are indented as the old ones are.
+    pub(crate) fn replace(&mut self, span: Span, text: &str) {
+        if let Some((start, end)) = self.here(span) {
+            self.edits.replace(start, end, self.indented(start, text));
+        }
+    }
+
+    /// Adds words behind a directive.
+    pub(crate) fn append(&mut self, directive: &Directive, text: &str) {
+        if let Some((start, end)) = self.here(directive.span()) {
+            self.edits.replace(end, end, self.indented(start, text));
+        }
+    }
+
+    fn indented(&self, at: usize, text: &str) -> String {
+        text.replace('\n', &format!("\n{}", indentation(self.sources.text(self.root), at)))
+    }
+
+    /// Takes a line of a sub-block away.
+    pub(crate) fn remove(&mut self, line: &Line) {
+        self.remove_words(&line.words);
+    }
+
+    /// Takes words away that are a whole line, or a directive with its block.
+    pub(crate) fn remove_span(&mut self, span: Span) {
+        if let Some((start, end)) = self.here(span) {
+            self.edits.remove_line(self.sources.text(self.root), start, end);
+        }
+    }
+
+    /// Takes words at the end of a line away, with the blanks before them.
+    pub(crate) fn remove_words(&mut self, words: &[Token]) {
+        if let [first, .., last] | [first @ last] = words {
+            self.remove_span(first.span.up_to(last.span));
+        }
+    }
+
+    /// Adds lines below a directive.
+    pub(crate) fn add_below(&mut self, directive: &Directive, lines: &[String]) {
+        if let Some(place) = self.here(directive.span()) {
+            self.edits.add_below(self.sources.text(self.root), place, lines);
+        }
+    }
+
+    /// Words as they were written, quotes and variables and all.
+    pub(crate) fn written(&self, words: &[Token]) -> String {
+        words.iter().map(|word| self.sources.slice(word.span)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The zones of a directive as they were written: those that it names, or else the keys of its block.
+    pub(crate) fn zones(&self, named: &[Token], block: &ServerBlock) -> String {
+        self.written(if named.is_empty() { &block.keys } else { named })
+    }
+
+    /// The octets of a place of the text that is changed; others are only spoken of.
+    fn here(&mut self, span: Span) -> Option<(usize, usize)> {
+        if span.file == self.root {
+            return Some((span.start as usize, span.end as usize));
+        }
+        let file = self.sources.name(span.file).display().to_string();
+        self.note(
+            What::Look,
+            span,
+            format!("this stands in an imported file, which is not changed: migrate `{file}` too"),
+        );
+        None
+    }
+}
+
+/// Files as they are, and variables by their names: their values are those of another place.
+struct Verbatim<'a>(&'a dyn Loader);
+
+impl Loader for Verbatim<'_> {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        self.0.read(path)
+    }
+
+    fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        self.0.glob(pattern)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        Some(format!("${name}"))
+    }
+}

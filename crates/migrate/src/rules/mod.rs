@@ -1,0 +1,119 @@
+//! The rules, by directive: what was written in older Corefiles, what is written now, and since when.
+//!
+//! The versions are CoreDNS's. A rule changes words and says so; it never guesses what somebody meant.
+
+mod kubernetes;
+mod proxy;
+mod zones;
+
+use corefile::{Directive, ServerBlock};
+
+use crate::What;
+use crate::corefile::Draft;
+
+/// A rule for one directive.
+type Rule = fn(&ServerBlock, &Directive, &mut Draft<'_>);
+
+/// Which rule holds for which directive; the others stay as they are.
+static RULES: &[(&str, Rule)] = &[
+    ("proxy", proxy::proxy),
+    ("kubernetes", kubernetes::kubernetes),
+    ("federation", kubernetes::federation),
+    ("file", zones::file),
+    ("auto", zones::auto),
+    ("secondary", zones::secondary),
+    ("etcd", zones::etcd),
+    ("route53", zones::route53),
+    ("reverse", reverse),
+    ("startup", command),
+    ("shutdown", command),
+    ("prometheus", prometheus),
+    ("health", health),
+    ("forward", forward),
+];
+
+/// Brings one directive up to date.
+pub(crate) fn apply(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    if let Some((_, rule)) = RULES.iter().find(|(name, _)| *name == directive.name.text) {
+        rule(block, directive, draft);
+    }
+}
+
+/// What a block as a whole does not have and newer installations do.
+pub(crate) fn look_at_block(block: &ServerBlock, draft: &mut Draft<'_>) {
+    let of = |name: &str| block.directives.iter().find(|directive| directive.name.text == name);
+    if let (Some(kubernetes), None) = (of("kubernetes"), of("ready")) {
+        add(kubernetes, "ready", "1.5.0", "a Pod that is not ready gets no queries", draft);
+    }
+    if let (Some(forward), None) = (of("forward").or(of("proxy")), of("loop")) {
+        add(forward, "loop", "1.2.1", "a server that is its own upstream is noticed", draft);
+    }
+}
+
+/// Adds a line that newer installations have, or speaks of it.
+fn add(below: &Directive, line: &str, since: &str, why: &str, draft: &mut Draft<'_>) {
+    if draft.defaults {
+        draft.note(
+            What::Changed,
+            below.name.span,
+            format!("`{line}` is added, as in installations since {since}: {why}"),
+        );
+        draft.add_below(below, &[line.to_owned()]);
+    } else {
+        draft.note(What::Advice, below.name.span, format!("installations since {since} have `{line}` here too: {why}"));
+    }
+}
+
+/// Adds an option to a directive, or speaks of it.
+fn add_option(directive: &Directive, option: &str, since: &str, why: &str, draft: &mut Draft<'_>) {
+    if !draft.defaults {
+        let text = format!("`{}` in installations since {since} has `{option}`: {why}", directive.name.text);
+        return draft.note(What::Advice, directive.name.span, text);
+    }
+    draft.note(
+        What::Changed,
+        directive.name.span,
+        format!("`{option}` is added, as in installations since {since}: {why}"),
+    );
+    match &directive.block {
+        Some(inner) => draft.replace(inner.open, &format!("{{\n    {option}")),
+        None => draft.append(directive, &format!(" {{\n    {option}\n}}")),
+    }
+}
+
+/// Whether a sub-block has an option.
+fn has(directive: &Directive, option: &str) -> bool {
+    directive.lines().iter().any(|line| line.words.first().is_some_and(|word| word.text == option))
+}
+
+fn health(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    if !has(directive, "lameduck") {
+        let why = "clients have time to find another server when this one ends";
+        add_option(directive, "lameduck 5s", "1.6.5", why, draft);
+    }
+}
+
+fn forward(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    if !has(directive, "max_concurrent") {
+        add_option(directive, "max_concurrent 1000", "1.7.0", "memory has a bound when upstreams are silent", draft);
+    }
+}
+
+fn reverse(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    let text = "`reverse` is gone (removed in 1.3.0): `template` answers what can be computed from a name, `hosts` and `file` \
+                what cannot";
+    draft.note(What::Lost, directive.name.span, text);
+    draft.remove_span(directive.span());
+}
+
+fn command(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    let name = &directive.name;
+    draft.replace(name.span, &format!("on {}", name.text));
+    draft.note(What::Changed, name.span, format!("`{0}` is written `on {0}` (since 1.0.2)", name.text));
+}
+
+fn prometheus(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    let text = "names of metrics have changed in 1.7.0 (`coredns_dns_request_count_total` is `coredns_dns_requests_total` and \
+                so on): dashboards and alerts from before want them, docs/from-older-coredns.md has the list";
+    draft.note(What::Look, directive.name.span, text);
+}

@@ -1,0 +1,72 @@
+//! `proxy`, which *forward* and *grpc* replace: deprecated in 1.4.0, removed in 1.5.0.
+
+use corefile::{Directive, Line, ServerBlock};
+
+use crate::What;
+use crate::corefile::Draft;
+
+pub(super) fn proxy(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    let calls = directive.lines().iter().any(|line| matches!(words(line).as_slice(), ["protocol", "grpc", ..]));
+    let name = if calls { "grpc" } else { "forward" };
+    draft.replace(directive.name.span, name);
+    draft.note(What::Changed, directive.name.span, format!("`proxy` is `{name}` (removed in 1.5.0)"));
+    for line in directive.lines() {
+        option(line, calls, draft);
+    }
+}
+
+fn words(line: &Line) -> Vec<&str> {
+    line.words.iter().map(|word| word.text.as_str()).collect()
+}
+
+fn option(line: &Line, calls: bool, draft: &mut Draft<'_>) {
+    match words(line).as_slice() {
+        ["except", ..] | ["policy", "random" | "round_robin" | "sequential"] => {}
+        ["policy", "first"] => write(line, "policy sequential", draft),
+        ["policy", other, ..] => {
+            lose(line, &format!("there is no policy `{other}`: upstreams are asked in random order"), draft);
+        }
+        ["max_fails", _] if !calls => {}
+        ["protocol", "dns"] | ["protocol", "grpc", "insecure"] => drop_line(line, "that is what happens anyway", draft),
+        ["protocol", "dns", "force_tcp"] => write(line, "force_tcp", draft),
+        ["protocol", "grpc", files @ ..] => {
+            let files = draft.written(&line.words[line.words.len() - files.len()..]);
+            write(line, format!("tls {files}").trim_end(), draft);
+        }
+        ["protocol", "https_google", ..] => {
+            let why = "Google's own protocol has ended (removed in 1.2.0): `forward . tls://8.8.8.8 tls://8.8.4.4 {\n \
+                       tls_servername dns.google\n}` asks the same servers over TLS";
+            lose(line, &why.replace('\n', ""), draft);
+        }
+        ["fail_timeout", ..] => {
+            lose(line, "upstreams that fail are probed instead, every 0.5s (`health_check`)", draft);
+        }
+        ["health_check", ..] => {
+            lose(line, "upstreams are probed by DNS and not by HTTP, and only those that have failed", draft);
+        }
+        ["spray", ..] => drop_line(line, "if all upstreams are down one of them is asked at random anyway", draft),
+        [name, ..] => lose(line, &format!("`{name}` is no option here"), draft),
+        [] => {}
+    }
+}
+
+fn write(line: &Line, text: &str, draft: &mut Draft<'_>) {
+    let [first, .., last] = line.words.as_slice() else { return };
+    draft.replace(first.span.up_to(last.span), text);
+    draft.note(What::Changed, first.span, format!("`{}` is written `{text}`", words(line).join(" ")));
+}
+
+fn drop_line(line: &Line, why: &str, draft: &mut Draft<'_>) {
+    gone(What::Dropped, line, why, draft);
+}
+
+fn lose(line: &Line, why: &str, draft: &mut Draft<'_>) {
+    gone(What::Lost, line, why, draft);
+}
+
+fn gone(what: What, line: &Line, why: &str, draft: &mut Draft<'_>) {
+    if let Some(first) = line.words.first() {
+        draft.note(what, first.span, format!("`{}`: {why}", words(line).join(" ")));
+    }
+    draft.remove(line);
+}

@@ -1,0 +1,87 @@
+//! Options of the plugins that serve zones: what `transfer` has taken over, and what does nothing.
+
+use corefile::{Directive, Line, ServerBlock};
+
+use crate::What;
+use crate::corefile::Draft;
+
+const UPSTREAM: (&str, &str) =
+    ("upstream", "names outside are always asked for by this server itself (ignored since 1.5.0)");
+const STUBZONES: (&str, &str) = ("stubzones", "`forward ZONE ADDRESS` says it in the Corefile (removed in 1.5.0)");
+
+pub(super) fn file(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    take_away(&[UPSTREAM], directive, draft);
+    no_reload(directive, draft);
+    let named = directive.args.get(1..).unwrap_or_default();
+    move_transfer(&draft.zones(named, block), directive, draft);
+}
+
+pub(super) fn auto(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    take_away(&[UPSTREAM], directive, draft);
+    no_reload(directive, draft);
+    for line in directive.lines() {
+        directory_timeout(line, draft);
+    }
+    move_transfer(&draft.zones(&directive.args, block), directive, draft);
+}
+
+pub(super) fn secondary(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    take_away(&[UPSTREAM], directive, draft);
+    move_transfer(&draft.zones(&directive.args, block), directive, draft);
+}
+
+pub(super) fn etcd(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    take_away(&[UPSTREAM, STUBZONES], directive, draft);
+}
+
+pub(super) fn route53(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
+    take_away(&[UPSTREAM], directive, draft);
+}
+
+/// Takes options away that do nothing: their names, and why.
+pub(super) fn take_away(gone: &[(&str, &str)], directive: &Directive, draft: &mut Draft<'_>) {
+    for line in directive.lines() {
+        let Some(name) = line.words.first() else { continue };
+        if let Some((_, why)) = gone.iter().find(|(option, _)| *option == name.text) {
+            draft.note(What::Dropped, name.span, format!("`{}` of `{}`: {why}", name.text, directive.name.text));
+            draft.remove(line);
+        }
+    }
+}
+
+/// `transfer to` is a directive of its own since 1.8.0.
+pub(super) fn move_transfer(zones: &str, directive: &Directive, draft: &mut Draft<'_>) {
+    let is_out =
+        |line: &&Line| matches!(line.words.as_slice(), [one, two, ..] if one.text == "transfer" && two.text == "to");
+    let lines: Vec<&Line> = directive.lines().iter().filter(is_out).collect();
+    let Some(first) = lines.first().and_then(|line| line.words.first()) else { return };
+    let mut written = vec![format!("transfer {zones} {{")];
+    for line in &lines {
+        written.push(format!("    to {}", draft.written(line.words.get(2..).unwrap_or_default())));
+        draft.remove(line);
+    }
+    written.push("}".to_owned());
+    let text = format!("`transfer to` of `{}` is the directive `transfer` (since 1.8.0)", directive.name.text);
+    draft.note(What::Changed, first.span, text);
+    draft.add_below(directive, &written);
+}
+
+/// `no_reload` is `reload 0`.
+fn no_reload(directive: &Directive, draft: &mut Draft<'_>) {
+    for word in directive.lines().iter().filter_map(|line| line.words.first()).filter(|word| word.text == "no_reload") {
+        draft.replace(word.span, "reload 0");
+        draft.note(What::Changed, word.span, "`no_reload` is written `reload 0` (since 1.1.0)");
+    }
+}
+
+/// The number of seconds at the end of `directory` is `reload` of its own.
+fn directory_timeout(line: &Line, draft: &mut Draft<'_>) {
+    let [name, .., seconds] = line.words.as_slice() else { return };
+    if name.text != "directory" || line.words.len() < 3 || seconds.text.parse::<u32>().is_err() {
+        return;
+    }
+    let text = format!("the `{0}` at the end of `directory` is written `reload {0}s` (since 1.1.0)", seconds.text);
+    draft.note(What::Changed, seconds.span, text);
+    draft.replace(name.span, &format!("reload {}s\ndirectory", seconds.text));
+    draft.remove_words(core::slice::from_ref(seconds));
+}
