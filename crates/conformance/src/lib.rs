@@ -12,6 +12,7 @@
 mod answer;
 mod api;
 mod ask;
+mod compare;
 mod endpoints;
 mod expect;
 mod objects;
@@ -27,6 +28,7 @@ use rand::RngExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use api::Api;
+pub use compare::{Difference, Differs, compare};
 use objects::Values;
 use place::{Manifests, Place};
 pub use report::{Checked, Outcome, Report};

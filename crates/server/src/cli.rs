@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::check::{CheckOptions, Form};
 use crate::conform::{ConformanceOptions, read_server};
+use crate::migrate::MigrateOptions;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use kubedns::Program;
 
@@ -17,6 +18,8 @@ pub enum Command {
     Check(CheckOptions),
     /// Check a DNS server against the Kubernetes DNS specification.
     Conformance(ConformanceOptions),
+    /// Bring what a cluster's DNS is told today to a Corefile for this server, or compare two servers.
+    Migrate(MigrateOptions),
     /// Be the kube-dns pod, or one of its containers.
     KubeDns {
         /// Which.
@@ -89,6 +92,7 @@ pub fn command() -> clap::Command {
         .arg(flag("version", "Print the version and end"))
         .subcommand(check_command())
         .subcommand(conformance_command())
+        .subcommand(migrate_command())
         .subcommand(crate::kube_dns::command())
         .subcommand(crate::node::command())
 }
@@ -160,6 +164,50 @@ fn conformance_command() -> clap::Command {
         .arg(option("filter", "TEXT", "Make only checks with this text in their name or in what they say").default_value(""))
 }
 
+fn migrate_command() -> clap::Command {
+    clap::Command::new("migrate")
+        .about("Makes a Corefile for this server of what a cluster's DNS is told today")
+        .long_about(
+            "Makes a Corefile for this server of an older Corefile, or of the ConfigMap and the Deployment of kube-dns, and \
+             prints it; what was changed and why goes to standard error. It writes to no cluster. With --check it asks two \
+             servers the same questions instead: those in the files, a line `NAME TYPE` each, of a query log, or about the \
+             Services in manifests. Ends with 1 if something is lost, refused or answered in different ways.",
+        )
+        .arg(
+            Arg::new("files")
+                .value_name("FILE")
+                .num_args(0..)
+                .value_parser(value_parser!(PathBuf))
+                .help("Corefiles or manifests; standard input (`-`) without any"),
+        )
+        .arg(flag("defaults", "Add what newer installations have: ready, loop, lameduck, max_concurrent"))
+        .arg(
+            option("check", "OLD NEW", "Compare the answers of these two servers")
+                .num_args(2)
+                .value_names(["OLD", "NEW"])
+                .value_parser(read_server),
+        )
+        .arg(option("zone", "ZONE", "The zone of the cluster, for questions about Services").default_value("cluster.local"))
+        .arg(
+            Arg::new("dnsmasq")
+                .value_name("DNSMASQ-ARGUMENT")
+                .last(true)
+                .num_args(0..)
+                .help("A command line of dnsmasq, such as --cache-size=1000"),
+        )
+}
+
+fn migrate_options(matches: &ArgMatches) -> MigrateOptions {
+    let check: Vec<_> = matches.get_many("check").into_iter().flatten().copied().collect();
+    MigrateOptions {
+        files: matches.get_many("files").into_iter().flatten().cloned().collect(),
+        dnsmasq: matches.get_many("dnsmasq").into_iter().flatten().cloned().collect(),
+        defaults: matches.get_flag("defaults"),
+        check: check.try_into().ok(),
+        zone: matches.get_one::<String>("zone").cloned().unwrap_or_default(),
+    }
+}
+
 fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
@@ -218,6 +266,9 @@ fn from_matches(matches: &ArgMatches) -> Command {
     }
     if let Some(conformance) = matches.subcommand_matches("conformance") {
         return Command::Conformance(conformance_options(conformance));
+    }
+    if let Some(migrate) = matches.subcommand_matches("migrate") {
+        return Command::Migrate(migrate_options(migrate));
     }
     if matches.get_flag("version") {
         return Command::Version;

@@ -106,7 +106,7 @@ fn built_in(port: u16) -> io::Result<Corefile> {
 }
 
 /// Files and environment of this machine.
-struct Disk;
+pub(crate) struct Disk;
 
 impl Loader for Disk {
     fn read(&self, path: &Path) -> io::Result<String> {

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => portolan::run(&options),
         Command::Check(options) => portolan::check(&options),
         Command::Conformance(options) => portolan::conform(&options),
+        Command::Migrate(options) => portolan::migrate(&options),
         Command::KubeDns { program, words } => portolan::kube_dns(program, words),
         Command::Node { words } => portolan::node(words),
         Command::Version => {

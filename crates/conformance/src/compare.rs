@@ -1,0 +1,134 @@
+//! Two servers, the same questions: what one answers and the other does not.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use wire::{Name, Type};
+
+use crate::answer::Answer;
+use crate::ask::{NoAnswer, Query, tcp, udp};
+use crate::script::Extra;
+
+/// TTLs are others if one is more than this many times the other: what comes from caches counts down.
+const TTL_FACTOR: u32 = 2;
+/// Seconds of difference that never count.
+const TTL_SLACK: u32 = 5;
+
+/// In what two answers differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Differs {
+    /// One of them did not come.
+    Silence,
+    /// The response code.
+    Code,
+    /// The records.
+    Records,
+    /// The time that they may be kept.
+    Ttl,
+}
+
+impl Differs {
+    /// As it is written.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Differs::Silence => "silence",
+            Differs::Code => "code",
+            Differs::Records => "records",
+            Differs::Ttl => "ttl",
+        }
+    }
+}
+
+/// A question that two servers answer in different ways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The name and the type.
+    pub question: String,
+    /// In what.
+    pub differs: Differs,
+    /// What the first one says.
+    pub old: String,
+    /// What the second one says.
+    pub new: String,
+}
+
+/// Asks both servers a question; `None` if they answer the same, whatever the order of the records.
+pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type) -> Option<Difference> {
+    let query = Query { name: name.clone(), qtype, extra: Extra::Edns };
+    let [old, new] = servers;
+    let (old, new) = tokio::join!(ask(old, &query), ask(new, &query));
+    let differs = match (&old, &new) {
+        (Ok(old), Ok(new)) => differs(old, new)?,
+        // Two that are silent answer the same.
+        (Err(_), Err(_)) => return None,
+        _ => Differs::Silence,
+    };
+    let question = format!("{name} {qtype}");
+    Some(Difference { question, differs, old: said(&old, differs), new: said(&new, differs) })
+}
+
+async fn ask(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {
+    let answer = udp(server, query).await?;
+    if !answer.is_truncated {
+        return Ok(answer);
+    }
+    let whole = tcp(server, std::slice::from_ref(query)).await?;
+    whole.into_iter().next().ok_or(NoAnswer::Silence)
+}
+
+fn differs(old: &Answer, new: &Answer) -> Option<Differs> {
+    if old.rcode != new.rcode {
+        return Some(Differs::Code);
+    }
+    let records = |answer: &Answer| -> BTreeSet<(String, u16, String)> {
+        let records = answer.answers.iter();
+        records.map(|record| (record.owner.clone(), record.rtype.0, record.data.clone())).collect()
+    };
+    if records(old) != records(new) {
+        return Some(Differs::Records);
+    }
+    let (old, new) = (ttl(old), ttl(new));
+    let (less, more) = (old.min(new), old.max(new));
+    (more > less.saturating_mul(TTL_FACTOR).saturating_add(TTL_SLACK)).then_some(Differs::Ttl)
+}
+
+fn ttl(answer: &Answer) -> u32 {
+    answer.answers.iter().map(|record| record.ttl).min().unwrap_or(0)
+}
+
+fn said(answer: &Result<Answer, NoAnswer>, differs: Differs) -> String {
+    match answer {
+        Err(problem) => problem.to_string(),
+        Ok(answer) if differs == Differs::Ttl => format!("{} s", ttl(answer)),
+        Ok(answer) => answer.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::Rcode;
+
+    use super::*;
+    use crate::answer::Record;
+
+    fn answer(rcode: Rcode, ttl: u32, data: &[&str]) -> Answer {
+        let record = |data: &&str| Record { owner: "a".into(), rtype: Type::A, ttl, data: (*data).to_owned() };
+        let answers = data.iter().map(record).collect();
+        Answer { rcode, is_truncated: false, question_kept: true, has_opt: true, answers, authorities: Vec::new() }
+    }
+
+    #[test]
+    fn order_and_age_are_no_difference() {
+        let base = answer(Rcode::NOERROR, 30, &["1.1.1.1", "2.2.2.2"]);
+        for (other, wanted) in [
+            (answer(Rcode::NOERROR, 30, &["2.2.2.2", "1.1.1.1"]), None),
+            (answer(Rcode::NOERROR, 14, &["1.1.1.1", "2.2.2.2"]), None),
+            (answer(Rcode::NOERROR, 5, &["1.1.1.1", "2.2.2.2"]), Some(Differs::Ttl)),
+            (answer(Rcode::NOERROR, 30, &["1.1.1.1"]), Some(Differs::Records)),
+            (answer(Rcode::NXDOMAIN, 30, &[]), Some(Differs::Code)),
+        ] {
+            assert_eq!(differs(&base, &other), wanted, "{other}");
+        }
+    }
+}

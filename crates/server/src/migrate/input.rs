@@ -1,0 +1,138 @@
+//! What is to be migrated: Corefiles as they are or in ConfigMaps, and what the kube-dns pod is told.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::questions::documents;
+
+/// The keys of the ConfigMap of kube-dns.
+const KUBE_DNS_KEYS: [&str; 3] = ["stubDomains", "upstreamNameservers", "federations"];
+/// The programs of the kube-dns pod, as their command lines or images name them.
+const PROGRAMS: [&str; 3] = ["kube-dns", "dnsmasq-nanny", "sidecar"];
+
+/// What was found in all files.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Input {
+    /// Corefiles, by name.
+    pub(super) corefiles: Vec<(String, String)>,
+    /// The ConfigMap of kube-dns.
+    pub(super) data: BTreeMap<String, String>,
+    /// The arguments of the containers of kube-dns.
+    pub(super) containers: Vec<Vec<String>>,
+}
+
+impl Input {
+    /// Takes what a file says: manifests in YAML or JSON, or else a Corefile.
+    ///
+    /// # Errors
+    /// If there is nothing in it that is known.
+    pub(super) fn add(&mut self, path: &Path, text: String) -> Result<(), String> {
+        let name = path.display().to_string();
+        let Some(objects) = documents(&text) else {
+            self.corefiles.push((name, text));
+            return Ok(());
+        };
+        let known = objects.iter().filter(|object| self.take(&name, object)).count();
+        if known == 0 {
+            return Err(format!("{name}: no ConfigMap of CoreDNS or kube-dns in it, and no Deployment of kube-dns"));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, file: &str, object: &Value) -> bool {
+        match object["kind"].as_str() {
+            Some("ConfigMap") => self.take_config_map(file, object),
+            Some("Deployment" | "DaemonSet" | "ReplicationController") => {
+                self.take_pod(&object["spec"]["template"]["spec"])
+            }
+            Some("Pod") => self.take_pod(&object["spec"]),
+            _ => false,
+        }
+    }
+
+    fn take_config_map(&mut self, file: &str, object: &Value) -> bool {
+        let Some(data) = object["data"].as_object() else {
+            return object["metadata"]["name"] == "kube-dns";
+        };
+        let mut known = false;
+        for (key, value) in data {
+            let Some(text) = value.as_str() else { continue };
+            if key == "Corefile" || key == "Corefile.base" {
+                let name = object["metadata"]["name"].as_str().unwrap_or("ConfigMap");
+                self.corefiles.push((format!("{file}:{name}/{key}"), text.to_owned()));
+                known = true;
+            } else if KUBE_DNS_KEYS.contains(&key.as_str()) {
+                self.data.insert(key.clone(), text.to_owned());
+                known = true;
+            }
+        }
+        known
+    }
+
+    /// Takes the containers of a Pod that are those of kube-dns, without the program at the start of a command.
+    fn take_pod(&mut self, pod: &Value) -> bool {
+        let before = self.containers.len();
+        for container in pod["containers"].as_array().into_iter().flatten() {
+            let words = |key: &str| -> Vec<String> {
+                let words = container[key].as_array().into_iter().flatten();
+                words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+            };
+            let command = words("command");
+            let is_named = |text: &str| PROGRAMS.iter().any(|program| text.contains(program));
+            let program = command.first().map(String::as_str).or(container["image"].as_str());
+            if program.is_some_and(is_named) {
+                self.containers.push(command.into_iter().skip(1).chain(words("args")).collect());
+            }
+        }
+        self.containers.len() > before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Input, String> {
+        let mut input = Input::default();
+        input.add(Path::new("f"), text.to_owned()).map(|()| input)
+    }
+
+    #[test]
+    fn a_corefile_is_one_as_it_is_and_in_a_config_map() {
+        let text = ".:53 {\n    errors\n}\n";
+        assert_eq!(read(text).map(|input| input.corefiles), Ok(vec![("f".to_owned(), text.to_owned())]));
+        let map =
+            "kind: ConfigMap\nmetadata: {name: coredns}\ndata:\n  Corefile: |\n    .:53 {\n        errors\n    }\n";
+        let corefiles = read(map).map(|input| input.corefiles);
+        assert_eq!(corefiles, Ok(vec![("f:coredns/Corefile".to_owned(), text.to_owned())]));
+    }
+
+    #[test]
+    fn the_pod_of_kube_dns_with_its_config_map() {
+        let text = r#"
+kind: ConfigMap
+metadata: {name: kube-dns}
+data:
+  stubDomains: '{"corp.example": ["10.0.0.1"]}'
+---
+kind: Deployment
+spec:
+  template:
+    spec:
+      containers:
+      - {image: "registry.k8s.io/dns/k8s-dns-kube-dns:1.26.7", args: ["--domain=c.local."]}
+      - {image: "registry.k8s.io/dns/k8s-dns-dnsmasq-nanny:1.26.7", args: ["-v=2", "--", "-k", "--cache-size=9"]}
+      - {image: other, args: ["--what"]}
+"#;
+        let input = read(text).expect("a pod");
+        assert_eq!(input.data.len(), 1);
+        assert_eq!(input.containers, [vec!["--domain=c.local."], vec!["-v=2", "--", "-k", "--cache-size=9"]]);
+    }
+
+    #[test]
+    fn what_says_nothing_of_dns_is_refused() {
+        assert!(read("kind: Secret\nmetadata: {name: x}\n").is_err());
+    }
+}

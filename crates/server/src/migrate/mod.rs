@@ -1,0 +1,157 @@
+//! `portolan migrate`: from what a cluster's DNS is told today to a Corefile for this server, and whether two servers
+//! answer the same. Nothing here writes to a cluster.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+
+mod input;
+mod questions;
+
+use std::collections::HashSet;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use corefile::Style;
+use migrate::{Migration, What};
+use wire::{Name, Type};
+
+use crate::configuration::{Configuration, Disk, Origin};
+use input::Input;
+
+/// What it ends with if nothing could be done.
+const COULD_NOT_RUN: u8 = 2;
+/// Octets of the longest input: a list of all Services of a large cluster.
+const INPUT_MAX: u64 = 256 << 20;
+/// Differences that are printed; the others are counted.
+const DIFFERENCES_MAX: usize = 200;
+
+/// How the command was written.
+#[derive(Clone, Debug, Default)]
+pub struct MigrateOptions {
+    /// Corefiles, or manifests of ConfigMaps, Deployments and DaemonSets; standard input if there is none.
+    pub files: Vec<PathBuf>,
+    /// Arguments of dnsmasq.
+    pub dnsmasq: Vec<String>,
+    /// Add what newer installations have.
+    pub defaults: bool,
+    /// Compare the answers of these two servers instead: the files have questions, log lines or Services.
+    pub check: Option<[SocketAddr; 2]>,
+    /// The zone of the cluster, for the questions about Services.
+    pub zone: String,
+}
+
+/// Migrates, or compares.
+#[must_use]
+pub fn migrate(options: &MigrateOptions) -> ExitCode {
+    let outcome = match options.check {
+        Some(servers) => check(servers, options),
+        None => translate(options),
+    };
+    outcome.unwrap_or_else(|problem| {
+        eprintln!("{}", problem.trim_end());
+        ExitCode::from(COULD_NOT_RUN)
+    })
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let fail = |error: io::Error| format!("{}: {error}", path.display());
+    let mut text = String::new();
+    if path == Path::new("-") {
+        io::stdin().take(INPUT_MAX).read_to_string(&mut text).map_err(fail)?;
+    } else {
+        std::fs::File::open(path).map_err(fail)?.take(INPUT_MAX).read_to_string(&mut text).map_err(fail)?;
+    }
+    Ok(text)
+}
+
+/// The files that were named; standard input if none was and nothing else says what to do.
+fn files(options: &MigrateOptions) -> Vec<PathBuf> {
+    let none = options.files.is_empty() && options.dnsmasq.is_empty();
+    if none { vec![PathBuf::from("-")] } else { options.files.clone() }
+}
+
+fn translate(options: &MigrateOptions) -> Result<ExitCode, String> {
+    let mut input = Input::default();
+    for path in files(options) {
+        input.add(&path, read(&path)?)?;
+    }
+    if !options.dnsmasq.is_empty() {
+        input.containers.push([&["--".to_owned()][..], &options.dnsmasq].concat());
+    }
+    let (name, migration) = migrated(&input, options.defaults)?;
+    for note in &migration.notes {
+        eprintln!("{note}");
+    }
+    if name.is_some_and(|name| name.contains("node-local")) {
+        eprintln!(
+            "this is the Corefile of a node cache: `portolan node` takes it as it is, `__PILLAR__` words and all"
+        );
+    }
+    print!("{}", migration.text);
+    let lost = migration.notes.iter().any(|note| note.what == What::Lost);
+    Ok(if refused(&migration.text) || lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration), String> {
+    match input.corefiles.as_slice() {
+        [] => {
+            let migration = migrate::kube_dns(&input.data, &input.containers).map_err(|error| error.to_string())?;
+            Ok((None, migration))
+        }
+        [(name, text)] => {
+            let migrated = migrate::corefile(Path::new(name), text, &Disk, defaults);
+            let migration = migrated
+                .map_err(|unreadable| corefile::render(&unreadable.problems, &unreadable.sources, Style::Plain))?;
+            Ok((Some(name.clone()), migration))
+        }
+        [_, (second, _), ..] => Err(format!("{second}: one Corefile at a time")),
+    }
+}
+
+/// Whether this server would refuse a Corefile; says why.
+fn refused(text: &str) -> bool {
+    // What stands in for values of another place is not there to be looked at.
+    if text.contains("__PILLAR__") {
+        return false;
+    }
+    match Configuration::read(&Origin::Input(text.to_owned()), kubedns::DNS_PORT) {
+        Ok(configuration) => {
+            eprint!("{}", configuration.render_problems(Style::Plain));
+            configuration.plan.is_none()
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            true
+        }
+    }
+}
+
+fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, String> {
+    let mut questions: Vec<(Name, Type)> = Vec::new();
+    for path in files(options) {
+        questions.extend(
+            questions::read(&read(&path)?, &options.zone).map_err(|what| format!("{}: {what}", path.display()))?,
+        );
+    }
+    let mut seen = HashSet::new();
+    questions.retain(|(name, qtype)| seen.insert((name.to_string(), qtype.0)));
+    if questions.is_empty() {
+        return Err("there is no question in it: lines of `NAME TYPE`, of a log, or manifests of Services".to_owned());
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let differences = runtime.block_on(async {
+        let mut differences = 0;
+        for (name, qtype) in &questions {
+            let Some(difference) = conformance::compare(servers, name, *qtype).await else { continue };
+            differences += 1;
+            if differences <= DIFFERENCES_MAX {
+                println!("{}: {}", difference.differs.word(), difference.question);
+                println!("  old: {}\n  new: {}", difference.old, difference.new);
+            }
+        }
+        differences
+    });
+    println!("{} questions, {differences} answered in different ways", questions.len());
+    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,126 @@
+//! What two servers are asked to compare them: from lines, from a log, or from the Services of a cluster.
+
+use serde_json::Value;
+use wire::{Name, Type};
+
+/// The types that are asked about a Service.
+const ADDRESSES: [Type; 2] = [Type::A, Type::AAAA];
+
+/// The objects in a text of YAML or JSON, lists taken apart; `None` if it is neither.
+pub(super) fn documents(text: &str) -> Option<Vec<Value>> {
+    let read: Vec<Value> = serde_saphyr::from_multiple(text).ok()?;
+    let is_object = |object: &Value| object["kind"].is_string();
+    if read.is_empty() || !read.iter().all(is_object) {
+        return None;
+    }
+    let items = |object: Value| match object["items"].as_array() {
+        Some(items) => items.clone(),
+        None => vec![object],
+    };
+    Some(read.into_iter().flat_map(items).collect())
+}
+
+/// Reads questions: those about the Services in manifests; `NAME TYPE` a line; the lines of a query log, ours or
+/// CoreDNS's. Lines of a log that are none of a query are passed over.
+///
+/// # Errors
+/// A line that cannot be read.
+pub(super) fn read(text: &str, zone: &str) -> Result<Vec<(Name, Type)>, String> {
+    match documents(text) {
+        Some(objects) => Ok(objects.iter().flat_map(|object| of_service(object, zone)).collect()),
+        None => {
+            let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+            let read = lines.map(|(at, line)| of_line(line).map_err(|what| format!("line {}: {what}", at + 1)));
+            Ok(read.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        }
+    }
+}
+
+fn of_line(line: &str) -> Result<Option<(Name, Type)>, String> {
+    if let Some((_, quoted)) = line.split_once(" \"") {
+        // The common form of the log: "TYPE CLASS NAME PROTOCOL …".
+        let words: Vec<&str> = quoted.split(' ').collect();
+        return Ok(match words.as_slice() {
+            [qtype, _, name, ..] => question(name, qtype).ok(),
+            _ => None,
+        });
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words.as_slice() {
+        [level, ..] if level.starts_with('[') => Ok(None),
+        [name, qtype] => question(name, qtype).map(Some),
+        _ => Err(format!("`{line}` is not `NAME TYPE`")),
+    }
+}
+
+fn question(name: &str, qtype: &str) -> Result<(Name, Type), String> {
+    let read = Name::from_text(name).map_err(|error| format!("`{name}` is no name: {error}"))?;
+    let qtype = qtype.to_ascii_uppercase().parse().map_err(|_| format!("`{qtype}` is no type"))?;
+    Ok((read.into_lowercase(), qtype))
+}
+
+/// The questions about a Service: its addresses, its named ports, and the names of its addresses.
+fn of_service(object: &Value, zone: &str) -> Vec<(Name, Type)> {
+    let (name, namespace) = (&object["metadata"]["name"], &object["metadata"]["namespace"]);
+    let (Some("Service"), Some(name), Some(namespace)) = (object["kind"].as_str(), name.as_str(), namespace.as_str())
+    else {
+        return Vec::new();
+    };
+    let host = format!("{name}.{namespace}.svc.{}.", zone.trim_end_matches('.'));
+    let mut asked: Vec<(String, Type)> = ADDRESSES.map(|qtype| (host.clone(), qtype)).to_vec();
+    for port in object["spec"]["ports"].as_array().into_iter().flatten() {
+        if let Some(port_name) = port["name"].as_str() {
+            let protocol = port["protocol"].as_str().unwrap_or("TCP").to_ascii_lowercase();
+            asked.push((format!("_{port_name}._{protocol}.{host}"), Type::SRV));
+        }
+    }
+    if let Some(ip) = object["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok()) {
+        asked.push((reverse_name(ip), Type::PTR));
+    }
+    asked.into_iter().filter_map(|(name, qtype)| Some((Name::from_text(&name).ok()?.into_lowercase(), qtype))).collect()
+}
+
+/// The name whose PTR record names an address (RFC 1035 §3.5, RFC 3596 §2.5).
+fn reverse_name(ip: std::net::IpAddr) -> String {
+    match ip {
+        std::net::IpAddr::V4(ip) => {
+            let [a, b, c, d] = ip.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa.")
+        }
+        std::net::IpAddr::V6(ip) => {
+            let nibbles = ip.octets().into_iter().rev().flat_map(|octet| [octet & 15, octet >> 4]);
+            nibbles.map(|nibble| format!("{nibble:x}.")).collect::<String>() + "ip6.arpa."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(text: &str) -> Result<Vec<String>, String> {
+        let read = read(text, "cluster.local")?;
+        Ok(read.iter().map(|(name, qtype)| format!("{name} {qtype}")).collect())
+    }
+
+    #[test]
+    fn questions_of_lines_logs_and_services() {
+        assert_eq!(
+            read_all("# all\nWWW.example.org A\nx.test. srv\n"),
+            Ok(vec!["www.example.org. A".into(), "x.test. SRV".into()])
+        );
+        let log = "[INFO] 10.0.0.1:4 - 5 \"A IN a.test. udp 30 false 512\" NOERROR qr 60 0.1s\n[INFO] Reloading\n";
+        assert_eq!(read_all(log), Ok(vec!["a.test. A".to_owned()]));
+        let service = "kind: List\nitems:\n- kind: Service\n  metadata: {name: web, namespace: shop}\n  \
+                       spec: {clusterIP: 10.0.0.1, ports: [{name: http, port: 80}, {port: 81}]}\n";
+        let wanted = [
+            "web.shop.svc.cluster.local. A",
+            "web.shop.svc.cluster.local. AAAA",
+            "_http._tcp.web.shop.svc.cluster.local. SRV",
+            "1.0.0.10.in-addr.arpa. PTR",
+        ];
+        assert_eq!(read_all(service), Ok(wanted.map(str::to_owned).to_vec()));
+        assert!(read_all("one two three\n").is_err());
+        assert!(read_all("a.test WHAT\n").is_err());
+    }
+}
