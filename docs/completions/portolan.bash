@@ -28,6 +28,9 @@ _portolan() {
             portolan,kube-dns)
                 cmd="portolan__subcmd__kube__subcmd__dns"
                 ;;
+            portolan,migrate)
+                cmd="portolan__subcmd__migrate"
+                ;;
             portolan,node)
                 cmd="portolan__subcmd__node"
                 ;;
@@ -43,6 +46,9 @@ _portolan() {
             portolan__subcmd__help,kube-dns)
                 cmd="portolan__subcmd__help__subcmd__kube__subcmd__dns"
                 ;;
+            portolan__subcmd__help,migrate)
+                cmd="portolan__subcmd__help__subcmd__migrate"
+                ;;
             portolan__subcmd__help,node)
                 cmd="portolan__subcmd__help__subcmd__node"
                 ;;
@@ -53,7 +59,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --quiet --plugins --version --help check conformance kube-dns node help"
+            opts="-p -h --conf --dns.port --pidfile --quiet --plugins --version --help check conformance migrate kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -143,7 +149,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help)
-            opts="check conformance kube-dns node help"
+            opts="check conformance migrate kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -199,6 +205,20 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__help__subcmd__kube__subcmd__dns)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__help__subcmd__migrate)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -366,6 +386,28 @@ _portolan() {
                     return 0
                     ;;
                 --log-flush-frequency)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        portolan__subcmd__migrate)
+            opts="-h --defaults --check --zone --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --check)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --zone)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -33,6 +33,7 @@ complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the
 complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "migrate" -d 'Makes a Corefile for this server of what a cluster\'s DNS is told today'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -52,6 +53,10 @@ complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l no-cre
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l print-manifests -d 'Print the objects as manifests and end'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l json -d 'Say what came out as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l check -d 'Compare the answers of these two servers' -r
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l zone -d 'The zone of the cluster, for questions about Services' -r
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l defaults -d 'Add what newer installations have: ready, loop, lameduck, max_concurrent'
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'The zone of the cluster (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'The address to listen on (all)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-port -d 'The port to listen on (53)' -r
@@ -123,8 +128,9 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsig
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'Accepted; `portolan -plugins` lists them'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, a line an event'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "node" -d 'Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "check" -d 'Says what is wrong with a Corefile, without starting anything'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "migrate" -d 'Makes a Corefile for this server of what a cluster\'s DNS is told today'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "node" -d 'Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -17,7 +17,7 @@ const TTL_SLACK: u32 = 5;
 /// In what two answers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Differs {
-    /// One of them did not come.
+    /// One of them did not come, or both.
     Silence,
     /// The response code.
     Code,
@@ -53,15 +53,14 @@ pub struct Difference {
     pub new: String,
 }
 
-/// Asks both servers a question; `None` if they answer the same, whatever the order of the records.
+/// Asks both servers a question; `None` if they answer the same, whatever the order of the records. Two that are silent say
+/// nothing about each other, which is a difference too.
 pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type) -> Option<Difference> {
     let query = Query { name: name.clone(), qtype, extra: Extra::Edns };
     let [old, new] = servers;
     let (old, new) = tokio::join!(ask(old, &query), ask(new, &query));
     let differs = match (&old, &new) {
         (Ok(old), Ok(new)) => differs(old, new)?,
-        // Two that are silent answer the same.
-        (Err(_), Err(_)) => return None,
         _ => Differs::Silence,
     };
     let question = format!("{name} {qtype}");

@@ -33,7 +33,8 @@ pub(super) fn kubernetes(block: &ServerBlock, directive: &Directive, draft: &mut
 pub(super) fn federation(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let why = "aliases are always followed by asking this server";
     take_away(&[("upstream", why)], directive, draft);
-    let text = "CoreDNS has no `federation` since 1.7.0; here it is kept, and watches Nodes for their zone and region: \
+    let text = "`federation` (removed in 1.7.0) is `federations` here; it watches Nodes for their zone and region: \
                 `portolan check --rbac` prints the right that it needs";
-    draft.note(What::Look, directive.name.span, text);
+    draft.replace(directive.name.span, "federations");
+    draft.note(What::Changed, directive.name.span, text);
 }

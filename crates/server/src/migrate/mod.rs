@@ -114,6 +114,10 @@ fn refused(text: &str) -> bool {
     if text.contains("__PILLAR__") {
         return false;
     }
+    if let Some(name) = unset_variable(text) {
+        eprintln!("`{name}` has no value here: whether this server takes the Corefile is not looked at");
+        return false;
+    }
     match Configuration::read(&Origin::Input(text.to_owned()), kubedns::DNS_PORT) {
         Ok(configuration) => {
             eprint!("{}", configuration.render_problems(Style::Plain));
@@ -124,6 +128,14 @@ fn refused(text: &str) -> bool {
             true
         }
     }
+}
+
+/// A variable of the environment that a Corefile uses and this process does not have.
+fn unset_variable(text: &str) -> Option<&str> {
+    let named = |begin: &'static str, end: &'static str| {
+        text.split(begin).skip(1).filter_map(move |rest| rest.split_once(end).map(|(name, _)| name))
+    };
+    named("{$", "}").chain(named("{%", "%}")).find(|name| std::env::var_os(name).is_none())
 }
 
 fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, String> {

@@ -1,0 +1,101 @@
+//! `portolan migrate` as people run it: what it prints, what it says, how it ends.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use support::{Folder, Server};
+
+/// Runs the command; standard input is what is given.
+fn migrate(words: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.arg("migrate").args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may end without having read anything.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let text = |octets: Vec<u8>| String::from_utf8(octets).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// Serves hosts, each at its address.
+fn server(folder: &Folder, name: &str, hosts: &str) -> (Server, SocketAddr) {
+    let corefile = format!(".:0 {{\n    bind 127.0.0.1\n    hosts /dev/null {{\n{hosts}\n    }}\n}}\n");
+    let mut server = Server::start(&folder.write(name, &corefile));
+    let address = server.address_of("dns://127.0.0.1:0");
+    (server, address)
+}
+
+#[test]
+fn an_older_corefile_is_printed_as_it_is_written_today() {
+    let old = "# ours\n.:53 {\n    health\n    proxy . 192.0.2.1\n    cache {$TTL}\n}\n";
+    let (code, text, said) = migrate(&[], old);
+    assert_eq!(text, "# ours\n.:53 {\n    health\n    forward . 192.0.2.1\n    cache {$TTL}\n}\n");
+    assert!(said.contains("changed: `proxy` is `forward` (removed in 1.5.0)"), "{said}");
+    assert!(said.contains("`TTL` has no value here"), "{said}");
+    assert_eq!(code, Some(0), "{said}");
+    let (code, text, _) = migrate(&["--defaults"], old);
+    assert!(text.contains("health {\n        lameduck 5s\n    }\n"), "{text}");
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn what_is_lost_and_what_is_no_corefile_end_it_otherwise() {
+    let (code, _, said) = migrate(&[], ". {\n    proxy . 192.0.2.1 {\n        policy least_conn\n    }\n}\n");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("lost: `policy least_conn`"), "{said}");
+    let (code, text, said) = migrate(&[], ". {\n    errors\n");
+    assert_eq!((code, text.as_str()), (Some(2), ""), "{said}");
+    let (code, _, said) = migrate(&["/nowhere"], "");
+    assert!(code == Some(2) && said.contains("/nowhere"), "{said}");
+}
+
+#[test]
+fn the_pod_of_kube_dns_and_a_command_line_of_dnsmasq() {
+    let folder = Folder::new("migrate-pod");
+    let map =
+        "kind: ConfigMap\nmetadata: {name: kube-dns}\ndata:\n  stubDomains: '{\"corp.example\": [\"10.0.0.1\"]}'\n";
+    let pod = "kind: Deployment\nspec: {template: {spec: {containers: [{image: x/k8s-dns-kube-dns, args: [--domain=c.local.]}]}}}\n";
+    let (map, pod) = (folder.write("map.yaml", map), folder.write("pod.yaml", pod));
+    let path = |path: &Path| path.display().to_string();
+    let (code, text, said) = migrate(&[&path(&map), &path(&pod)], "");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(text.contains("corp.example:53 {") && text.contains("kubernetes c.local in-addr.arpa"), "{text}");
+    let (code, text, said) = migrate(&["--", "--server=/corp.example/10.0.0.1#54", "--cache-size=9"], "");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(text.contains("forward . 10.0.0.1:54"), "{text}");
+}
+
+#[test]
+fn two_servers_are_compared() {
+    let folder = Folder::new("migrate-check");
+    let same = "        192.0.2.1 a.test";
+    let (_old, old) = server(&folder, "old", same);
+    let (_new, new) = server(&folder, "new", &format!("{same}\n        192.0.2.2 b.test"));
+    let (old, new) = (old.to_string(), new.to_string());
+    let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
+    assert_eq!((code, text.as_str()), (Some(0), "1 questions, 0 answered in different ways\n"), "{said}");
+    let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\nb.test A\nb.test A\n");
+    assert_eq!(code, Some(1));
+    assert!(text.contains("b.test. A") && text.ends_with("2 questions, 1 answered in different ways\n"), "{text}");
+}
+
+#[test]
+fn two_that_are_silent_are_not_the_same() {
+    // Somebody has these ports, and never answers.
+    let silent = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    let [old, new] = silent.each_ref().map(|socket| socket.local_addr().unwrap().to_string());
+    let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.starts_with("silence: a.test. A"), "{text}");
+}
