@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::format::Format;
 use crate::query::{Query, Selection};
-use crate::store::Key;
+use crate::store::{From, Key};
 use crate::{Fault, Shared, write};
 
 /// A body that comes piece by piece.
@@ -102,6 +102,7 @@ fn status_object(code: u16, message: &str) -> Value {
         410 => "Expired",
         422 => "Invalid",
         429 => "TooManyRequests",
+        504 => "Timeout",
         _ => "InternalError",
     };
     json!({
@@ -129,6 +130,10 @@ impl Asked {
         let after = token.split_once('|').and_then(|(_, key)| key.split_once('/'));
         let after: Option<Key> = after.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
         let store = &self.shared.lock().store;
+        if number(version) > store.version {
+            let message = format!("Timeout: Too large resource version: {version}, current: {}", store.version);
+            return status(504, Some(1), &message);
+        }
         let token_version = token.split_once('|').map(|(version, _)| number(version));
         if token_version.is_some_and(|version| version < store.compacted) {
             return status(410, None, "The provided continue parameter is too old");
@@ -162,11 +167,15 @@ impl Asked {
         let seconds = self.query.parameter("timeoutSeconds").parse().unwrap_or(3600);
         let end = tokio::time::sleep(Duration::from_secs(seconds));
         tokio::pin!(end);
-        let (first, mut position) = self.first(streaming);
+        let (first, mut from) = self.first(streaming);
         out.send(first).await?;
-        while self.fault != Some(Fault::Short) {
-            let (lines, next) = self.due(bookmarks, position);
-            position = next;
+        let ends = self.fault == Some(Fault::Short) || streaming && self.fault == Some(Fault::OldStore);
+        if ends {
+            return Some(());
+        }
+        loop {
+            let (lines, next) = self.due(bookmarks, from);
+            from.position = next;
             out.send(lines).await?;
             tokio::select! {
                 _ = changed.changed() => {}
@@ -176,27 +185,31 @@ impl Asked {
         Some(())
     }
 
-    /// What a watch begins with, and from where in the log it goes on.
-    fn first(&self, streaming: bool) -> (Vec<u8>, usize) {
+    /// What a watch begins with, and from where it goes on.
+    fn first(&self, streaming: bool) -> (Vec<u8>, From) {
         let store = &self.shared.lock().store;
+        let refused = |code, message| self.format.event(&self.kind, "ERROR", &status_object(code, message));
         let version = self.query.parameter("resourceVersion");
+        if streaming && self.fault == Some(Fault::OldStore) {
+            let lines = refused(500, "the required storage feature RequestWatchProgress is disabled");
+            return (lines, store.from(u64::MAX));
+        }
         if streaming || matches!(version, "" | "0") {
             let lines = store.initial_events(&self.kind, &self.selection, streaming, self.format);
-            return (lines, store.position(store.version));
+            return (lines, store.from(store.version));
         }
         if number(version) < store.compacted {
-            let gone = status_object(410, "too old resource version");
-            return (self.format.event(&self.kind, "ERROR", &gone), store.position(u64::MAX));
+            return (refused(410, "too old resource version"), store.from(u64::MAX));
         }
-        (Vec::new(), store.position(number(version)))
+        (Vec::new(), store.from(number(version)))
     }
 
-    fn due(&self, bookmarks: bool, position: usize) -> (Vec<u8>, usize) {
+    fn due(&self, bookmarks: bool, from: From) -> (Vec<u8>, usize) {
         let state = self.shared.lock();
         if state.is_silent(&self.query.resource) {
-            return (Vec::new(), position);
+            return (Vec::new(), from.position);
         }
-        state.store.events(&self.kind, &self.selection, bookmarks, position, self.format)
+        state.store.events(&self.kind, &self.selection, bookmarks, from, self.format)
     }
 }
 

@@ -48,6 +48,8 @@ pub enum Fault {
     Stall,
     /// Streaming lists are refused, as by a server that has them switched off.
     NoStreamingLists,
+    /// Streaming lists begin and are refused then, as by a server whose etcd is too old for them.
+    OldStore,
     /// Watches, also those that are open, say nothing. Once healed they say what they held back. Not for a script.
     Silence,
     /// Bodies come in pieces of so many octets, with this pause between them.
@@ -234,6 +236,12 @@ impl FakeApi {
     /// Forgets the past: what continues from a version until now is answered with 410 Gone.
     pub fn compact(&self) {
         self.change(|state| state.store.compact());
+    }
+
+    /// Goes back to an earlier version, as when etcd is restored from a backup: the server does not have the versions that
+    /// it gave since. The objects are as they are: which of them were there then is up to the test.
+    pub fn put_back(&self, version: u64) {
+        self.change(|state| state.store.put_back(version));
     }
 
     /// Sends a bookmark to every open watch that takes them.

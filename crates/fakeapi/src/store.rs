@@ -52,6 +52,16 @@ struct Entry {
     what: What,
 }
 
+/// From where a watch goes on.
+#[derive(Clone, Copy)]
+pub(crate) struct From {
+    /// A place in the log.
+    pub(crate) position: usize,
+    /// Nothing is said up to this version. The real server, too, lets a watch from a version that it does not have wait
+    /// until it has, without a word.
+    version: u64,
+}
+
 enum What {
     Change { before: Option<Arc<Value>>, after: Option<Arc<Value>> },
     Bookmark,
@@ -123,6 +133,11 @@ impl Store {
         self.compacted = self.version;
     }
 
+    pub(crate) fn put_back(&mut self, version: u64) {
+        self.version = version;
+        self.log.retain(|entry| entry.version <= version);
+    }
+
     pub(crate) fn bookmark(&mut self) {
         self.record(String::new(), What::Bookmark);
     }
@@ -177,9 +192,10 @@ impl Store {
         lines
     }
 
-    /// Where in the log a watch begins that knows everything up to a version.
-    pub(crate) fn position(&self, version: u64) -> usize {
-        self.log.iter().position(|entry| entry.version > version).unwrap_or(self.log.len())
+    /// Where a watch begins that knows everything up to a version, be it one that is still to come.
+    pub(crate) fn from(&self, version: u64) -> From {
+        let position = self.log.iter().position(|entry| entry.version > version).unwrap_or(self.log.len());
+        From { position, version: if version > self.version { version } else { 0 } }
     }
 
     /// What a watch has to say from a position on, and the position behind it.
@@ -188,12 +204,12 @@ impl Store {
         kind: &str,
         selection: &Selection,
         bookmarks: bool,
-        from: usize,
+        from: From,
         format: Format,
     ) -> (Vec<u8>, usize) {
         let mut lines = Vec::new();
         let resource = plural(kind);
-        for entry in &self.log[from..] {
+        for entry in self.log.iter().skip(from.position).filter(|entry| entry.version > from.version) {
             match &entry.what {
                 What::Bookmark if bookmarks => lines.extend(self.bookmark_event(kind, &json!({}), format)),
                 What::Raw(text) if entry.resource == resource => lines.extend(format.raw(kind, text)),

@@ -24,6 +24,8 @@ use crate::pace::{Gate, Permit};
 const PROBLEM_MAX: usize = 64 * 1024;
 /// How long such an answer may take.
 const PROBLEM_TIME: Duration = Duration::from_secs(5);
+/// What the server says, with 504, of a version that it does not have yet; by these words clients have always known it.
+const AHEAD: &str = "Too large resource version";
 
 /// An API server.
 pub(crate) struct Api {
@@ -140,5 +142,8 @@ async fn problem(code: u16, headers: &HeaderMap, body: Body) -> Failure {
         Some(status) => status.message,
         None => String::from_utf8_lossy(&octets).lines().next().unwrap_or_default().chars().take(200).collect(),
     };
+    if code == 504 && message.contains(AHEAD) {
+        return Failure::Ahead;
+    }
     Failure::Status { code, message, retry_after: seconds.map(Duration::from_secs) }
 }

@@ -10,6 +10,9 @@ use crate::decode::Lost;
 pub(crate) enum Failure {
     /// The version, or the page, that it was to go on from is forgotten (410): everything is to be listed anew.
     Gone,
+    /// The server does not have the version yet, though it said so before: its store was put back to an earlier time, or
+    /// it is another server, that lags behind. Everything is to be listed anew.
+    Ahead,
     /// The server refuses.
     Status { code: u16, message: String, retry_after: Option<Duration> },
     /// The server cannot be reached, or the connection broke.
@@ -31,6 +34,7 @@ impl Failure {
     pub(crate) const fn label(&self) -> &'static str {
         match self {
             Failure::Gone => "gone",
+            Failure::Ahead => "ahead",
             Failure::Status { code: 401, .. } => "unauthorized",
             Failure::Status { code: 403, .. } => "forbidden",
             Failure::Status { code: 404, .. } => "not_found",
@@ -53,7 +57,12 @@ impl Failure {
 
     /// Whether the server was reached and said no, or nothing: another way of asking may do better.
     pub(crate) const fn is_an_answer(&self) -> bool {
-        !matches!(self, Failure::Connection(_) | Failure::Credentials(_) | Failure::Gone)
+        !matches!(self, Failure::Connection(_) | Failure::Credentials(_) | Failure::Gone | Failure::Ahead)
+    }
+
+    /// Whether there is no version any more to go on from.
+    pub(crate) const fn loses_the_version(&self) -> bool {
+        matches!(self, Failure::Gone | Failure::Ahead)
     }
 
     /// Whether it may be over by the next attempt: connections break now and then.
@@ -64,6 +73,12 @@ impl Failure {
     /// Whether the server does not know streaming lists.
     pub(crate) const fn refuses_the_question(&self) -> bool {
         matches!(self, Failure::Status { code: 400 | 422, .. })
+    }
+
+    /// Whether a streaming list that began so will never come: the server knows them, but what it stores its objects in
+    /// does not (500, an etcd before 3.4.31 or 3.5.13).
+    pub(crate) const fn refuses_the_stream(&self) -> bool {
+        self.refuses_the_question() || matches!(self, Failure::Status { code: 500, .. })
     }
 
     /// How long the server wants to be left alone.
@@ -82,6 +97,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Gone => out.write_str("the version to go on from is gone (410)"),
+            Failure::Ahead => out.write_str("the API server does not have the version to go on from"),
             Failure::Status { code, message, .. } if message.is_empty() => write!(out, "the API server says {code}"),
             Failure::Status { code, message, .. } => write!(out, "the API server says {code}: {message}"),
             Failure::Connection(problem) => write!(out, "no connection to the API server: {problem}"),

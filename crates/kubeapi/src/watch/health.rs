@@ -22,7 +22,7 @@ pub(crate) enum Health {
 impl Health {
     /// The watch failed; `what` it is about.
     pub(crate) fn failed(&mut self, what: &str, failure: &Failure, now: Instant) {
-        if matches!(failure, Failure::Gone) {
+        if failure.loses_the_version() {
             // Part of a watch's life: the server remembers five minutes or so.
             return info!(target: LOG, "Listing {what} anew: {failure}");
         }

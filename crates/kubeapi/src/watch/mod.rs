@@ -14,6 +14,9 @@
 //! Every failure is followed by a pause and then by another attempt in the state that was reached: a broken connection
 //! costs no new list. What is known is served on in all states; a new list marks what it finds and sweeps the rest, so
 //! that there are never two copies. A task runs until it is dropped.
+//!
+//! A version is worth something only to a server that has it. After a connection broke, and after a long silence, it is
+//! asked whether it does: one whose store was put back to an earlier time would let a watch wait without a word.
 
 mod health;
 mod mesh_log;
@@ -79,6 +82,8 @@ pub(crate) struct Watcher {
     mark: Mark,
     /// Whether the server said that it has no streaming lists.
     streams_refused: bool,
+    /// Whether the server may not have the version that is known.
+    doubted: bool,
     /// Whether this is the first list: the server may answer it from its cache. A later one must not be older than what
     /// is known already.
     first: bool,
@@ -99,6 +104,7 @@ impl Watcher {
             backoff: Backoff::new(timing),
             health: Health::Well,
             streams_refused: false,
+            doubted: false,
             first: true,
             absent: false,
         }
@@ -132,16 +138,27 @@ impl Watcher {
         ]);
         let answer = match self.api.get(&url, self.accept).await {
             Err(failure) if failure.refuses_the_question() => {
-                info!(target: LOG, "Listing {} by pages: {failure}", self.target.describe());
-                self.streams_refused = true;
-                *state = State::first_page();
+                self.use_pages(state, &failure);
                 return Ok(());
             }
             answer => answer?,
         };
         self.sink.apply(&Event::Listing);
-        self.events(answer, state).await?;
-        if matches!(state, State::Follow { .. }) { Ok(()) } else { Err(Failure::Short) }
+        match self.events(answer, state).await {
+            Err(failure) if matches!(state, State::Stream) && failure.refuses_the_stream() => {
+                self.use_pages(state, &failure);
+                Ok(())
+            }
+            Ok(_) if matches!(state, State::Stream) => Err(Failure::Short),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// From now on everything is asked for page by page.
+    fn use_pages(&mut self, state: &mut State, refusal: &Failure) {
+        info!(target: LOG, "Listing {} by pages: {refusal}", self.target.describe());
+        self.streams_refused = true;
+        *state = State::first_page();
     }
 
     /// Asks for the next page.
@@ -164,6 +181,9 @@ impl Watcher {
     /// Asks for all changes from a version on.
     async fn follow(&mut self, state: &mut State) -> Result<(), Failure> {
         let State::Follow { version } = &*state else { return Ok(()) };
+        if self.doubted {
+            self.verify(version).await?;
+        }
         let seconds = self.watch_seconds();
         let url = self.target.url(&[
             ("watch", "1"),
@@ -177,12 +197,23 @@ impl Watcher {
             // Nothing may have happened, or nothing of it came: asking again from the version that is known tells.
             Err(Failure::Silent(_)) => {
                 self.sink.meter().renewal(self.target.resource);
+                self.doubted = true;
                 return Ok(());
             }
             pieces => pieces?,
         };
         let is_short = pieces == 0 && begin.elapsed() < self.timing.watch_min;
         if is_short { Err(Failure::Short) } else { Ok(()) }
+    }
+
+    /// Asks whether the server has this version, by a list that must be no older and that is as short as can be.
+    async fn verify(&mut self, version: &str) -> Result<(), Failure> {
+        let url =
+            self.target.url(&[("limit", "1"), ("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")]);
+        let Answer { mut body, .. } = self.api.get(&url, self.accept).await?;
+        while next(&mut body, self.timing.list_silence).await?.is_some() {}
+        self.doubted = false;
+        Ok(())
     }
 
     /// Takes the events of a watch until the server ends it; gives how many pieces came.
@@ -295,7 +326,7 @@ impl Watcher {
 
     /// All objects are known.
     fn listed(&mut self, way: &str) {
-        (self.first, self.absent) = (false, false);
+        (self.first, self.absent, self.doubted) = (false, false, false);
         self.target.keep_version();
         self.sink.meter().list(self.target.resource, way);
         self.sink.apply(&Event::Listed);
@@ -321,6 +352,7 @@ impl Watcher {
         if failure.wants_new_client() {
             self.api.distrust();
         }
+        self.doubted |= matches!(failure, Failure::Connection(_));
         let is_assumed = self.assume_if_forbidden(state, failure);
         if !is_assumed {
             self.health.failed(&self.target.describe(), failure, Instant::now());
@@ -341,7 +373,7 @@ impl Watcher {
     fn choose(&mut self, state: &mut State, failure: &Failure) {
         match state {
             // What happened since then is lost, so all is asked for.
-            State::Follow { .. } | State::Page { .. } if matches!(failure, Failure::Gone) => *state = self.start(),
+            State::Follow { .. } | State::Page { .. } if failure.loses_the_version() => *state = self.start(),
             State::Stream if failure.is_an_answer() => *state = State::first_page(),
             // It may be the way of asking that fails, so the other one gets its turn.
             State::Page { token } if token.is_empty() && failure.is_an_answer() => *state = self.start(),

@@ -46,7 +46,8 @@ fn where_protobuf_cannot_be_told_apart_json_is_asked_for() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
-    api.script("services", [Some(Fault::Corrupt(0))]);
+    // First it is asked whether the version is still there.
+    api.script("services", [None, Some(Fault::Corrupt(0))]);
     api.drop_connections();
     api.put(service("shop", "web", "10.96.0.12"));
     edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
