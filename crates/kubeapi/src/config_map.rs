@@ -110,8 +110,14 @@ impl ConfigMap {
     /// none. What cannot be reached is asked again and again.
     pub async fn follow(self, mut each: impl FnMut(Option<Data>)) {
         let mut random: StdRng = rand::make_rng();
-        let (mut backoff, mut health) = (Backoff::new(&self.timing), Health::default());
-        let mut version = None;
+        let (mut backoff, mut health) = (Backoff::default(), Health::default());
+        let (mut version, mut told) = (None, None);
+        let mut each = |data: Option<Data>| {
+            if told.as_ref() != Some(&data) {
+                each(data.clone());
+                told = Some(data);
+            }
+        };
         loop {
             let outcome = match &mut version {
                 None => self.list().await.map(|(data, listed)| {
@@ -128,12 +134,16 @@ impl ConfigMap {
                 version = None;
                 continue;
             }
+            if matches!(failure, Failure::Connection(_)) {
+                // Who is there then may not have the version, and would let a watch from it wait.
+                version = None;
+            }
             self.meter.failure(RESOURCE, failure.label());
             health.failed(&self.what, &failure, Instant::now());
             if failure.wants_new_client() {
                 self.api.distrust();
             }
-            let pause = backoff.pause(&self.timing, Instant::now(), random.random::<f64>(), failure.retry_after());
+            let pause = backoff.pause(&self.timing, Instant::now(), random.random::<f64>(), &failure);
             sleep(pause).await;
         }
     }

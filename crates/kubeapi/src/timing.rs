@@ -5,6 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
+use crate::failure::Failure;
+
 /// The times that the edge goes by. They are a value so that tests need not wait.
 #[derive(Clone, Debug)]
 pub struct Timing {
@@ -21,11 +23,11 @@ pub struct Timing {
     pub watch: Duration,
     /// A watch that ends within this and has said nothing is a failure: asking again at once would never end.
     pub watch_min: Duration,
-    /// The first pause after a failure; it doubles.
+    /// The first pauses after a failure; they grow with the time for which it fails.
     pub pause_min: Duration,
     /// The longest pause.
     pub pause_max: Duration,
-    /// After so long without a failure pauses are short again.
+    /// After so long without a failure pauses are short again. What fails later than this paces itself.
     pub calm: Duration,
     /// How long a client is kept although it fails: making one may run a credential plugin.
     pub client_min: Duration,
@@ -50,9 +52,9 @@ impl Default for Timing {
             watch_silence: seconds(50),
             watch: seconds(300),
             watch_min: seconds(1),
-            pause_min: Duration::from_millis(800),
+            pause_min: Duration::from_millis(400),
             pause_max: seconds(30),
-            calm: seconds(120),
+            calm: seconds(10),
             client_min: seconds(10),
             forbidden: seconds(300),
             absent: seconds(30),
@@ -75,33 +77,40 @@ pub(crate) fn now_seconds() -> u32 {
 /// The longest time that `Retry-After` is obeyed: a mistake there must not blind us for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
+/// A pause is this part of the time for which it fails already, and at most twice that: what is known gets older by no
+/// more than an eighth for it, be it an API server that begins anew in a few seconds or an outage of minutes.
+const PAUSE_PART: u32 = 16;
+
 /// The pauses between attempts that fail.
+#[derive(Default)]
 pub(crate) struct Backoff {
-    next: Duration,
-    failed: Option<Instant>,
+    /// Since when it fails, and when the last pause was to end.
+    failing: Option<(Instant, Instant)>,
+    /// Whether the server was reached since then.
+    reached: bool,
 }
 
 impl Backoff {
-    pub(crate) fn new(timing: &Timing) -> Backoff {
-        Backoff { next: timing.pause_min, failed: None }
+    /// The pause after a failure now. `jitter` is random from 0 to 1, so that a fleet does not come back as one.
+    pub(crate) fn pause(&mut self, timing: &Timing, now: Instant, jitter: f64, failure: &Failure) -> Duration {
+        // The longest pauses are as random as the others: a fleet that waits for one server is spread over half of them.
+        let longest = timing.pause_min.max(timing.pause_max / 2);
+        let failing_for = now.saturating_duration_since(self.since(timing, now, failure));
+        let pause = (failing_for / PAUSE_PART).clamp(timing.pause_min, longest);
+        let asked = failure.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX).mul_f64(1.0 + jitter / 4.0);
+        let pause = pause.mul_f64(1.0 + jitter).max(asked);
+        self.failing = Some((now - failing_for, now + pause));
+        pause
     }
 
-    /// The pause after a failure now. `jitter` is random from 0 to 1, so that a fleet does not come back as one.
-    pub(crate) fn pause(
-        &mut self,
-        timing: &Timing,
-        now: Instant,
-        jitter: f64,
-        retry_after: Option<Duration>,
-    ) -> Duration {
-        if self.failed.is_some_and(|failed| now.duration_since(failed) > timing.calm + self.next) {
-            self.next = timing.pause_min;
-        }
-        self.failed = Some(now);
-        let pause = self.next.mul_f64(1.0 + jitter);
-        // The longest pauses are as random as the others: a fleet that waits for one server is spread over half of them.
-        self.next = (self.next * 2).min(timing.pause_min.max(timing.pause_max / 2));
-        pause.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX).mul_f64(1.0 + jitter / 4.0))
+    /// Since when it fails. A server that is there again may refuse for a moment, until it knows whose rights are what:
+    /// that is no part, once, of the time for which it could not be reached.
+    fn since(&mut self, timing: &Timing, now: Instant, failure: &Failure) -> Instant {
+        let known = self.failing.filter(|(_, end)| now.saturating_duration_since(*end) <= timing.calm);
+        let is_reached = !matches!(failure, Failure::Connection(_));
+        let is_news = is_reached && !self.reached;
+        self.reached = is_reached || known.is_some() && self.reached;
+        known.filter(|_| !is_news).map_or(now, |(since, _)| since)
     }
 }
 
@@ -113,26 +122,35 @@ mod tests {
     fn pauses_grow_and_shrink_again() {
         let timing = Timing::default();
         let start = Instant::now();
-        let mut backoff = Backoff::new(&timing);
+        let mut backoff = Backoff::default();
         let millis = |pause: Duration| pause.as_millis();
-        // (seconds since the start, jitter, Retry-After in seconds) and the pause in milliseconds
-        for (at, jitter, retry_after, expected) in [
-            (0, 0.0, None, 800),
-            (1, 0.5, None, 2400),
-            (4, 0.0, None, 3200),
-            (10, 1.0, None, 12_800),
-            (20, 0.0, Some(1), 12_800),
-            (40, 0.0, None, 15_000),
-            (70, 1.0, None, 30_000),
-            (100, 0.0, Some(60), 60_000),
-            (200, 1.0, Some(4000), 150_000),
-            (330, 0.0, None, 15_000),
-            (500, 0.0, None, 800),
+        // (seconds since the start, jitter, what fails) and the pause in milliseconds
+        for (at, jitter, failure, expected) in [
+            (0, 0.0, unreachable(), 400),
+            (1, 0.5, unreachable(), 600),
+            (8, 0.0, unreachable(), 500),
+            (16, 1.0, unreachable(), 2000),
+            (20, 0.0, refused(None), 400),
+            (28, 0.0, unreachable(), 500),
+            (36, 0.0, refused(Some(1)), 1000),
+            (45, 1.0, refused(None), 3125),
+            (56, 0.0, refused(Some(60)), 60_000),
+            (120, 1.0, refused(Some(4000)), 150_000),
+            (276, 0.0, unreachable(), 15_000),
+            (300, 1.0, unreachable(), 30_000),
+            (341, 0.0, unreachable(), 400),
         ] {
-            let retry_after = retry_after.map(Duration::from_secs);
-            let pause = backoff.pause(&timing, start + Duration::from_secs(at), jitter, retry_after);
+            let pause = backoff.pause(&timing, start + Duration::from_secs(at), jitter, &failure);
             assert_eq!(millis(pause), expected, "at {at}");
         }
+    }
+
+    fn unreachable() -> Failure {
+        Failure::Connection(String::new())
+    }
+
+    fn refused(retry_after: Option<u64>) -> Failure {
+        Failure::Status { code: 403, message: String::new(), retry_after: retry_after.map(Duration::from_secs) }
     }
 
     #[test]
@@ -141,10 +159,10 @@ mod tests {
         let outage = Duration::from_secs(600);
         // Three hundred replicas that fail from one moment on: when they ask first after it is over.
         let back = |replica: u32| {
-            let (mut backoff, mut at, mut luck) = (Backoff::new(&timing), Duration::ZERO, replica);
+            let (mut backoff, mut at, mut luck) = (Backoff::default(), Duration::ZERO, replica);
             while at < outage {
                 luck = luck.wrapping_add(1).wrapping_mul(2_654_435_761);
-                at += backoff.pause(&timing, start + at, f64::from(luck >> 8) / f64::from(1 << 24), None);
+                at += backoff.pause(&timing, start + at, f64::from(luck >> 8) / f64::from(1 << 24), &unreachable());
             }
             at
         };

@@ -101,7 +101,7 @@ impl Watcher {
             sink,
             timing: Rc::clone(timing),
             random: rand::make_rng(),
-            backoff: Backoff::new(timing),
+            backoff: Backoff::default(),
             health: Health::Well,
             streams_refused: false,
             doubted: false,
@@ -365,8 +365,13 @@ impl Watcher {
         }
         self.choose(state, failure);
         let jitter = self.random.random::<f64>();
-        let pause = self.backoff.pause(&self.timing, Instant::now(), jitter, failure.retry_after());
-        sleep(if is_assumed { self.timing.forbidden } else { pause }).await;
+        let pause = match failure {
+            _ if is_assumed => self.timing.forbidden,
+            // The server works, and said what is to be done: what is random of a pause is enough to spread a fleet.
+            Failure::Gone => self.timing.pause_min.mul_f64(jitter),
+            _ => self.backoff.pause(&self.timing, Instant::now(), jitter, failure),
+        };
+        sleep(pause).await;
     }
 
     /// What to ask after a failure, if not the same again.
