@@ -1,6 +1,7 @@
 //! The binary as users run it: started on free ports, asked over real sockets, told by signals.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod kubernetes;
 pub(crate) mod store;
 pub(crate) mod upstream;
 

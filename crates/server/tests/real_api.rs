@@ -1,0 +1,221 @@
+//! With a real Kubernetes API server: what fakeapi says of it is true, and what is made for it is valid.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::kubernetes::{Kubernetes, is_installed};
+use support::{Client, Folder, Server, page, wait_until};
+use wire::{Rcode, Type};
+
+/// RFC 8914 §4.15.
+const NOT_READY: u16 = 14;
+const WEB: &str = "web.shop.svc.cluster.local.";
+const PETS: &str = "pets.shop.svc.cluster.local.";
+
+/// Portolan, as a service account that has the rights which `portolan check --rbac` prints.
+struct Served {
+    server: Server,
+    client: Client,
+    address: SocketAddr,
+    pages: SocketAddr,
+    folder: Folder,
+}
+
+impl Served {
+    fn start(kubeconfig: &Path) -> Served {
+        let folder = Folder::new("real");
+        let corefile = format!(
+            ".:0 {{\n    ready localhost:0\n    prometheus localhost:0\n    kubernetes cluster.local in-addr.arpa ip6.arpa \
+             {{\n        kubeconfig {}\n        pods verified\n    }}\n}}\n",
+            kubeconfig.display()
+        );
+        let mut server = Server::start(&folder.write("Corefile", &corefile));
+        let address = server.address_of("dns://:0");
+        let pages = server.address_of("localhost:0");
+        Served { server, client: Client::new(address), address, pages, folder }
+    }
+
+    fn wait_ready(&self) {
+        wait_until("it is ready", || page(self.pages, "/ready").is_some_and(|(status, _)| status == 200));
+    }
+
+    fn is(&mut self, name: &str, address: &str) -> bool {
+        let answer = self.client.ask(name, Type::A);
+        answer.is_some_and(|answer| answer.addresses().iter().any(|known| known.to_string() == address))
+    }
+
+    fn wait_for(&mut self, name: &str, address: &str) {
+        wait_until(&format!("{name} is {address}"), || self.is(name, address));
+    }
+
+    fn wait_gone(&mut self, name: &str) {
+        let is_gone = |answer: support::Answer| answer.rcode() == Rcode::NXDOMAIN;
+        wait_until(&format!("{name} is gone"), || self.client.ask(name, Type::A).is_some_and(is_gone));
+    }
+
+    fn failures(&self) -> Vec<String> {
+        let (_, text) = page(self.pages, "/metrics").unwrap();
+        let is_failure = |line: &&str| line.starts_with("portolan_kubernetes_watch_failures_total{");
+        text.lines().filter(is_failure).map(str::to_owned).collect()
+    }
+}
+
+fn named(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({ "kind": kind, "apiVersion": "v1", "metadata": { "name": name, "namespace": "shop" }, "spec": spec })
+}
+
+/// An object that is in no namespace.
+fn wide(kind: &str, name: &str) -> Value {
+    json!({ "kind": kind, "apiVersion": "v1", "metadata": { "name": name } })
+}
+
+fn slice(service: &str, address: &str) -> Value {
+    json!({
+        "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4", "ports": [],
+        "metadata": { "name": service, "namespace": "shop", "labels": { "kubernetes.io/service-name": service } },
+        "endpoints": [{ "addresses": [address], "hostname": "cat", "conditions": { "ready": true } }],
+    })
+}
+
+/// The rights that a Corefile needs, as objects for the API server.
+fn rules(corefile: &Path) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_portolan")).args(["check", "--rbac"]).arg(corefile).output().unwrap();
+    serde_saphyr::from_str(&String::from_utf8(output.stdout).unwrap()).unwrap()
+}
+
+fn allow(api: &Kubernetes, account: &str, role: &Value) {
+    api.create(role);
+    let binding = json!({
+        "kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": { "name": account },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"] },
+        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": "default" }],
+    });
+    api.create(&binding);
+}
+
+#[test]
+fn a_real_api_server_is_followed() {
+    if !is_installed() {
+        return;
+    }
+    let mut api = Kubernetes::start();
+    put_shop(&api);
+    let account = api.account("portolan");
+    let mut served = Served::start(&account);
+    let role = rules(&served.folder.path().join("Corefile"));
+    rights_come_one_by_one(&api, &mut served, &role);
+    // What was forbidden is forgotten: from here on nothing may fail.
+    served = Served::start(&account);
+    served.wait_ready();
+    changes_are_seen(&api, &mut served);
+    assert_eq!(served.failures(), [""; 0]);
+    assert!(served.server.lines().iter().all(|line| !line.contains("in JSON")), "{:?}", served.server.lines());
+    it_conforms(&api, &served);
+    it_outlives_the_api_server(&mut api, &mut served);
+    served = Served::start(&api.admin());
+    served.wait_ready();
+    it_sees_that_etcd_was_put_back(&mut api, &mut served);
+}
+
+fn put_shop(api: &Kubernetes) {
+    api.create(&wide("Namespace", "shop"));
+    let web = json!({ "clusterIP": "10.96.7.7", "ports": [{ "name": "http", "port": 80 }] });
+    api.create(&named("Service", "web", &web));
+    api.create(&named("Service", "pets", &json!({ "clusterIP": "None" })));
+    api.create(&slice("pets", "192.0.2.20"));
+}
+
+/// A right that is missing costs what it decides about and nothing else; once it is given, that comes.
+fn rights_come_one_by_one(api: &Kubernetes, served: &mut Served, role: &Value) {
+    let mut partial = role.clone();
+    partial["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["endpointslices"]));
+    allow(api, "portolan", &partial);
+    served.wait_for(WEB, "10.96.7.7");
+    let answer = served.client.ask(PETS, Type::A).unwrap();
+    assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(NOT_READY)));
+    let name = role["metadata"]["name"].as_str().unwrap();
+    api.patch("clusterroles", "", name, &json!({ "rules": role["rules"] }));
+    served.wait_for(PETS, "192.0.2.20");
+}
+
+fn changes_are_seen(api: &Kubernetes, served: &mut Served) {
+    served.wait_for("kubernetes.default.svc.cluster.local.", "10.96.0.1");
+    api.patch("endpointslices", "shop", "pets", &json!({ "endpoints": [{ "addresses": ["192.0.2.21"] }] }));
+    served.wait_for(PETS, "192.0.2.21");
+    api.delete("services", "shop", "pets");
+    served.wait_gone(PETS);
+    // A Pod is selected once it runs somewhere, and the cluster makes the slice.
+    wait_until("Pods can be made", || api.has("serviceaccounts", "shop", "default"));
+    api.create(&wide("Node", "node"));
+    api.create(&named("Service", "cats", &json!({ "clusterIP": "None", "selector": { "is": "cat" } })));
+    let mut cat = named("Pod", "cat", &json!({ "nodeName": "node", "containers": [{ "name": "c", "image": "i" }] }));
+    cat["metadata"]["labels"] = json!({ "is": "cat" });
+    api.create(&cat);
+    let running = json!({
+        "phase": "Running", "podIP": "10.1.0.9", "podIPs": [{ "ip": "10.1.0.9" }],
+        "conditions": [{ "type": "Ready", "status": "True" }],
+    });
+    api.patch("pods", "shop", "cat/status", &json!({ "status": running }));
+    served.wait_for("10-1-0-9.shop.pod.cluster.local.", "10.1.0.9");
+    served.wait_for("cats.shop.svc.cluster.local.", "10.1.0.9");
+}
+
+fn it_conforms(api: &Kubernetes, served: &Served) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command.args(["conformance", "--server", &served.address.to_string(), "--kubeconfig"]).arg(api.admin());
+    let output = command.output().unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(report.contains("pass  service/dual-stack") && report.contains("pass  live/"), "{report}");
+    let scratch = report.split("namespace ").nth(1).and_then(|rest| rest.split(',').next()).unwrap().to_owned();
+    wait_until("the scratch namespace is gone", || !api.has("namespaces", "", &scratch));
+}
+
+fn it_outlives_the_api_server(api: &mut Kubernetes, served: &mut Served) {
+    api.kill();
+    served.server.wait_for("Failed to watch");
+    assert!(served.is(WEB, "10.96.7.7"));
+    api.run();
+    api.create(&named("Service", "late", &json!({ "clusterIP": "10.96.7.8", "ports": [{ "port": 80 }] })));
+    served.wait_for("late.shop.svc.cluster.local.", "10.96.7.8");
+}
+
+/// As from a backup of before all this.
+fn it_sees_that_etcd_was_put_back(api: &mut Kubernetes, served: &mut Served) {
+    api.kill();
+    api.etcd.kill();
+    api.etcd.forget();
+    api.etcd.run();
+    api.run();
+    served.wait_gone(WEB);
+    served.wait_for("kubernetes.default.svc.cluster.local.", "10.96.0.1");
+}
+
+/// What is applied to a cluster is known to be valid.
+#[test]
+fn manifests_are_valid() {
+    if !is_installed() {
+        return;
+    }
+    let api = Kubernetes::start();
+    api.create(&wide("Namespace", "shop"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    for file in std::fs::read_dir(folder).unwrap().flatten() {
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        for object in objects.iter().filter(|object| !object.is_null()) {
+            api.try_out(object);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! A real Kubernetes API server of the test's own, with its etcd and its controllers, on free loopback ports.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use cluster::Source;
+use hyper::Request;
+use rcgen::KeyPair;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::store::{Store, free_port};
+use super::{Folder, certify, wait_until};
+
+/// What must be installed.
+const PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
+/// Who is allowed everything.
+const ADMIN: &str = "admin";
+/// How long the API server may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Where the API server has the kinds that tests look at, in their plural names.
+const PLACES: [(&str, &str); 6] = [
+    ("namespaces", "/api/v1"),
+    ("pods", "/api/v1"),
+    ("serviceaccounts", "/api/v1"),
+    ("services", "/api/v1"),
+    ("endpointslices", "/apis/discovery.k8s.io/v1"),
+    ("clusterroles", "/apis/rbac.authorization.k8s.io/v1"),
+];
+
+/// Whether it can be had; that it cannot is said loudly.
+pub(crate) fn is_installed() -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let has = |name: &&str| std::env::split_paths(&paths).any(|folder| folder.join(name).is_file());
+    let missing: Vec<&str> = PROGRAMS.into_iter().filter(|name| !has(name)).collect();
+    if !missing.is_empty() {
+        // Past the harness, which would keep it to itself.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: a test with a real Kubernetes API server needs {missing:?}");
+    }
+    missing.is_empty()
+}
+
+/// A cluster without nodes.
+pub(crate) struct Kubernetes {
+    api: Option<Child>,
+    controllers: Option<Child>,
+    /// It ends after those that use it.
+    pub(crate) etcd: Store,
+    folder: Folder,
+    port: u16,
+    runtime: Runtime,
+}
+
+impl Kubernetes {
+    /// Starts an empty one, and waits until it works.
+    pub(crate) fn start() -> Kubernetes {
+        let folder = Folder::new("kubernetes");
+        certify(&folder, &["127.0.0.1"]);
+        let key = KeyPair::generate().expect("a key");
+        folder.write("accounts.key", &key.serialize_pem());
+        folder.write("accounts.pub", &key.public_key_pem());
+        folder.write("tokens", &format!("{ADMIN},{ADMIN},{ADMIN},\"system:masters\"\n"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let etcd = Store::start("kubernetes-etcd");
+        let mut cluster = Kubernetes { api: None, controllers: None, etcd, folder, port: free_port(), runtime };
+        cluster.kubeconfig(ADMIN, ADMIN);
+        cluster.run();
+        cluster.run_controllers();
+        cluster
+    }
+
+    /// Starts the API server, and waits until it works.
+    pub(crate) fn run(&mut self) {
+        let (port, etcd) = (self.port.to_string(), format!("http://127.0.0.1:{}", self.etcd.port));
+        let child = self
+            .program("kube-apiserver")
+            .args(["--bind-address", "127.0.0.1", "--secure-port", &port, "--etcd-servers", &etcd])
+            // What the cluster would reach it by; nobody does.
+            .args(["--advertise-address", "192.0.2.1", "--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/108"])
+            .args(["--tls-cert-file", "cert.pem", "--tls-private-key-file", "key.pem", "--cert-dir", "."])
+            .args(["--token-auth-file", "tokens", "--authorization-mode", "RBAC"])
+            .args(["--service-account-issuer", "https://kubernetes.default.svc"])
+            .args(["--service-account-key-file", "accounts.pub", "--service-account-signing-key-file", "accounts.key"])
+            .spawn();
+        self.api = Some(child.expect("kube-apiserver starts"));
+        wait_until("kube-apiserver is ready", || self.call("GET", "/readyz", None).is_ok_and(|text| text == "ok"));
+    }
+
+    fn run_controllers(&mut self) {
+        let port = free_port().to_string();
+        let child = self
+            .program("kube-controller-manager")
+            .args(["--bind-address", "127.0.0.1", "--secure-port", &port, "--kubeconfig", ADMIN])
+            .args(["--service-account-private-key-file", "accounts.key", "--root-ca-file", "ca.pem"])
+            .args(["--leader-elect=false", "--cert-dir", "."])
+            .spawn();
+        self.controllers = Some(child.expect("kube-controller-manager starts"));
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        command.current_dir(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// Ends the API server as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        end(&mut self.api);
+    }
+
+    /// Writes a kubeconfig for whom this token stands for.
+    pub(crate) fn kubeconfig(&self, name: &str, token: &str) -> PathBuf {
+        let cluster = json!({
+            "server": format!("https://127.0.0.1:{}", self.port),
+            "certificate-authority": self.folder.path().join("ca.pem"),
+        });
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "clusters": [{ "name": "x", "cluster": cluster }],
+            "users": [{ "name": "x", "user": { "token": token } }],
+            "contexts": [{ "name": "x", "context": { "cluster": "x", "user": "x" } }],
+        });
+        self.folder.write(name, &config.to_string())
+    }
+
+    /// The kubeconfig of who is allowed everything.
+    pub(crate) fn admin(&self) -> PathBuf {
+        self.folder.path().join(ADMIN)
+    }
+
+    /// Creates an object.
+    pub(crate) fn create(&self, object: &Value) {
+        self.post(object, "fieldValidation=Strict");
+    }
+
+    /// Has an object looked at as if it were to be created, as strictly as can be.
+    pub(crate) fn try_out(&self, object: &Value) {
+        self.post(object, "fieldValidation=Strict&dryRun=All");
+    }
+
+    fn post(&self, object: &Value, how: &str) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let plural = format!("{}s", text(&object["kind"]).to_lowercase());
+        let place = match text(&object["apiVersion"]).as_str() {
+            "v1" => "/api/v1".to_owned(),
+            version => format!("/apis/{version}"),
+        };
+        let path = path_in(&place, &plural, &text(&object["metadata"]["namespace"]), "");
+        let posted = self.call("POST", &format!("{path}?{how}"), Some(object));
+        posted.unwrap_or_else(|problem| panic!("{object}: {problem}"));
+    }
+
+    /// Changes an object, or with `NAME/status` what is said of it, by a merge patch.
+    pub(crate) fn patch(&self, resource: &str, namespace: &str, name: &str, change: &Value) {
+        let patched = self.call("PATCH", &path(resource, namespace, name), Some(change));
+        patched.unwrap_or_else(|problem| panic!("{resource} {name}: {problem}"));
+    }
+
+    pub(crate) fn delete(&self, resource: &str, namespace: &str, name: &str) {
+        let deleted = self.call("DELETE", &path(resource, namespace, name), None);
+        deleted.unwrap_or_else(|problem| panic!("{resource} {name}: {problem}"));
+    }
+
+    /// Whether there is such an object.
+    pub(crate) fn has(&self, resource: &str, namespace: &str, name: &str) -> bool {
+        self.call("GET", &path(resource, namespace, name), None).is_ok()
+    }
+
+    /// A kubeconfig for a new service account in `default`.
+    pub(crate) fn account(&self, name: &str) -> PathBuf {
+        let metadata = json!({ "name": name, "namespace": "default" });
+        self.create(&json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
+        let request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {} });
+        let path = path("serviceaccounts", "default", &format!("{name}/token"));
+        let answer = self.call("POST", &path, Some(&request)).expect("a token");
+        let answer: Value = serde_json::from_str(&answer).expect("a token");
+        self.kubeconfig(name, answer["status"]["token"].as_str().expect("a token"))
+    }
+
+    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<String, String> {
+        let source = Source::Kubeconfig { file: self.admin(), context: None };
+        let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = Request::builder().method(method).uri(path).header("content-type", content_type);
+        let request = request.body(body.map_or(Vec::new(), |body| body.to_string().into_bytes()));
+        self.runtime.block_on(async {
+            let client = kubeapi::connect(&source).map_err(|problem| problem.to_string())?;
+            let answer = tokio::time::timeout(ANSWER, client.request_text(request.expect("a request"))).await;
+            answer.map_err(|error| error.to_string())?.map_err(|error| kubeapi::causes(&error))
+        })
+    }
+}
+
+impl Drop for Kubernetes {
+    fn drop(&mut self) {
+        end(&mut self.controllers);
+        end(&mut self.api);
+    }
+}
+
+fn end(child: &mut Option<Child>) {
+    if let Some(mut child) = child.take() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+fn path(plural: &str, namespace: &str, name: &str) -> String {
+    let (_, place) = PLACES.iter().find(|(known, _)| *known == plural).expect("a known kind");
+    path_in(place, plural, namespace, name)
+}
+
+fn path_in(place: &str, plural: &str, namespace: &str, name: &str) -> String {
+    let namespace = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+    format!("{place}{namespace}/{plural}/{name}").trim_end_matches('/').to_owned()
+}
