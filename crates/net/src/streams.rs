@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::clock::MonotonicClock;
 use crate::limits::StreamLimits;
 use crate::proxy::{Start, accept, look};
-use crate::worker::{Closing, Endpoint, Shared};
+use crate::worker::{Closing, Endpoint, Shared, Stage};
 use crate::{grpc, tcp, tls};
 
 /// How long a client may take to greet.
@@ -167,6 +167,6 @@ async fn unless_closed<T>(mut closing: Closing, opening: impl Future<Output = io
     tokio::select! {
         biased;
         outcome = opening => outcome,
-        _ = closing.wait_for(|closed| *closed) => Err(io::ErrorKind::ConnectionAborted.into()),
+        _ = closing.wait_for(|stage| *stage >= Stage::Ending) => Err(io::ErrorKind::ConnectionAborted.into()),
     }
 }

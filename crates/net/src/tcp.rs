@@ -14,6 +14,7 @@ use wire::OptionCode;
 
 use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
 use crate::streams::Client;
+use crate::worker::Stage;
 
 /// How long a connection without a query yet is kept when the address is served no more: as long as a query takes to cross a
 /// cluster.
@@ -90,7 +91,7 @@ impl Connection {
             tokio::select! {
                 open = input.read(&mut stream, self.awaited.get() > 0), if reads => self.ending.set(!open),
                 () = self.arrived.notified() => {}
-                _ = closing.wait_for(|closed| *closed), if !self.ending.get() => {
+                _ = closing.wait_for(|stage| *stage >= Stage::Ending), if !self.ending.get() => {
                     // What the kernel has taken already is still ours. A client that has only just connected has its
                     // question on the way.
                     let grace = if self.has_asked.get() { Duration::ZERO } else { FIRST_QUERY_GRACE };

@@ -1,12 +1,14 @@
 //! Serving datagrams: read a batch, answer on the spot, send the batch.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::{Clock, Generation, Path, Transport, Turn, Walk};
+use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -14,7 +16,7 @@ use crate::clock::MonotonicClock;
 use crate::datagrams::{Batch, send_from};
 use crate::limits::{BATCH, BATCHES_IN_A_ROW};
 use crate::proxy::unwrap_datagram;
-use crate::worker::{Endpoint, Shared};
+use crate::worker::{Endpoint, Shared, Stage};
 
 /// A socket, and the address that it is bound to.
 struct Bound {
@@ -22,14 +24,23 @@ struct Bound {
     local: SocketAddr,
 }
 
-/// Serves a socket until the worker closes it.
+/// After a socket left its address: what the kernel was about to give it has come by then.
+const LEAVE: Duration = Duration::from_millis(2);
+/// Batches that are answered after that, at most: where leaving is not possible, others may follow for ever.
+const BATCHES_AT_END: usize = 64;
+
+/// Serves a socket until its address is closed, and what the kernel has for it by then.
 pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, socket: std::net::UdpSocket) -> io::Result<()> {
     let socket = UdpSocket::from_std(socket)?;
     let bound = Rc::new(Bound { local: socket.local_addr()?, socket });
     let mut batch = Batch::new();
     let mut walk = shared.worker.borrow_mut().take_walk();
+    let mut closing = endpoint.closing();
     loop {
-        bound.socket.readable().await?;
+        tokio::select! {
+            readable = bound.socket.readable() => readable?,
+            _ = closing.wait_for(|stage| *stage == Stage::Closed) => break,
+        }
         for _ in 0..BATCHES_IN_A_ROW {
             let received = receive(&bound.socket, &mut batch);
             if received > 0 {
@@ -41,7 +52,34 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, socket: st
         }
         tokio::task::yield_now().await;
     }
+    leave(&bound);
+    tokio::time::sleep(LEAVE).await;
+    for _ in 0..BATCHES_AT_END {
+        let received = batch.receive(bound.socket.as_raw_fd()).unwrap_or(0);
+        if received == 0 {
+            break;
+        }
+        answer_batch(&shared, &endpoint, &bound, &mut batch, received, &mut walk);
+    }
+    Ok(())
 }
+
+/// Leaves the address to others who have it too, as in an upgrade: a socket of all addresses that is connected hears nobody
+/// but its peer from then on, and is none of those between which the kernel spreads. One of a single address stays among
+/// them; then what comes between the last look and the end is lost.
+fn leave(bound: &Bound) {
+    let nobody = match bound.local {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, DISCARD)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv4Addr::LOCALHOST.to_ipv6_mapped(), DISCARD)),
+    };
+    if bound.local.ip().is_unspecified() {
+        // Without it, it is as for a single address.
+        let _ = SockRef::from(&bound.socket).connect(&nobody.into());
+    }
+}
+
+/// The port where nobody speaks (RFC 863).
+const DISCARD: u16 = 9;
 
 /// Receives a batch; a short one means that the queue was empty just then, so that the runtime may wait for more.
 fn receive(socket: &UdpSocket, batch: &mut Batch) -> usize {

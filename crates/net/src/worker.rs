@@ -140,39 +140,51 @@ pub(crate) struct Endpoint {
     seen: RefCell<(Arc<Generation>, usize)>,
     /// Connections to it that are open, at all workers.
     pub(crate) connections: Arc<AtomicUsize>,
-    /// It is served no more; streams that are open end when nothing is on its way.
-    closed: tokio::sync::watch::Sender<bool>,
+    /// How far it is from its end.
+    stage: tokio::sync::watch::Sender<Stage>,
 }
 
-/// Becomes true when an address is served no more.
-pub(crate) type Closing = tokio::sync::watch::Receiver<bool>;
+/// How far an address is from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Open,
+    /// Streams end when nothing is on its way; datagrams are answered.
+    Ending,
+    /// It is served no more.
+    Closed,
+}
+
+/// Tells the stage of an address.
+pub(crate) type Closing = tokio::sync::watch::Receiver<Stage>;
 
 /// An address that is served, and the tasks that do it.
 struct Served {
     endpoint: Rc<Endpoint>,
-    tasks: Vec<AbortHandle>,
+    datagrams: Option<tokio::task::JoinHandle<()>>,
+    streams: AbortHandle,
 }
 
 impl Served {
     fn close(&self) {
-        self.endpoint.close();
-        self.stop_reading();
+        self.endpoint.reach(Stage::Closed);
+        self.streams.abort();
     }
 
     /// Takes no datagram and no connection any more; what waits in the queues stays there.
     fn stop_reading(&self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.datagrams.iter().for_each(tokio::task::JoinHandle::abort);
+        self.streams.abort();
     }
 }
 
 impl Endpoint {
-    /// Tells when the address is served no more.
+    /// Tells how far the address is from its end.
     pub(crate) fn closing(&self) -> Closing {
-        self.closed.subscribe()
+        self.stage.subscribe()
     }
 
-    fn close(&self) {
-        self.closed.send_replace(true);
+    fn reach(&self, stage: Stage) {
+        self.stage.send_replace(stage);
     }
 
     /// The generation that serves now, and the index of this address in it.
@@ -241,7 +253,7 @@ impl Shared {
                 }
             }
         }
-        self.drain(&served).await;
+        self.drain(served).await;
     }
 
     fn serve(
@@ -256,26 +268,29 @@ impl Shared {
             label: label.to_owned(),
             seen: RefCell::new((live, index)),
             connections,
-            closed: tokio::sync::watch::Sender::new(false),
+            stage: tokio::sync::watch::Sender::new(Stage::Open),
         });
         let datagrams = udp.map(|udp| udp::serve(Rc::clone(self), Rc::clone(&endpoint), udp));
-        let datagrams = datagrams.map(|serve| tokio::task::spawn_local(async { drop(serve.await) }).abort_handle());
+        let datagrams = datagrams.map(|serve| tokio::task::spawn_local(async { drop(serve.await) }));
         let streams = streams::serve(Rc::clone(self), Rc::clone(&endpoint), tcp);
         let streams = tokio::task::spawn_local(async { drop(streams.await) }).abort_handle();
-        Served { endpoint, tasks: datagrams.into_iter().chain([streams]).collect() }
+        Served { endpoint, datagrams, streams }
     }
 
     /// Lets queries that wait come to their end, bounded by their own deadlines, then closes everything.
-    async fn drain(&self, served: &[Served]) {
+    async fn drain(&self, served: Vec<Served>) {
         // Datagrams that the kernel has taken already are still ours: one more turn for the readers to see them.
         for _ in 0..DRAIN_TURNS {
             tokio::time::sleep(DRAIN_TURN).await;
-            served.iter().for_each(|served| served.endpoint.close());
+            served.iter().for_each(|served| served.endpoint.reach(Stage::Ending));
             if self.parked.get() == 0 && self.streams.get() == 0 {
                 break;
             }
         }
         served.iter().for_each(Served::close);
+        for datagrams in served.into_iter().filter_map(|served| served.datagrams) {
+            let _ = datagrams.await;
+        }
     }
 
     /// Lets a walk wait for the outside world; `deliver` gets it at its end. Beyond the bound it fails at once.

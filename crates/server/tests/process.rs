@@ -133,6 +133,95 @@ fn the_order_to_end_loses_no_query() {
     assert!(lame.elapsed() >= Duration::from_millis(900));
 }
 
+/// An upgrade where both generations have the port for a while, as Pods of the host's network have.
+#[test]
+fn two_generations_side_by_side_lose_no_query() {
+    let folder = Folder::new("generations");
+    let corefile = HOSTS.replace("health localhost:0", "health localhost:0 {\n lameduck 1s\n}");
+    let mut before = Server::start(&folder.write("before", &corefile));
+    let address = before.address_of("dns://:0");
+    let after = corefile.replace(".:0", &format!(".:{}", address.port()));
+    let mut after = Server::start(&folder.write("after", &after));
+    after.wait_for("Portolan-");
+    let stop = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..4).map(|_| keep_coming(address, &stop)).collect();
+    before.signal("TERM");
+    assert_eq!(before.wait(), Some(0));
+    let answered_by_both = Instant::now();
+    wait_until("a while by the second one alone", || answered_by_both.elapsed() > Duration::from_millis(300));
+    stop.store(true, Ordering::Relaxed);
+    let answered: u32 = clients.into_iter().map(|client| client.join().unwrap()).sum();
+    assert!(answered > 100, "{answered} answers");
+}
+
+/// As [`keep_asking`], each time from another port, and so from either of two servers.
+fn keep_coming(server: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::JoinHandle<u32> {
+    let stop = Arc::clone(stop);
+    thread::spawn(move || {
+        let mut answered = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let answer = Client::new(server).ask("one.test.", Type::A);
+            assert_eq!(answer.map(|answer| answer.rcode()), Some(Rcode::NOERROR), "after {answered} answers");
+            answered += 1;
+        }
+        answered
+    })
+}
+
+/// As the quota of a container lets it: a tenth of a processor, in pieces of 10 ms.
+#[test]
+fn a_process_that_is_throttled_answers_in_its_turns() {
+    let folder = Folder::new("throttled");
+    let mut server = Server::start(&folder.write("Corefile", HOSTS));
+    let client = Client::new(server.address_of("dns://:0"));
+    let health = server.address_of("localhost:0");
+    let stop = Arc::new(AtomicBool::new(false));
+    let times = ask_in_time(client, &stop);
+    let probes = probe(health, &stop);
+    for _ in 0..30 {
+        server.signal("STOP");
+        thread::sleep(Duration::from_millis(90));
+        server.signal("CONT");
+        thread::sleep(Duration::from_millis(10));
+    }
+    stop.store(true, Ordering::Relaxed);
+    let (times, probes) = (times.join().unwrap(), probes.join().unwrap());
+    // Each turn has answers, and nothing is left over that would take the time of later ones.
+    assert!(times.len() > 100 && probes > 3, "{} answers, {probes} probes", times.len());
+    let late = times.iter().filter(|time| **time > Duration::from_millis(300)).count();
+    assert!(late * 100 < times.len(), "{late} of {}", times.len());
+    let before = server.processor_time();
+    thread::sleep(Duration::from_millis(500));
+    assert!(server.processor_time() - before < Duration::from_millis(100), "it is idle again");
+}
+
+/// Asks without a pause until told to stop; gives how long each answer took.
+fn ask_in_time(mut client: Client, stop: &Arc<AtomicBool>) -> thread::JoinHandle<Vec<Duration>> {
+    let stop = Arc::clone(stop);
+    thread::spawn(move || {
+        let mut times = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let asked = Instant::now();
+            assert!(client.ask("one.test.", Type::A).is_some(), "after {} answers", times.len());
+            times.push(asked.elapsed());
+        }
+        times
+    })
+}
+
+/// Asks for its health until told to stop; gives how often it was well, and fails if it is not once.
+fn probe(health: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::JoinHandle<u32> {
+    let stop = Arc::clone(stop);
+    thread::spawn(move || {
+        let mut times = 0;
+        while !stop.load(Ordering::Relaxed) {
+            assert_eq!(page(health, "/health"), Some((200, "OK".to_owned())));
+            times += 1;
+        }
+        times
+    })
+}
+
 #[test]
 fn signals_as_in_coredns() {
     let folder = Folder::new("signals");

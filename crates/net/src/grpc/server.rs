@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{CONTENT_TYPE, Code, FRAME_MAX, PATH, STATUS, STATUS_MESSAGE, framed, unframed};
 use crate::streams::Client;
+use crate::worker::Stage;
 
 /// How long a connection may be without a call where no directive says so. Clients keep one for all their calls, so that
 /// the time that is right for TCP would make them greet again and again.
@@ -75,7 +76,7 @@ pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + 
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         ended = connection.as_mut() => return ended.map_err(io::Error::other),
-        _ = closing.wait_for(|closed| *closed) => {}
+        _ = closing.wait_for(|stage| *stage >= Stage::Ending) => {}
         () = calls.stopped() => {}
     }
     connection.as_mut().graceful_shutdown();

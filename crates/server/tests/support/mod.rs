@@ -129,6 +129,13 @@ impl Server {
         tasks.flatten().all(|task| std::fs::read_to_string(task.path().join("stat")).is_ok_and(is_stopped))
     }
 
+    /// How much time of processors it has had, to a hundredth of a second.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("its times");
+        let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
+        Duration::from_millis(10) * fields.filter_map(|ticks| ticks.parse::<u32>().ok()).sum()
+    }
+
     /// Waits until it has ended; gives its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let end = Instant::now() + PATIENCE;
