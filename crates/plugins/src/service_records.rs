@@ -174,10 +174,11 @@ impl Asked<'_> {
         }
     }
 
-    /// Appends an SRV record for each endpoint and port, and their addresses.
+    /// Appends an SRV record for each endpoint and port, and their addresses. One whose address is a name has no record: its
+    /// own name is an alias at best, which no target may be (RFC 2782).
     fn endpoint_services(&self, list: &EndpointList<'_>, ports: PortNames<'_>, weight: u16, response: &mut Response) {
         let mut seen = Seen::new(list.each().count());
-        for endpoint in list.each() {
+        for endpoint in list.each().filter(|endpoint| ip_of(*endpoint).is_some()) {
             let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
             for number in self.numbers(endpoint, ports) {
                 if seen.is_new(&(target.octets(), number), || holds_srv(response, target.as_ref(), number)) {

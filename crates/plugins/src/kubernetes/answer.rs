@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use cluster::dashed;
-use cluster::{Port, Service, ServiceKind};
+use cluster::{Address, Endpoint, Port, Service, ServiceKind};
 use engine::{Query, Response, Worker};
 use wire::{Class, NameRef, Owner, Section, Type};
 
@@ -67,13 +67,13 @@ fn external_name<'s>(target: &'s str, part: Part<'_>, qtype: Type) -> Outcome<'s
     }
 }
 
-fn headless(
+fn headless<'s>(
     asked: &Asked<'_>,
-    service: &Service,
+    service: &'s Service,
     part: Part<'_>,
     response: &mut Response,
     worker: &mut Worker,
-) -> Outcome<'static> {
+) -> Outcome<'s> {
     match part {
         Part::Protocol(protocol) => {
             let filled = service.slices.iter().filter(|slice| !slice.is_empty());
@@ -83,19 +83,32 @@ fn headless(
     }
 }
 
-fn endpoints(
+fn endpoints<'s>(
     asked: &Asked<'_>,
-    service: &Service,
+    service: &'s Service,
     part: Part<'_>,
     response: &mut Response,
     worker: &mut Worker,
-) -> Outcome<'static> {
+) -> Outcome<'s> {
     let (list, ports) = endpoints_of(service, part);
+    if let (Type::A | Type::AAAA | Type::CNAME, Some(target)) = (asked.qtype, only_name(service, &list)) {
+        return Outcome::Alias(target);
+    }
     match asked.endpoints(&list, ports, response, worker) {
         // A topology zone without endpoints may have some at any time, and its name exists for as long as the service.
         Outcome::NoName if matches!(part, Part::Zone { .. }) => Outcome::NoData,
         outcome => outcome,
     }
+}
+
+/// What the only endpoint is called, if it has a name for an address (slices of type `FQDN`). Of several a name can be
+/// the alias of none (RFC 1034 §3.6.2).
+fn only_name<'s>(service: &'s Service, list: &EndpointList<'_>) -> Option<&'s str> {
+    let mut each = list.each();
+    let (Some(Address::Name(only)), None) = (each.next().map(Endpoint::address), each.next()) else { return None };
+    let addresses = service.endpoints().map(Endpoint::address);
+    let mut names = addresses.filter_map(|address| if let Address::Name(name) = address { Some(name) } else { None });
+    names.find(|name| *name == only)
 }
 
 /// The endpoints of a part of a service, and which of its ports are meant.
