@@ -401,7 +401,8 @@ fn proxies_name_their_clients() {
     let over_tcp = |address, start: &[u8]| {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         stream.write_all(&[start, &framed].concat()).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        // Who is not served may find the connection closed already.
+        let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         answer
