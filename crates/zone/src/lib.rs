@@ -12,6 +12,7 @@ mod generate;
 mod incoming;
 mod keys;
 mod master;
+mod order;
 mod store;
 pub mod text;
 
@@ -20,4 +21,5 @@ pub use build::{Builder, Unfit};
 pub use find::{Found, Node};
 pub use incoming::{Broken, Incoming};
 pub use master::{LoadError, Loaded, Read, Trouble, load};
+pub use order::{Owner, Standing};
 pub use store::{RecordSet, Soa, Zone};

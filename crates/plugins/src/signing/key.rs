@@ -21,7 +21,8 @@ pub(crate) struct Key {
     pub(crate) tag: u16,
     /// Whether it is meant to sign keys (a KSK).
     pub(crate) is_entry_point: bool,
-    algorithm: u8,
+    /// The number of its algorithm.
+    pub(crate) algorithm: u8,
     private: Private,
 }
 
