@@ -39,8 +39,13 @@ impl Pinned {
 
     /// Starts a server and waits until it answers at all.
     pub(crate) fn serve(binary: &Path, corefile: &Corefile) -> Result<Pinned, Failed> {
+        Pinned::serve_into(binary, corefile, Stdio::null())
+    }
+
+    /// The same, with what it writes going there.
+    pub(crate) fn serve_into(binary: &Path, corefile: &Corefile, output: Stdio) -> Result<Pinned, Failed> {
         let mut command = pinned(SERVER_CPU, binary);
-        command.arg("-conf").arg(corefile.path()).stdout(Stdio::null());
+        command.arg("-conf").arg(corefile.path()).stdout(output);
         let child = command.spawn().map_err(|error| no_taskset(&error))?;
         let server = Pinned { child, port: corefile.port };
         server.wait_for_answer()?;
