@@ -38,6 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("corefile", corefile),
     ("zone", zone::file),
     ("transfer", zone::transfer),
+    ("differences", zone::differences),
     ("objects", objects::decode),
     ("skydns", records::skydns),
     ("hosts", files::hosts),

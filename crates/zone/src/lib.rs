@@ -6,6 +6,7 @@
 mod answer;
 mod build;
 mod canonical;
+mod differences;
 pub mod dnssec;
 mod find;
 mod generate;
@@ -18,6 +19,7 @@ pub mod text;
 
 pub use answer::{Question, Reply};
 pub use build::{Builder, Unfit};
+pub use differences::Differences;
 pub use find::{Found, Node};
 pub use incoming::{Broken, Incoming};
 pub use master::{LoadError, Loaded, Read, Trouble, load};
