@@ -495,7 +495,7 @@ impl Inspection {
     }
 
     /// Of one file, which has just been read: `changed` is told the contents when they are others than before, or that
-    /// there are none; what it cannot use is logged as of this directive.
+    /// there are none; what it finds wrong is logged as of this directive, so it names the place: `FILE:LINE: WHAT`.
     pub fn of_file(
         (directive, path): (&'static str, PathBuf),
         every: Duration,
@@ -516,7 +516,7 @@ impl Inspection {
             }
             seen = now;
             if let Err(what) = changed(looking.files, read.map_err(|error| error.kind().into())) {
-                looking.lines.push(format!("[WARNING] plugin/{directive}: {}: {what}", path.display()));
+                looking.lines.push(format!("[WARNING] plugin/{directive}: {what}"));
             }
         };
         Inspection::new(every, look)

@@ -10,6 +10,7 @@
     reason = "panicking is how a finding is told"
 )]
 
+pub mod files;
 pub mod objects;
 pub mod records;
 pub mod zone;
@@ -37,8 +38,18 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("corefile", corefile),
     ("zone", zone::file),
     ("transfer", zone::transfer),
+    ("differences", zone::differences),
     ("objects", objects::decode),
     ("skydns", records::skydns),
+    ("hosts", files::hosts),
+    ("template", files::template),
+    ("expression", files::expression),
+    ("resolv", files::resolv),
+    ("weights", files::weights),
+    ("geoip", files::geoip),
+    ("secrets", files::secrets),
+    ("key", files::key),
+    ("signed", files::signed),
 ];
 
 /// Octets of the header before the counts: id and flags; and of the whole header.

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use ::zone::text::is_well_formed;
-use ::zone::{Incoming, Question, Zone, load};
+use ::zone::{Broken, Differences, Incoming, Question, Zone, load};
 use wire::{Class, Header, Message, MessageBuf, Name, Type};
 
 /// Names that are asked of one zone: fuzzing is for small ones.
@@ -26,20 +27,43 @@ pub fn file(input: &[u8]) {
 /// The messages of a transfer, each with two octets of length before it.
 pub fn transfer(input: &[u8]) {
     let mut incoming = Incoming::new(origin().as_ref());
+    if give(input, |message| incoming.take(message))
+        && let Ok(zone) = incoming.finish()
+    {
+        ask(&zone);
+    }
+}
+
+/// The same, as an answer to IXFR.
+pub fn differences(input: &[u8]) {
+    let mut read = |_: &Path| Ok(OLD.as_bytes().to_vec());
+    let old = load(origin().as_ref(), Path::new("zone"), &mut read).expect("a zone").zone;
+    let serial = old.soa().map(|soa| soa.serial);
+    let mut differences = Differences::new(Arc::new(old));
+    if give(input, |message| differences.take(message))
+        && let Ok(Some(zone)) = differences.finish()
+    {
+        assert_ne!(zone.soa().map(|soa| soa.serial), serial);
+        ask(&zone);
+    }
+}
+
+const OLD: &str = "$TTL 60\n@ SOA ns h 1 1 1 1 1\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.9\n";
+
+/// Gives messages to who takes them until that wants no more; says whether it takes them all.
+fn give(input: &[u8], mut take: impl FnMut(&[u8]) -> Result<bool, Broken>) -> bool {
     let mut rest = input;
     while let Some((length, after)) = rest.split_first_chunk::<2>() {
         let length = usize::from(u16::from_be_bytes(*length)).min(after.len());
         let (message, after) = after.split_at(length);
         rest = after;
-        match incoming.take(message) {
+        match take(message) {
             Ok(true) => {}
             Ok(false) => break,
-            Err(_) => return,
+            Err(_) => return false,
         }
     }
-    if let Ok(zone) = incoming.finish() {
-        ask(&zone);
-    }
+    true
 }
 
 fn origin() -> Name {

@@ -38,11 +38,29 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
     }
 }
 
-/// The name servers in a file such as `resolv.conf`.
-pub(crate) fn listed_in(name: &str, setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+/// The name servers in a file such as `resolv.conf`; what is none of its `nameserver` lines is warned of.
+pub(crate) fn listed_in(
+    name: &str,
+    directive: &'static str,
+    setup: &mut Setup<'_>,
+) -> Result<Vec<SocketAddr>, SetupError> {
     let octets = setup.files.read(&setup.path(name));
     let octets = octets.map_err(|error| SetupError::new(format!("open {name}: {error}")))?;
-    Ok(nameservers(&String::from_utf8_lossy(&octets)).collect())
+    let mut found = Vec::new();
+    for listed in nameservers(&String::from_utf8_lossy(&octets)) {
+        match listed {
+            Ok(address) => found.push(address),
+            Err(unlisted) => setup.needs.warnings.push((directive, format!("{name}:{unlisted}"))),
+        }
+    }
+    Ok(found)
+}
+
+/// There are no upstreams, and these are the files that should have listed some.
+pub(crate) fn none_listed<'a>(files: impl Iterator<Item = &'a str>) -> SetupError {
+    let files: Vec<&str> = files.collect();
+    let message = format!("no valid upstream addresses found: no line `nameserver ADDRESS` in {}", files.join(", "));
+    SetupError::new(message)
 }
 
 /// In which order upstreams are asked, as it is written.

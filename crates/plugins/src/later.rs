@@ -49,8 +49,5 @@ pub static CLOUDDNS: Later = many(
     &["credentials FILE", "upstream [WORDS...]", "fallthrough [ZONES...]"],
 );
 
-pub static SIGN: Later =
-    many("sign DBFILE [ZONES...]", Acts::Aside, &["key file|directory KEY...", "directory DIRECTORY"]);
-
 pub static NOMAD: Later =
     once("nomad [ZONE]", Acts::AnswersSome, &["address URL...", "filter EXPRESSION...", "token TOKEN", "ttl NUMBER"]);

@@ -67,6 +67,7 @@ mod secondary;
 mod seen;
 mod service_records;
 mod shed;
+mod sign;
 mod signing;
 mod sites;
 mod soa;
@@ -75,7 +76,6 @@ mod template;
 mod timeouts;
 mod tls;
 mod trace;
-
 mod transfer;
 mod tsig;
 mod value;
@@ -156,7 +156,7 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&erratic::MANIFEST),
     Here(&whoami::MANIFEST),
     Here(&on::MANIFEST),
-    Later(&later::SIGN),
+    Here(&sign::MANIFEST),
     Here(&view::MANIFEST),
     Later(&later::NOMAD),
     Gone(&gone::PROXY),

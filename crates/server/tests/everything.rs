@@ -87,6 +87,16 @@ files.test:0 {
         to *
     }
 }
+signed.test:0 {
+    import common
+    sign db.files.test {
+        key file Ksigned.test
+        directory FOLDER
+    }
+    file db.signed.test.signed {
+        reload 1s
+    }
+}
 auto.test:0 {
     import common
     auto {
@@ -205,6 +215,7 @@ const QUESTIONS: [(&str, Type, Rcode, &[&str]); 15] = [
     ("localhost.plain.test.", Type::A, Rcode::NOERROR, &["127.0.0.1"]),
     ("any.plain.test.", Type::TXT, Rcode::NOERROR, &[]),
     ("one.files.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
+    ("one.signed.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
     ("one.auto.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
     ("one.secondary.test.", Type::A, Rcode::NOERROR, &["192.0.2.2"]),
     ("web.shop.svc.cluster.local.", Type::A, Rcode::NOERROR, &["10.96.0.1"]),
@@ -235,6 +246,8 @@ fn every_directive_is_served() {
     for name in ["db.files.test", "zones/db.auto.test", "db.secondary.test"] {
         folder.write(name, ZONE);
     }
+    folder.write("Ksigned.test.key", &include_str!("keys/ksk-15.key").replace("example.org.", "signed.test."));
+    folder.write("Ksigned.test.private", include_str!("keys/ksk-15.private"));
     folder.write("db.root", ROOT);
     folder.write("shop/web.yaml", SHOP);
     std::fs::write(folder.path().join("places.mmdb"), test_database::database("Test-City")).unwrap();

@@ -47,6 +47,12 @@ impl Knot {
         }
     }
 
+    /// Has it read its zone files again.
+    fn reload(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().expect("kill").success());
+    }
+
     /// Waits until it answers so.
     fn wait_for(&self, name: &str, last: u8) {
         let mut client = Client::new(self.address);
@@ -132,6 +138,31 @@ fn knot_s_zone_is_served_and_followed() {
     folder.write("example.org.zone", &zone(2, 2));
     let _knot = Knot::start(&folder, address, &sections);
     wait_until("the zone is followed", || asks(&mut client, "ns.example.org.", 2));
+}
+
+/// Knot makes differences of the versions of its file, in its journal.
+#[test]
+fn differences_come_from_knot() {
+    let (folder, address) = (Folder::new("differences"), free());
+    let path = folder.path().display();
+    folder.write("example.org.zone", &zone(1, 1));
+    let sections = format!(
+        "acl:\n  - id: us\n    address: 127.0.0.1\n    action: transfer\nzone:\n  - domain: example.org\n    acl: us\n    storage: \"{path}\"\n    file: example.org.zone\n    zonefile-sync: -1\n    zonefile-load: difference\n    journal-content: changes\n"
+    );
+    let Some(knot) = Knot::start(&folder, address, &sections) else { return };
+    let corefile = format!("example.org:0 {{\nbind 127.0.0.1\nsecondary {{\ntransfer from {address}\n}}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    wait_until("the zone is there", || asks(&mut client, "ns.example.org.", 1));
+    for version in [2, 3] {
+        folder.write("example.org.zone", &zone(version, version.try_into().expect("a small number")));
+        knot.reload();
+        server.wait_for(&format!("{version} SOA serial, by 2 differences"));
+        let number = version.try_into().expect("a small number");
+        assert!(asks(&mut client, "ns.example.org.", number));
+    }
+    let last = client.ask("host-5999.example.org.", Type::AAAA).expect("an answer");
+    assert_eq!(last.addresses(), ["2001:db8::176f".parse::<std::net::IpAddr>().expect("an address")]);
 }
 
 /// What `dig` says when it asks with a key; `None` if there is none.

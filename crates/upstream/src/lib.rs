@@ -13,4 +13,4 @@ pub use health::Health;
 pub use policy::Policy;
 pub use query::{answered_with, outgoing, probe};
 pub use reply::{Reply, readable};
-pub use target::{Protocol, Target, TargetError, nameservers};
+pub use target::{Protocol, Target, TargetError, Unlisted, nameservers};

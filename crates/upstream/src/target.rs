@@ -114,14 +114,33 @@ fn split(text: &str, default: u16) -> Result<(String, u16, Option<String>), Targ
     Ok((host.to_owned(), port, name))
 }
 
-/// The addresses on the `nameserver` lines of a resolv.conf(5) file; other lines mean nothing here.
-pub fn nameservers(text: &str) -> impl Iterator<Item = SocketAddr> {
-    text.lines().filter_map(|line| {
+/// A `nameserver` line without an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unlisted {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What stands where the address should.
+    pub word: String,
+}
+
+impl fmt::Display for Unlisted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unlisted { line, word } = self;
+        write!(f, "{line}: `{word}` behind `nameserver` is no address: the line means nothing")
+    }
+}
+
+/// The addresses on the `nameserver` lines of a resolv.conf(5) file, and those lines that have none; other lines mean
+/// nothing here.
+pub fn nameservers(text: &str) -> impl Iterator<Item = Result<SocketAddr, Unlisted>> {
+    text.lines().enumerate().filter_map(|(at, line)| {
         let mut words = line.split_whitespace();
-        let address = words.next().filter(|word| *word == "nameserver").and_then(|_| words.next())?;
+        words.next().filter(|word| *word == "nameserver")?;
+        let word = words.next().unwrap_or_default();
         // An interface may be named behind an IPv6 address; the system finds it by the address.
-        let ip: IpAddr = address.split('%').next()?.parse().ok()?;
-        Some(SocketAddr::new(ip, DNS_PORT))
+        let ip = word.split('%').next().and_then(|address| address.parse::<IpAddr>().ok());
+        let address = ip.map(|ip| SocketAddr::new(ip, DNS_PORT));
+        Some(address.ok_or_else(|| Unlisted { line: at + 1, word: word.to_owned() }))
     })
 }
 
@@ -165,7 +184,9 @@ mod tests {
     fn a_resolv_conf_gives_its_name_servers() {
         let text =
             "# c\nsearch a.test\nnameserver 10.0.0.1\n nameserver\tfe80::1%eth0 x\nnameserver x\noptions ndots:5\n";
-        let found: Vec<_> = nameservers(text).map(|address| address.to_string()).collect();
-        assert_eq!(found, ["10.0.0.1:53", "[fe80::1]:53"]);
+        let found: Vec<_> =
+            nameservers(text).map(|found| found.map_or_else(|bad| bad.to_string(), |good| good.to_string())).collect();
+        let bad = "5: `x` behind `nameserver` is no address: the line means nothing";
+        assert_eq!(found, ["10.0.0.1:53", "[fe80::1]:53", bad]);
     }
 }

@@ -6,18 +6,22 @@
 mod answer;
 mod build;
 mod canonical;
+mod differences;
 pub mod dnssec;
 mod find;
 mod generate;
 mod incoming;
 mod keys;
 mod master;
+mod order;
 mod store;
 pub mod text;
 
 pub use answer::{Question, Reply};
 pub use build::{Builder, Unfit};
+pub use differences::Differences;
 pub use find::{Found, Node};
 pub use incoming::{Broken, Incoming};
 pub use master::{LoadError, Loaded, Read, Trouble, load};
+pub use order::{Owner, Standing};
 pub use store::{RecordSet, Soa, Zone};

@@ -3,10 +3,12 @@
 //! The server has one processor and the load the other. What counts is the server's CPU time per answered query as a
 //! ratio to the echo's: absolute figures are not stable between machines, and hardly between hours.
 //!
-//! `bench cluster` measures what a cluster costs: see [`scale`].
+//! `bench cluster` measures what a cluster costs: see [`scale`]; `bench costs` what single plugins do: see [`costs`].
 
 mod asker;
 mod cluster;
+mod costs;
+mod findings;
 mod load;
 mod processes;
 mod queries;
@@ -40,18 +42,18 @@ pub(crate) fn command() -> Command {
         .about("Measures the server under load, as a ratio to a bare echo")
         .arg(
             Arg::new("suite")
-                .value_parser(["queries", "cluster"])
+                .value_parser(["queries", "cluster", "costs"])
                 .default_value("queries")
-                .help("Queries under load, or what a cluster costs: its size, its changes, its lists"),
+                .help("Queries under load; what a cluster costs: its size, its changes, its lists; what plugins cost"),
         )
         .arg(number("services", SERVICES, "Services in the cluster, of ten endpoints each"))
         .arg(number("pods", "0", "Pods; with any, the Corefile has `pods verified`"))
-        .arg(number("seconds", SECONDS, "Seconds for each mix of queries"))
+        .arg(number("seconds", SECONDS, "Seconds for each mix of queries, and each turn"))
         .arg(
             Arg::new("only")
                 .long("only")
                 .alias("mix")
-                .help("Only this mix of queries; of a cluster: size, relist or churn"),
+                .help("Only this mix of queries, or this plugin; of a cluster: size, relist or churn"),
         )
         .arg(
             Arg::new("corefile")
@@ -71,8 +73,11 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     };
     let only = options.get_one::<String>("only").cloned();
     let time = Duration::from_secs(number("seconds") as u64);
-    if options.get_one::<String>("suite").is_some_and(|suite| suite == "cluster") {
-        return scale::run(&server, time, only.as_deref(), options.get_flag("save"));
+    let save = options.get_flag("save");
+    match options.get_one::<String>("suite").map(String::as_str) {
+        Some("cluster") => return scale::run(&server, time, only.as_deref(), save),
+        Some("costs") => return costs::run(&server, time, only.as_deref(), save),
+        _ => {}
     }
     let shape = Shape { services: number("services"), endpoints: 10, pods: number("pods") };
     let cluster = Cluster::start(shape, shape.pods > 0);
@@ -84,7 +89,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let bench = Bench { server, corefile, cluster, upstream, seconds: time, only };
     let report = bench.run()?;
     println!("{report}");
-    if options.get_flag("save") {
+    if save {
         println!("kept in {}", report.save()?.display());
     }
     Ok(())

@@ -39,8 +39,13 @@ impl Pinned {
 
     /// Starts a server and waits until it answers at all.
     pub(crate) fn serve(binary: &Path, corefile: &Corefile) -> Result<Pinned, Failed> {
+        Pinned::serve_into(binary, corefile, Stdio::null())
+    }
+
+    /// The same, with what it writes going there.
+    pub(crate) fn serve_into(binary: &Path, corefile: &Corefile, output: Stdio) -> Result<Pinned, Failed> {
         let mut command = pinned(SERVER_CPU, binary);
-        command.arg("-conf").arg(corefile.path()).stdout(Stdio::null());
+        command.arg("-conf").arg(corefile.path()).stdout(output);
         let child = command.spawn().map_err(|error| no_taskset(&error))?;
         let server = Pinned { child, port: corefile.port };
         server.wait_for_answer()?;
@@ -61,14 +66,15 @@ impl Pinned {
         Err("the server does not answer".to_owned())
     }
 
-    /// CPU time that it has used.
+    /// CPU time that it has used, all threads together that there are.
     pub(crate) fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        let after_name = stat.rsplit(')').next().unwrap_or_default();
-        let ticks: u64 =
-            after_name.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
-        // A tick is a hundredth of a second on every Linux that is not made to differ.
-        Duration::from_millis(ticks * 10)
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        // Nanoseconds on a processor come first (Documentation/scheduler/sched-stats.rst of Linux); `stat` has hundredths.
+        let nanos = threads.filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
     }
 
     /// Lets [`memory`](Pinned::memory) count the most from now on.

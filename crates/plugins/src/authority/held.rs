@@ -42,6 +42,11 @@ impl Held {
         zone.as_ref().filter(|_| !self.is_expired()).cloned()
     }
 
+    /// What is there, expired or not.
+    pub(crate) fn known(&self) -> Option<Arc<Zone>> {
+        self.zone.load_full()
+    }
+
     /// Serial and times of what is there, expired or not.
     pub(crate) fn soa(&self) -> Option<Soa> {
         self.zone.load().as_ref()?.soa()

@@ -13,9 +13,9 @@ use engine::{Connections, Witnesses, Zones};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
-use super::config::Config;
+use super::config::{Config, MANIFEST};
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
-use crate::asking::listed_in;
+use crate::asking::{listed_in, none_listed};
 
 /// How long a question may take, all attempts together.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -116,7 +116,7 @@ impl Stanza {
 }
 
 /// The addresses of all upstreams, each once.
-fn addresses(config: &Config, setup: &Setup<'_>) -> Result<Vec<(SocketAddr, Option<TlsClient>)>, SetupError> {
+fn addresses(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, Option<TlsClient>)>, SetupError> {
     let mut addresses: Vec<(SocketAddr, Option<TlsClient>)> = Vec::new();
     for target in &config.targets {
         let (protocol, server_name, found) = match target {
@@ -130,13 +130,17 @@ fn addresses(config: &Config, setup: &Setup<'_>) -> Result<Vec<(SocketAddr, Opti
             }
         }
     }
-    if addresses.is_empty() { Err(SetupError::new("no valid upstream addresses found")) } else { Ok(addresses) }
+    let files = config.targets.iter().filter_map(|target| match target {
+        Target::Named { name, .. } => Some(name.as_str()),
+        Target::Address { .. } => None,
+    });
+    if addresses.is_empty() { Err(none_listed(files)) } else { Ok(addresses) }
 }
 
 /// The name servers in a file, or the addresses of a host.
-fn named(name: &str, port: u16, config: &Config, setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+fn named(name: &str, port: u16, config: &Config, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
     if setup.files.is_file(&setup.path(name)) || name.contains('/') {
-        return listed_in(name, setup);
+        return listed_in(name, MANIFEST.name, setup);
     }
     let fail = |what: String| {
         SetupError::new(format!("failed to resolve \"{name}\": {what}"))

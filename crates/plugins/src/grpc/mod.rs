@@ -15,7 +15,7 @@ use engine::{
 use upstream::{Policy, Reply};
 use wire::{EdeCode, Name, NameRef, Rcode};
 
-use crate::asking::{failed, listed_in};
+use crate::asking::{failed, listed_in, none_listed};
 pub(crate) use config::MANIFEST;
 use config::{Config, Target};
 use metrics::UpstreamMetrics;
@@ -38,7 +38,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         }
     }
     if upstreams.is_empty() {
-        return Err(SetupError::new("no valid upstream addresses found"));
+        return Err(none_listed(config.targets.iter().filter_map(|target| match target {
+            Target::File(name) => Some(name.as_str()),
+            Target::Address(_) => None,
+        })));
     }
     let grpc = Grpc {
         except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
@@ -51,12 +54,12 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part::new(grpc, Hooks::DOWN)))
 }
 
-fn addresses(targets: &[Target], setup: &Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
     let mut addresses = Vec::new();
     for target in targets {
         match target {
             Target::Address(address) => addresses.push(*address),
-            Target::File(name) => addresses.extend(listed_in(name, setup)?),
+            Target::File(name) => addresses.extend(listed_in(name, MANIFEST.name, setup)?),
         }
     }
     Ok(addresses)

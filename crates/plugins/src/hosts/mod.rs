@@ -14,7 +14,7 @@ use engine::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
-use table::{Table, address};
+use table::{Ignored, Table, address};
 
 /// What a `hosts` line says.
 pub struct Config {
@@ -159,17 +159,21 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display())));
     }
     let inline = Inline { lines: config.lines, reverse: config.reverse };
-    let hosts = Arc::new(ArcSwap::from_pointee(inline.table(read.as_deref().unwrap_or_default())));
+    let (table, ignored) = inline.table(read.as_deref().unwrap_or_default());
+    let told_of = |ignored: Ignored| (MANIFEST.name, format!("{}:{ignored}", path.display()));
+    setup.needs.warnings.extend(ignored.map(told_of));
+    let hosts = Arc::new(ArcSwap::from_pointee(table));
     count_entries(setup.registry, &name, &hosts);
     let reloaded = Reloaded::new(setup, path.clone());
     reloaded.note(setup.files);
-    let told = Arc::clone(&hosts);
+    let (told, file) = (Arc::clone(&hosts), path.clone());
     let inspection = Inspection::of_file((MANIFEST.name, path), config.reload, &read, move |files, octets| {
         // A file that is gone leaves what was in it.
-        let octets = octets.map_err(|error| error.to_string())?;
-        told.store(Arc::new(inline.table(&octets)));
+        let octets = octets.map_err(|error| format!("{}: {error}", file.display()))?;
+        let (table, ignored) = inline.table(&octets);
+        told.store(Arc::new(table));
         reloaded.note(files);
-        Ok(())
+        ignored.map_or(Ok(()), |ignored| Err(format!("{}:{ignored}", file.display())))
     });
     setup.needs.inspections.push(inspection);
     let zones = setup.zones_or_keys(&config.zones);
@@ -218,16 +222,17 @@ struct Inline {
 }
 
 impl Inline {
-    /// The records of a file and of the block.
-    fn table(&self, file: &[u8]) -> Table {
+    /// The records of a file and of the block, and what of the file means nothing.
+    fn table(&self, file: &[u8]) -> (Table, Option<Ignored>) {
         let mut table = Table::default();
-        table.read(file, self.reverse);
+        let ignored = table.read(file, self.reverse);
         for line in &self.lines {
             if let [address, names @ ..] = line.as_slice() {
-                table.add(address, names.iter().map(String::as_str), self.reverse);
+                // What means nothing was warned of where it stands.
+                let _ = table.add(address, names.iter().map(String::as_str), self.reverse);
             }
         }
-        table
+        (table, ignored)
     }
 }
 

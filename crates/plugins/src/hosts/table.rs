@@ -1,5 +1,6 @@
 //! Hosts, by name and by address.
 
+use core::fmt;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -17,30 +18,51 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Reads a hosts file: `#` begins a comment, lines without an address mean nothing.
-    pub(super) fn read(&mut self, octets: &[u8], reverse: bool) {
-        for line in String::from_utf8_lossy(&octets[..octets.len().min(FILE_MAX)]).lines() {
+    /// Reads a hosts file: `#` begins a comment. What means nothing is told.
+    pub(super) fn read(&mut self, octets: &[u8], reverse: bool) -> Option<Ignored> {
+        let text = String::from_utf8_lossy(&octets[..octets.len().min(FILE_MAX)]);
+        let mut ignored = (octets.len() > FILE_MAX).then(|| Ignored::new(text.lines().count(), Meaningless::Rest));
+        for (at, line) in text.lines().enumerate() {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
-            if let Some(address) = words.next() {
-                self.add(address, words, reverse);
+            let Some(address) = words.next() else { continue };
+            if let Err(what) = self.add(address, words, reverse) {
+                ignored.get_or_insert_with(|| Ignored::new(at + 1, what)).lines += 1;
             }
         }
+        ignored
     }
 
     /// Adds the names of an address; what is no address, or no name, means nothing.
-    pub(super) fn add<'a>(&mut self, address: &str, names: impl Iterator<Item = &'a str>, reverse: bool) {
-        let Some(address) = self::address(address) else { return };
-        for name in names.filter_map(|name| Name::from_text(name).ok()) {
-            let name = name.into_lowercase();
-            let addresses = self.by_name.entry(name.octets().into()).or_default();
-            // A pair that was there before is no second record (RFC 2181 §5.2).
-            if addresses.contains(&address) {
-                continue;
+    ///
+    /// # Errors
+    /// The first word that means nothing; the names beside it are added.
+    pub(super) fn add<'a>(
+        &mut self,
+        address: &str,
+        names: impl Iterator<Item = &'a str>,
+        reverse: bool,
+    ) -> Result<(), Meaningless> {
+        let Some(address) = self::address(address) else { return Err(Meaningless::Address(address.to_owned())) };
+        let mut found = Ok(());
+        for word in names {
+            match Name::from_text(word) {
+                Ok(name) => self.add_name(address, name.into_lowercase(), reverse),
+                Err(_) if found.is_ok() => found = Err(Meaningless::Name(word.to_owned())),
+                Err(_) => {}
             }
-            addresses.push(address);
-            if reverse {
-                self.by_address.entry(address).or_default().push(name);
-            }
+        }
+        found
+    }
+
+    fn add_name(&mut self, address: IpAddr, name: Name, reverse: bool) {
+        let addresses = self.by_name.entry(name.octets().into()).or_default();
+        // A pair that was there before is no second record (RFC 2181 §5.2).
+        if addresses.contains(&address) {
+            return;
+        }
+        addresses.push(address);
+        if reverse {
+            self.by_address.entry(address).or_default().push(name);
         }
     }
 
@@ -67,6 +89,48 @@ impl Table {
     }
 }
 
+/// What of a hosts file means nothing: where and what is the first of it, and in how many lines there is such.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ignored {
+    line: usize,
+    what: Meaningless,
+    lines: usize,
+}
+
+/// What means nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaningless {
+    /// The first word of a line, which is no address.
+    Address(String),
+    /// A word behind it, which is no name.
+    Name(String),
+    /// What is behind the longest file.
+    Rest,
+}
+
+impl Ignored {
+    fn new(line: usize, what: Meaningless) -> Ignored {
+        Ignored { line, what, lines: 0 }
+    }
+}
+
+impl fmt::Display for Ignored {
+    /// `LINE: WHAT`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            Meaningless::Address(word) => write!(f, "{}: `{word}` is no address: the line means nothing", self.line)?,
+            Meaningless::Name(word) => write!(f, "{}: `{word}` is no name: it means nothing", self.line)?,
+            Meaningless::Rest => {
+                write!(f, "{}: the file is longer than {FILE_MAX} octets: no more is read", self.line)?;
+            }
+        }
+        match self.lines {
+            0 | 1 => Ok(()),
+            lines => write!(f, " ({lines} lines have such words)"),
+        }
+    }
+}
+
 /// The address that a word is; an interface may be named behind one of IPv6.
 pub(super) fn address(word: &str) -> Option<IpAddr> {
     word.split('%').next()?.parse().ok().map(|address: IpAddr| address.to_canonical())
@@ -79,7 +143,9 @@ mod tests {
     #[test]
     fn lines_and_what_they_mean() {
         let mut table = Table::default();
-        table.read(b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n", true);
+        let ignored = table.read(b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n", true);
+        let said = "3: `a..b` is no name: it means nothing (2 lines have such words)";
+        assert_eq!(ignored.map(|ignored| ignored.to_string()).as_deref(), Some(said));
         let look = |name: &str| table.addresses(Name::from_text(name).unwrap().as_ref()).map(<[IpAddr]>::to_vec);
         assert_eq!(look("localhost."), Some(vec!["127.0.0.1".parse().unwrap()]));
         assert_eq!(look("web.test."), Some(vec!["10.0.0.1".parse().unwrap()]));

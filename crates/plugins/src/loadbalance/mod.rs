@@ -100,14 +100,16 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     let weights = Arc::new(Weights::default());
     let read = setup.files.read(&path);
     match &read {
-        Ok(octets) => weights.read(octets).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?,
+        Ok(octets) => weights.read(octets, &path).map_err(SetupError::new)?,
         // It may come later: all addresses weigh the same until then.
         Err(error) => setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display()))),
     }
     let told = Arc::clone(&weights);
     // A file that cannot be read or used leaves the weights as they were.
+    let file = path.clone();
     let inspection = Inspection::of_file((MANIFEST.name, path), every, &read, move |_, octets| {
-        octets.map_err(|error| error.to_string()).and_then(|octets| told.read(&octets))
+        let octets = octets.map_err(|error| format!("{}: {error}", file.display()))?;
+        told.read(&octets, &file)
     });
     setup.needs.inspections.push(inspection);
     Ok(weights)

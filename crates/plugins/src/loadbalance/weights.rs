@@ -2,6 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use engine::{Query, Response, Worker};
@@ -23,13 +24,13 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Takes over the text of a file, or says what is wrong with it and changes nothing.
-    pub(super) fn read(&self, octets: &[u8]) -> Result<(), String> {
+    /// Takes over the text of a file, or says where and what is wrong with it and changes nothing.
+    pub(super) fn read(&self, octets: &[u8], path: &Path) -> Result<(), String> {
         let mut by_name: HashMap<Box<[u8]>, ByAddress> = HashMap::new();
         let mut section: Option<&mut ByAddress> = None;
         for (number, line) in String::from_utf8_lossy(octets).lines().enumerate() {
             let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
-            let wrong = |what: &str| format!("line {}: {what}", number + 1);
+            let wrong = |what: &str| format!("{}:{}: {what}", path.display(), number + 1);
             match words[..] {
                 [] => {}
                 [name] => {

@@ -13,8 +13,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::{Connections, Exchange, Moment, Outside, Transport};
-use wire::{Class, Header, Message, MessageBuf, Type};
-use zone::{Incoming, Soa, Zone};
+use wire::{Class, Header, Message, MessageBuf, NameRef, Owner, Section, Type};
+use zone::{Broken, Differences, Incoming, Soa, Zone};
 
 use crate::authority::Held;
 
@@ -86,19 +86,61 @@ async fn refresh_from(primary: SocketAddr, held: &Held, outside: &dyn Outside) -
             return Ok(());
         }
     }
-    let zone = transfer(primary, held, outside).await?;
+    let Some(version) = newer(primary, held, outside).await? else { return Ok(()) };
+    let Version { zone, changes } = version;
     let (serial, records) = (zone.soa().map_or(0, |soa| soa.serial), zone.len());
     held.set(zone);
     let origin = &held.origin;
+    let how = changes.map_or_else(String::new, |changes| format!(", by {changes} differences"));
     outside.log(&format!(
-        "[INFO] plugin/secondary: Transferred: {origin} from {primary}: {records} records, {serial} SOA serial"
+        "[INFO] plugin/secondary: Transferred: {origin} from {primary}: {records} records, {serial} SOA serial{how}"
     ));
     Ok(())
 }
 
+/// A version of a zone that has come.
+struct Version {
+    zone: Zone,
+    /// How many records went or came, if it came so.
+    changes: Option<usize>,
+}
+
+/// The newest version: by its differences to what is there, if there is something and the primary has them.
+async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<Option<Version>, String> {
+    if let Some(old) = held.known() {
+        match differences(primary, old, held, outside).await {
+            Ok(version) => return Ok(version),
+            Err(error) => {
+                let origin = &held.origin;
+                outside.log(&format!(
+                    "[INFO] plugin/secondary: zone {origin} from {primary}, asking for all of it: {error}"
+                ));
+            }
+        }
+    }
+    let mut incoming = Incoming::new(held.origin.as_ref());
+    transfer(primary, &query(held, Type::AXFR, None), outside, &mut |message| incoming.take(message)).await?;
+    incoming.finish().map(|zone| Some(Version { zone, changes: None })).map_err(|broken| broken.to_string())
+}
+
+/// What is newer than what is there (RFC 1995); `None` if nothing is.
+async fn differences(
+    primary: SocketAddr,
+    old: Arc<Zone>,
+    held: &Held,
+    outside: &dyn Outside,
+) -> Result<Option<Version>, String> {
+    let query = query(held, Type::IXFR, old.soa());
+    let mut differences = Differences::new(old);
+    transfer(primary, &query, outside, &mut |message| differences.take(message)).await?;
+    let changes = differences.changes();
+    let zone = differences.finish().map_err(|broken| broken.to_string())?;
+    Ok(zone.map(|zone| Version { zone, changes }))
+}
+
 /// The serial that a primary has.
 async fn serial(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<u32, String> {
-    let query = query(held, Type::SOA);
+    let query = query(held, Type::SOA, None);
     let exchange = exchange(primary, &query, outside.now() + PATIENCE);
     let exchanged = outside.exchange(exchange).await.map_err(|error| format!("no SOA record: {error:?}"))?;
     let message = Message::parse(&exchanged.reply).map_err(|error| error.to_string())?;
@@ -108,30 +150,39 @@ async fn serial(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Resu
     soa.map(|soa| soa.serial).ok_or_else(|| format!("no SOA record: {rcode}"))
 }
 
-/// All of a zone.
-async fn transfer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<Zone, String> {
-    let query = query(held, Type::AXFR);
-    let mut incoming = Incoming::new(held.origin.as_ref());
+/// Gives what answers a query to `take`, message by message, as long as that wants more.
+async fn transfer(
+    primary: SocketAddr,
+    query: &[u8],
+    outside: &dyn Outside,
+    take: &mut dyn FnMut(&[u8]) -> Result<bool, Broken>,
+) -> Result<(), String> {
     let mut broken = None;
-    let mut take = |message: &[u8]| match incoming.take(message) {
+    let mut take = |message: &[u8]| match take(message) {
         Ok(more) => more,
         Err(error) => {
             broken = Some(error);
             false
         }
     };
-    let exchange = exchange(primary, &query, outside.now() + TRANSFER_MAX);
+    let exchange = exchange(primary, query, outside.now() + TRANSFER_MAX);
     let outcome = outside.exchange_all(exchange, &mut take).await;
-    if let Some(broken) = broken {
-        return Err(broken.to_string());
+    match broken {
+        Some(broken) => Err(broken.to_string()),
+        None => outcome.map_err(|error| format!("the transfer broke off: {error:?}")),
     }
-    outcome.map_err(|error| format!("the transfer broke off: {error:?}"))?;
-    incoming.finish().map_err(|broken| broken.to_string())
 }
 
-fn query(held: &Held, qtype: Type) -> Vec<u8> {
+/// A query for the zone; with the SOA record of what is there, of which only the serial means something (RFC 1995 §3).
+fn query(held: &Held, qtype: Type, ours: Option<Soa>) -> Vec<u8> {
     let mut message = MessageBuf::new();
     message.start(Header::default(), Some((held.origin.as_ref(), qtype, Class::IN)));
+    if let Some(Soa { serial, refresh, retry, expire, minimum }) = ours {
+        message.push(Section::Authority, Owner::Question, (Type::SOA, Class::IN, 0), |rdata| {
+            (0..2).for_each(|_| rdata.plain_name(NameRef::ROOT));
+            [serial, refresh, retry, expire, minimum].into_iter().for_each(|number| rdata.u32(number));
+        });
+    }
     message.finish(None, core::iter::empty()).to_vec()
 }
 

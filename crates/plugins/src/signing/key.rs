@@ -21,7 +21,8 @@ pub(crate) struct Key {
     pub(crate) tag: u16,
     /// Whether it is meant to sign keys (a KSK).
     pub(crate) is_entry_point: bool,
-    algorithm: u8,
+    /// The number of its algorithm.
+    pub(crate) algorithm: u8,
     private: Private,
 }
 
@@ -32,10 +33,10 @@ pub(crate) enum Unreadable {
     Io(PathBuf, io::Error),
     /// The first is not one record.
     Text(PathBuf, text::Error),
-    /// It is another record than a DNSKEY record of a zone key.
-    NoKey(PathBuf),
-    /// The second is not its private half.
-    Private(PathBuf, Unusable),
+    /// It is another record, on this line, than a DNSKEY record of a zone key.
+    NoKey(PathBuf, usize),
+    /// The second is not its private half, by this line if it is by one.
+    Private(PathBuf, Option<usize>, Unusable),
 }
 
 impl fmt::Display for Unreadable {
@@ -45,8 +46,11 @@ impl fmt::Display for Unreadable {
             Unreadable::Text(path, error) => {
                 write!(f, "{}:{error}", path.display())
             }
-            Unreadable::NoKey(path) => write!(f, "{}: no DNSKEY record of a key that signs a zone", path.display()),
-            Unreadable::Private(path, unusable) => write!(f, "{}: {unusable}", path.display()),
+            Unreadable::NoKey(path, line) => {
+                write!(f, "{}:{line}: no DNSKEY record of a key that signs a zone", path.display())
+            }
+            Unreadable::Private(path, Some(line), unusable) => write!(f, "{}:{line}: {unusable}", path.display()),
+            Unreadable::Private(path, None, unusable) => write!(f, "{}: {unusable}", path.display()),
         }
     }
 }
@@ -67,11 +71,11 @@ impl Key {
         let public = String::from_utf8_lossy(public);
         let record = text::record(&public, NameRef::ROOT, 0);
         let record = record.map_err(|error| Unreadable::Text(paths[0].clone(), error))?;
-        let no_key = || Unreadable::NoKey(paths[0].clone());
+        let no_key = || Unreadable::NoKey(paths[0].clone(), first_line(&public));
         let dnskey = Dnskey::read(&record.rdata).filter(|_| record.rtype == Type::DNSKEY).ok_or_else(no_key)?;
-        let private = Private::read(private, dnskey.algorithm, dnskey.key);
+        let unusable = |unusable: Unusable| Unreadable::Private(paths[1].clone(), unusable.line(private), unusable);
         Ok(Key {
-            private: private.map_err(|unusable| Unreadable::Private(paths[1].clone(), unusable))?,
+            private: Private::read(private, dnskey.algorithm, dnskey.key).map_err(unusable)?,
             zone: record.owner.into_lowercase(),
             tag: dnskey.tag(),
             is_entry_point: dnskey.is_entry_point(),
@@ -98,6 +102,12 @@ impl Key {
         rdata.extend(signature);
         Some(rdata)
     }
+}
+
+/// The first line, counted from 1, that is no comment.
+fn first_line(text: &str) -> usize {
+    let says_something = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with(';');
+    text.lines().position(says_something).unwrap_or_default() + 1
 }
 
 /// From when to when a signature is good, in seconds since 1970 modulo 2^32 (RFC 4034 §3.1.5).

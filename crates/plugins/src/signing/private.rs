@@ -54,6 +54,21 @@ impl core::fmt::Display for Unusable {
     }
 }
 
+impl Unusable {
+    /// The line of a file, counted from 1, that it is about; `None` if that is missing.
+    pub(super) fn line(&self, file: &[u8]) -> Option<usize> {
+        let part = match self {
+            Unusable::Part(part) => part,
+            Unusable::OtherAlgorithm | Unusable::Algorithm(_) => "Algorithm",
+            Unusable::Mismatch => "PrivateKey",
+            Unusable::RsaMismatch => "Modulus",
+        };
+        let file = String::from_utf8_lossy(file);
+        let line = file.lines().position(|line| line.split_once(':').is_some_and(|(name, _)| name.trim() == part));
+        line.map(|at| at + 1)
+    }
+}
+
 impl Private {
     /// Reads the private half of a public key (its octets as in DNSKEY records).
     pub(super) fn read(file: &[u8], algorithm: u8, public: &[u8]) -> Result<Private, Unusable> {

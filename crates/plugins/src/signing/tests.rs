@@ -36,16 +36,16 @@ fn what_is_no_key_is_said() {
     let with = |from: &str, to: &str| (PUBLIC.replace(from, to), PRIVATE.replace(from, to));
     let cases = [
         (with("l02W", "?"), "K.key:1:"),
-        (with("257 3", "0 3"), "K.key: no DNSKEY record"),
+        (with("257 3", "0 3"), "K.key:1: no DNSKEY record"),
         ((format!("{PUBLIC}{PUBLIC}"), PRIVATE.to_owned()), "K.key:2:"),
-        (("example.com. A 192.0.2.1".to_owned(), PRIVATE.to_owned()), "K.key: no DNSKEY record"),
+        (("example.com. A 192.0.2.1".to_owned(), PRIVATE.to_owned()), "K.key:1: no DNSKEY record"),
         ((PUBLIC.to_owned(), PRIVATE.to_owned()), ""),
-        ((PUBLIC.replace("3 15", "3 13"), PRIVATE.to_owned()), "K.private: its algorithm"),
+        ((PUBLIC.replace("3 15", "3 13"), PRIVATE.to_owned()), "K.private:2: its algorithm"),
         (
             (PUBLIC.replace("3 15", "3 16"), PRIVATE.replace(": 15", ": 16")),
-            "K.private: nothing is signed with algorithm 16",
+            "K.private:2: nothing is signed with algorithm 16",
         ),
-        (with("PrivateKey: ODIy", "PrivateKey: ODIx"), "K.private: it does not belong"),
+        (with("PrivateKey: ODIy", "PrivateKey: ODIx"), "K.private:3: it does not belong"),
         (with("PrivateKey:", "Key:"), "K.private: it has no `PrivateKey:`"),
         ((PUBLIC.to_owned(), String::new()), "K.private: its algorithm"),
     ];

@@ -19,7 +19,14 @@ pub(super) fn read(octets: &[u8]) -> Result<Secrets, String> {
         }
         let name = words.next().and_then(|(_, name)| Name::from_text(name).ok());
         let name = name.ok_or_else(|| wrong("the name of a key behind `key`"))?;
-        let body: Vec<&str> = words.by_ref().map(|(_, word)| word).take_while(|word| *word != "}").collect();
+        let mut body: Vec<&str> = Vec::new();
+        loop {
+            match words.next() {
+                Some((_, "}")) => break,
+                Some((_, word)) => body.push(word),
+                None => return Err(wrong("a `}` behind the key")),
+            }
+        }
         let secret = body.windows(2).find(|pair| pair[0] == "secret").and_then(|pair| zone::text::base64(pair[1]));
         let secret = secret.ok_or_else(|| wrong("a `secret` in base 64 in the key"))?;
         secrets.insert(name.into_lowercase().to_string(), secret);
@@ -60,6 +67,7 @@ mod tests {
         assert_eq!(secrets["two."], b"a");
         assert_eq!(read(b"\nzone x {};"), Err("2: expected `key`".to_owned()));
         assert_eq!(read(b"key x { secret \"?\"; };"), Err("1: expected a `secret` in base 64 in the key".to_owned()));
+        assert_eq!(read(b"\nkey x { secret YQ==;"), Err("2: expected a `}` behind the key".to_owned()));
         assert_eq!(read(b"key"), Err("1: expected the name of a key behind `key`".to_owned()));
     }
 }

@@ -4,16 +4,18 @@
 mod churn;
 mod relist;
 
-use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Corefile;
 use super::cluster::{self, Cluster, Shape};
+use super::findings::Findings;
 use super::processes::{self, Pinned};
 use super::report::{self, mebi};
 use crate::Failed;
 
+/// Where everything runs.
+const HEADING: &str = "One core for the server, the other for the load, the API server and who asks what has changed.";
 /// What the largest clusters have: 5,000 nodes of thirty pods.
 const LARGEST: Shape = Shape { services: 10_000, endpoints: 25, pods: 150_000 };
 /// What many clusters have.
@@ -25,7 +27,7 @@ const SERVICES: Shape = Shape { services: 10_000, endpoints: 10, pods: 0 };
 pub(crate) fn run(server: &Path, time: Duration, only: Option<&str>, save: bool) -> Result<(), Failed> {
     processes::stay_away()?;
     let wants = |name: &str| only.is_none_or(|only| only == name);
-    let mut findings = Findings::default();
+    let mut findings = Findings::new(HEADING);
     if wants("size") {
         sizes(server, &mut findings)?;
     }
@@ -40,42 +42,6 @@ pub(crate) fn run(server: &Path, time: Duration, only: Option<&str>, save: bool)
         println!("kept in {}", report::save("-cluster", &findings)?.display());
     }
     findings.verdict()
-}
-
-/// What was measured, each beside what is required.
-#[derive(Default)]
-struct Findings(Vec<Finding>);
-
-struct Finding {
-    what: String,
-    measured: String,
-    required: String,
-    is_good: bool,
-}
-
-impl Findings {
-    fn add(&mut self, what: impl Into<String>, measured: String, required: impl Into<String>, is_good: bool) {
-        self.0.push(Finding { what: what.into(), measured, required: required.into(), is_good });
-    }
-
-    fn verdict(&self) -> Result<(), Failed> {
-        let bad: Vec<&str> = self.0.iter().filter(|found| !found.is_good).map(|found| found.what.as_str()).collect();
-        if bad.is_empty() { Ok(()) } else { Err(format!("over the limit: {}", bad.join("; "))) }
-    }
-}
-
-impl fmt::Display for Findings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "One core for the server, the other for the load, the API server and who asks what has changed.\n"
-        )?;
-        writeln!(f, "| what | measured | required | met |\n|---|---|---|---|")?;
-        for Finding { what, measured, required, is_good } in &self.0 {
-            writeln!(f, "| {what} | {measured} | {required} | {} |", if *is_good { "yes" } else { "**no**" })?;
-        }
-        Ok(())
-    }
 }
 
 /// Memory by the size of a cluster, once it is known.

@@ -1,0 +1,236 @@
+//! Signs zone files: reads one, and writes another with keys, signatures and proofs, to be served by *file* or *auto*.
+//!
+//! It answers nothing. Files are looked at beside the queries, since many records take their time.
+
+mod validity;
+mod write;
+
+use core::time::Duration;
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use engine::setup::{Files, Inspection, Looking, Part, Setup, SetupError};
+use wire::Name;
+
+use crate::signing::{Key, Life};
+use validity::Validity;
+
+/// What a `sign` line says.
+pub struct Config {
+    file: String,
+    zones: Vec<Name>,
+    keys: Vec<String>,
+    from_directory: bool,
+    directory: String,
+}
+
+/// How often the file is looked at. CoreDNS does it every five hours.
+const EVERY: Duration = Duration::from_secs(60);
+/// Signatures are good since so long before they are made, and a part of [`SINCE_MORE`].
+const SINCE: u64 = 3 * 3600;
+const SINCE_MORE: u64 = 12 * 3600;
+/// And for so long after, and a part of [`FOR_MORE`]: zones that are signed at once do not end at once.
+const FOR: u64 = 32 * 86_400;
+const FOR_MORE: u64 = 5 * 86_400;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "sign",
+    "signs zone files",
+    include_str!("README.md"),
+    || Config {
+        file: String::new(),
+        zones: Vec::new(),
+        keys: Vec::new(),
+        from_directory: false,
+        directory: "/var/lib/coredns".to_owned(),
+    },
+    build,
+)
+.repeated()
+.arguments("sign DBFILE [ZONES...]", |config, args| {
+    config.file = args.word()?.text.clone();
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("key file|directory KEY..."),
+        default: "",
+        doc: "Keys to sign with, each a pair of files `KEY.key` and `KEY.private` as BIND's dnssec-keygen writes them; \
+              with the flag of a key that signs keys (257). A directory of keys is not served by this build, nor by \
+              CoreDNS.",
+        set: set_keys,
+    },
+    Property {
+        usage: Usage("directory DIR"),
+        default: "/var/lib/coredns",
+        doc: "Where the signed zone is written, as `db.ZONEsigned`: `db.example.org.signed`.",
+        set: |config, args| {
+            config.directory = args.word()?.text.clone();
+            Ok(())
+        },
+    },
+])
+.role(|line| Role::new(Acts::Aside, &line.config.zones));
+
+fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.from_directory |= args.choice(&[("file", false), ("directory", true)])?;
+    // At least one.
+    config.keys.push(args.word()?.text.clone());
+    config.keys.extend(args.take_rest().iter().map(|word| word.text.clone()));
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    for config in configs {
+        if config.from_directory {
+            return Err(SetupError::new("a directory of keys is not served by this build")
+                .with_help("name the keys, `key file KEY...`"));
+        }
+        let zones = setup.zones_or_keys(&config.zones);
+        find_stray(&config, zones.names(), setup)?;
+        for origin in zones.names() {
+            open(&config, origin, setup)?;
+        }
+    }
+    Ok(None)
+}
+
+/// Keys that are for none of the zones.
+fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), SetupError> {
+    let strays = load(config, setup)?.into_iter().filter(|key| !zones.contains(&key.zone));
+    strays
+        .map(|key| format!("key {} (keyid: {}) can not sign any of the zones", key.zone, key.tag))
+        .next()
+        .map_or(Ok(()), |message| Err(SetupError::new(message)))
+}
+
+/// Has a zone looked at.
+fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), SetupError> {
+    let keys: Vec<Key> = load(config, setup)?.into_iter().filter(|key| key.zone == *origin).collect();
+    if keys.is_empty() {
+        setup.needs.warnings.push((MANIFEST.name, format!("zone {origin} is not signed: no key is for it")));
+        return Ok(());
+    }
+    let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
+    let source = setup.path(&config.file);
+    let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, said: String::new() };
+    let look = move |mut looking: Looking<'_>| zone.look(&mut looking);
+    setup.needs.inspections.push(Inspection { at_once: true, ..Inspection::new(EVERY, look) });
+    Ok(())
+}
+
+fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Key>, SetupError> {
+    let load = |name: &String| {
+        let key = Key::load(setup.files, &setup.path(name)).map_err(|error| SetupError::new(error.to_string()))?;
+        if key.is_entry_point {
+            return Ok(key);
+        }
+        Err(SetupError::new(format!("`{name}` is no key that signs keys (flags 257)"))
+            .with_help("make it with `dnssec-keygen -f KSK`: one key signs all of the zone"))
+    };
+    config.keys.iter().map(load).collect()
+}
+
+/// A zone file, and the signed one that is made of it.
+struct ZoneFile {
+    origin: Name,
+    source: PathBuf,
+    target: PathBuf,
+    keys: Vec<Key>,
+    /// How long the signatures in the signed file are good, once that is known.
+    known: Option<Validity>,
+    /// What was said last: the same is not said each minute.
+    said: String,
+}
+
+impl ZoneFile {
+    fn look(&mut self, looking: &mut Looking<'_>) {
+        let now = looking.since_1970.as_secs();
+        let Some(reason) = self.reason(looking.files, now) else {
+            return self.say_that_all_is_well(looking.lines);
+        };
+        let begun = format!("[INFO] plugin/sign: Signing \"{}\" because {reason}", self.origin);
+        match self.sign(looking.files, now) {
+            Ok(done) => {
+                looking.lines.push(begun);
+                self.say(done, looking.lines);
+            }
+            Err(error) => {
+                let line = format!("[WARNING] plugin/sign: Error signing \"{}\" ({reason}): {error}", self.origin);
+                self.say(line, looking.lines);
+            }
+        }
+    }
+
+    /// Once, when the server starts.
+    fn say_that_all_is_well(&mut self, lines: &mut Vec<String>) {
+        if self.said.is_empty() {
+            let (origin, target) = (&self.origin, self.target.display());
+            let line =
+                format!("[INFO] plugin/sign: Skipping signing zone \"{origin}\" in \"{target}\": signatures are valid");
+            self.say(line, lines);
+        }
+    }
+
+    fn say(&mut self, line: String, lines: &mut Vec<String>) {
+        if self.said != line {
+            lines.push(line.clone());
+            self.said = line;
+        }
+    }
+
+    /// Why the zone must be signed; `None` if it need not.
+    fn reason(&mut self, files: &dyn Files, now: u64) -> Option<String> {
+        let validity = match self.known.take().map_or_else(|| Validity::load(files, &self.target), Ok) {
+            Ok(validity) => validity,
+            Err(reason) => return Some(reason),
+        };
+        let tags: Vec<u16> = self.keys.iter().map(|key| key.tag).collect();
+        let modified = |path: &Path| files.stamp(path).ok().map(|stamp| stamp.modified);
+        let reason = validity.reason(now, &tags).or_else(|| {
+            let is_newer = modified(&self.source)? > modified(&self.target)?;
+            is_newer.then(|| format!("{} has changed", self.source.display()))
+        });
+        self.known = Some(validity);
+        // What is not there any more cannot be good.
+        reason.or_else(|| (!files.is_file(&self.target)).then(|| format!("{} is gone", self.target.display())))
+    }
+
+    /// Signs the zone, and says what there is to say.
+    fn sign(&mut self, files: &dyn Files, now: u64) -> Result<String, String> {
+        let mut read = |path: &Path| files.read(path);
+        let loaded = zone::load(self.origin.as_ref(), &self.source, &mut read).map_err(|error| error.to_string())?;
+        let (serial, life) = (wrap(now), life(&self.origin, now));
+        let signed = write::Signed { zone: &loaded.zone, keys: &self.keys, serial, life };
+        let target = &self.target;
+        files
+            .replace(target, &mut |out| signed.write(out))
+            .map_err(|error| format!("{}: {error}", target.display()))?;
+        self.known = Some(Validity::of(life, &self.keys));
+        let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
+        Ok(format!(
+            "[INFO] plugin/sign: Successfully signed zone \"{}\" in \"{}\" with key tags \"{}\" and {serial} SOA serial",
+            self.origin,
+            target.display(),
+            tags.join(",")
+        ))
+    }
+}
+
+/// From when to when signatures of a zone that are made now are good.
+fn life(origin: &Name, now: u64) -> Life {
+    let spread = digest(&SHA256, origin.octets());
+    let part = |at: usize, of: u64| u64::from(spread.as_ref().get(at).copied().unwrap_or_default()) * of / 256;
+    Life {
+        inception: wrap(now.saturating_sub(SINCE + part(0, SINCE_MORE))),
+        expiration: wrap(now + FOR + part(1, FOR_MORE)),
+    }
+}
+
+/// Seconds since 1970 as RRSIG and SOA records have them: modulo 2^32.
+#[allow(clippy::cast_possible_truncation, reason = "numbers of 32 bits that wrap (RFC 1982)")]
+fn wrap(seconds: u64) -> u32 {
+    seconds as u32
+}

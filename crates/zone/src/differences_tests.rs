@@ -1,0 +1,121 @@
+use wire::{Header, MessageBuf, Owner, Rcode};
+
+use super::*;
+use crate::text;
+
+const OLD: [&str; 4] = ["@ 60 SOA ns h 1 1 1 1 1", "@ 60 NS ns", "ns 60 A 192.0.2.1", "www 60 A 192.0.2.9"];
+
+fn origin() -> Name {
+    Name::from_text("example.org.").unwrap()
+}
+
+fn record(line: &str) -> text::Record {
+    text::record(line, origin().as_ref(), 60).unwrap()
+}
+
+fn old() -> Arc<Zone> {
+    let mut builder = Builder::new(origin().as_ref());
+    for record in OLD.map(record) {
+        builder.add(record.owner.as_ref(), (record.rtype, record.class, record.ttl), &record.rdata).unwrap();
+    }
+    Arc::new(builder.finish().unwrap())
+}
+
+/// A message of these records; `soa N` stands for the SOA record of that serial.
+fn message(lines: &str) -> Vec<u8> {
+    let mut message = MessageBuf::new();
+    message.start(Header::default(), Some((origin().as_ref(), Type::IXFR, Class::IN)));
+    for line in lines.split(';').map(str::trim).filter(|line| !line.is_empty()) {
+        let line =
+            line.strip_prefix("soa ").map_or(line.to_owned(), |serial| format!("@ 60 SOA ns h {serial} 1 1 1 1"));
+        let record = record(&line);
+        let fixed = (record.rtype, record.class, record.ttl);
+        message.push(Section::Answer, Owner::Name(record.owner.as_ref()), fixed, |data| data.octets(&record.rdata));
+    }
+    message.finish(None, core::iter::empty()).to_vec()
+}
+
+/// What becomes of messages, `|` between them: a row of what the zone has then, sorted.
+fn outcome(messages: &str) -> Result<Option<Vec<String>>, Broken> {
+    let mut differences = Differences::new(old());
+    let mut messages = messages.split('|');
+    while differences.take(&message(messages.next().unwrap_or_default()))? {}
+    assert_eq!(messages.next(), None, "something is left");
+    let Some(zone) = differences.finish()? else { return Ok(None) };
+    let line = |owner: &Name, rtype, ttl, rdata| format!("{owner} {ttl} {rtype} {}", text::Data { rtype, rdata });
+    let sets = zone.sets_from(0).flat_map(|(_, owner, set)| {
+        set.data().map(|rdata| line(&owner, set.rtype, set.ttl, rdata)).collect::<Vec<_>>()
+    });
+    let mut lines: Vec<String> = sets.collect();
+    lines.push(format!("serial {}", zone.soa().unwrap().serial));
+    lines.sort();
+    Ok(Some(lines))
+}
+
+fn zone(lines: &[&str]) -> Result<Option<Vec<String>>, Broken> {
+    let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    lines.sort();
+    Ok(Some(lines))
+}
+
+#[test]
+fn differences_lead_to_the_newest_version() {
+    const NS: &str = "example.org. 60 NS ns.example.org.";
+    const A: &str = "ns.example.org. 60 A 192.0.2.1";
+    let two = zone(&[NS, A, "new.example.org. 5 A 192.0.2.2", "serial 3"]);
+    let cases = [
+        // One version, in one message and in three; names in any case.
+        ("soa 3; soa 1; www 60 A 192.0.2.9; soa 3; new 5 A 192.0.2.2; soa 3", two.clone()),
+        ("soa 3; soa 1; WWW 9 A 192.0.2.9| soa 3; new 5 A 192.0.2.2| soa 3", two.clone()),
+        // Two versions, where something comes and goes, and goes and comes.
+        (
+            "soa 3; soa 1; www 60 A 192.0.2.9; soa 2; x 60 TXT x; soa 2; x 60 TXT x; soa 3; new 5 A 192.0.2.2; soa 3",
+            two,
+        ),
+        ("soa 3; soa 1; www A 192.0.2.9; soa 2; soa 2; soa 3; www A 192.0.2.9; soa 3", {
+            zone(&[NS, A, "serial 3", "www.example.org. 60 A 192.0.2.9"])
+        }),
+        // Another time to live.
+        ("soa 2; soa 1; www 60 A 192.0.2.9; soa 2; www 7 A 192.0.2.9; soa 2", {
+            zone(&[NS, A, "serial 2", "www.example.org. 7 A 192.0.2.9"])
+        }),
+        // Nothing but the serial; and what is no part of the zone.
+        ("soa 2; soa 1; other.test. 60 A 192.0.2.9; soa 2; soa 2", {
+            zone(&[NS, A, "serial 2", "www.example.org. 60 A 192.0.2.9"])
+        }),
+        // All of it.
+        ("soa 9; @ 60 NS ns| ns 60 A 192.0.2.7; soa 9", zone(&[NS, "ns.example.org. 60 A 192.0.2.7", "serial 9"])),
+        ("soa 9; soa 9", zone(&["serial 9"])),
+        // Nothing newer.
+        ("soa 1", Ok(None)),
+        ("soa 4294967295", Ok(None)),
+    ];
+    for (messages, expected) in cases {
+        assert_eq!(outcome(messages), expected, "{messages}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let cases = [
+        ("", Broken::NoSoa),
+        ("www 60 A 192.0.2.9", Broken::NoSoa),
+        ("soa 2", Broken::NoDifferences),
+        // It went and was not there, or came and was; twice.
+        ("soa 2; soa 1; www A 192.0.2.8; soa 2; soa 2", Broken::Differences),
+        ("soa 2; soa 1; soa 2; www A 192.0.2.9; soa 2", Broken::Differences),
+        ("soa 2; soa 1; www A 192.0.2.9; www A 192.0.2.9; soa 2; soa 2", Broken::Differences),
+        // Versions that do not follow each other.
+        ("soa 3; soa 1; soa 2; soa 1; soa 3; soa 3", Broken::Differences),
+        ("soa 3; soa 1; soa 1; soa 3", Broken::Differences),
+        ("soa 3; soa 1; soa 4294967295; soa 3", Broken::Differences),
+    ];
+    for (messages, expected) in cases {
+        assert_eq!(outcome(messages), Err(expected), "{messages}");
+    }
+    let mut refused = MessageBuf::new();
+    let flags = wire::Flags::default().with_rcode(Rcode::REFUSED);
+    refused.start(Header { flags, ..Header::default() }, None);
+    let refused = refused.finish(None, core::iter::empty()).to_vec();
+    assert_eq!(Differences::new(old()).take(&refused), Err(Broken::Refused(Rcode::REFUSED)));
+}
