@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use corefile::Token;
 use engine::metrics::Registry;
-use engine::options::{Args, Old, Problem};
+use engine::options::{Args, Old, Problem, Property, Usage};
 use engine::setup::{Page, PageContent, Setup};
 use regex::Regex;
 
@@ -36,6 +36,19 @@ pub(crate) const TRANSFERRED: Old = Old {
 
 /// What directives with zone files took before CoreDNS 1.5.
 pub(crate) const NO_RELOAD: Old = Old { name: "no_reload", instead: "write `reload 0s`, as since CoreDNS 1.5" };
+
+/// `upstream` of plugins with zone files, whose aliases once needed it.
+pub(crate) const fn upstream<C>() -> Property<C> {
+    Property {
+        usage: Usage("upstream [ADDRESS...]"),
+        default: "",
+        doc: "Without meaning: aliases that lead elsewhere are always looked up by this server.",
+        set: |_, args| {
+            args.take_rest();
+            Ok(())
+        },
+    }
+}
 
 /// A setter for properties that are accepted and say nothing.
 pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {

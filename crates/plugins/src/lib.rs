@@ -27,6 +27,7 @@ mod errors;
 mod etcd;
 mod exposed;
 mod expression;
+mod fallthrough;
 mod federations;
 mod file;
 mod forward;

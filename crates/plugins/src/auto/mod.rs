@@ -12,7 +12,7 @@ use regex::{Captures, Regex};
 use wire::Name;
 
 use crate::authority::{Authority, Directory, FileZone, directory, offer};
-use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED};
+use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
 
 /// What an `auto` line says.
 pub struct Config {
@@ -62,15 +62,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-    Property {
-        usage: Usage("upstream [ADDRESS...]"),
-        default: "",
-        doc: "Without meaning: aliases that lead elsewhere are always looked up by this server.",
-        set: |_, args| {
-            args.take_rest();
-            Ok(())
-        },
-    },
+    upstream(),
 ])
 .removed(&[TRANSFERRED, NO_RELOAD])
 .deprecated(&[FOLLOWED])

@@ -6,6 +6,7 @@ use engine::options::{Args, Manifest, Problem, Property, Role, Usage, duration};
 use skydns::{Credentials, LeaseBounds, Request, Tls};
 use wire::Name;
 
+use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
 use crate::no_arguments;
 
 /// What an `etcd` stanza says.
@@ -18,6 +19,12 @@ pub struct Config {
     tls: Option<TlsFiles>,
     pub(super) lease: LeaseBounds,
     pub(super) fallthrough: Vec<Name>,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
 }
 
 /// The files of `tls`, as they are written.
@@ -114,15 +121,7 @@ static PROPERTIES: &[Property<Config>] = &[
             Ok(())
         },
     },
-    Property {
-        usage: Usage("fallthrough [ZONES...]"),
-        default: "off",
-        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
-        set: |config, args| {
-            config.fallthrough = args.zones_or_all()?;
-            Ok(())
-        },
-    },
+    fallthrough(DENIED),
     Property {
         usage: Usage("stubzones"),
         default: "",

@@ -13,7 +13,7 @@ use zone::Trouble;
 
 use crate::authority::{Authority, FileZone, directory, offer};
 use crate::common::go_duration;
-use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED};
+use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
 
 /// What a `file` line says.
 pub struct Config {
@@ -68,15 +68,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-    Property {
-        usage: Usage("upstream [ADDRESS...]"),
-        default: "",
-        doc: "Without meaning: aliases that lead elsewhere are always looked up by this server.",
-        set: |_, args| {
-            args.take_rest();
-            Ok(())
-        },
-    },
+    upstream(),
 ])
 .removed(&[TRANSFERRED, NO_RELOAD])
 .deprecated(&[FOLLOWED])

@@ -9,6 +9,7 @@ use wire::Name;
 
 use super::metrics;
 use crate::asking::{PolicyName, TlsFiles, take_from, take_targets};
+use crate::fallthrough::{FallsThrough, fallthrough};
 
 /// The ports of an address without one: behind `grpc://`, and without.
 const GRPC_PORT: u16 = 443;
@@ -33,6 +34,12 @@ pub struct Config {
     pub(super) tls: TlsFiles,
     pub(super) policy: PolicyName,
     pub(super) fallthrough: Vec<Name>,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
 }
 
 pub static MANIFEST: Manifest<Config> =
@@ -101,15 +108,7 @@ static PROPERTIES: &[Property<Config>] = &[
             Ok(())
         },
     },
-    Property {
-        usage: Usage("fallthrough [ZONES...]"),
-        default: "off",
-        doc: "Names that upstreams deny go on to the next plugin: all of them, or those in ZONES.",
-        set: |config, args| {
-            config.fallthrough = args.zones_or_all()?;
-            Ok(())
-        },
-    },
+    fallthrough("Names that upstreams deny go on to the next plugin: all of them, or those in ZONES."),
 ];
 
 /// Reads an upstream. CoreDNS takes any scheme here and speaks gRPC all the same; only those are read that say so.

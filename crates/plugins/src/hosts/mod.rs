@@ -16,6 +16,8 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
 use table::{Ignored, Table, address};
 
+use crate::fallthrough::{FallsThrough, fallthrough};
+
 /// What a `hosts` line says.
 pub struct Config {
     file: Option<String>,
@@ -26,6 +28,12 @@ pub struct Config {
     reload: Duration,
     fallthrough: Vec<Name>,
     fallthrough_unsupported: bool,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
 }
 
 const FILE: &str = "/etc/hosts";
@@ -96,15 +104,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-    Property {
-        usage: Usage("fallthrough [ZONES...]"),
-        default: "off",
-        doc: "Names that are not there go on to the next plugin: all of them, or those in ZONES.",
-        set: |config, args| {
-            config.fallthrough = args.zones_or_all()?;
-            Ok(())
-        },
-    },
+    fallthrough("Names that are not there go on to the next plugin: all of them, or those in ZONES."),
     Property {
         usage: Usage("fallthrough_unsupported"),
         default: "off",

@@ -7,6 +7,7 @@ use cluster::Request;
 use engine::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
 use wire::Name;
 
+use crate::fallthrough::{FallsThrough, fallthrough};
 use crate::sources::{self, HasSources, Sources, texts};
 
 /// What an `istio` stanza says.
@@ -20,6 +21,12 @@ pub struct Config {
     pub(super) vips: Vips,
     pub(super) ttl: u32,
     pub(super) fallthrough: Vec<Name>,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
 }
 
 /// Who is given the addresses that stand for a host as a whole, before its endpoints.
@@ -116,16 +123,9 @@ static PROPERTIES: &[Property<Config>] = &[
             Ok(())
         },
     },
-    Property {
-        usage: Usage("fallthrough [ZONES...]"),
-        default: "off",
-        doc: "Names that are no hosts, and other types than A and AAAA, go on to the next plugin: all of them, or those \
-              in ZONES.",
-        set: |config, args| {
-            config.fallthrough = args.zones_or_all()?;
-            Ok(())
-        },
-    },
+    fallthrough(
+        "Names that are no hosts, and other types than A and AAAA, go on to the next plugin: all of them, or those in ZONES.",
+    ),
 ];
 
 fn read_default_addresses(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {

@@ -3,6 +3,8 @@
 use engine::options::{Args, Manifest, Problem, Property, Role, Usage};
 use wire::{LABEL_MAX, Name};
 
+use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
+
 /// What a `k8s_external` stanza says.
 #[derive(Debug, Default)]
 pub struct Config {
@@ -11,6 +13,12 @@ pub struct Config {
     pub(super) ttl: Option<u32>,
     pub(super) headless: bool,
     pub(super) fallthrough: Vec<Name>,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
 }
 
 pub(super) const APEX: &[u8] = b"dns";
@@ -54,15 +62,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-    Property {
-        usage: Usage("fallthrough [ZONES...]"),
-        default: "off",
-        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
-        set: |config, args| {
-            config.fallthrough = args.zones_or_all()?;
-            Ok(())
-        },
-    },
+    fallthrough(DENIED),
 ])
 .role(|line| {
     let answers = Role::answers(&line.config.zones, &line.config.fallthrough);

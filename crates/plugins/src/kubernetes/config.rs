@@ -8,6 +8,7 @@ use wire::{Name, NameRef};
 
 use crate::common::TRANSFERRED;
 use crate::exposed::is_reverse;
+use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
 use crate::sources::{self, HasSources, Sources, texts};
 
 /// What `pods` says.
@@ -43,6 +44,12 @@ pub struct Config {
     pub(super) startup_timeout: Duration,
     pub(super) ignore_empty: bool,
     pub(super) fallthrough: Vec<Name>,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
 }
 
 const TTL_DEFAULT: u32 = 5;
@@ -206,15 +213,7 @@ static PROPERTIES: &[Property<Config>] = &[
             Ok(())
         },
     },
-    Property {
-        usage: Usage("fallthrough [ZONES...]"),
-        default: "off",
-        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
-        set: |config, args| {
-            config.fallthrough = args.zones_or_all()?;
-            Ok(())
-        },
-    },
+    fallthrough(DENIED),
     Property {
         usage: Usage("ignore [empty_service [IGNORED...]]"),
         default: "off",

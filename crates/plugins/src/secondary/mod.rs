@@ -12,6 +12,7 @@ use engine::{Hooks, Zones};
 use wire::Name;
 
 use crate::authority::{Authority, Held, directory, offer};
+use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
 
 /// What a `secondary` line says.
 #[derive(Default)]
@@ -20,6 +21,12 @@ pub struct Config {
     primaries: Vec<SocketAddr>,
     catalog: bool,
     fallthrough: Vec<Name>,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
 }
 
 /// The port of primaries unless another is given.
@@ -54,15 +61,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
             Ok(())
         },
     },
-    Property {
-        usage: Usage("fallthrough [ZONES...]"),
-        default: "off",
-        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES.",
-        set: |config, args| {
-            config.fallthrough = args.zones_or_all()?;
-            Ok(())
-        },
-    },
+    fallthrough(DENIED),
 ])
 .check(check)
 .role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
