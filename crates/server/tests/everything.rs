@@ -208,7 +208,7 @@ const SHOP: &str = "kind: Service\napiVersion: v1\nmetadata: {name: web, namespa
     labels: {kubernetes.io/service-name: web}}\naddressType: IPv4\nports: [{port: 80}]\nendpoints: [{addresses: [10.1.0.1]}]\n";
 
 /// A name and a type, and what must come of it.
-const QUESTIONS: [(&str, Type, Rcode, &[&str]); 15] = [
+const QUESTIONS: [(&str, Type, Rcode, &[&str]); 16] = [
     ("one.plain.test.", Type::A, Rcode::NOERROR, &["192.0.2.1"]),
     ("old.plain.test.", Type::A, Rcode::NOERROR, &["192.0.2.1"]),
     ("one.plain.test.", Type::AAAA, Rcode::NOERROR, &["64:ff9b::c000:201"]),
