@@ -8,7 +8,7 @@ use corefile::Token;
 use engine::options::{Args, Problem, zone_names};
 use engine::setup::{Setup, SetupError};
 use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
-use engine::{ExchangeError, Failure};
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Witnessed, Witnesses};
 use upstream::{Policy, nameservers};
 use wire::{EdeCode, Name};
 
@@ -61,6 +61,36 @@ pub(crate) fn none_listed<'a>(files: impl Iterator<Item = &'a str>) -> SetupErro
     let files: Vec<&str> = files.collect();
     let message = format!("no valid upstream addresses found: no line `nameserver ADDRESS` in {}", files.join(", "));
     SetupError::new(message)
+}
+
+/// Tells those who want to hear of it what came of an exchange that began at a time.
+pub(crate) fn tell(
+    witnesses: &Witnesses,
+    query: &Query,
+    (exchange, sent, outcome): (Exchange<'_>, Moment, &Result<Exchanged, ExchangeError>),
+    outside: &dyn Outside,
+) {
+    if witnesses.is_empty() {
+        return;
+    }
+    let (local, reply) = match outcome {
+        Ok(exchanged) => (exchanged.local, Some(exchanged.reply.as_slice())),
+        Err(ExchangeError::Timeout { local }) => (*local, None),
+        Err(_) => (None, None),
+    };
+    let took = outside.now().since(sent);
+    let witnessed = Witnessed {
+        to: exchange.to,
+        local,
+        over: exchange.over,
+        encrypted: exchange.tls.is_some(),
+        query: exchange.query,
+        reply,
+        sent,
+        sent_since_1970: outside.since_1970().saturating_sub(took),
+        took,
+    };
+    witnesses.tell(query, &witnessed);
 }
 
 /// In which order upstreams are asked, as it is written.

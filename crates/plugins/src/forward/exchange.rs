@@ -5,21 +5,18 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Resolved, Transport, Witnessed};
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Resolved, Transport};
 use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
 
 use super::stanza::{Stanza, Upstream};
-use crate::asking::failed;
+use crate::asking::{failed, tell};
 
 /// How long a probe waits for an answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long after a datagram without an answer it is sent once more: longer than most answers take, and short enough to
 /// be there before the client asks again.
 const AGAIN_AFTER: Duration = Duration::from_millis(400);
-
-/// What comes of one exchange.
-type Outcome = Result<Exchanged, ExchangeError>;
 
 /// One question, as it is sent.
 #[derive(Clone, Copy)]
@@ -113,9 +110,7 @@ impl Stanza {
         let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
         let exchange = Exchange { to: upstream.address, over, tls, query, until, connections, again_after };
         let outcome = outside.exchange(exchange).await;
-        if !self.witnesses.is_empty() {
-            self.tell(sending, exchange, sent, &outcome);
-        }
+        tell(&self.witnesses, sending.query, (exchange, sent, &outcome), outside);
         let Exchanged { reply, reused, .. } = outcome?;
         let counters = outside.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
@@ -125,28 +120,6 @@ impl Stanza {
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
         }
         upstream::readable(reply).ok_or(ExchangeError::Unreadable)
-    }
-
-    /// Tells those who want to hear of it what came of a question.
-    fn tell(&self, sending: Sending<'_>, exchange: Exchange<'_>, sent: Moment, outcome: &Outcome) {
-        let (local, reply) = match outcome {
-            Ok(exchanged) => (exchanged.local, Some(exchanged.reply.as_slice())),
-            Err(ExchangeError::Timeout { local }) => (*local, None),
-            Err(_) => (None, None),
-        };
-        let took = sending.outside.now().since(sent);
-        let witnessed = Witnessed {
-            to: exchange.to,
-            local,
-            over: exchange.over,
-            encrypted: exchange.tls.is_some(),
-            query: exchange.query,
-            reply,
-            sent,
-            sent_since_1970: sending.outside.since_1970().saturating_sub(took),
-            took,
-        };
-        self.witnesses.tell(sending.query, &witnessed);
     }
 
     fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {

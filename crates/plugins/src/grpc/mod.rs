@@ -5,17 +5,18 @@ mod metrics;
 
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::sync::Arc;
 
 use engine::setup::{Part, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{
     Connections, Exchange, ExchangeError, Exchanged, Failure, Hooks, LocalFuture, Moment, Outside, Plugin, Query,
-    Resolved, Response, Transport, Verdict, Worker, Zones,
+    Resolved, Response, Transport, Verdict, Witnesses, Worker, Zones,
 };
 use upstream::{Policy, Reply};
 use wire::{EdeCode, Name, NameRef, Rcode};
 
-use crate::asking::{failed, listed_in, none_listed};
+use crate::asking::{failed, listed_in, none_listed, tell};
 pub(crate) use config::MANIFEST;
 use config::{Config, Target};
 use metrics::UpstreamMetrics;
@@ -49,6 +50,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         upstreams,
         tls,
         policy: config.policy.policy(),
+        witnesses: setup.witnesses(),
         fallthrough: config.fallthrough.into_iter().collect(),
     };
     Ok(Some(Part::new(grpc, Hooks::DOWN)))
@@ -77,6 +79,7 @@ struct Grpc {
     upstreams: Vec<Upstream>,
     tls: Option<TlsClient>,
     policy: Policy,
+    witnesses: Arc<Witnesses>,
     /// Names in these zones go on to the next plugin if no upstream knows them.
     fallthrough: Zones,
 }
@@ -117,7 +120,7 @@ impl Grpc {
         for at in self.policy.order(self.upstreams.len(), outside.random()) {
             let upstream = &self.upstreams[at];
             let until = deadline.min(outside.now() + EACH);
-            match self.exchange(upstream, &octets, until, outside).await {
+            match self.exchange(upstream, (query, &octets), until, outside).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => failure = failed(upstream.address, "grpc", &error),
             }
@@ -131,7 +134,7 @@ impl Grpc {
     async fn exchange(
         &self,
         upstream: &Upstream,
-        query: &[u8],
+        (asked, query): (&Query, &[u8]),
         until: Moment,
         outside: &dyn Outside,
     ) -> Result<Vec<u8>, ExchangeError> {
@@ -141,7 +144,9 @@ impl Grpc {
         let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
         let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
         let exchange = Exchange { to, over, tls, query, until, connections, again_after: None };
-        let reply = match outside.exchange(exchange).await {
+        let outcome = outside.exchange(exchange).await;
+        tell(&self.witnesses, asked, (exchange, sent, &outcome), outside);
+        let reply = match outcome {
             Ok(Exchanged { reply, .. }) => upstream::readable(reply),
             Err(ExchangeError::Status { code: NOT_FOUND, .. }) => upstream::answered_with(query, Rcode::NXDOMAIN),
             Err(error) => return Err(error),
