@@ -31,9 +31,10 @@ pub fn corefile(name: &Path, text: &str, loader: &dyn Loader, defaults: bool) ->
     let Some(root) = sources.first() else {
         return Ok(Migration { text: text.to_owned(), notes: Vec::new() });
     };
-    let mut draft = Draft { sources: &sources, root, defaults, edits: Edits::default(), notes: Vec::new() };
+    let mut draft = Draft::new(&sources, root, defaults);
     for block in &blocks {
         for directive in &block.directives {
+            draft.directive.clone_from(&directive.name.text);
             rules::apply(block, directive, &mut draft);
         }
         rules::look_at_block(block, &mut draft);
@@ -50,14 +51,27 @@ pub(crate) struct Draft<'a> {
     root: FileId,
     /// Add what newer installations have.
     pub(crate) defaults: bool,
+    /// Whom the notes are about: the directive that is looked at.
+    pub(crate) directive: String,
     edits: Edits,
     notes: Vec<(Span, Note)>,
 }
 
-impl Draft<'_> {
-    /// Says something about a place.
-    pub(crate) fn note(&mut self, what: What, span: Span, text: impl Into<String>) {
-        let note = Note { what, place: self.sources.place(span), text: text.into() };
+impl<'a> Draft<'a> {
+    fn new(sources: &'a Sources, root: FileId, defaults: bool) -> Draft<'a> {
+        Draft { sources, root, defaults, directive: String::new(), edits: Edits::default(), notes: Vec::new() }
+    }
+
+    /// Says something about a place, and since which release it is so.
+    pub(crate) fn note(
+        &mut self,
+        what: What,
+        span: Span,
+        since: impl Into<Option<&'static str>>,
+        text: impl Into<String>,
+    ) {
+        let (place, directive) = (self.sources.place(span), Some(self.directive.clone()));
+        let note = Note { what, place, text: text.into(), directive, since: since.into() };
         // A snippet is met wherever it is imported, and spoken of once.
         if self.notes.iter().all(|(_, known)| *known != note) {
             self.notes.push((span, note));
@@ -127,6 +141,7 @@ impl Draft<'_> {
         self.note(
             What::Look,
             span,
+            None,
             format!("this stands in an imported file, which is not changed: migrate `{file}` too"),
         );
         None

@@ -34,7 +34,8 @@ pub fn kube_dns(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> 
     let read = Settings::read(Program::Pod, &words, &|_| None);
     let (settings, said) = read.map_err(NotTranslated::Flags)?;
     let dynamic = Dynamic::read(data).map_err(NotTranslated::ConfigMap)?;
-    let notes = said.into_iter().map(|text| Note { what: What::Look, place: String::new(), text }).collect();
+    let look = |text| Note { what: What::Look, place: String::new(), text, directive: None, since: None };
+    let notes = said.into_iter().map(look).collect();
     Ok(Migration { text: kubedns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
 }
 

@@ -40,6 +40,10 @@ pub struct Note {
     pub place: String,
     /// What was there and what is there now, in one line.
     pub text: String,
+    /// The directive that it is about; none if it is about no Corefile.
+    pub directive: Option<String>,
+    /// The release of CoreDNS with which it became so, if it was one.
+    pub since: Option<&'static str>,
 }
 
 impl fmt::Display for Note {
@@ -47,6 +51,7 @@ impl fmt::Display for Note {
         if !self.place.is_empty() {
             write!(f, "{}: ", self.place)?;
         }
-        write!(f, "{}: {}", self.what.word(), self.text)
+        write!(f, "{}: {}", self.what.word(), self.text)?;
+        self.since.map_or(Ok(()), |since| write!(f, " (since {since})"))
     }
 }

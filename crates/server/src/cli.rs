@@ -181,6 +181,7 @@ fn migrate_command() -> clap::Command {
                 .help("Corefiles or manifests; standard input (`-`) without any"),
         )
         .arg(flag("defaults", "Add what newer installations have: ready, loop, lameduck, max_concurrent"))
+        .arg(flag("json", "Print the Corefile and the notes as one JSON object").conflicts_with("check"))
         .arg(
             option("check", "OLD NEW", "Compare the answers of these two servers")
                 .num_args(2)
@@ -203,6 +204,7 @@ fn migrate_options(matches: &ArgMatches) -> MigrateOptions {
         files: matches.get_many("files").into_iter().flatten().cloned().collect(),
         dnsmasq: matches.get_many("dnsmasq").into_iter().flatten().cloned().collect(),
         defaults: matches.get_flag("defaults"),
+        json: matches.get_flag("json"),
         check: check.try_into().ok(),
         zone: matches.get_one::<String>("zone").cloned().unwrap_or_default(),
     }

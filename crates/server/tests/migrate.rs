@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use serde_json::{Value, json};
 use support::{Folder, Server};
 
 /// Runs the command; standard input is what is given.
@@ -41,7 +42,7 @@ fn an_older_corefile_is_printed_as_it_is_written_today() {
     let old = "# ours\n.:53 {\n    health\n    proxy . 192.0.2.1\n    cache {$TTL}\n}\n";
     let (code, text, said) = migrate(&[], old);
     assert_eq!(text, "# ours\n.:53 {\n    health\n    forward . 192.0.2.1\n    cache {$TTL}\n}\n");
-    assert!(said.contains("changed: `proxy` is `forward` (removed in 1.5.0)"), "{said}");
+    assert!(said.contains("changed: `proxy` is `forward` (since 1.5.0)"), "{said}");
     assert!(said.contains("`TTL` has no value here"), "{said}");
     assert_eq!(code, Some(0), "{said}");
     let (code, text, _) = migrate(&["--defaults"], old);
@@ -58,6 +59,29 @@ fn what_is_lost_and_what_is_no_corefile_end_it_otherwise() {
     assert_eq!((code, text.as_str()), (Some(2), ""), "{said}");
     let (code, _, said) = migrate(&["/nowhere"], "");
     assert!(code == Some(2) && said.contains("/nowhere"), "{said}");
+}
+
+#[test]
+fn a_machine_gets_one_object() {
+    let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let old = ". {\n    proxy . 192.0.2.1 {\n        spray\n    }\n    loop\n}\n";
+    let (code, text, said) = migrate(&["--json"], old);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let object = read(&text);
+    assert_eq!(object["corefile"], ". {\n    forward . 192.0.2.1 {\n    }\n    loop\n}\n");
+    let changed = json!({
+        "what": "changed", "place": "-:2:5", "text": "`proxy` is `forward`", "directive": "proxy", "since": "1.5.0",
+    });
+    assert_eq!((&object["notes"][0], &object["notes"][1]["what"]), (&changed, &json!("dropped")));
+    let (code, text, _) = migrate(&["--json"], ". {\n    proxy . 192.0.2.1 {\n        policy least_conn\n    }\n}\n");
+    assert_eq!(code, Some(1));
+    assert!(read(&text)["notes"].as_array().unwrap().iter().any(|note| note["what"] == "lost"), "{text}");
+    let (code, text, said) = migrate(&["--json"], ". {\n");
+    assert!(code == Some(2) && text.is_empty() && !said.is_empty(), "{text}{said}");
+    // What is about no place and no directive has none.
+    let (_, text, _) = migrate(&["--json", "--", "--all-servers"], "");
+    let note = read(&text)["notes"][0].clone();
+    assert_eq!((&note["what"], note.get("place"), note.get("directive")), (&json!("look"), None, None));
 }
 
 #[test]

@@ -51,30 +51,25 @@ pub(crate) fn look_at_block(block: &ServerBlock, draft: &mut Draft<'_>) {
 }
 
 /// Adds a line that newer installations have, or speaks of it.
-fn add(below: &Directive, line: &str, since: &str, why: &str, draft: &mut Draft<'_>) {
+fn add(below: &Directive, line: &str, since: &'static str, why: &str, draft: &mut Draft<'_>) {
+    line.clone_into(&mut draft.directive);
     if draft.defaults {
-        draft.note(
-            What::Changed,
-            below.name.span,
-            format!("`{line}` is added, as in installations since {since}: {why}"),
-        );
+        let text = format!("`{line}` is added, as in newer installations: {why}");
+        draft.note(What::Changed, below.name.span, since, text);
         draft.add_below(below, &[line.to_owned()]);
     } else {
-        draft.note(What::Advice, below.name.span, format!("installations since {since} have `{line}` here too: {why}"));
+        draft.note(What::Advice, below.name.span, since, format!("newer installations have `{line}` here too: {why}"));
     }
 }
 
 /// Adds an option to a directive, or speaks of it.
-fn add_option(directive: &Directive, option: &str, since: &str, why: &str, draft: &mut Draft<'_>) {
+fn add_option(directive: &Directive, option: &str, since: &'static str, why: &str, draft: &mut Draft<'_>) {
     if !draft.defaults {
-        let text = format!("`{}` in installations since {since} has `{option}`: {why}", directive.name.text);
-        return draft.note(What::Advice, directive.name.span, text);
+        let text = format!("`{}` of newer installations has `{option}`: {why}", directive.name.text);
+        return draft.note(What::Advice, directive.name.span, since, text);
     }
-    draft.note(
-        What::Changed,
-        directive.name.span,
-        format!("`{option}` is added, as in installations since {since}: {why}"),
-    );
+    let text = format!("`{option}` is added, as in newer installations: {why}");
+    draft.note(What::Changed, directive.name.span, since, text);
     match &directive.block {
         Some(inner) => draft.replace(inner.open, &format!("{{\n    {option}")),
         None => draft.append(directive, &format!(" {{\n    {option}\n}}")),
@@ -100,20 +95,19 @@ fn forward(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
 }
 
 fn reverse(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    let text = "`reverse` is gone (removed in 1.3.0): `template` answers what can be computed from a name, `hosts` and `file` \
-                what cannot";
-    draft.note(What::Lost, directive.name.span, text);
+    let text = "`reverse` is gone: `template` answers what can be computed from a name, `hosts` and `file` what cannot";
+    draft.note(What::Lost, directive.name.span, "1.3.0", text);
     draft.remove_span(directive.span());
 }
 
 fn command(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let name = &directive.name;
     draft.replace(name.span, &format!("on {}", name.text));
-    draft.note(What::Changed, name.span, format!("`{0}` is written `on {0}` (since 1.0.2)", name.text));
+    draft.note(What::Changed, name.span, "1.1.0", format!("`{0}` is written `on {0}`", name.text));
 }
 
 fn prometheus(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    let text = "names of metrics have changed in 1.7.0 (`coredns_dns_request_count_total` is `coredns_dns_requests_total` and \
+    let text = "names of metrics have changed (`coredns_dns_request_count_total` is `coredns_dns_requests_total` and \
                 so on): dashboards and alerts from before want them, docs/from-older-coredns.md has the list";
-    draft.note(What::Look, directive.name.span, text);
+    draft.note(What::Look, directive.name.span, "1.7.0", text);
 }

@@ -5,11 +5,14 @@ use corefile::{Directive, Line, ServerBlock};
 use crate::What;
 use crate::corefile::Draft;
 
+/// The release that has no `proxy` any more.
+const GONE: &str = "1.5.0";
+
 pub(super) fn proxy(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let calls = directive.lines().iter().any(|line| matches!(words(line).as_slice(), ["protocol", "grpc", ..]));
     let name = if calls { "grpc" } else { "forward" };
     draft.replace(directive.name.span, name);
-    draft.note(What::Changed, directive.name.span, format!("`proxy` is `{name}` (removed in 1.5.0)"));
+    draft.note(What::Changed, directive.name.span, GONE, format!("`proxy` is `{name}`"));
     for line in directive.lines() {
         option(line, calls, draft);
     }
@@ -34,9 +37,9 @@ fn option(line: &Line, calls: bool, draft: &mut Draft<'_>) {
             write(line, format!("tls {files}").trim_end(), draft);
         }
         ["protocol", "https_google", ..] => {
-            let why = "Google's own protocol has ended (removed in 1.2.0): `forward . tls://8.8.8.8 tls://8.8.4.4 {\n \
+            let why = "Google's own protocol has ended: `forward . tls://8.8.8.8 tls://8.8.4.4 {\n \
                        tls_servername dns.google\n}` asks the same servers over TLS";
-            lose(line, &why.replace('\n', ""), draft);
+            gone(What::Lost, line, "1.2.0", &why.replace('\n', ""), draft);
         }
         ["fail_timeout", ..] => {
             lose(line, "upstreams that fail are probed instead, every 0.5s (`health_check`)", draft);
@@ -53,20 +56,20 @@ fn option(line: &Line, calls: bool, draft: &mut Draft<'_>) {
 fn write(line: &Line, text: &str, draft: &mut Draft<'_>) {
     let [first, .., last] = line.words.as_slice() else { return };
     draft.replace(first.span.up_to(last.span), text);
-    draft.note(What::Changed, first.span, format!("`{}` is written `{text}`", words(line).join(" ")));
+    draft.note(What::Changed, first.span, GONE, format!("`{}` is written `{text}`", words(line).join(" ")));
 }
 
 fn drop_line(line: &Line, why: &str, draft: &mut Draft<'_>) {
-    gone(What::Dropped, line, why, draft);
+    gone(What::Dropped, line, GONE, why, draft);
 }
 
 fn lose(line: &Line, why: &str, draft: &mut Draft<'_>) {
-    gone(What::Lost, line, why, draft);
+    gone(What::Lost, line, GONE, why, draft);
 }
 
-fn gone(what: What, line: &Line, why: &str, draft: &mut Draft<'_>) {
+fn gone(what: What, line: &Line, since: &'static str, why: &str, draft: &mut Draft<'_>) {
     if let Some(first) = line.words.first() {
-        draft.note(what, first.span, format!("`{}`: {why}", words(line).join(" ")));
+        draft.note(what, first.span, since, format!("`{}`: {why}", words(line).join(" ")));
     }
     draft.remove(line);
 }

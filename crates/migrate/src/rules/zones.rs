@@ -5,9 +5,11 @@ use corefile::{Directive, Line, ServerBlock};
 use crate::What;
 use crate::corefile::Draft;
 
-const UPSTREAM: (&str, &str) =
-    ("upstream", "names outside are always asked for by this server itself (ignored since 1.5.0)");
-const STUBZONES: (&str, &str) = ("stubzones", "`forward ZONE ADDRESS` says it in the Corefile (removed in 1.5.0)");
+/// An option that does nothing any more, since when, and why.
+pub(super) type Gone = (&'static str, &'static str, &'static str);
+
+pub(super) const UPSTREAM: Gone = ("upstream", "1.5.0", "names outside are always asked for by this server itself");
+const STUBZONES: Gone = ("stubzones", "1.5.0", "`forward ZONE ADDRESS` says it in the Corefile");
 
 pub(super) fn file(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     take_away(&[UPSTREAM], directive, draft);
@@ -38,12 +40,12 @@ pub(super) fn route53(_: &ServerBlock, directive: &Directive, draft: &mut Draft<
     take_away(&[UPSTREAM], directive, draft);
 }
 
-/// Takes options away that do nothing: their names, and why.
-pub(super) fn take_away(gone: &[(&str, &str)], directive: &Directive, draft: &mut Draft<'_>) {
+/// Takes options away that do nothing.
+pub(super) fn take_away(gone: &[Gone], directive: &Directive, draft: &mut Draft<'_>) {
     for line in directive.lines() {
         let Some(name) = line.words.first() else { continue };
-        if let Some((_, why)) = gone.iter().find(|(option, _)| *option == name.text) {
-            draft.note(What::Dropped, name.span, format!("`{}` of `{}`: {why}", name.text, directive.name.text));
+        if let Some((option, since, why)) = gone.iter().find(|(option, ..)| *option == name.text) {
+            draft.note(What::Dropped, name.span, *since, format!("`{option}` of `{}`: {why}", directive.name.text));
             draft.remove(line);
         }
     }
@@ -61,8 +63,8 @@ pub(super) fn move_transfer(zones: &str, directive: &Directive, draft: &mut Draf
         draft.remove(line);
     }
     written.push("}".to_owned());
-    let text = format!("`transfer to` of `{}` is the directive `transfer` (since 1.8.0)", directive.name.text);
-    draft.note(What::Changed, first.span, text);
+    let text = format!("`transfer to` of `{}` is the directive `transfer`", directive.name.text);
+    draft.note(What::Changed, first.span, "1.8.0", text);
     draft.add_below(directive, &written);
 }
 
@@ -70,7 +72,7 @@ pub(super) fn move_transfer(zones: &str, directive: &Directive, draft: &mut Draf
 fn no_reload(directive: &Directive, draft: &mut Draft<'_>) {
     for word in directive.lines().iter().filter_map(|line| line.words.first()).filter(|word| word.text == "no_reload") {
         draft.replace(word.span, "reload 0");
-        draft.note(What::Changed, word.span, "`no_reload` is written `reload 0` (since 1.1.0)");
+        draft.note(What::Changed, word.span, "1.5.0", "`no_reload` is written `reload 0`");
     }
 }
 
@@ -80,8 +82,8 @@ fn directory_timeout(line: &Line, draft: &mut Draft<'_>) {
     if name.text != "directory" || line.words.len() < 3 || seconds.text.parse::<u32>().is_err() {
         return;
     }
-    let text = format!("the `{0}` at the end of `directory` is written `reload {0}s` (since 1.1.0)", seconds.text);
-    draft.note(What::Changed, seconds.span, text);
+    let text = format!("the `{0}` at the end of `directory` is written `reload {0}s`", seconds.text);
+    draft.note(What::Changed, seconds.span, "1.5.0", text);
     draft.replace(name.span, &format!("reload {}s\ndirectory", seconds.text));
     draft.remove_words(core::slice::from_ref(seconds));
 }

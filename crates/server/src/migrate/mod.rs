@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use corefile::Style;
-use migrate::{Migration, What};
+use migrate::{Migration, Note, What};
+use serde_json::{Value, json};
 use wire::{Name, Type};
 
 use crate::configuration::{Configuration, Disk, Origin};
@@ -34,6 +35,8 @@ pub struct MigrateOptions {
     pub dnsmasq: Vec<String>,
     /// Add what newer installations have.
     pub defaults: bool,
+    /// Print what came of it as one JSON object.
+    pub json: bool,
     /// Compare the answers of these two servers instead: the files have questions, log lines or Services.
     pub check: Option<[SocketAddr; 2]>,
     /// The zone of the cluster, for the questions about Services.
@@ -79,17 +82,34 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, String> {
         input.containers.push([&["--".to_owned()][..], &options.dnsmasq].concat());
     }
     let (name, migration) = migrated(&input, options.defaults)?;
-    for note in &migration.notes {
-        eprintln!("{note}");
+    if !options.json {
+        migration.notes.iter().for_each(|note| eprintln!("{note}"));
     }
     if name.is_some_and(|name| name.contains("node-local")) {
         eprintln!(
             "this is the Corefile of a node cache: `portolan node` takes it as it is, `__PILLAR__` words and all"
         );
     }
-    print!("{}", migration.text);
+    print!("{}", if options.json { format!("{:#}\n", json(&migration)) } else { migration.text.clone() });
     let lost = migration.notes.iter().any(|note| note.what == What::Lost);
     Ok(if refused(&migration.text) || lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What came of it, for machines.
+fn json(migration: &Migration) -> Value {
+    json!({ "corefile": migration.text, "notes": migration.notes.iter().map(json_of_note).collect::<Vec<_>>() })
+}
+
+/// What a note knows; what it does not is not there.
+fn json_of_note(note: &Note) -> Value {
+    let mut object = json!({ "what": note.what.word(), "text": note.text });
+    let place = (!note.place.is_empty()).then_some(note.place.as_str());
+    for (name, known) in [("place", place), ("directive", note.directive.as_deref()), ("since", note.since)] {
+        if let Some(text) = known {
+            object[name] = text.into();
+        }
+    }
+    object
 }
 
 fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration), String> {
