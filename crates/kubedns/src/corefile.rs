@@ -27,6 +27,8 @@ const LAMEDUCK: &str = "5s";
 const TTL: u32 = 30;
 /// The reverse trees.
 const REVERSE: [&str; 2] = ["in-addr.arpa", "ip6.arpa"];
+/// Where kube-dns itself listens in its pod, behind dnsmasq.
+const BEHIND_DNSMASQ: u16 = 10053;
 
 /// Writes the Corefile.
 #[must_use]
@@ -88,7 +90,8 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn main_block(&self, text: &mut Text) {
-        text.open(&self.keys(""));
+        let zones = self.kept_zones(&self.domains()).into_iter().map(|zone| self.keys(zone));
+        text.open(&core::iter::once(self.keys("")).chain(zones).collect::<Vec<_>>().join(" "));
         self.bind(text);
         text.line("errors");
         if let Some(front) = &self.settings.front {
@@ -173,12 +176,27 @@ impl Writer<'_> {
         domains
     }
 
+    /// The zones of the cluster that lie in a domain which somebody else knows: dnsmasq was told of them too, and the
+    /// longer name went before.
+    fn kept_zones(&self, others: &BTreeMap<String, Asked>) -> Vec<&str> {
+        let zones =
+            self.settings.records.iter().flat_map(|records| [records.domain.as_str()].into_iter().chain(REVERSE));
+        let is_lost = |zone: &&str| others.keys().any(|other| other != zone && is_within(zone, other));
+        zones.filter(|zone| is_lost(zone) && !others.contains_key(*zone)).collect()
+    }
+
     /// Whether it is this server that is to be asked: dnsmasq is told so where kube-dns is another process.
     fn is_own(&self, domain: &str, servers: &[NameServer]) -> bool {
         let Some(records) = &self.settings.records else { return false };
         let is_of_cluster = records.domain == domain || REVERSE.contains(&domain);
-        let is_here = |server: &NameServer| matches!(server, NameServer::Address(address) if address.ip().is_loopback() && address.port() == records.port);
-        is_of_cluster && servers.iter().all(is_here)
+        is_of_cluster && servers.iter().all(|server| self.is_here(server))
+    }
+
+    /// Whether that is where kube-dns listened for dnsmasq beside it.
+    fn is_here(&self, server: &NameServer) -> bool {
+        let Some(records) = &self.settings.records else { return false };
+        let is_port = |port| port == records.port || port == BEHIND_DNSMASQ;
+        matches!(server, NameServer::Address(address) if address.ip().is_loopback() && is_port(address.port()))
     }
 
     /// Who is asked about names outside.
@@ -191,7 +209,12 @@ impl Writer<'_> {
             return self.settings.upstreams.iter().map(shown).collect();
         }
         let Some(front) = &self.settings.front else { return vec![RESOLV_CONF.to_owned()] };
-        front.servers.iter().flat_map(|server| self.addresses(server)).chain(front.resolv_conf.clone()).collect()
+        let servers = front.servers.iter().filter(|server| !self.is_here(server));
+        let asked: Vec<String> =
+            servers.flat_map(|server| self.addresses(server)).chain(front.resolv_conf.clone()).collect();
+        // dnsmasq that asked kube-dns about everything got what kube-dns got from the system.
+        let is_behind = asked.is_empty() && !front.servers.is_empty();
+        if is_behind { vec![RESOLV_CONF.to_owned()] } else { asked }
     }
 
     /// How a server is written: by its address; by those known of its name; by its name.
@@ -339,8 +362,12 @@ impl Writer<'_> {
 
     /// Whether questions for a name come to the block of a domain, and to none of a longer one.
     fn comes_to(&self, domain: &str, name: &str) -> bool {
-        let is_longer = |other: &String| other.len() > domain.len() && is_within(name, other);
-        is_within(name, domain) && !self.domains().keys().any(is_longer)
+        let others = self.domains();
+        // What is kept comes to the first block, whose domain is empty.
+        let kept = self.kept_zones(&others).into_iter().map(|zone| (zone, ""));
+        let known = others.keys().map(|other| (other.as_str(), other.as_str())).chain(kept);
+        let holding = known.filter(|(zone, _)| is_within(name, zone)).max_by_key(|(zone, _)| zone.len());
+        holding.map_or("", |(_, block)| block) == domain
     }
 
     /// What dnsmasq was told to answer itself of the names in a domain; an empty one is all names.

@@ -313,3 +313,25 @@ fn a_name_that_nobody_looked_up_stays() {
     assert!(!text.contains("1.2.3.4"), "the zone of the cluster is no stub domain:\n{text}");
     assert_eq!(named_hosts(&settings, &dynamic).into_iter().collect::<Vec<_>>(), ["ns.acme.example"]);
 }
+
+#[test]
+fn a_stub_domain_above_the_cluster_leaves_it_its_zone() {
+    let settings =
+        settings(Program::Pod, "-- --ptr-record=1.0.96.10.in-addr.arpa,x.example --txt-record=t.cluster.local,one");
+    let dynamic = dynamic(&[("stubDomains", r#"{"local": ["1.2.3.4"], "arpa": ["1.2.3.4"]}"#)]);
+    let text = corefile(&settings, &dynamic, Hosts::AsWritten);
+    let (main, others) = text.split_once("\n}\n").unwrap();
+    assert!(main.starts_with(".:53 cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {\n"), "{text}");
+    assert!(main.contains("template IN PTR 1.0.96.10") && main.contains("template IN TXT t.cluster.local"), "{text}");
+    assert!(others.contains("arpa:53 {") && others.contains("local:53 {") && !others.contains("template"), "{text}");
+}
+
+#[test]
+fn where_dnsmasq_asked_kube_dns_the_cluster_answers() {
+    let stock = "-- --server=/cluster.local/127.0.0.1#10053 --server=/in-addr.arpa/127.0.0.1#10053 \
+                 --server=127.0.0.1#10053 --no-resolv";
+    let text = corefile(&settings(Program::Pod, stock), &Dynamic::default(), Hosts::AsWritten);
+    assert!(!text.contains("10053") && text.contains("kubernetes cluster.local"), "{text}");
+    assert!(text.contains("forward . /etc/resolv.conf {"), "{text}");
+    assert_eq!(text.matches("{\n    errors").count(), 1, "{text}");
+}

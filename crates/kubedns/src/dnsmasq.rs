@@ -198,7 +198,10 @@ impl Front {
                 Outcome::Said(what) => said.push(format!("dnsmasq's --{name}: {what}")),
                 Outcome::Void(why) => said.push(format!("dnsmasq's --{name} does nothing here: {why}")),
                 Outcome::Unknown => said.push(format!("dnsmasq's --{name} is not known here and does nothing")),
-                Outcome::Bad => return Err(FlagError::Reason("", format!("dnsmasq's {word} {value}: cannot be used"))),
+                Outcome::Bad => {
+                    let given = if word.ends_with(value) { String::new() } else { format!(" {value}") };
+                    return Err(FlagError::Reason("", format!("dnsmasq's {word}{given}: this value cannot be used")));
+                }
             }
         }
         Ok((front, said))
@@ -235,6 +238,12 @@ impl Front {
             "neg-ttl" | "max-ttl" | "max-cache-ttl" | "min-cache-ttl" => self.take_ttl(name, value),
             "server" | "local" => self.take_server(value),
             "rev-server" => self.take_reverse(value),
+            "address" if value.starts_with("/#/") => {
+                Outcome::Void("an address for all names is `template` in a Corefile")
+            }
+            "cname" if value.contains('*') => {
+                Outcome::Void("an alias of all names of a domain is `template` in a Corefile")
+            }
             "address" => self.take_address(value),
             "host-record" => self.take_host(value),
             "cname" | "txt-record" | "mx-host" | "srv-host" | "ptr-record" => self.take_record(name, value),

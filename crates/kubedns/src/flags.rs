@@ -47,6 +47,10 @@ const fn void(of: Container, name: &'static str, value: &'static str, instead: &
 
 use Container::{KubeDns, Log, Nanny, Own, Sidecar};
 
+/// What Go's flags take for on and for off.
+const ON: [&str; 6] = ["true", "t", "T", "TRUE", "True", "1"];
+const OFF: [&str; 6] = ["false", "f", "F", "FALSE", "False", "0"];
+
 const LOGGED: &str = "the log is standard output, a line an event";
 
 /// All flags.
@@ -187,6 +191,9 @@ impl Words {
                 None if flag.value.is_empty() => "true".to_owned(),
                 None => words.next().ok_or(FlagError::NoValue(flag.name))?,
             };
+            if flag.value.is_empty() && !ON.contains(&value.as_str()) && !OFF.contains(&value.as_str()) {
+                return Err(FlagError::Value(flag.name, value, "`true` or `false`"));
+            }
             read.values.entry(flag.name).or_default().push(value);
         }
         Ok(read)
@@ -206,7 +213,7 @@ impl Words {
     /// Whether a flag that is on or off is on.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
-        self.last(name).is_some_and(|value| !matches!(value, "false" | "f" | "F" | "FALSE" | "False" | "0"))
+        self.last(name).is_some_and(|value| !OFF.contains(&value))
     }
 
     /// What to say about flags that do nothing: a line each, those of the log in one.
@@ -290,6 +297,7 @@ mod tests {
             ("--nothing=1", "unknown flag: --nothing=1"),
             ("stray", "'stray' is no flag"),
             ("--dns-port", "--dns-port needs a value"),
+            ("--version=maybe", "--version: 'maybe' is not `true` or `false`"),
         ] {
             assert_eq!(read(text).unwrap_err().to_string(), said);
         }

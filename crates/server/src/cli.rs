@@ -258,8 +258,10 @@ fn wants_help(words: &[String]) -> bool {
 
 /// The help of a command whose flags are not read by clap.
 fn help_of(command: clap::Command, name: &'static str) -> clap::Error {
-    let help = command.bin_name(name).render_long_help();
-    clap::Error::raw(clap::error::ErrorKind::DisplayHelp, help)
+    let kind = clap::error::ErrorKind::DisplayHelp;
+    // Only what clap makes itself is shown without a word about an error before it.
+    let asked = command.bin_name(name).try_get_matches_from([name, "--help"]);
+    asked.err().unwrap_or_else(|| clap::Error::new(kind))
 }
 
 fn from_matches(matches: &ArgMatches) -> Command {

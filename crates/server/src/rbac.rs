@@ -115,7 +115,7 @@ fn role(place: Place<'_>, kinds: &[Kind]) -> String {
     let mut text = if place == Place::Selected { SELECTED.to_owned() } else { String::new() };
     text.push_str("apiVersion: rbac.authorization.k8s.io/v1\n");
     let _ = match place {
-        Place::Everywhere => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: system:coredns\nrules:"),
+        Place::Everywhere => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: portolan\nrules:"),
         Place::Selected => writeln!(text, "kind: ClusterRole\nmetadata:\n  name: portolan:namespace\nrules:"),
         Place::In(namespace) => {
             writeln!(text, "kind: Role\nmetadata:\n  name: portolan\n  namespace: {namespace}\nrules:")

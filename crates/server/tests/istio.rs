@@ -201,9 +201,7 @@ fn check_says_which_rights_it_needs() {
     };
     let of_istio = "  - apiGroups: [\"networking.istio.io\"]\n    resources: [serviceentries, workloadentries]\n    \
                     verbs: [list, watch]\n";
-    assert!(
-        rights("ttl 5").ends_with(&format!("kind: ClusterRole\nmetadata:\n  name: system:coredns\nrules:\n{of_istio}"))
-    );
+    assert!(rights("ttl 5").ends_with(&format!("kind: ClusterRole\nmetadata:\n  name: portolan\nrules:\n{of_istio}")));
     assert!(rights("pods").contains("resources: [pods]"));
     let role = rights("namespaces shop");
     assert!(role.contains("kind: Role\nmetadata:\n  name: portolan\n  namespace: shop\n") && role.contains(of_istio));

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use cluster::Request;
-use engine::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
+use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use wire::Name;
 
 use crate::fallthrough::{FallsThrough, fallthrough};
@@ -69,7 +69,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(PROPERTIES)
 .metrics(&super::METRICS)
 .check(check)
-.role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
+// Some hosts are left to those below: an entry can leave its addresses to DNS.
+.role(|line| Role { fallthrough: line.config.fallthrough.clone(), ..Role::new(Acts::AnswersSome, &line.config.zones) });
 
 static PROPERTIES: &[Property<Config>] = &[
     sources::endpoint(),

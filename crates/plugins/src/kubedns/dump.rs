@@ -29,7 +29,7 @@ pub(super) fn page(exposed: &Exposed) -> PageContent {
     PageContent {
         status: 200,
         content_type: "application/json",
-        body: write(exposed, &namespaces, left == 0).into_bytes().into(),
+        body: write(exposed, &namespaces, left == 0 || !exposed.index.is_synced()).into_bytes().into(),
     }
 }
 
