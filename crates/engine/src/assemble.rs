@@ -8,7 +8,7 @@ use crate::codes;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::plan::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Around, Capabilities, Carried, Files, Needs, Setup, SiteInfo};
+use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SiteInfo};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
 /// What the building of a generation takes from the world.
@@ -101,8 +101,8 @@ impl PlannedBlock {
             }
             let Some(part) = part else { continue };
             let zones = part.zones.filter(|zones: &Zones| !zones.is_everything());
-            let fallthrough = part.fallthrough;
-            steps.push(Step { name, order, plugin: part.plugin, hooks: part.hooks, zones, fallthrough });
+            let Part { plugin, hooks, fallthrough, is_authority, .. } = part;
+            steps.push(Step { name, order, plugin, hooks, zones, fallthrough, is_authority });
         }
         steps.reverse();
         steps.truncate(STEPS_MAX);

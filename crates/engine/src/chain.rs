@@ -36,6 +36,8 @@ pub struct Step {
     pub zones: Option<Zones>,
     /// The zones in which a name that it does not have goes on to the next step.
     pub fallthrough: Zones,
+    /// Where it is the last step, what it passes is refused.
+    pub is_authority: bool,
 }
 
 impl Step {

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use futures_channel::oneshot::{Receiver, Sender, channel};
 use hashbrown::HashMap;
 
-use crate::{Query, Resolved, UDP_SIZE};
+use crate::{Query, Resolved};
 
 /// All that the answer of an upstream may depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ impl Key {
             qclass: query.qclass.0,
             stream,
             // Less than we take ourselves is not asked for; who takes less gets its part of the whole.
-            udp_size: if stream { 0 } else { query.udp_size.max(UDP_SIZE) },
+            udp_size: if stream { 0 } else { query.onward_udp_size() },
             flags: query.flags().0 & FLAGS_THAT_MATTER,
             dnssec_ok: query.dnssec_ok,
             onward: query.onward_options().map(|(code, data)| (code.0, data.into())).collect(),

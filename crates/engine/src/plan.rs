@@ -119,18 +119,16 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
     let before = problems.len();
     let keys: Vec<Vec<Key>> = file.blocks.iter().map(|block| read_keys(block, planning.dns_port, problems)).collect();
     check_directives(file, planning.slots, problems);
-    let mut blocks: Vec<PlannedBlock> = file
-        .blocks
-        .iter()
-        .zip(keys)
-        .map(|(written, keys)| plan_block(written, keys, planning.slots, problems))
-        .collect();
-    let mut places = Vec::new();
-    for block in &mut blocks {
+    let (mut blocks, mut places) = (Vec::new(), Vec::new());
+    for (written, keys) in file.blocks.iter().zip(keys) {
+        let known = problems.len();
+        let mut block = plan_block(written, keys, planning.slots, problems);
+        let is_known = !problems[known..].iter().any(Diagnostic::is_error);
         let settings = block.settings();
         let addresses = listen_addresses(&settings, planning, problems);
-        places.push(Place { keys: block.keys.clone(), addresses, is_view: !settings.view.is_empty() });
+        places.push(Place { keys: block.keys.clone(), addresses, shares: !settings.view.is_empty() || !is_known });
         (block.info.root, block.info.view, block.info.listening) = (settings.root, settings.view, settings.listening);
+        blocks.push(block);
     }
     let listeners = plan_listeners(&places, problems);
     assign_sites(&mut blocks, &listeners);
@@ -270,15 +268,15 @@ fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, 
 struct Place {
     keys: Vec<Key>,
     addresses: Vec<Option<IpAddr>>,
-    /// It wants only some of the queries, so that others may serve the same.
-    is_view: bool,
+    /// It wants only some of the queries, so that others may serve the same; or nobody knows, as something in it is wrong.
+    shares: bool,
 }
 
 /// One address is listened on once, whatever the number of blocks that are served there.
 fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<PlannedListener> {
     let mut listeners: Vec<PlannedListener> = Vec::new();
     for (block, place) in places.iter().enumerate() {
-        let taken = |other: usize| other == block || !(place.is_view || places[other].is_view);
+        let taken = |other: usize| other == block || !(place.shares || places[other].shares);
         for key in &place.keys {
             for ip in &place.addresses {
                 if let Some(problem) = conflict(key, *ip, &listeners, taken) {

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use wire::{Class, Flags, Header, Name, NameRef, Opt, OptionCode, Request, Type};
 
-use crate::Moment;
 use crate::walk::Patience;
+use crate::{Moment, UDP_SIZE};
 
 /// Steps in the longest chain: more than there are directives, a step each; a set of passed steps is one word.
 pub const STEPS_MAX: usize = 64;
@@ -96,6 +96,8 @@ pub struct Query {
     pub qclass: Class,
     /// Octets that the client takes over UDP, as far as the answer is concerned.
     pub udp_size: u16,
+    /// Octets that an answer from an upstream may have over UDP at most, by what a plugin says.
+    pub onward_size_max: u16,
     /// Wants DNSSEC records (DO).
     pub dnssec_ok: bool,
     /// Index of the server block's site that serves it: which address, which zone.
@@ -132,6 +134,7 @@ impl Query {
     pub(crate) fn begin(&mut self) {
         self.take_request();
         self.udp_size = self.request.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
+        self.onward_size_max = u16::MAX;
         self.dnssec_ok = self.request.opt.is_some_and(|opt| opt.dnssec_ok);
         self.reset();
     }
@@ -164,6 +167,7 @@ impl Query {
         self.received = parent.received;
         self.begin();
         self.udp_size = parent.udp_size;
+        self.onward_size_max = parent.onward_size_max;
     }
 
     /// Becomes a copy of a query as it stands at its present step.
@@ -175,6 +179,7 @@ impl Query {
         self.received = other.received;
         self.take_question(other);
         self.udp_size = other.udp_size;
+        self.onward_size_max = other.onward_size_max;
         self.dnssec_ok = other.dnssec_ok;
         self.reset();
         self.site = other.site;
@@ -308,6 +313,13 @@ impl Query {
     /// Sends no EDNS option of this code along.
     pub fn remove_onward_options(&mut self, code: OptionCode) {
         self.onward.retain(|(known, _)| *known != code);
+    }
+
+    /// Octets that an answer from an upstream may have over UDP: not less than we take ourselves, whatever the client
+    /// takes, unless a plugin bounds it.
+    #[must_use]
+    pub fn onward_udp_size(&self) -> u16 {
+        self.udp_size.max(UDP_SIZE).min(self.onward_size_max)
     }
 
     /// Octets that the answer may have.

@@ -33,13 +33,16 @@ pub struct Part {
     pub zones: Option<Zones>,
     /// The zones in which a name that it does not have goes on to the next step.
     pub fallthrough: Zones,
+    /// It is an authority for its zones: where it is the last of its chain, other names are refused. After others they are a
+    /// failure of this server, which was told to answer them and not how.
+    pub is_authority: bool,
 }
 
 impl Part {
     /// A plugin that acts in all zones of its block and passes nothing on.
     #[must_use]
     pub fn new(plugin: impl Plugin + 'static, hooks: Hooks) -> Part {
-        Part { plugin: Box::new(plugin), hooks, zones: None, fallthrough: Zones::default() }
+        Part { plugin: Box::new(plugin), hooks, zones: None, fallthrough: Zones::default(), is_authority: false }
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Failure {
     pub rcode: Rcode,
     /// Why, in the terms of RFC 8914, for clients that speak EDNS.
     pub ede: EdeCode,
-    /// Why, for the operator: the plugin `errors` logs it.
+    /// Why, for the operator: the plugin `errors` logs it, if there is something to say.
     pub cause: Cow<'static, str>,
 }
 

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use wire::{EdeCode, Name, NameRef};
 
 use crate::generation::Generation;
-use crate::{Ask, Failure, Moment, Query, Resolved, Response, Verdict, Whom, Worker};
+use crate::{Ask, Failure, Moment, Query, Resolved, Response, Step, Verdict, Whom, Worker};
 
 /// Walks that may wait for each other: a CNAME chain across zones, or a loop of them.
 const DEPTH_MAX: usize = 8;
@@ -235,9 +235,7 @@ impl Generation {
             walk.passed |= u64::from(step.hooks.up) << at;
         }
         walk.stand_at(steps.len(), false);
-        // Logs name the last plugin, as CoreDNS does.
-        let last = steps.last().map_or("", |step| step.name);
-        Verdict::Fail(Failure::servfail(EdeCode::NOT_AUTHORITATIVE, format!("plugin/{last}: no next plugin found")))
+        Verdict::Fail(nobody_answers(steps))
     }
 
     /// Shows the step that waited what has come.
@@ -374,6 +372,19 @@ impl Walk {
         }
         self.query.take_request();
         self.response.fail(&self.query, failure);
+    }
+}
+
+/// All steps of a chain have passed the query on.
+fn nobody_answers(steps: &[Step]) -> Failure {
+    match steps.last() {
+        // The client asked the wrong server; that is no news here.
+        Some(last) if last.is_authority => Failure::refused(EdeCode::NOT_AUTHORITATIVE, ""),
+        // Logs name the last plugin, as CoreDNS does.
+        last => {
+            let last = last.map_or("", |step| step.name);
+            Failure::servfail(EdeCode::NOT_AUTHORITATIVE, format!("plugin/{last}: no next plugin found"))
+        }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use wire::{Class, Flags, HEADER_LEN, Header, MessageBuf, Name, NameRef, Opt, OptionCode, Rcode, Type};
 
-/// Octets that are taken from an upstream over UDP at least (RFC 9715 §3.2).
-const UDP_SIZE_MIN: u16 = 1232;
 /// Octets that are taken from an upstream over UDP at most, whatever the client takes.
 const UDP_SIZE_MAX: u16 = 4096;
 
@@ -21,7 +19,7 @@ pub fn outgoing<'o>(
         .with_recursion_desired(asked.recursion_desired())
         .with_checking_disabled(asked.checking_disabled())
         .with_authentic_data(asked.authentic_data());
-    let udp_size = udp_size.clamp(UDP_SIZE_MIN, UDP_SIZE_MAX);
+    let udp_size = udp_size.min(UDP_SIZE_MAX);
     let opt = Opt { udp_size, extended_rcode: 0, version: 0, dnssec_ok };
     compose((name, qtype, qclass), flags, Some(opt), options)
 }
@@ -65,7 +63,7 @@ mod tests {
         let name = Name::from_text("Www.Example.").unwrap();
         let asked = Flags(0x0130).with_response(false).with_truncated(true);
         let question = (name.as_ref(), Type::AAAA, Class::IN);
-        let octets = outgoing(question, asked, 512, true, core::iter::empty());
+        let octets = outgoing(question, asked, 1232, true, core::iter::empty());
         let mut request = Request::default();
         request.read(Header::read(&octets).unwrap(), &octets).unwrap();
         assert_eq!(request.name.octets(), name.octets());

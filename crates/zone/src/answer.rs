@@ -71,6 +71,8 @@ struct Writer<'a> {
     message: &'a mut MessageBuf,
     /// The name that an alias has led to.
     name: Option<Name>,
+    /// Whether a wildcard stands in for the present name.
+    is_wildcard: bool,
     /// Names whose aliases have been followed.
     followed: Nodes<ALIASES_MAX>,
     /// Names whose NSEC records prove that wildcards stood in for nothing closer.
@@ -105,12 +107,13 @@ impl<const MAX: usize> Nodes<MAX> {
 
 impl<'a> Writer<'a> {
     fn new(zone: &'a Zone, question: Question<'a>, message: &'a mut MessageBuf) -> Writer<'a> {
-        Writer { zone, question, message, name: None, followed: Nodes::new(), proofs: Nodes::new() }
+        Writer { zone, question, message, name: None, is_wildcard: false, followed: Nodes::new(), proofs: Nodes::new() }
     }
 
     /// Follows aliases to the last name, and says what is there.
     fn answer(mut self, mut found: Found) -> Reply {
         loop {
+            self.is_wildcard = matches!(found, Found::Wildcard { .. });
             let target = match found {
                 Found::Name(node) => self.at_name(node),
                 Found::Wildcard { at, .. } => {
@@ -180,10 +183,10 @@ impl<'a> Writer<'a> {
     fn deny_type(&mut self, node: u32) -> End {
         let proves = self.proves();
         let aliases = self.followed.count;
-        // CoreDNS ends an alias to a name without the type as if it had been found, unless it looks for NS. Who wants
-        // proofs needs the SOA record, whoever signs it.
+        // CoreDNS ends an alias to a name without the type as if it had been found, unless it looks for NS or a wildcard
+        // stands there. Who wants proofs needs the SOA record, whoever signs it.
         let has_records = self.zone.all(node).next().is_some();
-        let is_plain = !self.question.dnssec_ok;
+        let is_plain = !self.question.dnssec_ok && !self.is_wildcard;
         if aliases > 0 && has_records && is_plain && (aliases > 1 || self.question.qtype != Type::NS) {
             self.end_positive();
             return End::authoritative(Rcode::NOERROR);

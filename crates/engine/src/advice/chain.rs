@@ -85,7 +85,7 @@ fn fallthrough_to_nothing(line: &Line<'_>, below: &[Line<'_>]) -> Option<Diagnos
     let message = format!("what `{}` does not have falls through to nothing", line.directive);
     let problem = Diagnostic::warning(codes::FALLTHROUGH_TO_NOTHING, line.fallthrough, message)
         .with_label("no directive below answers these names: they end with SERVFAIL")
-        .with_help("remove it, so that such names are denied, or add a directive that answers them");
+        .with_help("add a directive that answers them; or remove it, so that names in the zones of such a directive are denied");
     Some(problem)
 }
 

@@ -111,7 +111,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     }
     offer(&zones, setup);
     let plugin = Authority { directive: MANIFEST.name, zones };
-    Ok(Some(Part { zones: Some(within), ..Part::new(plugin, Hooks::DOWN) }))
+    Ok(Some(Part { zones: Some(within), is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 /// What one line has found, by the names of the zones.

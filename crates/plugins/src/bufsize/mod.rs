@@ -35,6 +35,7 @@ struct BufSize {
 impl Plugin for BufSize {
     fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
         query.udp_size = query.udp_size.min(self.size);
+        query.onward_size_max = self.size;
         Verdict::Pass
     }
 }

@@ -63,7 +63,7 @@ struct Errors {
 
 impl Plugin for Errors {
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        if let Some(failure) = response.failure()
+        if let Some(failure) = response.failure().filter(|failure| !failure.cause.is_empty())
             && self.rules.prints(&failure.cause, worker.now())
         {
             let (rcode, name, qtype, cause) = (failure.rcode.0, query.key(), query.qtype, &failure.cause);

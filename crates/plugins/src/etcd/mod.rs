@@ -78,7 +78,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         zones.names().iter().map(|zone| setup.registry.counter(metric, &[&zone.to_string()])).collect()
     };
     let plugin = Etcd { index, following, lease: config.lease, stale: counters(&STALE), cut: counters(&CUT) };
-    Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+    Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 /// Shows how much is known, as long as anybody answers from it.

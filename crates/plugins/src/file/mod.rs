@@ -94,7 +94,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     offer(&held, setup);
     let plugin = Authority { directive: MANIFEST.name, zones: held };
     let fallthrough = fallthrough.into_iter().collect();
-    Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+    Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 /// The zone as its file has it now. What is there from before a reload is not read again for nothing.

@@ -49,7 +49,7 @@ impl Stanza {
     async fn attempt(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
         let start = outside.now();
         let question = (query.name(), query.qtype, query.qclass);
-        let Query { udp_size, dnssec_ok, .. } = *query;
+        let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
         let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
         let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), outside.random()));
         let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");

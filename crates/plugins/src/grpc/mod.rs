@@ -113,7 +113,7 @@ impl Grpc {
     /// Asks the upstreams one after the other, each once.
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
         let question = (query.name(), query.qtype, query.qclass);
-        let Query { udp_size, dnssec_ok, .. } = *query;
+        let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
         let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
         let deadline = outside.now() + DEADLINE;
         let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream was asked");

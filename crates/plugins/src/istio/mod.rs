@@ -72,7 +72,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let counters = |zone: &Name| setup.registry.table(&ANSWERS, &[&zone.to_string()], &[FROM]);
     let plugin = Istio { view, ttl: config.ttl, answers: zones.names().iter().map(counters).collect() };
     let fallthrough = config.fallthrough.into_iter().collect();
-    Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::BOTH, zones: Some(zones), fallthrough }))
+    Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::BOTH) }))
 }
 
 fn follow(config: &Config, setup: &Setup<'_>) -> Result<View, SetupError> {

@@ -43,7 +43,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Step>, Se
         names,
     };
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
-    Ok(Some(Step { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+    Ok(Some(Step { zones: Some(zones), fallthrough, ..Step::new(plugin, Hooks::DOWN) }))
 }
 
 /// A cluster, as it is seen from outside.

@@ -90,7 +90,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         wildcards: if config.is_like_kube_dns { counters(&WILDCARDS, &zones, setup) } else { Box::default() },
         exposed,
     };
-    Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+    Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 /// A counter of each zone.

@@ -105,7 +105,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     offer(&held, setup);
     let plugin = Authority { directive: MANIFEST.name, zones: held };
     let fallthrough = fallthrough.into_iter().collect();
-    Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+    Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
 /// A zone; what has come before a reload is there still.
