@@ -110,12 +110,8 @@ pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, String> 
         .and_then(|tls| tls.identity.as_ref())
         .map(|(certificates, key)| Ok::<_, String>(Identity { certificates: read(certificates)?, key: read(key)? }));
     let authorities = tls.and_then(|tls| tls.authorities.as_ref()).map(read);
-    let wanted = ClientTls {
-        server_name: None,
-        authorities: authorities.transpose()?,
-        identity: identity.transpose()?,
-        unverified: false,
-    };
+    let (authorities, identity) = (authorities.transpose()?, identity.transpose()?);
+    let wanted = ClientTls { authorities, identity, ..ClientTls::default() };
     let mut config = net::client_config(&wanted)?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)

@@ -8,11 +8,12 @@ mod outside;
 mod services;
 mod walk;
 
+use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::metrics::{self, Counter, Metric};
-use engine::setup::{LocalZones, Part, Setup, SetupError};
+use engine::setup::{Awaited, LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use skydns::{Following, Index, LeaseBounds, Record, Selection, Sought, Stores, View};
 use wire::{EdeCode, Owner, Rcode, Section, Type};
@@ -54,6 +55,8 @@ static CURRENT: Metric = Metric {
 /// What is counted here.
 static METRICS: [&Metric; 4] = [&STALE, &CUT, &RECORDS, &CURRENT];
 
+/// How long a reload waits for etcd, at most.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The time to live of an SOA, and of denials: names come and go.
 const SOA_TTL: u32 = 30;
 /// Where the name servers of a zone are, as labels in wire form before the zone.
@@ -70,6 +73,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let told = Arc::clone(&index);
     setup.needs.readiness.add(MANIFEST.name, move || told.is_listed());
 
+    setup.needs.awaited.push(awaited(&index));
     measure(&index, &zones, setup);
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
@@ -79,6 +83,18 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     };
     let plugin = Etcd { index, following, lease: config.lease, stale: counters(&STALE), cut: counters(&CUT) };
     Ok(Some(Part { plugin: Box::new(plugin), hooks: Hooks::DOWN, zones: Some(zones), fallthrough }))
+}
+
+/// A reload waits until everything is listed, so that what was known is known.
+fn awaited(index: &Arc<Index>) -> Awaited {
+    let index = Arc::clone(index);
+    Awaited {
+        directive: MANIFEST.name,
+        is_there: Box::new(move || index.is_listed()),
+        patience: PATIENCE,
+        waiting: "waiting for etcd before this is served",
+        missing: "serving although etcd has not been read yet",
+    }
 }
 
 /// Shows how much is known, as long as anybody answers from it.
