@@ -2,13 +2,9 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use engine::tls::{ClientTls, Identity};
-use http::{Request, Response};
-use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
@@ -17,12 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio_rustls::TlsConnector;
-use tonic::body::Body;
-use tower_service::Service;
 
 use crate::Timing;
 use crate::endpoint::Endpoint;
-use crate::failure::{Failure, causes};
+use crate::failure::Failure;
+use crate::grpc::{Sent, broken};
 
 /// Octets of a stream that may be on their way and unread: what a watch may have in reserve.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -32,7 +27,7 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// A connection; it is closed when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    sender: SendRequest<Body>,
+    pub(crate) sender: SendRequest<Sent>,
     _driver: Arc<Driver>,
 }
 
@@ -79,24 +74,10 @@ impl Connection {
             .keep_alive_timeout(timing.keep_alive_answer)
             .keep_alive_while_idle(true);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
-        let (sender, driver) = greeted.map_err(|error| Failure::Connection(causes(&error)))?;
+        let (sender, driver) = greeted.map_err(|error| broken(&error))?;
         // How it ends is seen by those who wait for an answer.
         let driver = spawn_local(async move { drop(driver.await) });
         Ok(Connection { sender, _driver: Arc::new(Driver(driver.abort_handle())) })
-    }
-}
-
-impl Service<Request<Body>> for Connection {
-    type Response = Response<Incoming>;
-    type Error = hyper::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
-        self.sender.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(self.sender.send_request(request))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use tonic::{Code, Status};
+use net::grpc::Ended;
 
 /// Why etcd is not followed at the moment.
 #[derive(Debug)]
@@ -60,23 +60,27 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<Status> for Failure {
-    fn from(status: Status) -> Failure {
-        let said = status.message();
-        match status.code() {
-            Code::OutOfRange if said.contains("compacted") => Failure::Compacted,
-            // This is said by the reader of gRPC, here.
-            Code::OutOfRange => Failure::TooLong,
-            Code::Unauthenticated => Failure::Credentials(said.to_owned()),
+/// gRPC's numbers for how a call ended.
+mod code {
+    pub(super) const INVALID_ARGUMENT: u32 = 3;
+    pub(super) const PERMISSION_DENIED: u32 = 7;
+    pub(super) const FAILED_PRECONDITION: u32 = 9;
+    pub(super) const OUT_OF_RANGE: u32 = 11;
+    pub(super) const UNAUTHENTICATED: u32 = 16;
+}
+
+impl From<Ended> for Failure {
+    fn from(Ended { code, reason }: Ended) -> Failure {
+        match code {
+            code::OUT_OF_RANGE if reason.contains("compacted") => Failure::Compacted,
+            code::UNAUTHENTICATED => Failure::Credentials(reason),
             // etcd says so of a wrong password, and where a name is wanted and none is given.
-            Code::InvalidArgument if said.contains("auth") || said.contains("user name") => {
-                Failure::Credentials(said.to_owned())
+            code::INVALID_ARGUMENT if reason.contains("auth") || reason.contains("user name") => {
+                Failure::Credentials(reason)
             }
-            Code::FailedPrecondition if said.contains("authentication is not enabled") => Failure::Open,
-            Code::PermissionDenied => Failure::Forbidden(said.to_owned()),
-            Code::DeadlineExceeded => Failure::Silent,
-            _ if status.source().is_some() => Failure::Connection(causes(&status)),
-            _ => Failure::Refused(said.to_owned()),
+            code::FAILED_PRECONDITION if reason.contains("authentication is not enabled") => Failure::Open,
+            code::PERMISSION_DENIED => Failure::Forbidden(reason),
+            _ => Failure::Refused(reason),
         }
     }
 }
@@ -88,4 +92,25 @@ pub(crate) fn causes(error: &dyn Error) -> String {
         last = cause;
     }
     last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_etcd_says_is_understood() {
+        for (code, reason, label) in [
+            (11, "etcdserver: mvcc: required revision has been compacted", "compacted"),
+            (16, "etcdserver: invalid auth token", "credentials"),
+            (3, "etcdserver: authentication failed, invalid user ID or password", "credentials"),
+            (3, "etcdserver: user name is empty", "credentials"),
+            (3, "etcdserver: duplicate key given in txn request", "refused"),
+            (7, "etcdserver: permission denied", "forbidden"),
+            (9, "etcdserver: authentication is not enabled", "open"),
+            (14, "etcdserver: no leader", "refused"),
+        ] {
+            assert_eq!(Failure::from(Ended { code, reason: reason.to_owned() }).label(), label, "{reason}");
+        }
+    }
 }

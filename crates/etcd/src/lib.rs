@@ -16,6 +16,7 @@ mod connection;
 mod endpoint;
 mod failure;
 mod follow;
+mod grpc;
 mod health;
 mod meter;
 mod proto;

@@ -10,23 +10,20 @@ use engine::{Exchange, ExchangeError, Exchanged};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper::header::{CONTENT_TYPE as TYPE_OF_CONTENT, HeaderMap, TE};
+use hyper::header::{CONTENT_TYPE as TYPE_OF_CONTENT, TE};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Mutex;
 use tokio::time::timeout_at;
 
 use super::server::Here;
-use super::{CONTENT_TYPE, Code, FRAME_MAX, PATH, STATUS, STATUS_MESSAGE, framed, unframed};
+use super::{CONTENT_TYPE, Ended, FRAME_MAX, PATH, framed, how_it_ended, unframed};
 use crate::client::{Key, Route, connect_http2, network};
 use crate::clock::MonotonicClock;
 
 /// How often an upstream with calls on their way is asked whether it is still there, and how long it may take to say so.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Octets of the text that an upstream gives as the reason of a refusal, for the log.
-const REASON_MAX: usize = 200;
-
 /// Upstreams over gRPC, for one worker.
 #[derive(Default)]
 pub(crate) struct GrpcClient {
@@ -101,25 +98,17 @@ async fn reply(response: Response<Incoming>) -> Result<Vec<u8>, ExchangeError> {
         return Err(ExchangeError::Network { during: "read", error });
     }
     // An upstream that has nothing to send says so before the body.
-    how_it_ended(response.headers())?;
+    how_it_ended(response.headers()).map_err(refused)?;
     let body = Limited::new(response.into_body(), FRAME_MAX).collect().await;
     let body = body.map_err(|error| ExchangeError::Network { during: "read", error: error.to_string() })?;
     if let Some(trailers) = body.trailers() {
-        how_it_ended(trailers)?;
+        how_it_ended(trailers).map_err(refused)?;
     }
     unframed(body.to_bytes()).map(|message| message.to_vec()).map_err(|_| ExchangeError::Unreadable)
 }
 
-/// Whether a call went well, as far as these fields speak of it.
-fn how_it_ended(fields: &HeaderMap) -> Result<(), ExchangeError> {
-    let Some(status) = fields.get(STATUS) else { return Ok(()) };
-    let code = status.to_str().ok().and_then(|text| text.parse().ok()).map_or(Code::UNKNOWN, Code);
-    if code == Code::OK {
-        return Ok(());
-    }
-    let reason = fields.get(STATUS_MESSAGE).map(|reason| String::from_utf8_lossy(reason.as_bytes()).into_owned());
-    let reason = reason.unwrap_or_default().chars().take(REASON_MAX).collect();
-    Err(ExchangeError::Status { code: code.0, reason })
+fn refused(Ended { code, reason }: Ended) -> ExchangeError {
+    ExchangeError::Status { code, reason }
 }
 
 /// What a connection says that cannot be used.

@@ -1,12 +1,13 @@
 //! DNS by gRPC, as CoreDNS has it: service `coredns.dns.DnsService`, method `Query`, the message a packet each way.
 //!
-//! hyper speaks HTTP/2; what gRPC adds for calls of one message each way is small, and stands here: the five octets before
-//! a message, and the codes by which a call ends.
+//! hyper speaks HTTP/2; what gRPC adds is small, and stands here, for those too who call others than name servers: the five
+//! octets before a message, and the codes by which a call ends.
 
 mod client;
 mod server;
 
 use hyper::body::Bytes;
+use hyper::header::HeaderMap;
 use prost::Message;
 
 pub(crate) use client::GrpcClient;
@@ -15,18 +16,30 @@ pub(crate) use server::serve;
 /// The path of the method.
 const PATH: &str = "/coredns.dns.DnsService/Query";
 /// The type of what is sent.
-const CONTENT_TYPE: &str = "application/grpc";
+pub const CONTENT_TYPE: &str = "application/grpc";
 /// Where a call says how it ended, and why.
 const STATUS: &str = "grpc-status";
 const STATUS_MESSAGE: &str = "grpc-message";
 /// Octets before a message: whether it is compressed, and its length.
-const PREFIX_LEN: usize = 5;
+pub const PREFIX_LEN: usize = 5;
 /// Octets of the longest message: a DNS message as long as there are, its own field around it, and the prefix.
 const FRAME_MAX: usize = u16::MAX as usize + 4 + PREFIX_LEN;
+
+/// Octets of the text that somebody gives as the reason of a refusal, for the log.
+const REASON_MAX: usize = 200;
 
 /// How a call ended (the numbers are gRPC's).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Code(u32);
+
+/// How a call ended that did not go well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// gRPC's number for it.
+    pub code: u32,
+    /// What the other side says about it, as far as that is of use.
+    pub reason: String,
+}
 
 impl Code {
     const OK: Code = Code(0);
@@ -46,15 +59,35 @@ struct DnsPacket {
     msg: Bytes,
 }
 
-/// A DNS message as it is sent.
-fn framed(message: &[u8]) -> Bytes {
-    let packet = DnsPacket { msg: Bytes::copy_from_slice(message) };
-    let length = packet.encoded_len();
+/// A message as it is sent.
+#[must_use]
+pub fn frame(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
     let mut octets = Vec::with_capacity(PREFIX_LEN + length);
     octets.push(0);
     octets.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
-    octets.extend_from_slice(&packet.encode_to_vec());
+    octets.extend_from_slice(&message.encode_to_vec());
     octets.into()
+}
+
+/// Whether a call went well, as far as these fields speak of it: those before what is sent, or behind.
+///
+/// # Errors
+/// If they say that it did not.
+pub fn how_it_ended(fields: &HeaderMap) -> Result<(), Ended> {
+    let Some(status) = fields.get(STATUS) else { return Ok(()) };
+    let code = status.to_str().ok().and_then(|text| text.parse().ok()).map_or(Code::UNKNOWN, Code);
+    if code == Code::OK {
+        return Ok(());
+    }
+    let reason = fields.get(STATUS_MESSAGE).map(|reason| String::from_utf8_lossy(reason.as_bytes()).into_owned());
+    let reason = reason.unwrap_or_default().chars().take(REASON_MAX).collect();
+    Err(Ended { code: code.0, reason })
+}
+
+/// A DNS message as it is sent.
+fn framed(message: &[u8]) -> Bytes {
+    frame(&DnsPacket { msg: Bytes::copy_from_slice(message) })
 }
 
 /// The DNS message in what was sent.
