@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
+use http::{Method, Request};
+use hyper::body::Incoming;
 use prost::Message;
 use skydns::{Credentials, Range};
 
@@ -11,11 +13,18 @@ use crate::Timing;
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::grpc::{self, Messages, Sent};
 use crate::proto::{
     self, AuthenticateRequest, AuthenticateResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, RangeRequest,
     RangeResponse, WatchCreateRequest, WatchRequest,
 };
+use crate::sent::Sent;
+
+/// Octets of the longest message that is read: etcd's own longest value several times. Lists are asked for in shorter
+/// pages if one is longer.
+const MESSAGE_MAX: usize = 16 << 20;
+
+/// What comes in one call.
+pub(crate) type Messages = net::grpc::Messages<Incoming>;
 
 /// One member of etcd that has let us in.
 #[derive(Clone)]
@@ -90,11 +99,10 @@ impl Client {
             let (key, range_end) = (range.from.clone(), range.to.clone());
             WatchRequest { create: Some(WatchCreateRequest { key, range_end, start_revision, fragment: true }) }
         });
-        let fields = [(HeaderName::from_static("hasleader"), HeaderValue::from_static("true"))];
-        let sent = Sent::some(creates);
-        let patience = self.patience;
-        let called = tokio::time::timeout(patience, self.call(proto::WATCH, &fields, sent));
-        called.await.unwrap_or(Err(Failure::Silent))
+        let mut request = self.request(proto::WATCH, Sent::some(creates));
+        request.headers_mut().insert("hasleader", HeaderValue::from_static("true"));
+        let called = net::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX);
+        Ok(tokio::time::timeout(self.patience, called).await.map_err(|_| Failure::Silent)??)
     }
 
     /// Asks a question with one answer.
@@ -103,28 +111,18 @@ impl Client {
         Q: Message,
         A: Message + Default,
     {
-        let patience = self.patience;
-        let asked = async {
-            let mut answers = self.call(method, &[], Sent::one(question)).await?;
-            let answer = answers.next().await?;
-            // How it ended stands behind it.
-            let _: Option<A> = answers.next().await?;
-            answer.ok_or_else(|| Failure::Refused("it answers nothing".to_owned()))
-        };
-        tokio::time::timeout(patience, asked).await.unwrap_or(Err(Failure::Silent))
+        let request = self.request(method, Sent::one(question));
+        let asked = async { net::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.only().await };
+        Ok(tokio::time::timeout(self.patience, asked).await.map_err(|_| Failure::Silent)??)
     }
 
-    async fn call(
-        &mut self,
-        method: &'static str,
-        fields: &[(HeaderName, HeaderValue)],
-        sent: Sent,
-    ) -> Result<Messages, Failure> {
+    fn request(&self, method: &'static str, sent: Sent) -> Request<Sent> {
         let mut to = self.origin.clone().into_parts();
         to.path_and_query = Some(PathAndQuery::from_static(method));
-        let to = Uri::from_parts(to).unwrap_or_default();
-        let token = self.token.iter().map(|token| (HeaderName::from_static("token"), token.clone()));
-        let fields: Vec<_> = token.chain(fields.iter().cloned()).collect();
-        grpc::call(&mut self.connection.sender, to, &fields, sent).await
+        let mut request = Request::new(sent);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = Uri::from_parts(to).unwrap_or_default();
+        request.headers_mut().extend(self.token.iter().map(|token| (HeaderName::from_static("token"), token.clone())));
+        request
     }
 }

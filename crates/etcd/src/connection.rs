@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use engine::tls::{ClientTls, Identity};
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use net::grpc::{CallError, Here};
 use rustls::pki_types::ServerName;
 use skydns::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use crate::Timing;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::grpc::{Sent, broken};
+use crate::sent::Sent;
 
 /// Octets of a stream that may be on their way and unread: what a watch may have in reserve.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -63,9 +64,9 @@ impl Connection {
 
     async fn greet<S>(stream: S, timing: &Timing) -> Result<Connection, Failure>
     where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let mut builder = Builder::new(TokioExecutor::new());
+        let mut builder = Builder::new(Here);
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -74,7 +75,7 @@ impl Connection {
             .keep_alive_timeout(timing.keep_alive_answer)
             .keep_alive_while_idle(true);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
-        let (sender, driver) = greeted.map_err(|error| broken(&error))?;
+        let (sender, driver) = greeted.map_err(|error| CallError::broken(&error))?;
         // How it ends is seen by those who wait for an answer.
         let driver = spawn_local(async move { drop(driver.await) });
         Ok(Connection { sender, _driver: Arc::new(Driver(driver.abort_handle())) })

@@ -1,9 +1,8 @@
 //! Why etcd is not followed at the moment: what the metrics call it, and what is to be done.
 
-use std::error::Error;
 use std::fmt;
 
-use net::grpc::Ended;
+use net::grpc::{CallError, Code};
 
 /// Why etcd is not followed at the moment.
 #[derive(Debug)]
@@ -60,38 +59,27 @@ impl fmt::Display for Failure {
     }
 }
 
-/// gRPC's numbers for how a call ended.
-mod code {
-    pub(super) const INVALID_ARGUMENT: u32 = 3;
-    pub(super) const PERMISSION_DENIED: u32 = 7;
-    pub(super) const FAILED_PRECONDITION: u32 = 9;
-    pub(super) const OUT_OF_RANGE: u32 = 11;
-    pub(super) const UNAUTHENTICATED: u32 = 16;
-}
-
-impl From<Ended> for Failure {
-    fn from(Ended { code, reason }: Ended) -> Failure {
-        match code {
-            code::OUT_OF_RANGE if reason.contains("compacted") => Failure::Compacted,
-            code::UNAUTHENTICATED => Failure::Credentials(reason),
-            // etcd says so of a wrong password, and where a name is wanted and none is given.
-            code::INVALID_ARGUMENT if reason.contains("auth") || reason.contains("user name") => {
-                Failure::Credentials(reason)
-            }
-            code::FAILED_PRECONDITION if reason.contains("authentication is not enabled") => Failure::Open,
-            code::PERMISSION_DENIED => Failure::Forbidden(reason),
-            _ => Failure::Refused(reason),
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        match error {
+            CallError::Broken(why) => Failure::Connection(why),
+            CallError::Refused(code, why) => refused(code, why),
+            CallError::TooLong => Failure::TooLong,
+            CallError::Http(_) | CallError::Compressed | CallError::Malformed => Failure::Refused(error.to_string()),
         }
     }
 }
 
-/// The last cause of an error: what is before it says only that something failed.
-pub(crate) fn causes(error: &dyn Error) -> String {
-    let mut last = error;
-    while let Some(cause) = last.source() {
-        last = cause;
+fn refused(code: Code, why: String) -> Failure {
+    match code {
+        Code::OUT_OF_RANGE if why.contains("compacted") => Failure::Compacted,
+        Code::UNAUTHENTICATED => Failure::Credentials(why),
+        // etcd says so of a wrong password, and where a name is wanted and none is given.
+        Code::INVALID_ARGUMENT if why.contains("auth") || why.contains("user name") => Failure::Credentials(why),
+        Code::FAILED_PRECONDITION if why.contains("authentication is not enabled") => Failure::Open,
+        Code::PERMISSION_DENIED => Failure::Forbidden(why),
+        _ => Failure::Refused(why),
     }
-    last.to_string()
 }
 
 #[cfg(test)]
@@ -110,7 +98,7 @@ mod tests {
             (9, "etcdserver: authentication is not enabled", "open"),
             (14, "etcdserver: no leader", "refused"),
         ] {
-            assert_eq!(Failure::from(Ended { code, reason: reason.to_owned() }).label(), label, "{reason}");
+            assert_eq!(refused(Code(code), reason.to_owned()).label(), label, "{reason}");
         }
     }
 }

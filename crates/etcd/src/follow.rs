@@ -24,11 +24,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::Timing;
-use crate::client::Client;
+use crate::client::{Client, Messages};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::grpc::Messages;
 use crate::health::Health;
 use crate::meter::Meter;
 use crate::proto::{KeyValue, WatchEvent, WatchResponse};

@@ -16,10 +16,10 @@ mod connection;
 mod endpoint;
 mod failure;
 mod follow;
-mod grpc;
 mod health;
 mod meter;
 mod proto;
+mod sent;
 mod timing;
 
 use std::cell::RefCell;

@@ -2,28 +2,26 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::error::Error;
 use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Exchange, ExchangeError, Exchanged};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::Full;
+use hyper::Request;
+use hyper::body::Bytes;
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper::header::{CONTENT_TYPE as TYPE_OF_CONTENT, TE};
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Mutex;
 use tokio::time::timeout_at;
 
-use super::server::Here;
-use super::{CONTENT_TYPE, Ended, FRAME_MAX, PATH, framed, how_it_ended, unframed};
+use super::{CallError, Code, DnsPacket, Here, PACKET_MAX, PATH, call, packet};
 use crate::client::{Key, Route, connect_http2, network};
 use crate::clock::MonotonicClock;
 
 /// How often an upstream with calls on their way is asked whether it is still there, and how long it may take to say so.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Upstreams over gRPC, for one worker.
 #[derive(Default)]
 pub(crate) struct GrpcClient {
@@ -41,8 +39,9 @@ impl GrpcClient {
         let until = MonotonicClock::instant(exchange.until);
         let asked = timeout_at(until, async {
             let (mut sender, reused) = self.sender(&exchange).await?;
-            let response = sender.send_request(request(&exchange)?).await.map_err(|error| broken(&error))?;
-            Ok(Exchanged { reply: reply(response).await?, reused, local: None })
+            let call = call(&mut sender, request(&exchange)?, PACKET_MAX).await.map_err(failed("write"))?;
+            let packet: DnsPacket = call.only().await.map_err(failed("read"))?;
+            Ok(Exchanged { reply: packet.msg.into(), reused, local: None })
         });
         asked.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
     }
@@ -61,7 +60,8 @@ impl GrpcClient {
         let stream = connect_http2(route).await.map_err(|error| network("dial", &error))?;
         let mut builder = Builder::new(Here);
         builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
-        let (sender, driver) = builder.handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+        let greeted = builder.handshake(TokioIo::new(stream)).await;
+        let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::broken(&error)))?;
         tokio::task::spawn_local(driver);
         *open = Some(sender.clone());
         Ok((sender, false))
@@ -84,35 +84,16 @@ fn is_open(sender: Option<&Sender>) -> bool {
 
 fn request(exchange: &Exchange<'_>) -> Result<Request<Full<Bytes>>, ExchangeError> {
     let scheme = if exchange.tls.is_some() { "https" } else { "http" };
-    let request = Request::post(format!("{scheme}://{}{PATH}", exchange.to))
-        .header(TYPE_OF_CONTENT, CONTENT_TYPE)
-        .header(TE, "trailers")
-        .body(Full::new(framed(exchange.query)));
+    let request = Request::post(format!("{scheme}://{}{PATH}", exchange.to)).body(Full::new(packet(exchange.query)));
     request.map_err(|_| ExchangeError::Unreadable)
 }
 
-/// The message that an upstream has answered with.
-async fn reply(response: Response<Incoming>) -> Result<Vec<u8>, ExchangeError> {
-    if !response.status().is_success() {
-        let error = format!("HTTP status {}", response.status());
-        return Err(ExchangeError::Network { during: "read", error });
+/// What an exchange says of a call that brought nothing.
+fn failed(during: &'static str) -> impl Fn(CallError) -> ExchangeError {
+    move |error| match error {
+        CallError::Broken(error) => ExchangeError::Network { during, error },
+        CallError::Http(_) => ExchangeError::Network { during: "read", error: error.to_string() },
+        CallError::Refused(Code(code), reason) => ExchangeError::Status { code, reason },
+        CallError::TooLong | CallError::Compressed | CallError::Malformed => ExchangeError::Unreadable,
     }
-    // An upstream that has nothing to send says so before the body.
-    how_it_ended(response.headers()).map_err(refused)?;
-    let body = Limited::new(response.into_body(), FRAME_MAX).collect().await;
-    let body = body.map_err(|error| ExchangeError::Network { during: "read", error: error.to_string() })?;
-    if let Some(trailers) = body.trailers() {
-        how_it_ended(trailers).map_err(refused)?;
-    }
-    unframed(body.to_bytes()).map(|message| message.to_vec()).map_err(|_| ExchangeError::Unreadable)
-}
-
-fn refused(Ended { code, reason }: Ended) -> ExchangeError {
-    ExchangeError::Status { code, reason }
-}
-
-/// What a connection says that cannot be used.
-fn broken(error: &hyper::Error) -> ExchangeError {
-    let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    ExchangeError::Network { during: "write", error: cause }
 }
