@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use hyper::body::Bytes;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Mutex;
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 
 use super::{CallError, Code, DnsPacket, Here, PACKET_MAX, PATH, call, packet};
-use crate::client::{Key, Route, connect_http2, network};
+use crate::client::{Key, LOOK_EVERY, Route, WeakTls, connect_http2, network};
 use crate::clock::MonotonicClock;
 
 /// How often an upstream with calls on their way is asked whether it is still there, and how long it may take to say so.
@@ -25,12 +26,17 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Upstreams over gRPC, for one worker.
 #[derive(Default)]
 pub(crate) struct GrpcClient {
-    connections: RefCell<HashMap<Key, Connection>>,
+    connections: RefCell<HashMap<Key, Rc<Connection>>>,
 }
 
-/// The connection to one upstream, if there is one; who opens it keeps the others waiting. It keeps the TLS that its key
-/// names by its place in memory.
-type Connection = Rc<(Route, Mutex<Option<Sender>>)>;
+/// The connection to one upstream, if there is one.
+struct Connection {
+    /// Keeps the place in memory by which the key names the TLS, and not the TLS itself.
+    _tls: Option<WeakTls>,
+    /// Who opens it keeps the others waiting.
+    open: Mutex<Option<Sender>>,
+}
+
 type Sender = SendRequest<Full<Bytes>>;
 
 impl GrpcClient {
@@ -49,32 +55,44 @@ impl GrpcClient {
     /// A way to the upstream, and whether it was open before.
     async fn sender(&self, exchange: &Exchange<'_>) -> Result<(Sender, bool), ExchangeError> {
         let route = Route::new((exchange.to, exchange.tls), exchange.connections);
-        let connection = self.connection(route);
-        let (route, open) = &*connection;
-        let mut open = open.lock().await;
+        let connection = self.connection(&route);
+        let mut open = connection.open.lock().await;
         if let Some(sender) = open.as_mut()
             && sender.ready().await.is_ok()
         {
             return Ok((sender.clone(), true));
         }
-        let stream = connect_http2(route).await.map_err(|error| network("dial", &error))?;
+        let stream = connect_http2(&route).await.map_err(|error| network("dial", &error))?;
         let mut builder = Builder::new(Here);
         builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
         let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::broken(&error)))?;
-        tokio::task::spawn_local(driver);
+        tokio::task::spawn_local(drive(driver, route.weak_tls()));
         *open = Some(sender.clone());
         Ok((sender, false))
     }
 
     /// The place of the connection to an upstream; those that nobody can use any more are forgotten.
-    fn connection(&self, route: Route) -> Connection {
+    fn connection(&self, route: &Route) -> Rc<Connection> {
         let mut connections = self.connections.borrow_mut();
         let key = route.key();
         if !connections.contains_key(&key) {
-            connections.retain(|_, connection| connection.1.try_lock().map_or(true, |open| is_open(open.as_ref())));
+            connections.retain(|_, connection| connection.open.try_lock().map_or(true, |open| is_open(open.as_ref())));
         }
-        Rc::clone(connections.entry(key).or_insert_with(|| Rc::new((route, Mutex::new(None)))))
+        let new = || Rc::new(Connection { _tls: route.weak_tls(), open: Mutex::default() });
+        Rc::clone(connections.entry(key).or_insert_with(new))
+    }
+}
+
+/// Drives a connection until it is closed, or nobody has its TLS any more, as after a reload: then nobody will ask over it
+/// again, and its upstream might keep it open for ever.
+async fn drive(driver: impl Future, tls: Option<WeakTls>) {
+    let mut driver = pin!(driver);
+    loop {
+        let ended = timeout(LOOK_EVERY, driver.as_mut()).await.is_ok();
+        if ended || tls.as_ref().is_some_and(|tls| tls.strong_count() == 0) {
+            return;
+        }
     }
 }
 
