@@ -46,7 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Outside crates that the pure rooms must not have, whatever the reason: they open, wait or spawn.
-const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify", "tonic"];
+const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
     "wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "plugins", "kubedns", "node",
     "migrate",

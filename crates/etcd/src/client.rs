@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use http::uri::PathAndQuery;
+use http::header::{HeaderName, HeaderValue};
+use http::uri::{PathAndQuery, Uri};
+use http::{Method, Request};
+use hyper::body::Incoming;
 use prost::Message;
 use skydns::{Credentials, Range};
-use tokio_stream::StreamExt;
-use tonic::client::Grpc;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::{IntoRequest, Request, Streaming};
-use tonic_prost::ProstCodec;
 
 use crate::Timing;
 use crate::connection::Connection;
@@ -17,19 +15,24 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::proto::{
     self, AuthenticateRequest, AuthenticateResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, RangeRequest,
-    RangeResponse, WatchCreateRequest, WatchRequest, WatchResponse,
+    RangeResponse, WatchCreateRequest, WatchRequest,
 };
+use crate::sent::Sent;
 
 /// Octets of the longest message that is read: etcd's own longest value several times. Lists are asked for in shorter
 /// pages if one is longer.
 const MESSAGE_MAX: usize = 16 << 20;
 
+/// What comes in one call.
+pub(crate) type Messages = net::grpc::Messages<Incoming>;
+
 /// One member of etcd that has let us in.
 #[derive(Clone)]
 pub(crate) struct Client {
-    grpc: Grpc<Connection>,
+    connection: Connection,
+    origin: Uri,
     credentials: Option<Credentials>,
-    token: Option<MetadataValue<Ascii>>,
+    token: Option<HeaderValue>,
     patience: Duration,
 }
 
@@ -41,8 +44,8 @@ impl Client {
         credentials: Option<Credentials>,
         timing: &Timing,
     ) -> Result<Client, Failure> {
-        let grpc = Grpc::with_origin(connection, endpoint.origin()).max_decoding_message_size(MESSAGE_MAX);
-        let mut client = Client { grpc, credentials, token: None, patience: timing.answer };
+        let origin = endpoint.origin();
+        let mut client = Client { connection, origin, credentials, token: None, patience: timing.answer };
         client.enter().await?;
         Ok(client)
     }
@@ -52,11 +55,12 @@ impl Client {
         let Some(Credentials { user, password }) = self.credentials.clone() else { return Ok(()) };
         self.token = None;
         let request = AuthenticateRequest { name: user, password };
-        let answer: AuthenticateResponse = match self.ask(proto::AUTHENTICATE, request).await {
+        let answer: AuthenticateResponse = match self.ask(proto::AUTHENTICATE, &request).await {
             Err(Failure::Open) => return Ok(()),
             answer => answer?,
         };
-        let token = answer.token.parse().map_err(|_| Failure::Refused("its token is no text".to_owned()))?;
+        let token =
+            HeaderValue::try_from(answer.token).map_err(|_| Failure::Refused("its token is no text".to_owned()))?;
         self.token = Some(token);
         Ok(())
     }
@@ -64,23 +68,23 @@ impl Client {
     /// A page of a range, as the store was at a revision; 0 is now.
     pub(crate) async fn range(&mut self, range: &Range, limit: i64, revision: i64) -> Result<RangeResponse, Failure> {
         let (key, range_end) = (range.from.clone(), range.to.clone());
-        self.ask_known(proto::RANGE, RangeRequest { key, range_end, limit, revision }).await
+        self.ask_known(proto::RANGE, &RangeRequest { key, range_end, limit, revision }).await
     }
 
     /// Seconds that are left of a lease; `None` if there is no such lease.
     pub(crate) async fn lease(&mut self, id: i64) -> Result<Option<u32>, Failure> {
         let answer: LeaseTimeToLiveResponse =
-            self.ask_known(proto::LEASE_TIME_TO_LIVE, LeaseTimeToLiveRequest { id }).await?;
+            self.ask_known(proto::LEASE_TIME_TO_LIVE, &LeaseTimeToLiveRequest { id }).await?;
         Ok(u32::try_from(answer.ttl).ok())
     }
 
     /// As [`Client::ask`]; where our token is not known any more, with another one.
-    async fn ask_known<Q, A>(&mut self, method: &'static str, question: Q) -> Result<A, Failure>
+    async fn ask_known<Q, A>(&mut self, method: &'static str, question: &Q) -> Result<A, Failure>
     where
-        Q: Message + Clone + 'static,
-        A: Message + Default + 'static,
+        Q: Message,
+        A: Message + Default,
     {
-        match self.ask(method, question.clone()).await {
+        match self.ask(method, question).await {
             Err(Failure::Credentials(_)) if self.credentials.is_some() => {
                 self.enter().await?;
                 self.ask(method, question).await
@@ -90,52 +94,35 @@ impl Client {
     }
 
     /// Watches ranges, each from a revision on. A member that loses the others says so and ends it.
-    pub(crate) async fn watch(
-        &mut self,
-        ranges: impl Iterator<Item = (&Range, i64)>,
-    ) -> Result<Streaming<WatchResponse>, Failure> {
-        let creates: Vec<_> = ranges
-            .map(|(range, start_revision)| {
-                let (key, range_end) = (range.from.clone(), range.to.clone());
-                WatchRequest { create: Some(WatchCreateRequest { key, range_end, start_revision, fragment: true }) }
-            })
-            .collect();
-        let mut request = self.signed(tokio_stream::iter(creates).chain(tokio_stream::pending()));
-        request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
-        let mut grpc = self.grpc.clone();
-        let asked = async {
-            ready(&mut grpc).await?;
-            let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
-            Ok(grpc.streaming(request, PathAndQuery::from_static(proto::WATCH), codec).await?.into_inner())
-        };
-        tokio::time::timeout(self.patience, asked).await.unwrap_or(Err(Failure::Silent))
+    pub(crate) async fn watch(&mut self, ranges: impl Iterator<Item = (&Range, i64)>) -> Result<Messages, Failure> {
+        let creates = ranges.map(|(range, start_revision)| {
+            let (key, range_end) = (range.from.clone(), range.to.clone());
+            WatchRequest { create: Some(WatchCreateRequest { key, range_end, start_revision, fragment: true }) }
+        });
+        let mut request = self.request(proto::WATCH, Sent::some(creates));
+        request.headers_mut().insert("hasleader", HeaderValue::from_static("true"));
+        let called = net::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX);
+        Ok(tokio::time::timeout(self.patience, called).await.map_err(|_| Failure::Silent)??)
     }
 
     /// Asks a question with one answer.
-    async fn ask<Q, A>(&mut self, method: &'static str, question: Q) -> Result<A, Failure>
+    async fn ask<Q, A>(&mut self, method: &'static str, question: &Q) -> Result<A, Failure>
     where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
+        Q: Message,
+        A: Message + Default,
     {
-        let request = self.signed(question);
-        let mut grpc = self.grpc.clone();
-        let asked = async {
-            ready(&mut grpc).await?;
-            let codec = ProstCodec::<Q, A>::default();
-            Ok(grpc.unary(request, PathAndQuery::from_static(method), codec).await?.into_inner())
-        };
-        tokio::time::timeout(self.patience, asked).await.unwrap_or(Err(Failure::Silent))
+        let request = self.request(method, Sent::one(question));
+        let asked = async { net::grpc::call(&mut self.connection.sender, request, MESSAGE_MAX).await?.only().await };
+        Ok(tokio::time::timeout(self.patience, asked).await.map_err(|_| Failure::Silent)??)
     }
 
-    fn signed<T>(&self, message: T) -> Request<T> {
-        let mut request = message.into_request();
-        if let Some(token) = &self.token {
-            request.metadata_mut().insert("token", token.clone());
-        }
+    fn request(&self, method: &'static str, sent: Sent) -> Request<Sent> {
+        let mut to = self.origin.clone().into_parts();
+        to.path_and_query = Some(PathAndQuery::from_static(method));
+        let mut request = Request::new(sent);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = Uri::from_parts(to).unwrap_or_default();
+        request.headers_mut().extend(self.token.iter().map(|token| (HeaderName::from_static("token"), token.clone())));
         request
     }
-}
-
-async fn ready(grpc: &mut Grpc<Connection>) -> Result<(), Failure> {
-    grpc.ready().await.map_err(|error| Failure::Connection(crate::failure::causes(&error)))
 }

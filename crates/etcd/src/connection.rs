@@ -2,27 +2,23 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use engine::tls::{ClientTls, Identity};
-use http::{Request, Response};
-use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use net::grpc::{CallError, Here};
 use rustls::pki_types::ServerName;
 use skydns::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio_rustls::TlsConnector;
-use tonic::body::Body;
-use tower_service::Service;
 
 use crate::Timing;
 use crate::endpoint::Endpoint;
-use crate::failure::{Failure, causes};
+use crate::failure::Failure;
+use crate::sent::Sent;
 
 /// Octets of a stream that may be on their way and unread: what a watch may have in reserve.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -32,7 +28,7 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// A connection; it is closed when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    sender: SendRequest<Body>,
+    pub(crate) sender: SendRequest<Sent>,
     _driver: Arc<Driver>,
 }
 
@@ -68,9 +64,9 @@ impl Connection {
 
     async fn greet<S>(stream: S, timing: &Timing) -> Result<Connection, Failure>
     where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let mut builder = Builder::new(TokioExecutor::new());
+        let mut builder = Builder::new(Here);
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -79,24 +75,10 @@ impl Connection {
             .keep_alive_timeout(timing.keep_alive_answer)
             .keep_alive_while_idle(true);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
-        let (sender, driver) = greeted.map_err(|error| Failure::Connection(causes(&error)))?;
+        let (sender, driver) = greeted.map_err(|error| CallError::broken(&error))?;
         // How it ends is seen by those who wait for an answer.
         let driver = spawn_local(async move { drop(driver.await) });
         Ok(Connection { sender, _driver: Arc::new(Driver(driver.abort_handle())) })
-    }
-}
-
-impl Service<Request<Body>> for Connection {
-    type Response = Response<Incoming>;
-    type Error = hyper::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
-        self.sender.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(self.sender.send_request(request))
     }
 }
 
@@ -110,12 +92,8 @@ pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, String> 
         .and_then(|tls| tls.identity.as_ref())
         .map(|(certificates, key)| Ok::<_, String>(Identity { certificates: read(certificates)?, key: read(key)? }));
     let authorities = tls.and_then(|tls| tls.authorities.as_ref()).map(read);
-    let wanted = ClientTls {
-        server_name: None,
-        authorities: authorities.transpose()?,
-        identity: identity.transpose()?,
-        unverified: false,
-    };
+    let (authorities, identity) = (authorities.transpose()?, identity.transpose()?);
+    let wanted = ClientTls { authorities, identity, ..ClientTls::default() };
     let mut config = net::client_config(&wanted)?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)

@@ -1,9 +1,8 @@
 //! Why etcd is not followed at the moment: what the metrics call it, and what is to be done.
 
-use std::error::Error;
 use std::fmt;
 
-use tonic::{Code, Status};
+use net::grpc::{CallError, Code};
 
 /// Why etcd is not followed at the moment.
 #[derive(Debug)]
@@ -60,32 +59,46 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<Status> for Failure {
-    fn from(status: Status) -> Failure {
-        let said = status.message();
-        match status.code() {
-            Code::OutOfRange if said.contains("compacted") => Failure::Compacted,
-            // This is said by the reader of gRPC, here.
-            Code::OutOfRange => Failure::TooLong,
-            Code::Unauthenticated => Failure::Credentials(said.to_owned()),
-            // etcd says so of a wrong password, and where a name is wanted and none is given.
-            Code::InvalidArgument if said.contains("auth") || said.contains("user name") => {
-                Failure::Credentials(said.to_owned())
-            }
-            Code::FailedPrecondition if said.contains("authentication is not enabled") => Failure::Open,
-            Code::PermissionDenied => Failure::Forbidden(said.to_owned()),
-            Code::DeadlineExceeded => Failure::Silent,
-            _ if status.source().is_some() => Failure::Connection(causes(&status)),
-            _ => Failure::Refused(said.to_owned()),
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        match error {
+            CallError::Broken(why) => Failure::Connection(why),
+            CallError::Refused(code, why) => refused(code, why),
+            CallError::TooLong => Failure::TooLong,
+            CallError::Http(_) | CallError::Compressed | CallError::Malformed => Failure::Refused(error.to_string()),
         }
     }
 }
 
-/// The last cause of an error: what is before it says only that something failed.
-pub(crate) fn causes(error: &dyn Error) -> String {
-    let mut last = error;
-    while let Some(cause) = last.source() {
-        last = cause;
+fn refused(code: Code, why: String) -> Failure {
+    match code {
+        Code::OUT_OF_RANGE if why.contains("compacted") => Failure::Compacted,
+        Code::UNAUTHENTICATED => Failure::Credentials(why),
+        // etcd says so of a wrong password, and where a name is wanted and none is given.
+        Code::INVALID_ARGUMENT if why.contains("auth") || why.contains("user name") => Failure::Credentials(why),
+        Code::FAILED_PRECONDITION if why.contains("authentication is not enabled") => Failure::Open,
+        Code::PERMISSION_DENIED => Failure::Forbidden(why),
+        _ => Failure::Refused(why),
     }
-    last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_etcd_says_is_understood() {
+        for (code, reason, label) in [
+            (11, "etcdserver: mvcc: required revision has been compacted", "compacted"),
+            (16, "etcdserver: invalid auth token", "credentials"),
+            (3, "etcdserver: authentication failed, invalid user ID or password", "credentials"),
+            (3, "etcdserver: user name is empty", "credentials"),
+            (3, "etcdserver: duplicate key given in txn request", "refused"),
+            (7, "etcdserver: permission denied", "forbidden"),
+            (9, "etcdserver: authentication is not enabled", "open"),
+            (14, "etcdserver: no leader", "refused"),
+        ] {
+            assert_eq!(refused(Code(code), reason.to_owned()).label(), label, "{reason}");
+        }
+    }
 }

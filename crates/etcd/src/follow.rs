@@ -22,10 +22,9 @@ use rand::rngs::StdRng;
 use skydns::{Event, Mirror, Pair, Range, Refusal, Request};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tonic::Streaming;
 
 use crate::Timing;
-use crate::client::Client;
+use crate::client::{Client, Messages};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
@@ -139,9 +138,9 @@ impl Follower {
     }
 
     /// Takes what watches say, until they end.
-    async fn take_events(&self, mut events: Streaming<WatchResponse>) -> Result<Infallible, Failure> {
+    async fn take_events(&self, mut events: Messages) -> Result<Infallible, Failure> {
         loop {
-            let said = events.message().await?;
+            let said: Option<WatchResponse> = events.next().await?;
             let said = said.ok_or_else(|| Failure::Connection("it ended the watch".to_owned()))?;
             if said.canceled {
                 return Err(canceled(said));

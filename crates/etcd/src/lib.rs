@@ -19,6 +19,7 @@ mod follow;
 mod health;
 mod meter;
 mod proto;
+mod sent;
 mod timing;
 
 use std::cell::RefCell;

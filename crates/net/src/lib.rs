@@ -12,7 +12,7 @@ mod client;
 mod clock;
 #[allow(unsafe_code, reason = "recvmmsg and sendmmsg have no safe wrapper that keeps the local address")]
 mod datagrams;
-mod grpc;
+pub mod grpc;
 mod handover;
 mod limits;
 mod listen;

@@ -1,19 +1,23 @@
-//! What the plugins have in common that ask upstreams: words of their options, TLS from files, what a failed attempt says.
+//! What the plugins have in common that ask upstreams: words of their options, TLS from files, what a failed attempt says,
+//! what is counted by response code.
 
 use core::net::SocketAddr;
 use core::sync::atomic::AtomicUsize;
 use std::sync::Arc;
 
 use corefile::Token;
+use engine::metrics::{Counter, Histogram, Metric, Registry, Table};
 use engine::options::{Args, Problem, zone_names};
 use engine::setup::{Setup, SetupError};
 use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
 use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Witnessed, Witnesses};
 use upstream::{Policy, nameservers};
-use wire::{EdeCode, Name};
+use wire::{EdeCode, Name, Rcode};
 
 /// Upstreams in one line.
 const TARGETS_MAX: usize = 15;
+/// The response codes of a header.
+const RCODES: u16 = 16;
 
 /// Reads FROM: the zone whose names are passed on.
 pub(crate) fn take_from(args: &mut Args<'_>) -> Result<Name, Problem> {
@@ -117,6 +121,31 @@ impl PolicyName {
             PolicyName::Sequential => Policy::Sequential,
         }
     }
+}
+
+/// A metric by response code of upstreams: those of a header; what is beyond counts as the last.
+#[derive(Clone, Copy)]
+pub(crate) struct ByRcode(Table);
+
+impl ByRcode {
+    /// Of an upstream, which these labels name.
+    pub(crate) fn new(registry: &Registry, metric: &'static Metric, labels: &[&str]) -> ByRcode {
+        let rcodes: Vec<String> = (0..RCODES).map(|code| Rcode(code).to_string()).collect();
+        let rcodes: Vec<&str> = rcodes.iter().map(String::as_str).collect();
+        ByRcode(registry.table(metric, labels, &[&rcodes]))
+    }
+
+    pub(crate) fn counter(self, rcode: Rcode) -> Counter {
+        self.0.counter(place(rcode))
+    }
+
+    pub(crate) fn histogram(self, rcode: Rcode) -> Option<Histogram> {
+        self.0.histogram(place(rcode))
+    }
+}
+
+fn place(rcode: Rcode) -> [usize; 3] {
+    [usize::from(rcode.0.min(RCODES - 1)), 0, 0]
 }
 
 /// What `tls` and `tls_servername` say.

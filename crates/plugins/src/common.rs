@@ -10,6 +10,7 @@ use engine::metrics::Registry;
 use engine::options::{Args, Old, Problem, Property, Usage};
 use engine::setup::{Page, PageContent, Setup};
 use regex::Regex;
+use wire::Name;
 
 use crate::expression::Expression;
 
@@ -22,6 +23,11 @@ impl HostName {
     pub(crate) fn of(setup: &Setup<'_>) -> String {
         setup.process.find().map_or_else(|| "localhost".to_owned(), |HostName(name)| name)
     }
+}
+
+/// Zones as a label of metrics has them.
+pub(crate) fn zones_label(zones: &[Name]) -> String {
+    zones.iter().map(Name::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// What several directives took once for the lookup of aliases.

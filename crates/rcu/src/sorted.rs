@@ -1,19 +1,19 @@
 //! A table in the order of its keys, which are octets: read without locks while it is written, like the hash tables of this
 //! crate, and by ranges.
 //!
-//! The table is cut into pages of a few dozen entries behind one list. A reader takes the list and sees that one state of
-//! the whole table for as long as it holds it; it finds an entry by two binary searches, and the keys of a page are one
-//! piece of memory. A writer copies the list and the pages that it changes, and shows all of its changes at once: so they
-//! are best made by many.
+//! The table is a tree of three levels: pages of a few dozen entries, chapters of a few dozen pages, and the list of
+//! chapters. A reader takes the list and sees that one state of the whole table for as long as it holds it; it finds an entry
+//! by three binary searches, each in one piece of memory. A writer copies the list, and the chapters and pages that it
+//! changes, and shows all of its changes at once: so they are best made by many.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 
-/// Entries in a page: a write copies one, and a search looks at the ends of all others.
+/// Entries in a page, and pages in a chapter: a write copies one of each.
 const PAGE_MAX: usize = 64;
-/// A page with fewer entries is made one with the next, if they fit.
+/// One with fewer is joined with the next, if that has room.
 const PAGE_MIN: usize = 16;
 
 /// A table in the order of its keys, with many readers that never wait, and writers that take turns.
@@ -24,7 +24,7 @@ pub struct Sorted<V> {
 
 impl<V> Default for Sorted<V> {
     fn default() -> Self {
-        let pages = Pages { list: Vec::new(), len: 0 };
+        let pages = Pages { chapters: Page::default(), len: 0 };
         Sorted { shown: ArcSwap::from_pointee(pages), writing: Mutex::default() }
     }
 }
@@ -57,14 +57,17 @@ impl<V> Deref for Reading<V> {
 
 /// One state of a table.
 pub struct Pages<V> {
-    /// None of them is empty.
-    list: Vec<Arc<Page<V>>>,
+    /// Neither a chapter nor a page is empty. The key of each is no greater than any in it, and greater than any before it.
+    chapters: Page<Arc<Chapter<V>>>,
     len: usize,
 }
 
+/// Neighbouring pages.
+type Chapter<V> = Page<Arc<Page<V>>>;
+
 impl<V> Clone for Pages<V> {
     fn clone(&self) -> Self {
-        Pages { list: self.list.clone(), len: self.len }
+        Pages { chapters: self.chapters.clone(), len: self.len }
     }
 }
 
@@ -84,32 +87,30 @@ impl<V> Pages<V> {
     /// The value under a key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&V> {
-        let page = self.list.get(self.page_of(key))?;
-        page.search(key).ok().map(|at| &page.values[at])
+        let (known, value) = self.from(key).next()?;
+        (known == key).then_some(value)
     }
 
     /// The entries from this key on, in order.
     #[must_use]
     pub fn from(&self, key: &[u8]) -> Entries<'_, V> {
-        let page = self.page_of(key);
-        let at = self.list.get(page).map_or(0, |page| page.search(key).unwrap_or_else(|at| at));
-        Entries { pages: &self.list, page, at }
+        let chapter = self.chapters.place_of(key);
+        let page = self.chapters.values.get(chapter).map_or(0, |pages| pages.place_of(key));
+        let found = self.chapters.values.get(chapter).and_then(|pages| pages.values.get(page));
+        let at = found.map_or(0, |page| page.search(key).unwrap_or_else(|at| at));
+        Entries { chapters: &self.chapters.values, chapter, page, at }
     }
 
     /// The entries whose keys begin with this, in order.
     pub fn below<'v, 'p>(&'v self, prefix: &'p [u8]) -> impl Iterator<Item = (&'v [u8], &'v V)> + use<'v, 'p, V> {
         self.from(prefix).take_while(move |(key, _)| key.starts_with(prefix))
     }
-
-    /// The page in which a key is, or would be.
-    fn page_of(&self, key: &[u8]) -> usize {
-        self.list.partition_point(|page| page.key(0) <= key).saturating_sub(1)
-    }
 }
 
 /// Some entries of a table, in the order of their keys.
 pub struct Entries<'v, V> {
-    pages: &'v [Arc<Page<V>>],
+    chapters: &'v [Arc<Chapter<V>>],
+    chapter: usize,
     page: usize,
     at: usize,
 }
@@ -124,14 +125,19 @@ impl<'v, V> Iterator for Entries<'v, V> {
     type Item = (&'v [u8], &'v V);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut page = self.pages.get(self.page)?;
-        if self.at == page.values.len() {
-            (self.page, self.at) = (self.page + 1, 0);
-            page = self.pages.get(self.page)?;
+        loop {
+            let pages = &self.chapters.get(self.chapter)?.values;
+            let Some(page) = pages.get(self.page) else {
+                (self.chapter, self.page, self.at) = (self.chapter + 1, 0, 0);
+                continue;
+            };
+            let Some(value) = page.values.get(self.at) else {
+                (self.page, self.at) = (self.page + 1, 0);
+                continue;
+            };
+            self.at += 1;
+            return Some((page.key(self.at - 1), value));
         }
-        let at = self.at;
-        self.at += 1;
-        Some((page.key(at), &page.values[at]))
     }
 }
 
@@ -145,7 +151,19 @@ struct Page<V> {
     values: Vec<V>,
 }
 
+impl<V> Default for Page<V> {
+    fn default() -> Self {
+        Page { keys: Vec::new(), ends: Vec::new(), values: Vec::new() }
+    }
+}
+
 impl<V> Page<V> {
+    fn of(key: &[u8], value: V) -> Page<V> {
+        let mut page = Page::default();
+        page.insert(0, key, value);
+        page
+    }
+
     fn key(&self, at: usize) -> &[u8] {
         &self.keys[self.start(at)..self.ends[at] as usize]
     }
@@ -168,6 +186,11 @@ impl<V> Page<V> {
         Err(low)
     }
 
+    /// The last place whose key is no greater than this one, or the first.
+    fn place_of(&self, key: &[u8]) -> usize {
+        self.search(key).unwrap_or_else(|at| at.saturating_sub(1))
+    }
+
     fn insert(&mut self, at: usize, key: &[u8], value: V) {
         let start = self.start(at);
         let len = u32::try_from(key.len()).unwrap_or(u32::MAX);
@@ -186,15 +209,30 @@ impl<V> Page<V> {
         self.values.remove(at)
     }
 
-    /// Takes the entries from here on away, as a page of their own.
-    fn split(&mut self, at: usize) -> Page<V> {
+    /// Has this key stand there, if the one that does is greater.
+    fn lower(&mut self, at: usize, key: &[u8]) {
+        if at < self.values.len() && self.key(at) > key {
+            let value = self.remove(at);
+            self.insert(at, key, value);
+        }
+    }
+
+    /// Takes entries from its end away if they are too many. `last` is the place that was added last: what comes in the order
+    /// of its keys leaves full pages behind.
+    fn split(&mut self, last: usize) -> Option<Page<V>> {
+        if self.values.len() <= PAGE_MAX {
+            return None;
+        }
+        let at = if last == PAGE_MAX { PAGE_MAX } else { PAGE_MAX / 2 };
         let start = self.start(at);
         let keys = self.keys.split_off(start);
         let cut = u32::try_from(start).unwrap_or(u32::MAX);
         let ends = self.ends.split_off(at).into_iter().map(|end| end - cut).collect();
         let page = Page { keys, ends, values: self.values.split_off(at) };
-        self.shrink();
-        page
+        self.keys.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.values.shrink_to_fit();
+        Some(page)
     }
 
     fn append(&mut self, mut other: Page<V>) {
@@ -203,11 +241,19 @@ impl<V> Page<V> {
         self.ends.extend(other.ends.iter().map(|end| end + start));
         self.values.append(&mut other.values);
     }
+}
 
-    fn shrink(&mut self) {
-        self.keys.shrink_to_fit();
-        self.ends.shrink_to_fit();
-        self.values.shrink_to_fit();
+impl<V: Clone> Page<Arc<Page<V>>> {
+    /// Takes a page out that has become empty, and joins one that has become short with the next.
+    fn tidy(&mut self, at: usize) {
+        let len = self.values[at].values.len();
+        let next = self.values.get(at + 1).map_or(PAGE_MAX, |next| next.values.len());
+        if len == 0 {
+            self.remove(at);
+        } else if len < PAGE_MIN && len + next <= PAGE_MAX {
+            let next = Arc::unwrap_or_clone(self.remove(at + 1));
+            Arc::make_mut(&mut self.values[at]).append(next);
+        }
     }
 }
 
@@ -221,43 +267,45 @@ pub struct Edit<'t, V> {
 impl<V: Clone> Edit<'_, V> {
     /// Puts a value under a key, and gives back the one that was there.
     pub fn insert(&mut self, key: &[u8], value: V) -> Option<V> {
-        let at = self.pages.page_of(key);
-        let Some(page) = self.pages.list.get_mut(at).map(Arc::make_mut) else {
-            let (keys, ends) = (key.to_vec(), vec![u32::try_from(key.len()).unwrap_or(u32::MAX)]);
-            self.pages.list.push(Arc::new(Page { keys, ends, values: vec![value] }));
-            self.pages.len += 1;
+        let chapters = &mut self.pages.chapters;
+        let chapter_at = chapters.place_of(key);
+        chapters.lower(chapter_at, key);
+        let Some(chapter) = chapters.values.get_mut(chapter_at).map(Arc::make_mut) else {
+            let chapter = Page::of(key, Arc::new(Page::of(key, value)));
+            *chapters = Page::of(key, Arc::new(chapter));
+            self.pages.len = 1;
             return None;
         };
-        match page.search(key) {
-            Ok(place) => return Some(std::mem::replace(&mut page.values[place], value)),
-            Err(place) => page.insert(place, key, value),
-        }
+        let page_at = chapter.place_of(key);
+        chapter.lower(page_at, key);
+        let page = Arc::make_mut(&mut chapter.values[page_at]);
+        let at = match page.search(key) {
+            Ok(at) => return Some(std::mem::replace(&mut page.values[at], value)),
+            Err(at) => at,
+        };
+        page.insert(at, key, value);
         self.pages.len += 1;
-        if page.values.len() > PAGE_MAX {
-            // What comes in the order of its keys leaves full pages behind.
-            let is_behind_all = page.search(key) == Ok(PAGE_MAX);
-            let half = page.split(if is_behind_all { PAGE_MAX } else { PAGE_MAX / 2 });
-            self.pages.list.insert(at + 1, Arc::new(half));
+        if let Some(page) = page.split(at) {
+            chapter.insert(page_at + 1, page.key(0).to_vec().as_slice(), Arc::new(page));
+        }
+        if let Some(chapter) = chapter.split(page_at + 1) {
+            chapters.insert(chapter_at + 1, chapter.key(0).to_vec().as_slice(), Arc::new(chapter));
         }
         None
     }
 
     /// Takes a key out, and gives back its value.
     pub fn remove(&mut self, key: &[u8]) -> Option<V> {
-        let at = self.pages.page_of(key);
-        let page = self.pages.list.get_mut(at)?;
-        let place = page.search(key).ok()?;
-        let page = Arc::make_mut(page);
-        let value = page.remove(place);
-        let left = page.values.len();
+        self.pages.get(key)?;
+        let chapters = &mut self.pages.chapters;
+        let chapter_at = chapters.place_of(key);
+        let chapter = Arc::make_mut(&mut chapters.values[chapter_at]);
+        let page_at = chapter.place_of(key);
+        let page = Arc::make_mut(&mut chapter.values[page_at]);
+        let value = page.remove(page.search(key).ok()?);
         self.pages.len -= 1;
-        let next = self.pages.list.get(at + 1).map_or(PAGE_MAX, |next| next.values.len());
-        if left == 0 {
-            self.pages.list.remove(at);
-        } else if left < PAGE_MIN && left + next <= PAGE_MAX {
-            let next = Arc::unwrap_or_clone(self.pages.list.remove(at + 1));
-            Arc::make_mut(&mut self.pages.list[at]).append(next);
-        }
+        chapter.tidy(page_at);
+        chapters.tidy(chapter_at);
         Some(value)
     }
 

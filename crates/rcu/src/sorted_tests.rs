@@ -9,10 +9,16 @@ fn contents(table: &Sorted<u32>) -> Vec<(Vec<u8>, u32)> {
     table.read().below(b"").map(|(key, value)| (key.to_vec(), *value)).collect()
 }
 
-/// Pages are neither empty nor too long, and those that were split or joined are still in order.
+/// Pages and chapters are neither empty nor too long, and those that were split or joined are still in order.
 fn check(pages: &Pages<u32>, model: &Model) {
     assert_eq!(pages.len(), model.len());
-    assert!(pages.list.iter().all(|page| (1..=PAGE_MAX).contains(&page.values.len())));
+    let is_right = |len: usize| (1..=PAGE_MAX).contains(&len);
+    for (at, chapter) in pages.chapters.values.iter().enumerate() {
+        assert!(is_right(chapter.values.len()));
+        assert!(pages.chapters.key(at) <= chapter.key(0));
+        assert!(chapter.values.iter().all(|page| is_right(page.values.len())));
+        assert!((0..chapter.values.len()).all(|at| chapter.key(at) <= chapter.values[at].key(0)));
+    }
     let listed: Vec<_> = pages.from(b"").map(|(key, value)| (key, *value)).collect();
     assert_eq!(listed, model.iter().map(|(key, value)| (key.as_slice(), *value)).collect::<Vec<_>>());
 }
@@ -33,15 +39,16 @@ fn key(number: u64) -> Vec<u8> {
 
 #[test]
 fn it_is_what_an_ordered_map_is() {
-    for seed in 1..20 {
+    // Of few keys, so that most of them come and go, and of so many that there are several chapters.
+    for (seed, keys, edits) in (1..12).map(|seed| (seed, 800, 40)).chain([(12, 100_000, 1000), (13, 20_000, 500)]) {
         let mut next = numbers(seed);
         let (table, mut model) = (Sorted::default(), Model::new());
         for round in 0..60 {
             let mut edit = table.edit();
             // It grows first and is emptied in the end.
             let removed_of_ten = if round < 30 { 2 } else { 8 };
-            for _ in 0..40 {
-                let key = key(next(800));
+            for _ in 0..edits {
+                let key = key(next(keys));
                 if next(10) < removed_of_ten {
                     assert_eq!(edit.remove(&key), model.remove(&key));
                 } else {
@@ -54,7 +61,7 @@ fn it_is_what_an_ordered_map_is() {
             let prefix = format!("{}/{:x}", next(7), next(16)).into_bytes();
             let below = table.read().below(&prefix).count();
             assert_eq!(below, model.keys().filter(|key| key.starts_with(&prefix)).count());
-            let any = key(next(800));
+            let any = key(next(keys));
             assert_eq!(table.read().get(&any), model.get(&any));
             let from = table.read().from(&any).next().map(|(key, _)| key.to_vec());
             assert_eq!(from, model.range(any..).next().map(|(key, _)| key.clone()));
@@ -66,11 +73,13 @@ fn it_is_what_an_ordered_map_is() {
 fn what_comes_in_order_fills_pages() {
     let table = Sorted::default();
     let mut edit = table.edit();
-    for number in 0..640u32 {
+    for number in 0..6400u32 {
         edit.insert(format!("{number:05}").as_bytes(), number);
     }
     edit.publish();
-    assert_eq!(table.read().list.len(), 10);
+    let chapters: Vec<usize> = table.read().chapters.values.iter().map(|chapter| chapter.values.len()).collect();
+    assert_eq!(chapters, [64, 36]);
+    assert_eq!(table.read().get(b"05000"), Some(&5000));
 }
 
 #[test]

@@ -14,9 +14,8 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use support::store::{self, Store, free_port};
-use support::{Answer, Client, Folder, Server, page, wait_until};
+use support::{Answer, Client, Folder, Server, certify_all, page, wait_until};
 use wire::{Rcode, Type};
 
 /// The codes of Extended DNS Errors (RFC 8914 §4).
@@ -31,20 +30,17 @@ struct Served {
     client: Client,
     /// Metrics and readiness.
     pages: SocketAddr,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Served {
     /// With these options of *etcd*.
     fn start(name: &str, options: &str) -> Served {
         let folder = Folder::new(name);
-        let corefile = format!(
-            "skydns.test:0 {{\nbind 127.0.0.1\nerrors\nprometheus 127.0.0.1:0\nready 127.0.0.1:0\netcd {{\n{options}\n}}\n}}\n"
-        );
-        let mut server = Server::start(&folder.write("Corefile", &corefile));
+        let mut server = Server::start(&folder.write("Corefile", &corefile(options)));
         let client = Client::new(server.address_of("dns://127.0.0.1:0"));
         let pages = server.address_of("127.0.0.1:0");
-        Served { server, client, pages, _folder: folder }
+        Served { server, client, pages, folder }
     }
 
     /// From one store.
@@ -52,6 +48,12 @@ impl Served {
         let mut served = Served::start(name, &format!("endpoint http://127.0.0.1:{}", store.port));
         served.wait_until_ready();
         served
+    }
+
+    /// Takes these options in place of those before.
+    fn reload(&self, options: &str) {
+        self.folder.write("Corefile", &corefile(options));
+        self.server.signal("USR1");
     }
 
     fn wait_until_ready(&mut self) {
@@ -83,6 +85,12 @@ impl Served {
         let line = text.lines().find_map(|line| line.strip_prefix(series));
         line.and_then(|value| value.trim().parse().ok()).unwrap_or(0.0)
     }
+}
+
+fn corefile(options: &str) -> String {
+    format!(
+        "skydns.test:0 {{\nbind 127.0.0.1\nerrors\nprometheus 127.0.0.1:0\nready 127.0.0.1:0\netcd {{\n{options}\n}}\n}}\n"
+    )
 }
 
 fn key(name: &str) -> String {
@@ -223,6 +231,27 @@ fn before_all_is_known_nothing_is_denied() {
 }
 
 #[test]
+fn a_reload_waits_for_the_records() {
+    if !store::is_installed() {
+        return;
+    }
+    let (store, mut next) = (Store::start("etcd-now"), Store::start("etcd-next"));
+    store.put(&key("one"), &host("192.0.2.1"));
+    next.put(&key("one"), &host("192.0.2.2"));
+    next.kill();
+    let mut served = Served::of("reload", &store);
+    served.reload(&format!("endpoint http://127.0.0.1:{}", next.port));
+    served.server.wait_for("waiting for etcd before this is served");
+    assert_eq!(served.say("one"), known("192.0.2.1"));
+    next.run();
+    wait_until("the other store is served", || {
+        let said = served.say("one");
+        assert!(said == known("192.0.2.1") || said == known("192.0.2.2"), "{said:?}");
+        said == known("192.0.2.2")
+    });
+}
+
+#[test]
 fn another_member_is_tried() {
     if !store::is_installed() {
         return;
@@ -314,8 +343,8 @@ fn a_store_is_followed_within_tls() {
         return;
     }
     let folder = Folder::new("etcd-certificates");
-    certify(&folder, "ca", &[("server", &["127.0.0.1"]), ("client", &["dns"])]);
-    certify(&folder, "other-ca", &[]);
+    certify_all(&folder, "ca", &[("server", "server-key", &["127.0.0.1"]), ("client", "client-key", &["dns"])]);
+    certify_all(&folder, "other-ca", &[]);
     let path = |name: &str| folder.path().join(format!("{name}.pem")).display().to_string();
     let port = free_port();
     let arguments = [
@@ -340,23 +369,6 @@ fn a_store_is_followed_within_tls() {
     served.wait_for("one", "192.0.2.1");
     store.put(&key("one"), &host("192.0.2.2"));
     served.wait_for("one", "192.0.2.2");
-}
-
-/// Writes an authority's certificate, and those of others with their keys, for these names.
-fn certify(folder: &Folder, authority: &str, others: &[(&str, &[&str])]) {
-    let write = |name: &str, text: &str| drop(folder.write(&format!("{name}.pem"), text));
-    let key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    write(authority, &params.self_signed(&key).expect("an authority").pem());
-    let issuer = Issuer::new(params, key);
-    for (name, names) in others {
-        let key = KeyPair::generate().expect("a key");
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let params = CertificateParams::new(names).expect("names");
-        write(name, &params.signed_by(&key, &issuer).expect("a certificate").pem());
-        write(&format!("{name}-key"), &key.serialize_pem());
-    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod support;
 
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::PathBuf;
 
 use support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
@@ -24,10 +25,13 @@ fn upstream(folder: &Folder, lines: &str) -> Server {
 
 /// A server that passes all questions on to another, and a client of it.
 fn passing_on(folder: &Folder, name: &str, to: SocketAddr, options: &str) -> (Server, Client) {
-    let corefile = format!(".:0 {{\nbind 127.0.0.1\ngrpc . {to} {{\n{options}\n}}\n}}\n");
-    let mut server = Server::start(&folder.write(name, &corefile));
+    let mut server = Server::start(&write_passing_on(folder, name, to, options));
     let client = Client::new(server.address_of("dns://127.0.0.1:0"));
     (server, client)
+}
+
+fn write_passing_on(folder: &Folder, name: &str, to: SocketAddr, options: &str) -> PathBuf {
+    folder.write(name, &format!(".:0 {{\nbind 127.0.0.1\ngrpc . {to} {{\n{options}\n}}\n}}\n"))
 }
 
 #[test]
@@ -65,6 +69,26 @@ fn calls_within_tls() {
         let answer = client.ask("www.example.org.", Type::A).expect("an answer");
         assert_eq!(answer.rcode(), rcode, "{name}");
     }
+}
+
+/// The upstream has room for one connection: the one before the reload has to go.
+#[test]
+fn a_reload_leaves_no_connection_behind() {
+    let folder = Folder::new("grpc-reload");
+    let names = ["one.example.org", "two.example.org"];
+    certify(&folder, &names);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let lines = format!("tls {} {}\ngrpc_server {{\nmax_connections 1\n}}", path("cert.pem"), path("key.pem"));
+    let mut upstream = upstream(&folder, &lines);
+    let to = upstream.address_of("grpc://127.0.0.1:0");
+    let [before, after] = names.map(|name| format!("tls {}\ntls_servername {name}", path("ca.pem")));
+    let (mut server, mut client) = passing_on(&folder, "reloaded", to, &before);
+    let mut rcode = || client.ask("www.example.org.", Type::A).expect("an answer").rcode();
+    assert_eq!(rcode(), Rcode::NOERROR);
+    write_passing_on(&folder, "reloaded", to, &after);
+    server.signal("USR1");
+    server.wait_for("Reloading complete");
+    wait_until("the new connection is there", || rcode() == Rcode::NOERROR);
 }
 
 #[test]

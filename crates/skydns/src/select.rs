@@ -55,6 +55,12 @@ enum Wanted {
     Like(usize),
 }
 
+/// Whether nothing can be below a key, seen from where it is or would be: for most names that saves another search.
+fn is_alone(from: &Entries<'_, Entry>, whole: &[u8]) -> bool {
+    let mut near = from.clone().map(|(key, _)| key).take_while(|key| key.starts_with(whole));
+    near.next().is_none_or(|first| first == whole && near.next().is_none())
+}
+
 /// Which group counts among records that are seen in the order of their keys: that of the first, or of one nearer to the
 /// name, unless another one as near disagrees. A nearer one without a group ends the search: so it is in SkyDNS, whatever
 /// its author meant, and in CoreDNS.
@@ -111,21 +117,21 @@ impl<'v> Selection<'v> {
                 (key, pattern.map_or(Wanted::Below, Wanted::Like))
             }
         };
-        let mut selection = Selection::new(pages, key, wanted, sought);
-        if selection.found + selection.unreadable == 0 && matches!(wanted, Wanted::Below) {
-            selection = Selection::new(pages, selection.key, Wanted::Own, sought);
+        let from = match wanted {
+            Wanted::Nothing => pages.from(&[]),
+            Wanted::Like(at) => pages.from(&key.prefix()[..at]),
+            Wanted::Own | Wanted::Below => pages.from(key.whole()),
+        };
+        if matches!(wanted, Wanted::Below) && !is_alone(&from, key.whole()) {
+            let below = Selection::new(pages.from(key.prefix()), key, wanted, sought);
+            let is_empty = below.is_empty();
+            return if is_empty { Selection::new(from, below.key, Wanted::Own, sought) } else { below };
         }
-        selection
+        let wanted = if matches!(wanted, Wanted::Below) { Wanted::Own } else { wanted };
+        Selection::new(from, key, wanted, sought)
     }
 
-    fn new(pages: &'v Pages<Entry>, key: Key, wanted: Wanted, sought: Sought) -> Selection<'v> {
-        let first = match wanted {
-            Wanted::Nothing => &[],
-            Wanted::Own => key.whole(),
-            Wanted::Below => key.prefix(),
-            Wanted::Like(at) => &key.prefix()[..at],
-        };
-        let from = pages.from(first);
+    fn new(from: Entries<'v, Entry>, key: Key, wanted: Wanted, sought: Sought) -> Selection<'v> {
         let mut selection =
             Selection { from, key, wanted, sought, group: None, found: 0, unreadable: 0, is_cut: false };
         selection.survey();

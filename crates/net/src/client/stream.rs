@@ -5,12 +5,13 @@
 //! has shown that it cannot be relied on takes no new queries: it was closed, a message was not written to its end, or a
 //! query on it got no answer in time (its other end may be gone without a word).
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
+use std::sync::{self, Arc};
 use std::time::Duration;
 
 use engine::tls::TlsClient;
@@ -31,7 +32,7 @@ const PIPELINE_MAX: usize = 64;
 /// comes over one connection one after the other, so that a slow answer holds the others up.
 const CONNECTIONS_FEW: usize = 8;
 /// How often at most a connection is looked at that nobody may be using any more.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What connections to one upstream have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,6 +60,11 @@ impl Route {
         let tls = self.tls.as_ref().map_or(0, |tls| Arc::as_ptr(&tls.0).cast::<()>().addr());
         Key { to: self.to, source: self.source, tls }
     }
+
+    /// What keeps the place that the key names, and does not keep the TLS.
+    pub(crate) fn weak_tls(&self) -> Option<WeakTls> {
+        self.tls.as_ref().map(|tls| Arc::downgrade(&tls.0))
+    }
 }
 
 type Reader = Box<dyn AsyncRead + Unpin>;
@@ -83,6 +89,9 @@ struct Pool {
     /// A connection is there, or will not be.
     dialed: Rc<Notify>,
 }
+
+/// TLS as long as somebody has it.
+pub(crate) type WeakTls = sync::Weak<dyn Any + Send + Sync>;
 
 /// How a query goes.
 enum Way {

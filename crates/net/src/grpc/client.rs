@@ -2,40 +2,41 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::error::Error;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Exchange, ExchangeError, Exchanged};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::Full;
+use hyper::Request;
+use hyper::body::Bytes;
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper::header::{CONTENT_TYPE as TYPE_OF_CONTENT, HeaderMap, TE};
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Mutex;
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 
-use super::server::Here;
-use super::{CONTENT_TYPE, Code, FRAME_MAX, PATH, STATUS, STATUS_MESSAGE, framed, unframed};
-use crate::client::{Key, Route, connect_http2, network};
+use super::{CallError, Code, DnsPacket, Here, PACKET_MAX, PATH, call, packet};
+use crate::client::{Key, LOOK_EVERY, Route, WeakTls, connect_http2, network};
 use crate::clock::MonotonicClock;
 
 /// How often an upstream with calls on their way is asked whether it is still there, and how long it may take to say so.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Octets of the text that an upstream gives as the reason of a refusal, for the log.
-const REASON_MAX: usize = 200;
 
 /// Upstreams over gRPC, for one worker.
 #[derive(Default)]
 pub(crate) struct GrpcClient {
-    connections: RefCell<HashMap<Key, Connection>>,
+    connections: RefCell<HashMap<Key, Rc<Connection>>>,
 }
 
-/// The connection to one upstream, if there is one; who opens it keeps the others waiting. It keeps the TLS that its key
-/// names by its place in memory.
-type Connection = Rc<(Route, Mutex<Option<Sender>>)>;
+/// The connection to one upstream, if there is one.
+struct Connection {
+    /// Keeps the place in memory by which the key names the TLS, and not the TLS itself.
+    _tls: Option<WeakTls>,
+    /// Who opens it keeps the others waiting.
+    open: Mutex<Option<Sender>>,
+}
+
 type Sender = SendRequest<Full<Bytes>>;
 
 impl GrpcClient {
@@ -44,8 +45,9 @@ impl GrpcClient {
         let until = MonotonicClock::instant(exchange.until);
         let asked = timeout_at(until, async {
             let (mut sender, reused) = self.sender(&exchange).await?;
-            let response = sender.send_request(request(&exchange)?).await.map_err(|error| broken(&error))?;
-            Ok(Exchanged { reply: reply(response).await?, reused, local: None })
+            let call = call(&mut sender, request(&exchange)?, PACKET_MAX).await.map_err(failed("write"))?;
+            let packet: DnsPacket = call.only().await.map_err(failed("read"))?;
+            Ok(Exchanged { reply: packet.msg.into(), reused, local: None })
         });
         asked.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
     }
@@ -53,31 +55,44 @@ impl GrpcClient {
     /// A way to the upstream, and whether it was open before.
     async fn sender(&self, exchange: &Exchange<'_>) -> Result<(Sender, bool), ExchangeError> {
         let route = Route::new((exchange.to, exchange.tls), exchange.connections);
-        let connection = self.connection(route);
-        let (route, open) = &*connection;
-        let mut open = open.lock().await;
+        let connection = self.connection(&route);
+        let mut open = connection.open.lock().await;
         if let Some(sender) = open.as_mut()
             && sender.ready().await.is_ok()
         {
             return Ok((sender.clone(), true));
         }
-        let stream = connect_http2(route).await.map_err(|error| network("dial", &error))?;
+        let stream = connect_http2(&route).await.map_err(|error| network("dial", &error))?;
         let mut builder = Builder::new(Here);
         builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
-        let (sender, driver) = builder.handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-        tokio::task::spawn_local(driver);
+        let greeted = builder.handshake(TokioIo::new(stream)).await;
+        let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::broken(&error)))?;
+        tokio::task::spawn_local(drive(driver, route.weak_tls()));
         *open = Some(sender.clone());
         Ok((sender, false))
     }
 
     /// The place of the connection to an upstream; those that nobody can use any more are forgotten.
-    fn connection(&self, route: Route) -> Connection {
+    fn connection(&self, route: &Route) -> Rc<Connection> {
         let mut connections = self.connections.borrow_mut();
         let key = route.key();
         if !connections.contains_key(&key) {
-            connections.retain(|_, connection| connection.1.try_lock().map_or(true, |open| is_open(open.as_ref())));
+            connections.retain(|_, connection| connection.open.try_lock().map_or(true, |open| is_open(open.as_ref())));
         }
-        Rc::clone(connections.entry(key).or_insert_with(|| Rc::new((route, Mutex::new(None)))))
+        let new = || Rc::new(Connection { _tls: route.weak_tls(), open: Mutex::default() });
+        Rc::clone(connections.entry(key).or_insert_with(new))
+    }
+}
+
+/// Drives a connection until it is closed, or nobody has its TLS any more, as after a reload: then nobody will ask over it
+/// again, and its upstream might keep it open for ever.
+async fn drive(driver: impl Future, tls: Option<WeakTls>) {
+    let mut driver = pin!(driver);
+    loop {
+        let ended = timeout(LOOK_EVERY, driver.as_mut()).await.is_ok();
+        if ended || tls.as_ref().is_some_and(|tls| tls.strong_count() == 0) {
+            return;
+        }
     }
 }
 
@@ -87,43 +102,16 @@ fn is_open(sender: Option<&Sender>) -> bool {
 
 fn request(exchange: &Exchange<'_>) -> Result<Request<Full<Bytes>>, ExchangeError> {
     let scheme = if exchange.tls.is_some() { "https" } else { "http" };
-    let request = Request::post(format!("{scheme}://{}{PATH}", exchange.to))
-        .header(TYPE_OF_CONTENT, CONTENT_TYPE)
-        .header(TE, "trailers")
-        .body(Full::new(framed(exchange.query)));
+    let request = Request::post(format!("{scheme}://{}{PATH}", exchange.to)).body(Full::new(packet(exchange.query)));
     request.map_err(|_| ExchangeError::Unreadable)
 }
 
-/// The message that an upstream has answered with.
-async fn reply(response: Response<Incoming>) -> Result<Vec<u8>, ExchangeError> {
-    if !response.status().is_success() {
-        let error = format!("HTTP status {}", response.status());
-        return Err(ExchangeError::Network { during: "read", error });
+/// What an exchange says of a call that brought nothing.
+fn failed(during: &'static str) -> impl Fn(CallError) -> ExchangeError {
+    move |error| match error {
+        CallError::Broken(error) => ExchangeError::Network { during, error },
+        CallError::Http(_) => ExchangeError::Network { during: "read", error: error.to_string() },
+        CallError::Refused(Code(code), reason) => ExchangeError::Status { code, reason },
+        CallError::TooLong | CallError::Compressed | CallError::Malformed => ExchangeError::Unreadable,
     }
-    // An upstream that has nothing to send says so before the body.
-    how_it_ended(response.headers())?;
-    let body = Limited::new(response.into_body(), FRAME_MAX).collect().await;
-    let body = body.map_err(|error| ExchangeError::Network { during: "read", error: error.to_string() })?;
-    if let Some(trailers) = body.trailers() {
-        how_it_ended(trailers)?;
-    }
-    unframed(body.to_bytes()).map(|message| message.to_vec()).map_err(|_| ExchangeError::Unreadable)
-}
-
-/// Whether a call went well, as far as these fields speak of it.
-fn how_it_ended(fields: &HeaderMap) -> Result<(), ExchangeError> {
-    let Some(status) = fields.get(STATUS) else { return Ok(()) };
-    let code = status.to_str().ok().and_then(|text| text.parse().ok()).map_or(Code::UNKNOWN, Code);
-    if code == Code::OK {
-        return Ok(());
-    }
-    let reason = fields.get(STATUS_MESSAGE).map(|reason| String::from_utf8_lossy(reason.as_bytes()).into_owned());
-    let reason = reason.unwrap_or_default().chars().take(REASON_MAX).collect();
-    Err(ExchangeError::Status { code: code.0, reason })
-}
-
-/// What a connection says that cannot be used.
-fn broken(error: &hyper::Error) -> ExchangeError {
-    let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    ExchangeError::Network { during: "write", error: cause }
 }

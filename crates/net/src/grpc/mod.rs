@@ -1,44 +1,26 @@
 //! DNS by gRPC, as CoreDNS has it: service `coredns.dns.DnsService`, method `Query`, the message a packet each way.
 //!
-//! hyper speaks HTTP/2; what gRPC adds for calls of one message each way is small, and stands here: the five octets before
-//! a message, and the codes by which a call ends.
+//! hyper speaks HTTP/2; what gRPC adds is small, and stands in `call`, for those too who call others than name servers.
 
+mod call;
 mod client;
 mod server;
 
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes};
 use prost::Message;
 
+pub use call::{CallError, Code, Here, Messages, call, framed};
 pub(crate) use client::GrpcClient;
 pub(crate) use server::serve;
 
 /// The path of the method.
 const PATH: &str = "/coredns.dns.DnsService/Query";
-/// The type of what is sent.
-const CONTENT_TYPE: &str = "application/grpc";
-/// Where a call says how it ended, and why.
-const STATUS: &str = "grpc-status";
-const STATUS_MESSAGE: &str = "grpc-message";
-/// Octets before a message: whether it is compressed, and its length.
-const PREFIX_LEN: usize = 5;
-/// Octets of the longest message: a DNS message as long as there are, its own field around it, and the prefix.
-const FRAME_MAX: usize = u16::MAX as usize + 4 + PREFIX_LEN;
+/// Octets of the longest message: a DNS message as long as there are, and its own field around it.
+const PACKET_MAX: usize = u16::MAX as usize + 4;
+/// What is before the DNS message in a packet: the number of its field, and that a length follows.
+const MSG: u8 = (1 << 3) | 2;
 
-/// How a call ended (the numbers are gRPC's).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Code(u32);
-
-impl Code {
-    const OK: Code = Code(0);
-    const UNKNOWN: Code = Code(2);
-    const INVALID_ARGUMENT: Code = Code(3);
-    const DEADLINE_EXCEEDED: Code = Code(4);
-    const RESOURCE_EXHAUSTED: Code = Code(8);
-    const UNIMPLEMENTED: Code = Code(12);
-    const UNAVAILABLE: Code = Code(14);
-}
-
-/// The one message of the service.
+/// The one message of the service, as it is read.
 #[derive(Clone, PartialEq, Eq, Message)]
 struct DnsPacket {
     /// A DNS message.
@@ -46,57 +28,61 @@ struct DnsPacket {
     msg: Bytes,
 }
 
-/// A DNS message as it is sent.
-fn framed(message: &[u8]) -> Bytes {
-    let packet = DnsPacket { msg: Bytes::copy_from_slice(message) };
-    let length = packet.encoded_len();
-    let mut octets = Vec::with_capacity(PREFIX_LEN + length);
-    octets.push(0);
-    octets.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
-    octets.extend_from_slice(&packet.encode_to_vec());
+/// A DNS message as it is sent; it is copied once.
+fn packet(message: &[u8]) -> Bytes {
+    let length = 1 + prost::length_delimiter_len(message.len()) + message.len();
+    let mut octets = call::prefix(length);
+    octets.push(MSG);
+    // A vector has room for all.
+    let _ = prost::encode_length_delimiter(message.len(), &mut octets);
+    octets.extend_from_slice(message);
     octets.into()
 }
 
-/// The DNS message in what was sent.
-fn unframed(mut octets: Bytes) -> Result<Bytes, Code> {
-    let prefix = octets.first_chunk::<PREFIX_LEN>().copied().ok_or(Code::INVALID_ARGUMENT)?;
-    let message = octets.split_off(PREFIX_LEN);
-    let [compressed, length @ ..] = prefix;
-    if compressed != 0 {
-        return Err(Code::UNIMPLEMENTED);
-    }
-    if u32::from_be_bytes(length) as usize != message.len() {
-        return Err(Code::INVALID_ARGUMENT);
-    }
-    DnsPacket::decode(message).map(|packet| packet.msg).map_err(|_| Code::INVALID_ARGUMENT)
+/// The DNS message in what is sent.
+async fn message<B>(body: B) -> Result<Bytes, CallError>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
+{
+    let packet: DnsPacket = Messages::new(body, PACKET_MAX).only().await?;
+    Ok(packet.msg)
 }
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
+
     use super::*;
 
-    #[test]
-    fn messages_come_out_as_they_went_in() {
-        for message in [&b""[..], b"x", &[7; 65_535]] {
-            let octets = framed(message);
-            assert!(octets.len() <= FRAME_MAX);
-            assert_eq!(unframed(octets).as_deref(), Ok(message));
-        }
+    async fn read(octets: Bytes) -> Result<Bytes, CallError> {
+        message(Full::new(octets)).await
     }
 
-    #[test]
-    fn what_is_no_message() {
-        let cases: [(&[u8], Code); 7] = [
-            (b"", Code::INVALID_ARGUMENT),
-            (b"\0\0\0\0", Code::INVALID_ARGUMENT),
-            (b"\x01\0\0\0\0", Code::UNIMPLEMENTED),
-            (b"\0\0\0\0\x01", Code::INVALID_ARGUMENT),
-            (b"\0\0\0\0\0more", Code::INVALID_ARGUMENT),
-            (b"\0\0\0\0\x02\x0a\x05", Code::INVALID_ARGUMENT),
-            (b"\0\0\0\0\x02\x08\x05", Code::INVALID_ARGUMENT),
+    #[tokio::test]
+    async fn messages_come_out_as_they_went_in() {
+        for message in [&b""[..], b"x", &[7; 127], &[7; 128], &[7; 65_535]] {
+            assert_eq!(read(packet(message)).await.as_deref(), Ok(message));
+            let usual = DnsPacket { msg: Bytes::copy_from_slice(message) };
+            assert_eq!(read(framed(&usual)).await.as_deref(), Ok(message));
+        }
+        assert_eq!(packet(b"x"), framed(&DnsPacket { msg: Bytes::from_static(b"x") }));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_message() {
+        let cases: [(&[u8], CallError); 9] = [
+            (b"", CallError::Malformed),
+            (b"\0\0\0\0", CallError::Malformed),
+            (b"\x01\0\0\0\0", CallError::Compressed),
+            (b"\0\0\0\0\x01", CallError::Malformed),
+            (b"\0\0\0\0\0more", CallError::Malformed),
+            (b"\0\0\0\0\0\0\0\0\0\0", CallError::Malformed),
+            (b"\0\0\0\0\x02\x0a\x05", CallError::Malformed),
+            (b"\0\0\0\0\x02\x08\x05", CallError::Malformed),
+            (b"\0\0\x01\0\x04", CallError::TooLong),
         ];
-        for (octets, code) in cases {
-            assert_eq!(unframed(Bytes::from_static(octets)), Err(code), "{octets:?}");
+        for (octets, error) in cases {
+            assert_eq!(read(Bytes::from_static(octets)).await, Err(error), "{octets:?}");
         }
     }
 }

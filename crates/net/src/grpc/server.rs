@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use engine::{Turn, Walk};
 use http_body_util::combinators::WithTrailers;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE as TYPE_OF_CONTENT, HeaderMap, HeaderValue};
-use hyper::rt::Executor;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -22,7 +21,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{CONTENT_TYPE, Code, FRAME_MAX, PATH, STATUS, STATUS_MESSAGE, framed, unframed};
+use super::call::{GRPC, STATUS, STATUS_MESSAGE};
+use super::{CallError, Code, Here, PATH, message, packet};
 use crate::streams::Client;
 use crate::worker::Stage;
 
@@ -39,16 +39,6 @@ const UNWRITTEN_MAX: usize = 64 << 10;
 
 /// What a call is answered with: the message, then how it ended.
 type Answer = Response<WithTrailers<Full<Bytes>, Ready<Option<Result<HeaderMap, Infallible>>>>>;
-
-/// Runs what hyper wants to run beside a connection on this thread.
-#[derive(Clone, Copy)]
-pub(super) struct Here;
-
-impl<F: Future<Output: 'static> + 'static> Executor<F> for Here {
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
-    }
-}
 
 /// Answers calls until the client has no more of them for too long, or the address is served no more; those on their way
 /// then are still answered.
@@ -91,16 +81,15 @@ impl Client {
         if request.uri().path() != PATH {
             return refused(StatusCode::OK, Code::UNIMPLEMENTED, "the one method here is coredns.dns.DnsService/Query");
         }
-        let query = match timeout(self.limits.read, Limited::new(request.into_body(), FRAME_MAX).collect()).await {
-            Err(_) => return refused(StatusCode::OK, Code::DEADLINE_EXCEEDED, "the query took too long to arrive"),
-            Ok(Err(_)) => return refused(StatusCode::OK, Code::RESOURCE_EXHAUSTED, "the query is too long"),
-            Ok(Ok(body)) => unframed(body.to_bytes()),
-        };
-        match query {
-            Err(code) => refused(StatusCode::OK, code, "this is no DnsPacket"),
-            Ok(query) => match self.answer(&query).await {
+        let refusal = |code, why| refused(StatusCode::OK, code, why);
+        match timeout(self.limits.read, message(request.into_body())).await {
+            Err(_) => refusal(Code::DEADLINE_EXCEEDED, "the query took too long to arrive"),
+            Ok(Err(CallError::TooLong)) => refusal(Code::RESOURCE_EXHAUSTED, "the query is too long"),
+            Ok(Err(CallError::Compressed)) => refusal(Code::UNIMPLEMENTED, "the query is compressed"),
+            Ok(Err(_)) => refusal(Code::INVALID_ARGUMENT, "this is no DnsPacket"),
+            Ok(Ok(query)) => match self.answer(&query).await {
                 Some(answer) => answered(answer),
-                None => refused(StatusCode::OK, Code::UNAVAILABLE, "the query gets no answer"),
+                None => refusal(Code::UNAVAILABLE, "the query gets no answer"),
             },
         }
     }
@@ -109,7 +98,7 @@ impl Client {
     async fn answer(&self, query: &[u8]) -> Option<Bytes> {
         let finish = |walk: &mut Walk, turn| {
             let Walk { query, response, .. } = walk;
-            (turn == Turn::Answered).then(|| framed(response.finish(query)))
+            (turn == Turn::Answered).then(|| packet(response.finish(query)))
         };
         let (generation, mut walk, turn) = self.receive(query);
         if turn == Turn::Waiting {
@@ -126,8 +115,8 @@ impl Client {
 }
 
 fn is_grpc(request: &Request<Incoming>) -> bool {
-    let said = request.headers().get(TYPE_OF_CONTENT).and_then(|value| value.to_str().ok());
-    said.is_some_and(|said| said.starts_with(CONTENT_TYPE))
+    let said = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    said.is_some_and(|said| said.starts_with(GRPC))
 }
 
 fn answered(message: Bytes) -> Answer {
@@ -146,7 +135,7 @@ fn reply(status: StatusCode, message: Bytes, code: Code, why: &'static str) -> A
     }
     let mut answer = Response::new(Full::new(message).with_trailers(ready(Some(Ok(trailers)))));
     *answer.status_mut() = status;
-    answer.headers_mut().insert(TYPE_OF_CONTENT, HeaderValue::from_static(CONTENT_TYPE));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(GRPC));
     answer
 }
 

@@ -249,6 +249,6 @@ impl Config {
     /// The zones as metrics write them: as they are in effect, joined by commas.
     pub(super) fn zones_label(&self, block: &BlockInfo) -> String {
         let zones = if self.zones.is_empty() { &block.zones } else { &self.zones };
-        zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        crate::common::zones_label(zones)
     }
 }

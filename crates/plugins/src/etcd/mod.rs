@@ -8,15 +8,17 @@ mod outside;
 mod services;
 mod walk;
 
+use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::metrics::{self, Counter, Metric};
-use engine::setup::{LocalZones, Part, Setup, SetupError};
+use engine::setup::{Awaited, LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use skydns::{Following, Index, LeaseBounds, Record, Selection, Sought, Stores, View};
 use wire::{EdeCode, Owner, Rcode, Section, Type};
 
+use crate::common::zones_label;
 use crate::soa;
 
 pub(crate) use config::MANIFEST;
@@ -54,6 +56,8 @@ static CURRENT: Metric = Metric {
 /// What is counted here.
 static METRICS: [&Metric; 4] = [&STALE, &CUT, &RECORDS, &CURRENT];
 
+/// How long a reload waits for etcd, at most.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The time to live of an SOA, and of denials: names come and go.
 const SOA_TTL: u32 = 30;
 /// Where the name servers of a zone are, as labels in wire form before the zone.
@@ -70,6 +74,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let told = Arc::clone(&index);
     setup.needs.readiness.add(MANIFEST.name, move || told.is_listed());
 
+    setup.needs.awaited.push(awaited(&index));
     measure(&index, &zones, setup);
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
@@ -81,10 +86,21 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
+/// A reload waits until everything is listed, so that what was known is known.
+fn awaited(index: &Arc<Index>) -> Awaited {
+    let index = Arc::clone(index);
+    Awaited {
+        directive: MANIFEST.name,
+        is_there: Box::new(move || index.is_listed()),
+        patience: PATIENCE,
+        waiting: "waiting for etcd before this is served",
+        missing: "serving although etcd has not been read yet",
+    }
+}
+
 /// Shows how much is known, as long as anybody answers from it.
 fn measure(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
-    let names: Vec<String> = zones.names().iter().map(ToString::to_string).collect();
-    let names = names.join(",");
+    let names = zones_label(zones.names());
     let records = Arc::downgrade(index);
     #[allow(clippy::cast_precision_loss, reason = "there are not so many records")]
     let records = move || records.upgrade().map(|index| index.counts().records as f64);
@@ -167,16 +183,12 @@ impl Etcd {
             }
             Type::NS if is_apex => {
                 let servers = view.select(below(SERVERS, query.key()).as_ref(), SERVERS.len(), Sought::Hosts);
-                self.targets(&servers, &view, query, response, worker)
+                self.answer(&servers, &view, query, response, worker)
             }
             Type::CNAME | Type::PTR => self.pointer(&view, query, response, worker),
-            Type::A | Type::AAAA | Type::TXT => {
+            Type::A | Type::AAAA | Type::TXT | Type::SRV | Type::MX => {
                 let selection = self.select(&view, query, worker);
-                self.walk(&selection, &view, query, response, worker)
-            }
-            Type::SRV | Type::MX => {
-                let selection = self.select(&view, query, worker);
-                self.targets(&selection, &view, query, response, worker)
+                self.answer(&selection, &view, query, response, worker)
             }
             _ => absent(&self.select(&view, query, worker), query).unwrap_or(Found::NoData),
         }
@@ -193,8 +205,9 @@ impl Etcd {
         selection
     }
 
-    /// Addresses and texts, of the name itself and of what it is an alias of.
-    fn walk(
+    /// Addresses and texts, of the name itself and of what it is an alias of; or records that name a target, with the
+    /// addresses of those.
+    fn answer(
         &self,
         selection: &Selection<'_>,
         view: &View,
@@ -205,41 +218,21 @@ impl Etcd {
         if let Some(found) = absent(selection, query) {
             return found;
         }
+        let names_targets = matches!(query.qtype, Type::NS | Type::SRV | Type::MX);
+        let wanted = if names_targets {
+            Wanted { qtype: None, section: Section::Additional }
+        } else {
+            Wanted { qtype: Some(query.qtype), section: Section::Answer }
+        };
         let mut outside = Outside::default();
-        let wanted = Wanted { qtype: Some(query.qtype), section: Section::Answer };
-        let mut walk = self.begin((view, selection), query, wanted, &mut outside, worker);
-        walk.push(selection, (Owner::Question, query.name()), None, response);
-        outside.ask(query).map_or_else(|| Found::of_message(response), Found::Elsewhere)
-    }
-
-    /// Records that name a target, with the addresses of those.
-    fn targets(
-        &self,
-        selection: &Selection<'_>,
-        view: &View,
-        query: &mut Query,
-        response: &mut Response,
-        worker: &Worker,
-    ) -> Found {
-        if let Some(found) = absent(selection, query) {
-            return found;
+        let time = (worker.now().nanos(), self.lease);
+        let mut walk = Walk::new((view, selection), query.zone(), wanted, time, &mut outside);
+        if names_targets {
+            services::push(selection, query.qtype, &mut walk, response);
+        } else {
+            walk.push(selection, (Owner::Question, query.name()), None, response);
         }
-        let mut outside = Outside::default();
-        let wanted = Wanted { qtype: None, section: Section::Additional };
-        let mut walk = self.begin((view, selection), query, wanted, &mut outside, worker);
-        services::push(selection, query.qtype, &mut walk, response);
         outside.ask(query).map_or_else(|| Found::of_message(response), Found::Elsewhere)
-    }
-
-    fn begin<'a>(
-        &self,
-        from: (&'a View, &Selection<'_>),
-        query: &'a Query,
-        wanted: Wanted,
-        outside: &'a mut Outside,
-        worker: &Worker,
-    ) -> Walk<'a> {
-        Walk::new(from, query.zone(), wanted, (worker.now().nanos(), self.lease), outside)
     }
 
     /// A record that points to a name: only the key of exactly the name asked has one.

@@ -115,7 +115,7 @@ impl Stanza {
         let counters = outside.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
-        if let Some(duration) = upstream.metrics.duration(rcode) {
+        if let Some(duration) = upstream.metrics.duration.histogram(rcode) {
             let taken = outside.now().since(sent).as_nanos();
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
         }

@@ -1,7 +1,8 @@
 //! What `forward` counts.
 
-use engine::metrics::{Counter, Histogram, Kind, Metric, Registry, TIME, Table};
-use wire::Rcode;
+use engine::metrics::{Counter, Kind, Metric, Registry, TIME, Table};
+
+use crate::asking::ByRcode;
 
 static DURATION: Metric = Metric {
     name: "coredns_proxy_request_duration_seconds",
@@ -44,13 +45,10 @@ pub(super) static ALL: [&Metric; 6] = [&DURATION, &PROBE_FAILURES, &REUSED, &OPE
 
 const PROXY: &str = "forward";
 const PROTOCOLS: [&str; 2] = ["udp", "tcp"];
-/// The response codes of a header.
-const RCODES: u16 = 16;
-
 /// What is counted of one upstream.
 #[derive(Clone, Copy)]
 pub(super) struct UpstreamMetrics {
-    duration: Table,
+    pub(super) duration: ByRcode,
     pub(super) probe_failures: Counter,
     reused: Table,
     opened: Table,
@@ -58,18 +56,12 @@ pub(super) struct UpstreamMetrics {
 
 impl UpstreamMetrics {
     pub(super) fn new(registry: &Registry, to: &str) -> UpstreamMetrics {
-        let rcodes: Vec<String> = (0..RCODES).map(|code| Rcode(code).to_string()).collect();
-        let rcodes: Vec<&str> = rcodes.iter().map(String::as_str).collect();
         UpstreamMetrics {
-            duration: registry.table(&DURATION, &[PROXY, to], &[&rcodes]),
+            duration: ByRcode::new(registry, &DURATION, &[PROXY, to]),
             probe_failures: registry.counter(&PROBE_FAILURES, &[PROXY, to]),
             reused: registry.table(&REUSED, &[PROXY, to], &[&PROTOCOLS]),
             opened: registry.table(&OPENED, &[PROXY, to], &[&PROTOCOLS]),
         }
-    }
-
-    pub(super) fn duration(&self, rcode: Rcode) -> Option<Histogram> {
-        self.duration.histogram([usize::from(rcode.0.min(RCODES - 1)), 0, 0])
     }
 
     pub(super) fn connection(&self, stream: bool, reused: bool) -> Counter {

@@ -1,7 +1,8 @@
 //! What `grpc` counts.
 
-use engine::metrics::{Counter, Histogram, Kind, Metric, Registry, TIME, Table};
-use wire::Rcode;
+use engine::metrics::{Counter, Histogram, Kind, Metric, Registry, TIME};
+
+use crate::asking::ByRcode;
 
 static REQUESTS: Metric = Metric {
     name: "coredns_grpc_requests_total",
@@ -24,29 +25,20 @@ static DURATION: Metric = Metric {
 
 pub(super) static ALL: [&Metric; 3] = [&REQUESTS, &RESPONSES, &DURATION];
 
-/// The response codes of a header.
-const RCODES: u16 = 16;
-
 /// What is counted of one upstream.
 #[derive(Clone, Copy)]
 pub(super) struct UpstreamMetrics {
     pub(super) requests: Counter,
-    responses: Table,
+    pub(super) responses: ByRcode,
     pub(super) duration: Option<Histogram>,
 }
 
 impl UpstreamMetrics {
     pub(super) fn new(registry: &Registry, to: &str) -> UpstreamMetrics {
-        let rcodes: Vec<String> = (0..RCODES).map(|code| Rcode(code).to_string()).collect();
-        let rcodes: Vec<&str> = rcodes.iter().map(String::as_str).collect();
         UpstreamMetrics {
             requests: registry.counter(&REQUESTS, &[to]),
-            responses: registry.table(&RESPONSES, &[to], &[&rcodes]),
+            responses: ByRcode::new(registry, &RESPONSES, &[to]),
             duration: registry.histogram(&DURATION, &[to]),
         }
-    }
-
-    pub(super) fn response(&self, rcode: Rcode) -> Counter {
-        self.responses.counter([usize::from(rcode.0.min(RCODES - 1)), 0, 0])
     }
 }

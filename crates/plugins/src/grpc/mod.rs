@@ -153,7 +153,7 @@ impl Grpc {
         };
         let reply = reply.ok_or(ExchangeError::Unreadable)?;
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
-        counters.count(metrics.response(rcode));
+        counters.count(metrics.responses.counter(rcode));
         if let Some(duration) = metrics.duration {
             counters.observe(duration, u64::try_from(outside.now().since(sent).as_nanos()).unwrap_or(u64::MAX));
         }

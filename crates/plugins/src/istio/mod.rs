@@ -17,6 +17,7 @@ use engine::setup::{Awaited, LocalAnswers, Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
+use crate::common::zones_label;
 use crate::service_records::end_alias;
 use crate::soa;
 
@@ -106,7 +107,7 @@ fn awaited(index: &Arc<Index>) -> Awaited {
 }
 
 fn show_counts(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
-    let label = zones.names().iter().map(Name::to_string).collect::<Vec<_>>().join(",");
+    let label = zones_label(zones.names());
     let entries = Arc::downgrade(index);
     setup.registry.gauge(&ENTRIES, &[&label], move || Some(entries.upgrade()?.count(Kind::ServiceEntry).into()));
     let hosts = Arc::downgrade(index);

@@ -293,17 +293,24 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Writes an authority's certificate, and a server's with its key.
+/// Writes an authority's certificate and a server's with its key: `ca.pem`, `cert.pem`, `key.pem`.
 pub(crate) fn certify(folder: &Folder, names: &[&str]) {
+    certify_all(folder, "ca", &[("cert", "key", names)]);
+}
+
+/// Writes an authority's certificate, and those of others with their keys, for these names: each `NAME.pem`.
+pub(crate) fn certify_all(folder: &Folder, authority: &str, others: &[(&str, &str, &[&str])]) {
+    let write = |name: &str, text: &str| drop(folder.write(&format!("{name}.pem"), text));
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = params.self_signed(&key).expect("an authority");
-    folder.write("ca.pem", &authority.pem());
+    write(authority, &params.self_signed(&key).expect("an authority").pem());
     let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate().expect("a key");
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let params = CertificateParams::new(names).expect("names");
-    folder.write("cert.pem", &params.signed_by(&key, &issuer).expect("a certificate").pem());
-    folder.write("key.pem", &key.serialize_pem());
+    for (certificate, key_name, names) in others {
+        let key = KeyPair::generate().expect("a key");
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = CertificateParams::new(names).expect("names");
+        write(certificate, &params.signed_by(&key, &issuer).expect("a certificate").pem());
+        write(key_name, &key.serialize_pem());
+    }
 }
