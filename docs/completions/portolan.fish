@@ -92,7 +92,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file 
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file-max-size -d 'Accepted; the log is standard output, a line an event' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-backtrace-at -d 'Accepted; the log is standard output, a line an event' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-flush-frequency -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l profiling -d 'Accepted; nothing: there is no pprof here'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l profiling -d 'Where the process spends its time, for pprof: localhost:6060/debug/pprof/'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l version -d 'Print the version and end'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l restartDnsmasq -d 'Accepted; a changed ConfigMap is always taken up, without a restart and with what is cached'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l logtostderr -d 'Accepted; the log is standard output, a line an event'

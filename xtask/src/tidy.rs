@@ -14,9 +14,10 @@ const MACHINE_PATHS: [&str; 3] = ["/home/", "/Users/", "/root/"];
 /// Checks all files of the project.
 pub(crate) fn run() -> Result<(), Failed> {
     let mut wrong = Vec::new();
-    for path in files()? {
-        let Ok(text) = std::fs::read_to_string(root().join(&path)) else { continue };
-        wrong.extend(check(&path, &text).into_iter().map(|what| format!("{}: {what}", path.display())));
+    let files = files()?;
+    for path in &files {
+        let Ok(text) = std::fs::read_to_string(root().join(path)) else { continue };
+        wrong.extend(check(path, &text, &files).into_iter().map(|what| format!("{}: {what}", path.display())));
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
@@ -31,7 +32,7 @@ fn files() -> Result<Vec<PathBuf>, Failed> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect())
 }
 
-fn check(path: &Path, text: &str) -> Vec<String> {
+fn check(path: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
     let mut wrong = Vec::new();
     let is_rust = path.extension().is_some_and(|extension| extension == "rs");
     let lines = text.lines().count();
@@ -47,21 +48,33 @@ fn check(path: &Path, text: &str) -> Vec<String> {
         wrong.push(format!("names a path of one machine: `{part}`"));
     }
     if path.starts_with("docs") {
-        wrong.extend(tests_named(text).filter(|test| !exists(test)).map(|test| format!("there is no `{test}`")));
+        wrong.extend(tests_named(text).filter(|test| !exists(test, files)).map(|test| format!("there is no `{test}`")));
     }
     wrong
 }
 
-/// The tests that a text names: `crates/…/FILE.rs::FUNCTION` or `crates/…/FILE.scn` in backticks.
+/// The tests that a text names: `FILE.rs`, `FILE.rs::FUNCTION`, `FILE.scn` or `tests/FILE.txt` in backticks.
 fn tests_named(text: &str) -> impl Iterator<Item = &str> {
-    let is_test = |part: &&str| part.starts_with("crates/") && (part.contains(".rs::") || part.ends_with(".scn"));
+    let is_test = |part: &&str| {
+        let (file, function) = part.split_once("::").unwrap_or((part, "x"));
+        let is_one =
+            file.ends_with(".rs") || file.ends_with(".scn") || (file.contains("tests/") && file.ends_with(".txt"));
+        is_one && !part.contains(char::is_whitespace) && !function.is_empty()
+    };
     text.split('`').filter(is_test)
 }
 
-fn exists(test: &str) -> bool {
+/// Whether there is a file with that end of a path, in which `src` and `scenarios` may be left out, and the function in it.
+fn exists(test: &str, files: &[PathBuf]) -> bool {
     let (file, function) = test.split_once("::").unwrap_or((test, ""));
-    let text = std::fs::read_to_string(root().join(file));
-    text.is_ok_and(|text| function.is_empty() || text.contains(&format!("fn {function}(")))
+    let is_it = |path: &&PathBuf| {
+        let short: PathBuf = path.iter().filter(|part| *part != "src" && *part != "scenarios").collect();
+        path.ends_with(file) || short.ends_with(file)
+    };
+    let has = |path: &PathBuf| {
+        std::fs::read_to_string(root().join(path)).is_ok_and(|text| text.contains(&format!("fn {function}(")))
+    };
+    files.iter().filter(is_it).any(|path| function.is_empty() || has(path))
 }
 
 /// Whether a text names a path that begins so; in the middle of a longer one it is another's folder.
@@ -80,12 +93,14 @@ mod tests {
 
     #[test]
     fn what_is_untidy_is_found() {
-        let path = Path::new("a.rs");
-        assert_eq!(check(path, "//! Fine.\n").len(), 0);
-        assert_eq!(check(path, "fn main() {}\n").len(), 1);
-        assert_eq!(check(path, &"//!\n".repeat(801)).len(), 1);
-        assert_eq!(check(Path::new("a.md"), "see /home/me\n").len(), 1);
-        assert_eq!(check(Path::new("a.md"), "see src/root/README.md\n").len(), 0);
-        assert_eq!(check(Path::new("docs/a.md"), "`crates/nosuch.scn`\n").len(), 1);
+        let wrong =
+            |path: &str, text: &str| check(Path::new(path), text, &[PathBuf::from("crates/a/scenarios/b.scn")]).len();
+        assert_eq!(wrong("a.rs", "//! Fine.\n"), 0);
+        assert_eq!(wrong("a.rs", "fn main() {}\n"), 1);
+        assert_eq!(wrong("a.rs", &"//!\n".repeat(801)), 1);
+        assert_eq!(wrong("a.md", "see /home/me\n"), 1);
+        assert_eq!(wrong("a.md", "see src/root/README.md\n"), 0);
+        assert_eq!(wrong("docs/a.md", "`crates/nosuch.scn`, `ab.scn`, `b.rs::no`\n"), 3);
+        assert_eq!(wrong("docs/a.md", "`crates/a/scenarios/b.scn`, `a/b.scn`, `b.scn`, `a .scn`\n"), 0);
     }
 }

@@ -25,6 +25,8 @@ pub enum Hosts<'a> {
 const LAMEDUCK: &str = "5s";
 /// Seconds that records of the cluster have, and answers in stub domains at most where nobody says how long.
 const TTL: u32 = 30;
+/// Where `--profiling` shows where the process spends its time, as kube-dns did.
+const PROFILES: &str = "localhost:6060";
 /// The reverse trees.
 const REVERSE: [&str; 2] = ["in-addr.arpa", "ip6.arpa"];
 /// Where kube-dns itself listens in its pod, behind dnsmasq.
@@ -99,6 +101,9 @@ impl Writer<'_> {
         }
         self.metrics_page(text);
         self.pod(false, text);
+        if self.settings.records.as_ref().is_some_and(|records| records.profiling) {
+            text.line(&format!("pprof {PROFILES}"));
+        }
         if let Some(side) = &self.settings.side {
             side.probes.iter().for_each(|probe| {
                 let qtype = probe.qtype.unwrap_or("A");

@@ -150,7 +150,7 @@ fn the_stock_flags_of_all_three_containers() {
 fn each_container_by_itself() {
     check(
         Program::KubeDns,
-        "--domain=cluster.local --dns-port=10053 --kubecfg-file=/a/b --nameservers=10.0.0.1",
+        "--domain=cluster.local --dns-port=10053 --kubecfg-file=/a/b --nameservers=10.0.0.1 --profiling",
         &[("stubDomains", r#"{"acme.example": ["1.2.3.4"]}"#)],
         "\
 .:10053 {
@@ -160,6 +160,7 @@ fn each_container_by_itself() {
         metrics skydns skydns
         page :10055 /metrics
     }
+    pprof localhost:6060
     chaos
     loadbalance
     kubernetes cluster.local in-addr.arpa ip6.arpa {

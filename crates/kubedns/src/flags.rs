@@ -88,7 +88,7 @@ pub static FLAGS: &[Flag] = &[
         "DURATION",
         "the start does not wait: until the cluster is known its names are SERVFAIL and /readiness says no",
     ),
-    void(KubeDns, "profiling", "", "nothing: there is no pprof here"),
+    works(KubeDns, "profiling", "", "Where the process spends its time, for pprof: localhost:6060/debug/pprof/"),
     works(KubeDns, "version", "", "Print the version and end"),
     works(Nanny, "configDir", "DIR", "A directory with the keys of the ConfigMap as files; as --config-dir"),
     works(
@@ -286,7 +286,8 @@ mod tests {
 
     #[test]
     fn what_does_nothing_says_what_there_is_instead() {
-        let lines = read("--profiling -v=2 --logtostderr --initial-sync-timeout=5s --domain=x").unwrap().warnings();
+        let lines =
+            read("--restartDnsmasq -v=2 --logtostderr --initial-sync-timeout=5s --domain=x").unwrap().warnings();
         assert_eq!(lines.len(), 3, "{lines:?}");
         assert!(lines[2].starts_with("--v, --logtostderr does nothing here: the log"), "{lines:?}");
     }

@@ -81,6 +81,8 @@ pub struct Records {
     pub api_server: Option<String>,
     /// Where its metrics are, if anywhere.
     pub metrics: Option<Metrics>,
+    /// Show where the process spends its time.
+    pub profiling: bool,
 }
 
 /// `PROMETHEUS_PORT` and what goes with it.
@@ -261,6 +263,7 @@ impl Records {
             kubeconfig: words.last("kubecfg-file").map(str::to_owned),
             api_server: api_server.transpose()?,
             metrics: Metrics::read(variable)?,
+            profiling: words.is_on("profiling"),
         })
     }
 }

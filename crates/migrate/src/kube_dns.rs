@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use kubedns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Words};
 
-use crate::{Migration, Note, What};
+use crate::{Migration, Note, What, rules};
 
 /// Why a pod cannot be translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub fn kube_dns(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> 
     let (settings, said) = read.map_err(NotTranslated::Flags)?;
     let dynamic = Dynamic::read(data).map_err(NotTranslated::ConfigMap)?;
     let look = |text| Note { what: What::Look, place: String::new(), text, directive: None, since: None };
-    let notes = said.into_iter().map(look).collect();
+    let mesh = dynamic.stub_domains.contains_key("global").then(|| rules::MESH.to_owned());
+    let notes = said.into_iter().chain(mesh).map(look).collect();
     Ok(Migration { text: kubedns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
 }
 

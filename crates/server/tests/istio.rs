@@ -10,7 +10,7 @@
 
 mod support;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -187,6 +187,27 @@ fn manifests_are_a_mesh_and_are_watched() {
     served.wait_for_address("a.pay.global.", "10.0.0.1");
     served.folder.write("mesh.yaml", &manifest("10.0.0.22"));
     served.wait_for_address("a.pay.global.", "10.0.0.22");
+}
+
+/// Either container of the pod `istiocoredns` may be this server: the one that is asked by gRPC, and the one that asks it.
+#[test]
+fn an_old_pair_has_a_half_of_each_kind() {
+    let folder = Folder::new("istio-pair");
+    let api = FakeApi::start();
+    api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
+    let options = format!("bind 127.0.0.1\nready 127.0.0.1:0\nistio {{\nendpoint {}\n}}", api.url());
+    let asked = format!("grpc://global:0 {{\n{options}\n}}\n");
+    let mut plugin = Server::start(&folder.write("plugin", &asked));
+    let (to, pages) = (plugin.address_of("grpc://127.0.0.1:0"), plugin.address_of("127.0.0.1:0"));
+    wait_until("it is ready", || page(pages, "/ready").is_some_and(|(status, _)| status == 200));
+    let asking = format!(".:0 {{\nbind 127.0.0.1\ngrpc global {to}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &asking));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+    let answer = client.ask("pay.global.", Type::A).expect("an answer");
+    assert_eq!(answer.addresses(), ["10.0.0.1".parse::<IpAddr>().unwrap()]);
+    let mut rcode = |name, qtype| client.ask(name, qtype).expect("an answer").rcode();
+    assert_eq!(rcode("pay.global.", Type::AAAA), Rcode::NOERROR);
+    assert_eq!(rcode("nobody.global.", Type::A), Rcode::NXDOMAIN);
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn what_is_made_of_the_flags_is_a_corefile() {
         &["--dns-port=10053", "--", "-k", "--cache-size=0", "--no-negcache", "--server=/cluster.local/127.0.0.1#10053"]
             [..],
         &["--probe=a,127.0.0.1:53,example.org,5,SRV", "--probe=b,::1,_x._tcp.example.org", "--prometheus-path=/m"],
-        &["--kube-master-url=http://127.0.0.1:1", "--dnsmasq-addr=127.0.0.1", "--dnsmasq-port=53"],
+        &["--kube-master-url=http://127.0.0.1:1", "--dnsmasq-addr=127.0.0.1", "--dnsmasq-port=53", "--profiling"],
         &[
             "--",
             "--address=/dev.example/10.0.0.5",

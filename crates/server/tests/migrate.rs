@@ -87,13 +87,13 @@ fn a_machine_gets_one_object() {
 #[test]
 fn the_pod_of_kube_dns_and_a_command_line_of_dnsmasq() {
     let folder = Folder::new("migrate-pod");
-    let map =
-        "kind: ConfigMap\nmetadata: {name: kube-dns}\ndata:\n  stubDomains: '{\"corp.example\": [\"10.0.0.1\"]}'\n";
+    let map = "kind: ConfigMap\nmetadata: {name: kube-dns}\ndata:\n  stubDomains: '{\"corp.example\": [\"10.0.0.1\"], \"global\": [\"10.96.0.53\"]}'\n";
     let pod = "kind: Deployment\nspec: {template: {spec: {containers: [{image: x/k8s-dns-kube-dns, args: [--domain=c.local.]}]}}}\n";
     let (map, pod) = (folder.write("map.yaml", map), folder.write("pod.yaml", pod));
     let path = |path: &Path| path.display().to_string();
     let (code, text, said) = migrate(&[&path(&map), &path(&pod)], "");
     assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("look: if it is istiocoredns") && text.contains("global:53 {"), "{said}");
     assert!(text.contains("corp.example:53 {") && text.contains("kubernetes c.local in-addr.arpa"), "{text}");
     let (code, text, said) = migrate(&["--", "--server=/corp.example/10.0.0.1#54", "--cache-size=9"], "");
     assert_eq!(code, Some(0), "{said}");

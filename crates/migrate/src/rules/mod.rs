@@ -6,7 +6,7 @@ mod kubernetes;
 mod proxy;
 mod zones;
 
-use corefile::{Directive, ServerBlock};
+use corefile::{Directive, ServerBlock, Token};
 
 use crate::What;
 use crate::corefile::Draft;
@@ -39,7 +39,11 @@ pub(crate) fn apply(block: &ServerBlock, directive: &Directive, draft: &mut Draf
     }
 }
 
-/// What a block as a whole does not have and newer installations do.
+/// What is said where `global` is asked for elsewhere.
+pub(crate) const MESH: &str = "if it is istiocoredns that is asked here for `global`, `istio` answers in its place: \
+                               docs/from-istio-coredns-plugin.md";
+
+/// What a block as a whole does not have and newer installations do, and what it asks others for.
 pub(crate) fn look_at_block(block: &ServerBlock, draft: &mut Draft<'_>) {
     let of = |name: &str| block.directives.iter().find(|directive| directive.name.text == name);
     if let (Some(kubernetes), None) = (of("kubernetes"), of("ready")) {
@@ -47,6 +51,20 @@ pub(crate) fn look_at_block(block: &ServerBlock, draft: &mut Draft<'_>) {
     }
     if let (Some(forward), None) = (of("forward").or(of("proxy")), of("loop")) {
         add(forward, "loop", "1.2.1", "a server that is its own upstream is noticed", draft);
+    }
+    look_at_mesh(block, draft);
+}
+
+/// Names of a mesh, which a second server was asked for: where `istio` does that.
+fn look_at_mesh(block: &ServerBlock, draft: &mut Draft<'_>) {
+    let is_mesh = |zone: &Token| matches!(zone.text.split(':').next(), Some("global" | "global."));
+    let is_block = block.keys.iter().any(is_mesh);
+    for directive in &block.directives {
+        let asks = matches!(directive.name.text.as_str(), "proxy" | "forward" | "grpc");
+        if asks && (is_block || directive.args.first().is_some_and(is_mesh)) {
+            draft.directive.clone_from(&directive.name.text);
+            draft.note(What::Look, directive.name.span, None, MESH);
+        }
     }
 }
 
