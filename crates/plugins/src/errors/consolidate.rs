@@ -98,10 +98,12 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// Whether an error is printed; if not, it is counted.
-    pub(super) fn prints(&self, cause: &str, now: Moment) -> bool {
-        let rule = self.rules.iter().find(|rule| rule.pattern.is_match(cause));
-        rule.is_none_or(|rule| rule.count(now) && rule.show_first)
+    /// The level at which an error is printed; `None` if it is only counted.
+    pub(super) fn level(&self, cause: &str, now: Moment) -> Option<&'static str> {
+        match self.rules.iter().find(|rule| rule.pattern.is_match(cause)) {
+            Some(rule) => (rule.count(now) && rule.show_first).then_some(rule.level),
+            None => Some(LEVELS[0].1),
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         usage: Usage("consolidate DURATION REGEXP [LEVEL] [show_first]"),
         default: "",
         doc: "Counts errors that match REGEXP and prints their number after DURATION, at LEVEL: `error` (the default), \
-                  `warning`, `info` or `debug`. With `show_first` the first one is printed at once.",
+                  `warning`, `info` or `debug`. With `show_first` the first one is printed at once, at LEVEL too.",
         set: |config, args| {
             config.rules.push(Rule::read(args)?);
             Ok(())
@@ -64,11 +64,11 @@ struct Errors {
 impl Plugin for Errors {
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         if let Some(failure) = response.failure().filter(|failure| !failure.cause.is_empty())
-            && self.rules.prints(&failure.cause, worker.now())
+            && let Some(level) = self.rules.level(&failure.cause, worker.now())
         {
             let (rcode, name, qtype, cause) = (failure.rcode.0, query.key(), query.qtype, &failure.cause);
             worker.log(|line| {
-                let _ = write!(line, "[ERROR] plugin/errors: {rcode} {name} {qtype}: {cause}");
+                let _ = write!(line, "[{level}] plugin/errors: {rcode} {name} {qtype}: {cause}");
             });
         }
         Verdict::Pass

@@ -66,7 +66,7 @@ const PLACES: [(&str, Say); 11] = [
 /// Labels of databases of autonomous systems.
 const NETWORKS: [(&str, Say); 2] = [
     ("geoip/asn/number", |found| {
-        let number: Option<u32> = found.decode_path(&[Key("autonomous_system_number")]).ok().flatten();
+        let number = whole_number(found, &[Key("autonomous_system_number")]);
         Some(number.unwrap_or_default().to_string())
     }),
     ("geoip/asn/org", |found| text(found, &[Key("autonomous_system_organization")])),
@@ -75,6 +75,12 @@ const NETWORKS: [(&str, Say); 2] = [
 /// A text of a record; empty if it has none.
 fn text(found: &Found<'_>, path: &[PathElement<'_>]) -> Option<String> {
     Some(found.decode_path(path).ok().flatten().unwrap_or_default())
+}
+
+/// A number of a record, in whichever width the database holds it.
+fn whole_number(found: &Found<'_>, path: &[PathElement<'_>]) -> Option<u64> {
+    let of_32_bits: Option<u32> = found.decode_path(path).ok().flatten();
+    of_32_bits.map(u64::from).or_else(|| found.decode_path(path).ok().flatten())
 }
 
 fn degrees(found: &Found<'_>, name: &str) -> Option<String> {
@@ -102,8 +108,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         for (label, say) in said {
             let database = Arc::clone(&database);
             labels.publish(label, move |query| {
-                let found = database.lookup(address(query, by_subnet)).ok()?;
-                if found.has_data() { say(&found) } else { None }
+                // Of an address that is not there it says what it says of absent fields, as in CoreDNS.
+                say(&database.lookup(address(query, by_subnet)).ok()?)
             });
         }
     }
@@ -147,7 +153,7 @@ mod tests {
         let database = Reader::from_source(test_database::database(kind)).unwrap();
         let found = database.lookup(address.parse().unwrap()).unwrap();
         let labels = labels_of(&database)?;
-        found.has_data().then(|| labels.iter().map(|(_, say)| say(&found).unwrap()).collect())
+        Some(labels.iter().map(|(_, say)| say(&found).unwrap()).collect())
     }
 
     #[test]
@@ -155,7 +161,10 @@ mod tests {
         let place = ["Oslo", "NO", "Norway", "false", "EU", "Europe", "59.5", "-10.25", "Europe/Oslo", "0150", "03,X"];
         assert_eq!(said("Test-City", "192.0.2.7"), Some(place.map(str::to_owned).to_vec()));
         assert_eq!(said("Test-City", "2001:db8::1"), Some(place.map(str::to_owned).to_vec()));
-        assert_eq!(said("Test-City", "198.51.100.1"), None);
+        let nowhere = ["", "", "", "false", "", "", "", "", "", "", ""];
+        assert_eq!(said("Test-City", "198.51.100.1"), Some(nowhere.map(str::to_owned).to_vec()));
+        assert_eq!(said("GeoLite2-ASN", "198.51.100.1"), Some(vec!["0".to_owned(), String::new()]));
+        assert_eq!(said("Wide-ASN", "192.0.2.7"), Some(vec![(64_500u64 << 32).to_string(), "Example".to_owned()]));
         assert_eq!(said("GeoLite2-ASN", "192.0.2.7"), Some(vec!["64500".to_owned(), "Example".to_owned()]));
         assert_eq!(said("Anonymous-IP", "192.0.2.7"), None);
     }

@@ -35,7 +35,11 @@ fn names(name: &str) -> (&'static str, Value) {
     ("names", map(&[("en", text(name))]))
 }
 
-fn record() -> Value {
+fn record(kind: &str) -> Value {
+    let network = match kind {
+        "Wide-ASN" => number(9, &(64_500u64 << 32).to_be_bytes()),
+        _ => number(6, &64_500u32.to_be_bytes()),
+    };
     let subdivision = |code: &str| map(&[("iso_code", text(code))]);
     map(&[
         ("city", map(&[names("Oslo")])),
@@ -47,7 +51,7 @@ fn record() -> Value {
         ),
         ("postal", map(&[("code", text("0150"))])),
         ("subdivisions", [head(11, 2), subdivision("03"), subdivision("X")].concat()),
-        ("autonomous_system_number", number(6, &64_500u32.to_be_bytes())),
+        ("autonomous_system_number", network),
         ("autonomous_system_organization", text("Example")),
     ])
 }
@@ -76,7 +80,7 @@ fn tree(networks: &[(u128, u32)]) -> Vec<[Option<usize>; 2]> {
     nodes
 }
 
-/// A database of this type.
+/// A database of this type; the numbers of one of the type `Wide-ASN` need 64 bits.
 pub(super) fn database(kind: &str) -> Vec<u8> {
     let networks = [(0xc000_0200, 120), (0x2001_0db8 << 96, 32)];
     let nodes = tree(&networks);
@@ -98,5 +102,5 @@ pub(super) fn database(kind: &str) -> Vec<u8> {
         ("node_count", number(6, &u32::try_from(count).unwrap().to_be_bytes())),
         ("record_size", number(5, &24u16.to_be_bytes())),
     ]);
-    sides.chain(SEPARATOR).chain(record()).chain(MARKER.iter().copied()).chain(metadata).collect()
+    sides.chain(SEPARATOR).chain(record(kind)).chain(MARKER.iter().copied()).chain(metadata).collect()
 }

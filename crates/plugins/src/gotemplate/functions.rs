@@ -208,26 +208,47 @@ fn escape_query(text: &str) -> String {
     })
 }
 
-/// `parseInt TEXT BASE BITS`.
+/// `parseInt TEXT BASE BITS`: a whole number without a sign, as in CoreDNS; base 0 is as its prefix says.
 fn parse_int(args: &[Value]) -> Option<Value> {
     let [Value::Text(text), Value::Integer(base), Value::Integer(bits)] = args else { return None };
-    let number = parse_integer(text, u32::try_from(*base).ok()?)?;
+    let number = parse_unsigned(text, u32::try_from(*base).ok()?)?;
     let bits = if *bits == 0 { 64 } else { u32::try_from(*bits).ok().filter(|bits| *bits <= 64)? };
-    let largest = i64::MAX >> (64 - bits);
-    (-largest - 1..=largest).contains(&number).then_some(Value::Integer(number))
+    (number <= u64::MAX >> (64 - bits)).then(|| unsigned(number))
 }
 
-/// A whole number in a base from 2 to 36; base 0 is as its prefix says.
-pub(super) fn parse_integer(text: &str, base: u32) -> Option<i64> {
+/// A number that is too large for an integer here is told by its digits.
+fn unsigned(number: u64) -> Value {
+    i64::try_from(number).map_or_else(|_| Value::text(number.to_string()), Value::Integer)
+}
+
+fn parse_unsigned(text: &str, base: u32) -> Option<u64> {
+    let (digits, base): (Cow<'_, str>, u32) = match base {
+        0 => {
+            let (digits, base) = split_base(text);
+            (without_separators(digits, digits.len() < text.len())?, base)
+        }
+        2..=36 => (text.into(), base),
+        _ => return None,
+    };
+    if digits.starts_with('+') { None } else { u64::from_str_radix(&digits, base).ok() }
+}
+
+/// Digits without the `_` between them; one may stand behind a prefix too.
+fn without_separators(digits: &str, prefixed: bool) -> Option<Cow<'_, str>> {
+    if !digits.contains('_') {
+        return Some(digits.into());
+    }
+    let misplaced = digits.ends_with('_') || digits.contains("__") || (digits.starts_with('_') && !prefixed);
+    (!misplaced).then(|| digits.replace('_', "").into())
+}
+
+/// A whole number as it stands in a template: its prefix says its base.
+pub(super) fn parse_integer(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let (digits, base) = match base {
-        0 => split_base(digits),
-        2..=36 => (digits, base),
-        _ => return None,
-    };
+    let (digits, base) = split_base(digits);
     if digits.starts_with(['+', '-']) {
         return None;
     }

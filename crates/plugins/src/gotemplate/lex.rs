@@ -179,7 +179,7 @@ impl<'t> Action<'t> {
         let end = rest[signed..].find(|c| !is_part(c)).map_or(rest.len(), |end| signed + end);
         self.at += end;
         let text = rest[..end].replace('_', "");
-        let value = super::functions::parse_integer(&text, 0).map(Value::Integer);
+        let value = super::functions::parse_integer(&text).map(Value::Integer);
         let value = value.or_else(|| text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float));
         value.map(Kind::Constant).ok_or(Fault::Unexpected(text))
     }

@@ -14,7 +14,7 @@ use engine::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
-use table::{Ignored, Table, address};
+use table::{Ignored, Table, Taken, address};
 
 use crate::fallthrough::{FallsThrough, fallthrough};
 
@@ -158,7 +158,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     if let Err(error) = &read {
         setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display())));
     }
-    let inline = Inline { lines: config.lines, reverse: config.reverse };
+    let zones = setup.zones_or_keys(&config.zones);
+    let inline = Inline { lines: config.lines, taken: Taken { zones: zones.clone(), reverse: config.reverse } };
     let (table, ignored) = inline.table(read.as_deref().unwrap_or_default());
     let told_of = |ignored: Ignored| (MANIFEST.name, format!("{}:{ignored}", path.display()));
     setup.needs.warnings.extend(ignored.map(told_of));
@@ -176,7 +177,6 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         ignored.map_or(Ok(()), |ignored| Err(format!("{}:{ignored}", file.display())))
     });
     setup.needs.inspections.push(inspection);
-    let zones = setup.zones_or_keys(&config.zones);
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
     let unsupported = config.fallthrough_unsupported;
     let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported };
@@ -218,18 +218,18 @@ impl Reloaded {
 /// The records of the block, which stand beside those of the file.
 struct Inline {
     lines: Vec<Vec<String>>,
-    reverse: bool,
+    taken: Taken,
 }
 
 impl Inline {
     /// The records of a file and of the block, and what of the file means nothing.
     fn table(&self, file: &[u8]) -> (Table, Option<Ignored>) {
         let mut table = Table::default();
-        let ignored = table.read(file, self.reverse);
+        let ignored = table.read(file, &self.taken);
         for line in &self.lines {
             if let [address, names @ ..] = line.as_slice() {
                 // What means nothing was warned of where it stands.
-                let _ = table.add(address, names.iter().map(String::as_str), self.reverse);
+                let _ = table.add(address, names.iter().map(String::as_str), &self.taken);
             }
         }
         (table, ignored)

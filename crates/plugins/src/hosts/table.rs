@@ -4,11 +4,20 @@ use core::fmt;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use engine::Zones;
 use foldhash::fast::RandomState;
 use wire::{Name, NameRef};
 
 /// Octets of the longest hosts file: some two hundred thousand lines.
 pub(super) const FILE_MAX: usize = 16 << 20;
+
+/// What of the lines is taken.
+pub(super) struct Taken {
+    /// Where names lie that are taken; to others no address leads back either.
+    pub(super) zones: Zones,
+    /// Whether addresses lead back to names.
+    pub(super) reverse: bool,
+}
 
 /// Hosts as lines list them.
 #[derive(Clone, Debug, Default)]
@@ -19,13 +28,13 @@ pub(super) struct Table {
 
 impl Table {
     /// Reads a hosts file: `#` begins a comment. What means nothing is told.
-    pub(super) fn read(&mut self, octets: &[u8], reverse: bool) -> Option<Ignored> {
+    pub(super) fn read(&mut self, octets: &[u8], taken: &Taken) -> Option<Ignored> {
         let text = String::from_utf8_lossy(&octets[..octets.len().min(FILE_MAX)]);
         let mut ignored = (octets.len() > FILE_MAX).then(|| Ignored::new(text.lines().count(), Meaningless::Rest));
         for (at, line) in text.lines().enumerate() {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(address) = words.next() else { continue };
-            if let Err(what) = self.add(address, words, reverse) {
+            if let Err(what) = self.add(address, words, taken) {
                 ignored.get_or_insert_with(|| Ignored::new(at + 1, what)).lines += 1;
             }
         }
@@ -40,13 +49,13 @@ impl Table {
         &mut self,
         address: &str,
         names: impl Iterator<Item = &'a str>,
-        reverse: bool,
+        taken: &Taken,
     ) -> Result<(), Meaningless> {
         let Some(address) = self::address(address) else { return Err(Meaningless::Address(address.to_owned())) };
         let mut found = Ok(());
         for word in names {
             match Name::from_text(word) {
-                Ok(name) => self.add_name(address, name.into_lowercase(), reverse),
+                Ok(name) => self.add_name(address, name.into_lowercase(), taken),
                 Err(_) if found.is_ok() => found = Err(Meaningless::Name(word.to_owned())),
                 Err(_) => {}
             }
@@ -54,14 +63,18 @@ impl Table {
         found
     }
 
-    fn add_name(&mut self, address: IpAddr, name: Name, reverse: bool) {
+    fn add_name(&mut self, address: IpAddr, name: Name, taken: &Taken) {
+        if !taken.zones.contain(name.as_ref()) {
+            return;
+        }
         let addresses = self.by_name.entry(name.octets().into()).or_default();
         // A pair that was there before is no second record (RFC 2181 §5.2).
         if addresses.contains(&address) {
             return;
         }
         addresses.push(address);
-        if reverse {
+        // A wildcard is no name of a host.
+        if taken.reverse && !name.octets().starts_with(b"\x01*") {
             self.by_address.entry(address).or_default().push(name);
         }
     }
@@ -143,7 +156,9 @@ mod tests {
     #[test]
     fn lines_and_what_they_mean() {
         let mut table = Table::default();
-        let ignored = table.read(b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n", true);
+        let zones = ["test.", "localhost."].map(|zone| Name::from_text(zone).unwrap()).into_iter().collect();
+        let taken = Taken { zones, reverse: true };
+        let ignored = table.read(b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n10.0.0.9 out.example\n", &taken);
         let said = "3: `a..b` is no name: it means nothing (2 lines have such words)";
         assert_eq!(ignored.map(|ignored| ignored.to_string()).as_deref(), Some(said));
         let look = |name: &str| table.addresses(Name::from_text(name).unwrap().as_ref()).map(<[IpAddr]>::to_vec);
@@ -152,6 +167,8 @@ mod tests {
         assert_eq!(look("six.test."), Some(vec!["::1".parse().unwrap()]));
         assert_eq!(look("a.w.test."), Some(vec!["10.0.0.2".parse().unwrap()]));
         assert_eq!((look("b.a.w.test."), look("w.test."), look("x.test."), look(".")), (None, None, None, None));
-        assert_eq!(table.names("10.0.0.1".parse().unwrap()).len(), 1);
+        let names = |address: &str| table.names(address.parse().unwrap()).len();
+        assert_eq!((names("10.0.0.1"), names("10.0.0.2"), names("10.0.0.9")), (1, 0, 0));
+        assert_eq!(look("out.example."), None);
     }
 }

@@ -53,10 +53,12 @@ impl Weights {
     /// Chooses one address or SRV record of the answer by weight and puts it first; the others keep their order.
     pub(super) fn put_chosen_first(&self, query: &Query, response: &mut Response, worker: &mut Worker) {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(weights) = by_name.get(query.key().octets()) else { return };
+        let weights = by_name.get(query.key().octets());
         let marks = response.message.marks();
         let of = |rtype| marks.iter().position(|mark| mark.section == Section::Answer && mark.rtype == rtype);
-        let Some(first) = of(Type::A).or_else(|| of(Type::AAAA)).or_else(|| of(Type::SRV)) else { return };
+        // SRV records of a name without a section keep their order, as in CoreDNS.
+        let of_srv = || weights.and_then(|_| of(Type::SRV));
+        let Some(first) = of(Type::A).or_else(|| of(Type::AAAA)).or_else(of_srv) else { return };
         let Some(set) = order::set_at(response, first) else { return };
         let weight = |at: usize| u64::from(weight_of(response, at, weights));
         let total: u64 = set.clone().map(weight).sum();
@@ -74,7 +76,7 @@ impl Weights {
 }
 
 /// The weight of an address record, or of an SRV record by the address of its target in the additional section.
-fn weight_of(response: &Response, at: usize, weights: &ByAddress) -> u8 {
+fn weight_of(response: &Response, at: usize, weights: Option<&ByAddress>) -> u8 {
     let mark = response.message.marks()[at];
     let found = match mark.rtype {
         Type::SRV => response.message.name_in(mark, SRV_FIXED_LEN).ok().and_then(|target| {
@@ -85,7 +87,7 @@ fn weight_of(response: &Response, at: usize, weights: &ByAddress) -> u8 {
         }),
         _ => address(response.message.octets_at(mark.rdata_range())),
     };
-    found.and_then(|address| weights.get(&address)).copied().unwrap_or(WEIGHT_DEFAULT)
+    weights.zip(found).and_then(|(weights, address)| weights.get(&address)).copied().unwrap_or(WEIGHT_DEFAULT)
 }
 
 /// The address that the data of an A or AAAA record is.

@@ -10,7 +10,7 @@ use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Labels, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
 use regex::Captures;
-use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
+use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 use zone::text::Record;
 
 use crate::common::FOLLOWED;
@@ -102,10 +102,11 @@ impl Rule {
         Rule { config, zones, fallthrough, metrics }
     }
 
-    /// The zone of the name that is asked, if the line is for this question as far as can be seen without its name.
+    /// The zone of the name that is asked, if the line is for this question as far as can be seen without its name; a
+    /// question for any type, or of any class, is for all lines.
     fn zone_of(&self, query: &Query) -> Option<usize> {
-        let is_for = self.config.class.is_none_or(|class| class == query.qclass)
-            && self.config.rtype.is_none_or(|rtype| rtype == query.qtype);
+        let is_for = self.config.class.is_none_or(|class| [class, Class::ANY].contains(&query.qclass))
+            && self.config.rtype.is_none_or(|rtype| [rtype, Type::ANY].contains(&query.qtype));
         if is_for { self.zones.find(query.key()) } else { None }
     }
 
