@@ -78,6 +78,14 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The same about what holds for a whole file: at the first place there that shows it.
+    pub(crate) fn note_once_per_file(&mut self, what: What, span: Span, since: &'static str, text: &str) {
+        let is_said = |(place, note): &(Span, Note)| place.file == span.file && note.text == text;
+        if !self.notes.iter().any(is_said) {
+            self.note(what, span, since, text);
+        }
+    }
+
     /// Writes something else in place of words. Lines below the first are indented as the old ones are.
     pub(crate) fn replace(&mut self, span: Span, text: &str) {
         if let Some((start, end)) = self.here(span) {

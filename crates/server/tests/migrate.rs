@@ -59,6 +59,8 @@ fn what_is_lost_and_what_is_no_corefile_end_it_otherwise() {
     assert_eq!((code, text.as_str()), (Some(2), ""), "{said}");
     let (code, _, said) = migrate(&["/nowhere"], "");
     assert!(code == Some(2) && said.contains("/nowhere"), "{said}");
+    let (code, text, said) = migrate(&[], "");
+    assert_eq!((code, text.as_str(), said.as_str()), (Some(2), "", "-: there is nothing in it\n"));
 }
 
 #[test]
@@ -98,6 +100,28 @@ fn the_pod_of_kube_dns_and_a_command_line_of_dnsmasq() {
     let (code, text, said) = migrate(&["--", "--server=/corp.example/10.0.0.1#54", "--cache-size=9"], "");
     assert_eq!(code, Some(0), "{said}");
     assert!(text.contains("forward . 10.0.0.1:54"), "{text}");
+    let words = ["--server=/corp.example/10.0.0.1#54", "--cache-size=9"];
+    for program in ["dnsmasq", "/usr/sbin/dnsmasq"] {
+        assert_eq!(migrate(&["--", program, words[0], words[1]], "").1, text);
+    }
+    let (code, _, said) = migrate(&["--", "--conf-file=/etc/x", "--user=nobody"], "");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("lost: dnsmasq's --conf-file") && said.contains("dropped: dnsmasq's --user"), "{said}");
+}
+
+#[test]
+fn our_own_pod_and_an_old_one() {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kube-dns.yaml");
+    let (code, text, said) = migrate(&[&ours.display().to_string()], "");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(text.contains("kubernetes cluster.local in-addr.arpa"), "{text}");
+    let old = "kind: ReplicationController\nspec: {template: {spec: {containers: [\
+               {name: kubedns, image: g/kubedns-amd64:1.9, args: [--domain=c.local.]}, \
+               {name: dnsmasq, image: g/kube-dnsmasq-amd64:1.4, args: [--cache-size=9, --server=10.0.0.1]}, \
+               {name: healthz, image: g/exechealthz-amd64:1.2, args: [-port=8080]}]}}}\n";
+    let (code, text, said) = migrate(&[], old);
+    assert_eq!((code, said.as_str()), (Some(0), "look: container `healthz` is passed over: it is none of kube-dns\n"));
+    assert!(text.contains("kubernetes c.local") && text.contains("forward . 10.0.0.1"), "{text}");
 }
 
 #[test]
@@ -112,6 +136,12 @@ fn two_servers_are_compared() {
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\nb.test A\nb.test A\n");
     assert_eq!(code, Some(1));
     assert!(text.contains("b.test. A") && text.ends_with("2 questions, 1 answered in different ways\n"), "{text}");
+    // More than are asked at once, with their answers in the order of the lines.
+    let many: String = (0..100).map(|at| format!("a{at}.test A\nb.test TYPE{}\n", 1000 + at)).collect();
+    let (code, text, _) = migrate(&["--check", &old, &new, "-"], &many);
+    assert!(code == Some(1) && text.ends_with("200 questions, 100 answered in different ways\n"), "{text}");
+    let types: Vec<&str> = text.lines().filter_map(|line| line.split_once("b.test. TYPE")).map(|(_, at)| at).collect();
+    assert_eq!(types, (1000..1100).map(|at| at.to_string()).collect::<Vec<_>>());
 }
 
 #[test]
@@ -122,4 +152,17 @@ fn two_that_are_silent_are_not_the_same() {
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
     assert_eq!(code, Some(1), "{text}");
     assert!(text.starts_with("silence: a.test. A"), "{text}");
+}
+
+#[test]
+fn a_server_that_is_silent_from_the_beginning_is_not_asked_on() {
+    let folder = Folder::new("migrate-silent");
+    let (_old, old) = server(&folder, "old", "        192.0.2.1 a.test");
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (old, new) = (old.to_string(), silent.local_addr().unwrap().to_string());
+    let questions: String = (0..500).map(|at| format!("a{at}.test A\n")).collect();
+    let (code, text, said) = migrate(&["--check", &old, &new, "-"], &questions);
+    let wanted =
+        format!("the new server {new} has not answered any of the first 10 questions: the others are not asked\n");
+    assert_eq!((code, text.as_str(), said), (Some(2), "", wanted));
 }

@@ -1,6 +1,6 @@
 //! Options of `kubernetes` that are gone, and `federation`.
 
-use corefile::{Directive, ServerBlock};
+use corefile::{Directive, Line, ServerBlock};
 
 use super::zones::{Gone, UPSTREAM, move_transfer, take_away};
 use crate::What;
@@ -8,10 +8,14 @@ use crate::corefile::Draft;
 
 /// Options that do nothing, since when, and why.
 const GONE: &[Gone] = &[UPSTREAM, ("resyncperiod", "1.6.0", "objects are watched, not listed again and again")];
+/// What *federations* needs besides.
+const WATCHES_NODES: &str =
+    "it watches Nodes for their zone and region: `portolan check --rbac` prints the right that it needs";
 
 pub(super) fn kubernetes(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     take_away(GONE, directive, draft);
     move_transfer(&draft.zones(&directive.args, block), directive, draft);
+    move_federations(directive, draft);
     for line in directive.lines() {
         if let [name, _, rest @ ..] = line.words.as_slice()
             && name.text == "endpoint"
@@ -26,11 +30,29 @@ pub(super) fn kubernetes(block: &ServerBlock, directive: &Directive, draft: &mut
     draft.note(What::Look, directive.name.span, "1.9.0", text);
 }
 
+/// `federation NAME DOMAIN` within `kubernetes` is a line of a directive of its own.
+fn move_federations(directive: &Directive, draft: &mut Draft<'_>) {
+    let is_one = |line: &&Line| matches!(line.words.as_slice(), [name, _, _] if name.text == "federation");
+    let lines: Vec<&Line> = directive.lines().iter().filter(is_one).collect();
+    let Some(first) = lines.first().and_then(|line| line.words.first()) else { return };
+    // Services have no names in the zones of addresses. Without any zone it has those of the block, as `kubernetes` has.
+    let zones = directive.args.iter().filter(|zone| !zone.text.trim_end_matches('.').ends_with(".arpa"));
+    let zones: String = zones.map(|zone| format!("{} ", draft.written(core::slice::from_ref(zone)))).collect();
+    let mut written = vec![format!("federations {zones}{{")];
+    for line in &lines {
+        written.push(format!("    {}", draft.written(line.words.get(1..).unwrap_or_default())));
+        draft.remove(line);
+    }
+    written.push("}".to_owned());
+    let text = format!("`federation` of `kubernetes` is the directive `federations` here; {WATCHES_NODES}");
+    draft.note(What::Changed, first.span, "1.7.0", text);
+    draft.add_below(directive, &written);
+}
+
 pub(super) fn federation(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let why = "aliases are always followed by asking this server";
     take_away(&[("upstream", "1.5.0", why)], directive, draft);
-    let text = "`federation` is `federations` here; it watches Nodes for their zone and region: \
-                `portolan check --rbac` prints the right that it needs";
+    let text = format!("`federation` is `federations` here; {WATCHES_NODES}");
     draft.replace(directive.name.span, "federations");
     draft.note(What::Changed, directive.name.span, "1.7.0", text);
 }

@@ -127,5 +127,5 @@ fn command(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
 fn prometheus(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let text = "names of metrics have changed (`coredns_dns_request_count_total` is `coredns_dns_requests_total` and \
                 so on): dashboards and alerts from before want them, docs/from-older-coredns.md has the list";
-    draft.note(What::Look, directive.name.span, "1.7.0", text);
+    draft.note_once_per_file(What::Look, directive.name.span, "1.7.0", text);
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use migrate::{Note, What};
 use serde_json::Value;
 
+use super::container::arguments;
 use super::questions::documents;
 
 /// The keys of the ConfigMap of kube-dns.
 const KUBE_DNS_KEYS: [&str; 3] = ["stubDomains", "upstreamNameservers", "federations"];
-/// The programs of the kube-dns pod, as their command lines or images name them.
-const PROGRAMS: [&str; 3] = ["kube-dns", "dnsmasq-nanny", "sidecar"];
 
 /// What was found in all files.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,15 +21,20 @@ pub(super) struct Input {
     pub(super) data: BTreeMap<String, String>,
     /// The arguments of the containers of kube-dns.
     pub(super) containers: Vec<Vec<String>>,
+    /// What stands beside these and is passed over.
+    pub(super) notes: Vec<Note>,
 }
 
 impl Input {
     /// Takes what a file says: manifests in YAML or JSON, or else a Corefile.
     ///
     /// # Errors
-    /// If there is nothing in it that is known.
+    /// If there is nothing in it, or nothing that is known.
     pub(super) fn add(&mut self, path: &Path, text: String) -> Result<(), String> {
         let name = path.display().to_string();
+        if text.trim().is_empty() {
+            return Err(format!("{name}: there is nothing in it"));
+        }
         let Some(objects) = documents(&text) else {
             self.corefiles.push((name, text));
             return Ok(());
@@ -56,38 +61,49 @@ impl Input {
         let Some(data) = object["data"].as_object() else {
             return object["metadata"]["name"] == "kube-dns";
         };
-        let mut known = false;
+        let name = object["metadata"]["name"].as_str().unwrap_or("ConfigMap");
+        let (mut known, mut others) = (false, Vec::new());
         for (key, value) in data {
             let Some(text) = value.as_str() else { continue };
             if key == "Corefile" || key == "Corefile.base" {
-                let name = object["metadata"]["name"].as_str().unwrap_or("ConfigMap");
                 self.corefiles.push((format!("{file}:{name}/{key}"), text.to_owned()));
                 known = true;
             } else if KUBE_DNS_KEYS.contains(&key.as_str()) {
                 self.data.insert(key.clone(), text.to_owned());
                 known = true;
+            } else {
+                others.push(passed_over(format!("key `{key}` of the ConfigMap `{name}` is passed over")));
             }
+        }
+        if known {
+            self.notes.extend(others);
         }
         known
     }
 
-    /// Takes the containers of a Pod that are those of kube-dns, without the program at the start of a command.
+    /// Takes the containers of a Pod if one of them is of kube-dns; those that are not are spoken of.
     fn take_pod(&mut self, pod: &Value) -> bool {
-        let before = self.containers.len();
+        let (mut known, mut others) = (Vec::new(), Vec::new());
         for container in pod["containers"].as_array().into_iter().flatten() {
-            let words = |key: &str| -> Vec<String> {
-                let words = container[key].as_array().into_iter().flatten();
-                words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
-            };
-            let command = words("command");
-            let is_named = |text: &str| PROGRAMS.iter().any(|program| text.contains(program));
-            let program = command.first().map(String::as_str).or(container["image"].as_str());
-            if program.is_some_and(is_named) {
-                self.containers.push(command.into_iter().skip(1).chain(words("args")).collect());
+            match arguments(container) {
+                Some(words) => known.push(words),
+                None => {
+                    let name = container["name"].as_str().or(container["image"].as_str()).unwrap_or_default();
+                    others.push(passed_over(format!("container `{name}` is passed over: it is none of kube-dns")));
+                }
             }
         }
-        self.containers.len() > before
+        if known.is_empty() {
+            return false;
+        }
+        self.containers.extend(known);
+        self.notes.extend(others);
+        true
     }
+}
+
+fn passed_over(text: String) -> Note {
+    Note { what: What::Look, place: String::new(), text, directive: None, since: None }
 }
 
 #[cfg(test)]
@@ -110,6 +126,16 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_beside_a_corefile_is_named() {
+        let map =
+            "kind: ConfigMap\nmetadata: {name: coredns}\ndata: {Corefile: '.', extra.server: x, more.override: z}\n";
+        let notes = read(map).expect("a Corefile").notes;
+        let said: Vec<String> = notes.iter().map(ToString::to_string).collect();
+        let wanted = ["extra.server", "more.override"];
+        assert_eq!(said, wanted.map(|key| format!("look: key `{key}` of the ConfigMap `coredns` is passed over")));
+    }
+
+    #[test]
     fn the_pod_of_kube_dns_with_its_config_map() {
         let text = r#"
 kind: ConfigMap
@@ -129,10 +155,15 @@ spec:
         let input = read(text).expect("a pod");
         assert_eq!(input.data.len(), 1);
         assert_eq!(input.containers, [vec!["--domain=c.local."], vec!["-v=2", "--", "-k", "--cache-size=9"]]);
+        let said: Vec<String> = input.notes.iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["look: container `other` is passed over: it is none of kube-dns"]);
     }
 
     #[test]
     fn what_says_nothing_of_dns_is_refused() {
         assert!(read("kind: Secret\nmetadata: {name: x}\n").is_err());
+        assert_eq!(read(" \n\n"), Err("f: there is nothing in it".to_owned()));
+        let other = "kind: Pod\nspec: {containers: [{name: web, image: nginx, args: [-g]}]}\n";
+        assert!(read(other).is_err());
     }
 }

@@ -2,10 +2,11 @@
 //! answer the same. Nothing here writes to a cluster.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
+mod check;
+mod container;
 mod input;
 mod questions;
 
-use std::collections::HashSet;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,16 @@ use std::process::ExitCode;
 use corefile::Style;
 use migrate::{Migration, Note, What};
 use serde_json::{Value, json};
-use wire::{Name, Type};
 
 use crate::configuration::{Configuration, Disk, Origin};
+use check::check;
+use container::without_program;
 use input::Input;
 
 /// What it ends with if nothing could be done.
 const COULD_NOT_RUN: u8 = 2;
 /// Octets of the longest input: a list of all Services of a large cluster.
 const INPUT_MAX: u64 = 256 << 20;
-/// Differences that are printed; the others are counted.
-const DIFFERENCES_MAX: usize = 200;
 
 /// How the command was written.
 #[derive(Clone, Debug, Default)]
@@ -79,9 +79,10 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, String> {
         input.add(&path, read(&path)?)?;
     }
     if !options.dnsmasq.is_empty() {
-        input.containers.push([&["--".to_owned()][..], &options.dnsmasq].concat());
+        input.containers.push([&["--".to_owned()][..], without_program(&options.dnsmasq)].concat());
     }
-    let (name, migration) = migrated(&input, options.defaults)?;
+    let (name, mut migration) = migrated(&input, options.defaults)?;
+    migration.notes.splice(..0, input.notes);
     if !options.json {
         migration.notes.iter().for_each(|note| eprintln!("{note}"));
     }
@@ -156,34 +157,4 @@ fn unset_variable(text: &str) -> Option<&str> {
         text.split(begin).skip(1).filter_map(move |rest| rest.split_once(end).map(|(name, _)| name))
     };
     named("{$", "}").chain(named("{%", "%}")).find(|name| std::env::var_os(name).is_none())
-}
-
-fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, String> {
-    let mut questions: Vec<(Name, Type)> = Vec::new();
-    for path in files(options) {
-        questions.extend(
-            questions::read(&read(&path)?, &options.zone).map_err(|what| format!("{}: {what}", path.display()))?,
-        );
-    }
-    let mut seen = HashSet::new();
-    questions.retain(|(name, qtype)| seen.insert((name.to_string(), qtype.0)));
-    if questions.is_empty() {
-        return Err("there is no question in it: lines of `NAME TYPE`, of a log, or manifests of Services".to_owned());
-    }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    let differences = runtime.block_on(async {
-        let mut differences = 0;
-        for (name, qtype) in &questions {
-            let Some(difference) = conformance::compare(servers, name, *qtype).await else { continue };
-            differences += 1;
-            if differences <= DIFFERENCES_MAX {
-                println!("{}: {}", difference.differs.word(), difference.question);
-                println!("  old: {}\n  new: {}", difference.old, difference.new);
-            }
-        }
-        differences
-    });
-    println!("{} questions, {differences} answered in different ways", questions.len());
-    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -21,34 +21,38 @@ pub(super) fn documents(text: &str) -> Option<Vec<Value>> {
 }
 
 /// Reads questions: those about the Services in manifests; `NAME TYPE` a line; the lines of a query log, ours or
-/// CoreDNS's. Lines of a log that are none of a query are passed over.
+/// CoreDNS's. What else stands in a log, its banner above all, is passed over.
 ///
 /// # Errors
-/// A line that cannot be read.
+/// A line that cannot be read, where none is of a log.
 pub(super) fn read(text: &str, zone: &str) -> Result<Vec<(Name, Type)>, String> {
-    match documents(text) {
-        Some(objects) => Ok(objects.iter().flat_map(|object| of_service(object, zone)).collect()),
-        None => {
-            let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-            let read = lines.map(|(at, line)| of_line(line).map_err(|what| format!("line {}: {what}", at + 1)));
-            Ok(read.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
-        }
+    if let Some(objects) = documents(text) {
+        return Ok(objects.iter().flat_map(|object| of_service(object, zone)).collect());
     }
+    if text.lines().any(is_of_log) {
+        return Ok(text.lines().filter_map(of_log).collect());
+    }
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    lines.map(|(at, line)| of_line(line).map_err(|what| format!("line {}: {what}", at + 1))).collect()
 }
 
-fn of_line(line: &str) -> Result<Option<(Name, Type)>, String> {
-    if let Some((_, quoted)) = line.split_once(" \"") {
-        // The common form of the log: "TYPE CLASS NAME PROTOCOL …".
-        let words: Vec<&str> = quoted.split(' ').collect();
-        return Ok(match words.as_slice() {
-            [qtype, _, name, ..] => question(name, qtype).ok(),
-            _ => None,
-        });
-    }
+/// Whether a line is one of a log: `[LEVEL]`, a time or a Pod before it or not, or a query.
+fn is_of_log(line: &str) -> bool {
+    line.starts_with('[') || line.contains(" [INFO] ") || of_log(line).is_some()
+}
+
+/// The question in a line of the common form of the log: `… "TYPE CLASS NAME PROTOCOL …`.
+fn of_log(line: &str) -> Option<(Name, Type)> {
+    let (_, quoted) = line.split_once(" \"")?;
+    let mut words = quoted.split(' ');
+    let (qtype, name) = (words.next()?, words.nth(1)?);
+    question(name, qtype).ok()
+}
+
+fn of_line(line: &str) -> Result<(Name, Type), String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words.as_slice() {
-        [level, ..] if level.starts_with('[') => Ok(None),
-        [name, qtype] => question(name, qtype).map(Some),
+        [name, qtype] => question(name, qtype),
         _ => Err(format!("`{line}` is not `NAME TYPE`")),
     }
 }
@@ -111,6 +115,10 @@ mod tests {
         );
         let log = "[INFO] 10.0.0.1:4 - 5 \"A IN a.test. udp 30 false 512\" NOERROR qr 60 0.1s\n[INFO] Reloading\n";
         assert_eq!(read_all(log), Ok(vec!["a.test. A".to_owned()]));
+        let banner = ".:53\n[INFO] plugin/reload: Running configuration SHA512 = 1b\nCoreDNS-1.11.1\nlinux/amd64, go1.20.7, ae2bbc2\n";
+        assert_eq!(read_all(&format!("{banner}{log}")), Ok(vec!["a.test. A".to_owned()]));
+        let of_pod = "2026-01-02T03:04:05Z [INFO] plugin/ready: Still waiting on: \"kubernetes\"\nstrange\n";
+        assert_eq!(read_all(of_pod), Ok(Vec::new()));
         let service = "kind: List\nitems:\n- kind: Service\n  metadata: {name: web, namespace: shop}\n  \
                        spec: {clusterIP: 10.0.0.1, ports: [{name: http, port: 80}, {port: 81}]}\n";
         let wanted = [

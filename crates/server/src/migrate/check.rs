@@ -1,0 +1,119 @@
+//! Whether two servers answer the same: many questions at once, and what came of them in their order.
+
+use std::collections::{HashSet, VecDeque};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use conformance::{Difference, Differs, compare};
+use tokio::task::JoinHandle;
+use wire::{Name, Type};
+
+use super::{MigrateOptions, files, questions, read};
+
+/// Differences that are printed; the others are counted.
+const DIFFERENCES_MAX: usize = 200;
+/// Questions that are on their way at once: enough for a silent server to cost little, too few to be a flood.
+const AT_ONCE: usize = 32;
+/// If a server is silent to as many questions at the beginning, it is not asked the others.
+const SILENT_MAX: usize = 10;
+/// How a [`Difference`] says that nothing came from a server.
+const NO_ANSWER: &str = "no answer";
+
+/// Asks both servers what the files have, and prints in what they differ.
+///
+/// # Errors
+/// If there is nothing to ask, or if one of the servers seems to be none.
+pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, String> {
+    let questions = questions_of(options)?;
+    let count = questions.len();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let differences = runtime.block_on(async {
+        let mut asked = Asked::new(servers, questions);
+        let mut first = Vec::new();
+        while first.len() < SILENT_MAX
+            && let Some(difference) = asked.next().await
+        {
+            first.push(difference?);
+        }
+        refuse_silence(servers, &first)?;
+        let mut differences = 0;
+        first.into_iter().flatten().for_each(|difference| print(&difference, &mut differences));
+        while let Some(difference) = asked.next().await {
+            if let Some(difference) = difference? {
+                print(&difference, &mut differences);
+            }
+        }
+        Ok::<_, String>(differences)
+    })?;
+    println!("{count} questions, {differences} answered in different ways");
+    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Each question of the files, once.
+fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, String> {
+    let mut questions: Vec<(Name, Type)> = Vec::new();
+    for path in files(options) {
+        questions.extend(
+            questions::read(&read(&path)?, &options.zone).map_err(|what| format!("{}: {what}", path.display()))?,
+        );
+    }
+    let mut seen = HashSet::new();
+    questions.retain(|(name, qtype)| seen.insert((name.to_string(), qtype.0)));
+    if questions.is_empty() {
+        return Err("there is no question in it: lines of `NAME TYPE`, of a log, or manifests of Services".to_owned());
+    }
+    Ok(questions)
+}
+
+fn print(difference: &Difference, differences: &mut usize) {
+    *differences += 1;
+    if *differences <= DIFFERENCES_MAX {
+        println!("{}: {}", difference.differs.word(), difference.question);
+        println!("  old: {}\n  new: {}", difference.old, difference.new);
+    }
+}
+
+/// Says which of the servers has answered none of the first questions.
+fn refuse_silence(servers: [SocketAddr; 2], first: &[Option<Difference>]) -> Result<(), String> {
+    if first.len() < SILENT_MAX {
+        return Ok(());
+    }
+    let is_silent = |said: fn(&Difference) -> &str| {
+        let is_silence = |one: &Difference| one.differs == Differs::Silence && said(one) == NO_ANSWER;
+        first.iter().all(|one| one.as_ref().is_some_and(is_silence))
+    };
+    let [old, new] = servers;
+    let who = match (is_silent(|one| &one.old), is_silent(|one| &one.new)) {
+        (false, false) => return Ok(()),
+        (true, false) => format!("the old server {old} has"),
+        (false, true) => format!("the new server {new} has"),
+        (true, true) => format!("both servers, {old} and {new}, have"),
+    };
+    Err(format!("{who} not answered any of the first {SILENT_MAX} questions: the others are not asked"))
+}
+
+/// Questions that are asked, some at once, and what comes of them in their order.
+struct Asked {
+    servers: [SocketAddr; 2],
+    waiting: std::vec::IntoIter<(Name, Type)>,
+    on_their_way: VecDeque<JoinHandle<Option<Difference>>>,
+}
+
+impl Asked {
+    fn new(servers: [SocketAddr; 2], questions: Vec<(Name, Type)>) -> Asked {
+        Asked { servers, waiting: questions.into_iter(), on_their_way: VecDeque::with_capacity(AT_ONCE) }
+    }
+
+    /// What came of the next question, `Some(Ok(None))` if both have answered the same; `None` at the end.
+    async fn next(&mut self) -> Option<Result<Option<Difference>, String>> {
+        while self.on_their_way.len() < AT_ONCE
+            && let Some((name, qtype)) = self.waiting.next()
+        {
+            let servers = self.servers;
+            self.on_their_way.push_back(tokio::spawn(async move { compare(servers, &name, qtype).await }));
+        }
+        let first = self.on_their_way.pop_front()?;
+        Some(first.await.map_err(|error| error.to_string()))
+    }
+}

@@ -1,0 +1,113 @@
+//! Which program of the kube-dns pod a container runs, and what it is told. What a command line means is known elsewhere.
+
+use serde_json::Value;
+
+/// What a container of kube-dns runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runs {
+    /// One with flags of its own, behind which `--` and the arguments of dnsmasq may stand.
+    Flags,
+    /// dnsmasq itself.
+    Dnsmasq,
+}
+
+/// Their programs, images and containers, by name: `dnsmasq-metrics` or `kubedns-autoscaler` are none of them.
+const KNOWN: [(&str, Runs); 6] = [
+    ("dnsmasq-nanny", Runs::Flags),
+    ("dnsmasq", Runs::Dnsmasq),
+    ("kube-dnsmasq", Runs::Dnsmasq),
+    ("kube-dns", Runs::Flags),
+    ("kubedns", Runs::Flags),
+    ("sidecar", Runs::Flags),
+];
+/// What stands before and behind the name of a program in that of an image.
+const IMAGE_PREFIX: &str = "k8s-dns-";
+const ARCHITECTURES: [&str; 5] = ["-amd64", "-arm", "-arm64", "-ppc64le", "-s390x"];
+
+/// The arguments of a container of kube-dns, those of dnsmasq behind `--`; `None` if it is another one. Its program says
+/// what it is, or else its image, or else its name.
+pub(super) fn arguments(container: &Value) -> Option<Vec<String>> {
+    let mut words = words(&container["command"]);
+    words.extend(self::words(&container["args"]));
+    let programs = words.iter().take_while(|word| !word.starts_with('-')).count();
+    let given = words.split_off(programs);
+    let text = |key: &str| container[key].as_str();
+    let runs = match words.as_slice() {
+        [] => text("image").and_then(runs).or_else(|| text("name").and_then(runs)),
+        // `portolan kube-dns` is two words.
+        programs => programs.iter().find_map(|program| runs(program)),
+    };
+    Some(match runs? {
+        // By its name or image a nanny may seem to be what it looks after.
+        Runs::Dnsmasq if !given.iter().any(|word| word == "--") => [vec!["--".to_owned()], given].concat(),
+        _ => given,
+    })
+}
+
+/// A command line of dnsmasq without the name of the program at its start.
+pub(super) fn without_program(words: &[String]) -> &[String] {
+    match words {
+        [program, rest @ ..] if file_name(program) == "dnsmasq" => rest,
+        words => words,
+    }
+}
+
+fn words(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+fn runs(text: &str) -> Option<Runs> {
+    let name = file_name(text).split([':', '@']).next()?;
+    let name = name.strip_prefix(IMAGE_PREFIX).unwrap_or(name);
+    let name = ARCHITECTURES.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    KNOWN.iter().find(|(known, _)| *known == name).map(|(_, runs)| *runs)
+}
+
+/// The end of a path: of a program's, or of an image's, with its tag.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_container_is_known_by_program_image_or_name() {
+        for (container, wanted) in [
+            (json!({"image": "r/k8s-dns-kube-dns:1", "args": ["--v=2"]}), Some("--v=2")),
+            (json!({"image": "r/kubedns-amd64:1.6", "args": ["--v=2"]}), Some("--v=2")),
+            (json!({"image": "r/mine:1", "name": "kubedns", "args": ["--v=2"]}), Some("--v=2")),
+            (json!({"image": "r/mine:1", "name": "sidecar", "args": ["--v=2"]}), Some("--v=2")),
+            (json!({"image": "r/mine:1", "name": "dnsmasq", "args": ["-v=2", "--", "-k"]}), Some("-v=2 -- -k")),
+            (json!({"image": "r/mine:1", "name": "dnsmasq", "args": ["-k"]}), Some("-- -k")),
+            (json!({"image": "g/kube-dnsmasq-amd64:1.4", "args": ["-k", "-c9"]}), Some("-- -k -c9")),
+            (json!({"image": "a", "command": ["/usr/sbin/dnsmasq", "-k"], "args": ["-c9"]}), Some("-- -k -c9")),
+            (json!({"image": "a", "command": ["/dnsmasq-nanny"], "args": ["-v=2", "--", "-k"]}), Some("-v=2 -- -k")),
+            (json!({"image": "portolan:latest", "args": ["kube-dns", "--v=2"]}), Some("--v=2")),
+            (json!({"image": "a", "command": ["/portolan", "kube-dns"], "args": ["--v=2"]}), Some("--v=2")),
+            (json!({"image": "g/exechealthz-amd64:1.2", "name": "healthz", "args": ["-cmd=x"]}), None),
+            (json!({"image": "g/dnsmasq-metrics-amd64:1.0", "name": "dnsmasq-metrics", "args": ["--v=2"]}), None),
+            (json!({"image": "r/autoscaler:1", "name": "kubedns-autoscaler", "args": ["--v=2"]}), None),
+            (json!({"image": "h:5000/k8s-dns-sidecar-arm64@sha256:0a", "args": ["--v=2"]}), Some("--v=2")),
+            (json!({"image": "r/kube-dns/web:1", "args": ["--v=2"]}), None),
+            (json!({"name": "dnsmasq", "command": ["/bin/sh", "-c", "exec it"]}), None),
+        ] {
+            let read = arguments(&container).map(|words| words.join(" "));
+            assert_eq!(read.as_deref(), wanted, "{container}");
+        }
+    }
+
+    #[test]
+    fn a_pasted_command_line_begins_with_its_program() {
+        let read = |text: &str| {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            without_program(&words).join(" ")
+        };
+        for text in ["dnsmasq -k -c9", "/usr/sbin/dnsmasq -k -c9", "-k -c9"] {
+            assert_eq!(read(text), "-k -c9", "{text}");
+        }
+    }
+}
