@@ -121,9 +121,7 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
     check_directives(file, planning.slots, problems);
     let (mut blocks, mut places) = (Vec::new(), Vec::new());
     for (written, keys) in file.blocks.iter().zip(keys) {
-        let known = problems.len();
-        let mut block = plan_block(written, keys, planning.slots, problems);
-        let is_known = !problems[known..].iter().any(Diagnostic::is_error);
+        let (mut block, is_known) = plan_block(written, keys, planning.slots, problems);
         let settings = block.settings();
         let addresses = listen_addresses(&settings, planning, problems);
         places.push(Place { keys: block.keys.clone(), addresses, shares: !settings.view.is_empty() || !is_known });
@@ -196,8 +194,14 @@ fn unknown_directive(name: &Token, slots: &[Slot]) -> Diagnostic {
     }
 }
 
-/// Reads the directives of a block in the order of the chain, whatever their order in the file.
-fn plan_block(written: &ServerBlock, keys: Vec<Key>, slots: &[Slot], problems: &mut Vec<Diagnostic>) -> PlannedBlock {
+/// Reads the directives of a block in the order of the chain, whatever their order in the file. Gives also whether all is
+/// known that they say about the block as a whole.
+fn plan_block(
+    written: &ServerBlock,
+    keys: Vec<Key>,
+    slots: &[Slot],
+    problems: &mut Vec<Diagnostic>,
+) -> (PlannedBlock, bool) {
     let lines_of = |name: &str| written.directives.iter().filter(|line| line.name.text == name).collect::<Vec<_>>();
     let present: Vec<_> = slots
         .iter()
@@ -210,13 +214,14 @@ fn plan_block(written: &ServerBlock, keys: Vec<Key>, slots: &[Slot], problems: &
         directives: present.iter().map(|(directive, _)| directive.name()).collect(),
         ..BlockInfo::default()
     };
-    let mut directives = Vec::new();
+    let (mut directives, mut is_known) = (Vec::new(), true);
     for (directive, lines) in present {
-        if let Some(meant) = directive.read(&lines, &info, problems) {
-            directives.push((directive.name(), lines[0].name.span, meant));
+        match directive.read(&lines, &info, problems) {
+            Some(meant) => directives.push((directive.name(), lines[0].name.span, meant)),
+            None => is_known &= !directive.speaks_of_block(),
         }
     }
-    PlannedBlock { keys, info, directives }
+    (PlannedBlock { keys, info, directives }, is_known)
 }
 
 impl PlannedBlock {
@@ -268,7 +273,7 @@ fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, 
 struct Place {
     keys: Vec<Key>,
     addresses: Vec<Option<IpAddr>>,
-    /// It wants only some of the queries, so that others may serve the same; or nobody knows, as something in it is wrong.
+    /// It wants only some of the queries, so that others may serve the same; or nobody knows, as what says so is wrong.
     shares: bool,
 }
 

@@ -284,6 +284,9 @@ fn check_says_what_is_wrong() {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert!(taken < Duration::from_millis(500), "{taken:?}");
+    // A view that cannot be read is one all the same.
+    let (code, text, _) = run(".:53 {\n  view a {\n    expr (\n  }\n  whoami\n}\n.:53 {\n  whoami\n}\n");
+    assert!(code == Some(1) && !text.contains("already defined"), "{text}");
 }
 
 #[test]

@@ -38,6 +38,10 @@ impl Directive for Later {
         ""
     }
 
+    fn speaks_of_block(&self) -> bool {
+        false
+    }
+
     fn usage(&self) -> Usage {
         self.usage
     }

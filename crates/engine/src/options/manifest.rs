@@ -27,7 +27,7 @@ pub struct Manifest<C: 'static> {
     complete: Set<C>,
     metrics: &'static [&'static Metric],
     check: fn(&Writing<'_, C>) -> Result<(), Problem>,
-    settings: fn(&C, &mut BlockSettings),
+    settings: Option<fn(&C, &mut BlockSettings)>,
     role: fn(&Writing<'_, C>) -> Role,
     removed: &'static [Old],
     deprecated: &'static [Old],
@@ -58,7 +58,7 @@ impl<C: 'static> Manifest<C> {
             complete: |_, _| Ok(()),
             metrics: &[],
             check: |_| Ok(()),
-            settings: |_, _| {},
+            settings: None,
             role: |_| Role::default(),
             removed: &[],
             deprecated: &[],
@@ -117,7 +117,7 @@ impl<C: 'static> Manifest<C> {
     /// What it says about its server block as a whole, before anything is made to run.
     #[must_use]
     pub const fn settings(self, settings: fn(&C, &mut BlockSettings)) -> Self {
-        Manifest { settings, ..self }
+        Manifest { settings: Some(settings), ..self }
     }
 
     /// What a line of it does in the chain.
@@ -213,6 +213,8 @@ pub trait Directive: Sync {
     fn properties(&self) -> Vec<Listed>;
     /// What it counts.
     fn metrics(&self) -> &'static [&'static Metric];
+    /// Whether it says something about its server block as a whole.
+    fn speaks_of_block(&self) -> bool;
     /// Reads all lines of a server block that begin with this directive; `None` if one is wrong.
     fn read(
         &self,
@@ -258,6 +260,10 @@ impl<C: Send + 'static> Directive for Manifest<C> {
 
     fn readme(&self) -> &'static str {
         self.readme
+    }
+
+    fn speaks_of_block(&self) -> bool {
+        self.settings.is_some()
     }
 
     fn usage(&self) -> Usage {
@@ -373,7 +379,7 @@ fn take<C>(problems: &mut Vec<Diagnostic>, config: &mut C, args: Result<Args<'_>
 struct ReadLines<C> {
     configs: Vec<C>,
     roles: Vec<PlacedRole>,
-    settings: fn(&C, &mut BlockSettings),
+    settings: Option<fn(&C, &mut BlockSettings)>,
     build: Build<C>,
 }
 
@@ -384,7 +390,7 @@ impl<C: Send> Meant for ReadLines<C> {
 
     fn settings(&self, settings: &mut BlockSettings) {
         for config in &self.configs {
-            (self.settings)(config, settings);
+            self.settings.iter().for_each(|say| say(config, settings));
         }
     }
 
