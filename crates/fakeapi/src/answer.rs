@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::format::Format;
 use crate::query::{Query, Selection};
-use crate::store::{From, Key};
+use crate::store::{From, Key, Span};
 use crate::{Fault, Shared, write};
 
 /// A body that comes piece by piece.
@@ -139,7 +139,8 @@ impl Asked {
             return status(410, None, "The provided continue parameter is too old");
         }
         let limit = self.query.parameter("limit").parse().unwrap_or_default();
-        let page = store.page(&self.kind, &self.selection, limit, after.as_ref(), self.format);
+        let span = Span { version: token_version.unwrap_or(store.version), after, limit };
+        let page = store.page(&self.kind, &self.selection, &span, self.format);
         let (sender, response) = begin(self.format.content_type(false));
         tokio::spawn(Out { sender, fault: self.fault, sent: 0 }.send_all(page));
         Reply::Stream(response)

@@ -52,6 +52,16 @@ struct Entry {
     what: What,
 }
 
+/// Which part of a list.
+pub(crate) struct Span {
+    /// The version of the list: that of its first page, so that a watch from it misses nothing that changes meanwhile.
+    pub(crate) version: u64,
+    /// It begins behind this one.
+    pub(crate) after: Option<Key>,
+    /// How many at most; 0 for all.
+    pub(crate) limit: usize,
+}
+
 /// From where a watch goes on.
 #[derive(Clone, Copy)]
 pub(crate) struct From {
@@ -157,22 +167,17 @@ impl Store {
         built_in.or(kept).filter(|(_, group)| *group == group_version).map(|(kind, _)| kind.to_owned())
     }
 
-    /// At most `limit` objects (0: all) from behind the key `after` on.
-    pub(crate) fn page(
-        &self,
-        kind: &str,
-        selection: &Selection,
-        limit: usize,
-        after: Option<&Key>,
-        format: Format,
-    ) -> Vec<u8> {
-        let selected = self.selected(kind, selection).filter(|(key, _)| after.is_none_or(|after| *key > after));
+    /// A part of a list.
+    pub(crate) fn page(&self, kind: &str, selection: &Selection, span: &Span, format: Format) -> Vec<u8> {
+        let &Span { version, ref after, limit } = span;
+        let selected =
+            self.selected(kind, selection).filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after));
         let selected: Vec<_> = selected.collect();
         let limit = if limit == 0 { selected.len() } else { limit };
         let page = &selected[..limit.min(selected.len())];
-        let mut metadata = json!({ "resourceVersion": self.version.to_string() });
+        let mut metadata = json!({ "resourceVersion": version.to_string() });
         if let Some(((namespace, name), _)) = page.last().filter(|_| page.len() < selected.len()) {
-            metadata["continue"] = format!("{}|{namespace}/{name}", self.version).into();
+            metadata["continue"] = format!("{version}|{namespace}/{name}").into();
             metadata["remainingItemCount"] = (selected.len() - page.len()).into();
         }
         let items: Vec<&Value> = page.iter().map(|(_, object)| *object).collect();
