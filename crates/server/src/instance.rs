@@ -42,6 +42,8 @@ pub(crate) struct Instance {
     carried: Carried,
     listeners: Vec<PlannedListener>,
     fingerprint: String,
+    /// What was refused at the last look: an error, or the fingerprint of what could not be built.
+    refused: Option<String>,
     /// How long to serve on after the order to end.
     pub(crate) lameduck: Duration,
     /// How often to look for a new Corefile, and by how much to shift that.
@@ -89,6 +91,7 @@ impl Instance {
             carried: built.carried,
             listeners: built.listeners,
             fingerprint,
+            refused: None,
             lameduck: Duration::ZERO,
             reload_every: None,
             readiness: Arc::default(),
@@ -105,12 +108,27 @@ impl Instance {
 
     /// Reads the Corefile again; takes it over if its meaning may have changed, or in any case if `anyway`.
     ///
-    /// On an error everything is as it was before, and so it is if this is dropped before it is done.
+    /// On an error everything is as it was before, and so it is if this is dropped before it is done. What was
+    /// refused is not tried again until it changes, or `anyway`: the same error at each look would hide others.
     pub(crate) async fn reload(&mut self, anyway: bool) -> Result<bool, Refused> {
-        let configuration = read(&self.origin, self.port)?;
-        if !anyway && configuration.fingerprint == self.fingerprint {
+        let (found, configuration) = match read(&self.origin, self.port) {
+            Ok(configuration) => (configuration.fingerprint.clone(), Ok(configuration)),
+            Err(refused) => (refused.0.clone(), Err(refused)),
+        };
+        if !anyway && (found == self.fingerprint || self.refused.as_ref() == Some(&found)) {
+            self.refused = self.refused.take().filter(|refused| *refused == found);
             return Ok(false);
         }
+        self.refused = Some(found);
+        let taken = self.replace(configuration?).await;
+        if taken.is_ok() {
+            self.refused = None;
+        }
+        taken.map(|()| true)
+    }
+
+    /// Builds another configuration and serves it in the place of the present one.
+    async fn replace(&mut self, configuration: Configuration) -> Result<(), Refused> {
         log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, &self.registry, &self.process, self.carried.next())?;
@@ -136,7 +154,7 @@ impl Instance {
         self.fingerprint = fingerprint;
         self.take_up(built.needs, prepared).map_err(|error| Refused(error.to_string()))?;
         self.publish_fingerprint();
-        Ok(true)
+        Ok(())
     }
 
     /// Begins with what the generation that serves now needs beside the queries.

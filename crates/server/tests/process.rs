@@ -115,6 +115,26 @@ fn a_bad_corefile_changes_nothing() {
 }
 
 #[test]
+fn what_was_refused_is_not_tried_again_until_it_changes() {
+    let folder = Folder::new("refused");
+    let corefile = HOSTS.replace("health localhost:0", "reload 2s 0s");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    server.wait_for("Portolan-");
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let busy_page = corefile.replace("ready localhost:0", &format!("ready {}", busy.local_addr().unwrap()));
+    // What is not read, and what is not built.
+    for bad in [corefile.replace("hosts /", "host /"), busy_page] {
+        folder.write("Corefile", &bad);
+        server.wait_for("Restart failed");
+        let since = Instant::now();
+        wait_until("two looks", || since.elapsed() > Duration::from_millis(4500));
+        assert!(!server.lines().iter().any(|line| line.contains("Restart failed")), "{bad}");
+    }
+    folder.write("Corefile", &corefile.replace("two.test", "three.test"));
+    server.wait_for("Reloading complete");
+}
+
+#[test]
 fn the_order_to_end_loses_no_query() {
     let folder = Folder::new("term");
     let corefile = HOSTS.replace("health localhost:0", "health localhost:0 {\n lameduck 1s\n}");
