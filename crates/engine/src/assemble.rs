@@ -62,6 +62,7 @@ impl Plan {
                 below: &mut below,
                 needs: &mut needs,
                 carried: &mut carried,
+                warned: Vec::new(),
             };
             let chain = block.build(setup)?;
             blocks.push(Block { chain, filter: below.find() });
@@ -89,13 +90,16 @@ impl PlannedBlock {
     fn build(self, mut setup: Setup<'_>) -> Result<Chain, Box<Diagnostic>> {
         let mut steps: Vec<Step> = Vec::new();
         for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
+            let said = |message: String| format!("plugin/{name}: {message}");
             let part = meant.build(&mut setup).map_err(|error| {
-                let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
+                let problem = Diagnostic::error(codes::SETUP_FAILED, span, said(error.message));
                 Box::new(match error.help {
                     Some(help) => problem.with_help(help),
                     None => problem,
                 })
             })?;
+            let warned = setup.warned.drain(..).map(|text| Diagnostic::warning(codes::SETUP_WARNED, span, said(text)));
+            setup.needs.warnings.extend(warned);
             if let Some(around) = setup.below.take() {
                 steps = steps.into_iter().map(|step| step.within(&around)).collect();
             }

@@ -27,6 +27,7 @@ corefile::codes! {
     NOTHING_TO_USE = "chain/nothing-to-use": "a directive that works with another one, which is not there";
     FORWARD_LOOP = "chain/forward-loop": "queries are passed on to the server that they came from";
     SETUP_FAILED = "setup/failed": "something of the world is not as a directive needs it";
+    SETUP_WARNED = "setup/warned": "something of the world is not as a directive needs it, which goes on without";
 }
 
 /// What can be checked but not served: these are warnings in a check and errors at the start.

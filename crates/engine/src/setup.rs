@@ -1,6 +1,7 @@
 //! What a directive may ask for while it is made to run: typed capabilities, and jobs that the edge does for it.
 
 use core::any::{Any, TypeId};
+use core::fmt::Display;
 use core::future::Future;
 use core::net::IpAddr;
 use core::pin::Pin;
@@ -15,7 +16,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corefile::Span;
+use corefile::{Diagnostic, Span};
 use futures_channel::oneshot;
 use wire::Name;
 
@@ -207,6 +208,8 @@ pub struct Setup<'a> {
     pub needs: &'a mut Needs,
     /// What outlives a reload.
     pub carried: &'a mut Carried,
+    /// What the present directive says.
+    pub(crate) warned: Vec<String>,
 }
 
 impl Setup<'_> {
@@ -237,6 +240,11 @@ impl Setup<'_> {
             self.below.provide(Arc::clone(&thing));
             thing
         })
+    }
+
+    /// Says what is not as the directive needs it, though it goes on without.
+    pub fn warn(&mut self, message: impl Display) {
+        self.warned.push(message.to_string());
     }
 
     /// A file name of the Corefile, from `root` if it is relative.
@@ -389,8 +397,8 @@ pub struct Needs {
     pub commands: Vec<Command>,
     /// A panic ends the process.
     pub panics_end: bool,
-    /// Lines for the log, each with the directive that says it.
-    pub warnings: Vec<(&'static str, String)>,
+    /// What is not as directives need it, for the log: they go on without.
+    pub warnings: Vec<Diagnostic>,
     /// What is to be there before this generation takes the place of another.
     pub awaited: Vec<Awaited>,
 }

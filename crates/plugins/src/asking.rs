@@ -43,18 +43,14 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
 }
 
 /// The name servers in a file such as `resolv.conf`; what is none of its `nameserver` lines is warned of.
-pub(crate) fn listed_in(
-    name: &str,
-    directive: &'static str,
-    setup: &mut Setup<'_>,
-) -> Result<Vec<SocketAddr>, SetupError> {
+pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
     let octets = setup.files.read(&setup.path(name));
     let octets = octets.map_err(|error| SetupError::new(format!("open {name}: {error}")))?;
     let mut found = Vec::new();
     for listed in nameservers(&String::from_utf8_lossy(&octets)) {
         match listed {
             Ok(address) => found.push(address),
-            Err(unlisted) => setup.needs.warnings.push((directive, format!("{name}:{unlisted}"))),
+            Err(unlisted) => setup.warn(format_args!("{name}:{unlisted}")),
         }
     }
     Ok(found)

@@ -129,11 +129,11 @@ impl Sources {
     }
 
     /// Warns of what is written and not used.
-    pub(crate) fn warn(&self, plugin: &'static str, setup: &mut Setup<'_>) {
+    pub(crate) fn warn(&self, setup: &mut Setup<'_>) {
         if let [used, _, ..] = self.endpoints.as_slice() {
             let text =
                 format!("Multiple endpoints have been deprecated, only the first specified endpoint '{used}' is used");
-            setup.needs.warnings.push((plugin, text));
+            setup.warn(text);
         }
     }
 }

@@ -163,8 +163,8 @@ impl Instance {
         self.reload_every = needs.reload;
         self.readiness = Arc::clone(&needs.readiness);
         self.commands = core::mem::take(&mut needs.commands);
-        for (directive, warning) in core::mem::take(&mut needs.warnings) {
-            tracing::warn!(target: "plugin", "plugin/{directive}: {warning}");
+        for warning in core::mem::take(&mut needs.warnings) {
+            tracing::warn!(target: "plugin", "{}", warning.message);
         }
         self.jobs = Jobs::start(&mut needs, &self.outside);
         self.admin.serve(prepared, needs.pages)?;

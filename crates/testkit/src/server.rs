@@ -156,8 +156,8 @@ impl Server {
     fn switch_to(&mut self, built: Built) {
         let Built { generation, listeners, mut needs, carried } = built;
         self.end_tasks();
-        for (directive, warning) in needs.warnings.drain(..) {
-            self.outside.log(&format!("[WARNING] plugin/{directive}: {warning}"));
+        for warning in needs.warnings.drain(..) {
+            self.outside.log(&format!("[WARNING] {}", warning.message));
         }
         self.outside.set_pages(core::mem::take(&mut needs.pages));
         let jobs = core::mem::take(&mut needs.jobs).into_iter().map(|job| self.start_job(job));

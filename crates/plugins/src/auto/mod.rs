@@ -106,7 +106,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let mut lines = Vec::new();
         look(setup.files, &mut lines);
         let warnings = lines.iter().filter_map(|line| line.strip_prefix("[WARNING] plugin/auto: "));
-        setup.needs.warnings.extend(warnings.map(|warning| (MANIFEST.name, warning.to_owned())));
+        warnings.for_each(|warning| setup.warn(warning));
         setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.lines)));
     }
     offer(&zones, setup);

@@ -62,7 +62,7 @@ fn search_path(config: &Config, setup: &mut Setup<'_>) -> Result<Option<SearchPa
         }
         _ => "nothing is searched: the directive that is to have the paths is not in this server block",
     };
-    setup.needs.warnings.push((MANIFEST.name, idle.to_owned()));
+    setup.warn(idle);
     Ok(None)
 }
 

@@ -136,7 +136,7 @@ fn assign(keys: &[Arc<Key>], zones: &[Name], setup: &mut Setup<'_>) -> Result<Ve
     };
     let of_zones: Vec<_> = zones.iter().map(of_zone).collect();
     for (zone, _) in zones.iter().zip(&of_zones).filter(|(_, keys)| keys.is_none()) {
-        setup.needs.warnings.push((MANIFEST.name, format!("zone {zone} is not signed: no key is for it")));
+        setup.warn(format_args!("zone {zone} is not signed: no key is for it"));
     }
     Ok(of_zones)
 }

@@ -106,7 +106,7 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
         Ok(_) => {}
         Err(error) if may_come(&error.trouble) && !every.is_zero() => {
             let wait = go_duration(every);
-            setup.needs.warnings.push((MANIFEST.name, format!("{error}: trying again in {wait}")));
+            setup.warn(format_args!("{error}: trying again in {wait}"));
         }
         Err(error) => return Err(SetupError::new(error.to_string())),
     }

@@ -13,7 +13,7 @@ use engine::{Connections, Witnesses, Zones};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
-use super::config::{Config, MANIFEST};
+use super::config::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
 use crate::asking::{listed_in, none_listed};
 
@@ -140,7 +140,7 @@ fn addresses(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, 
 /// The name servers in a file, or the addresses of a host.
 fn named(name: &str, port: u16, config: &Config, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
     if setup.files.is_file(&setup.path(name)) || name.contains('/') {
-        return listed_in(name, MANIFEST.name, setup);
+        return listed_in(name, setup);
     }
     let fail = |what: String| {
         SetupError::new(format!("failed to resolve \"{name}\": {what}"))

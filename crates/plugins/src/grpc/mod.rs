@@ -61,7 +61,7 @@ fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<SocketAddr
     for target in targets {
         match target {
             Target::Address(address) => addresses.push(*address),
-            Target::File(name) => addresses.extend(listed_in(name, MANIFEST.name, setup)?),
+            Target::File(name) => addresses.extend(listed_in(name, setup)?),
         }
     }
     Ok(addresses)

@@ -156,13 +156,12 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let path = setup.path(&name);
     let read = setup.files.read(&path);
     if let Err(error) = &read {
-        setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display())));
+        setup.warn(format_args!("{}: {error}", path.display()));
     }
     let zones = setup.zones_or_keys(&config.zones);
     let inline = Inline { lines: config.lines, taken: Taken { zones: zones.clone(), reverse: config.reverse } };
     let (table, ignored) = inline.table(read.as_deref().unwrap_or_default());
-    let told_of = |ignored: Ignored| (MANIFEST.name, format!("{}:{ignored}", path.display()));
-    setup.needs.warnings.extend(ignored.map(told_of));
+    ignored.iter().for_each(|ignored| setup.warn(format_args!("{}:{ignored}", path.display())));
     let hosts = Arc::new(ArcSwap::from_pointee(table));
     count_entries(setup.registry, &name, &hosts);
     let reloaded = Reloaded::new(setup, path.clone());

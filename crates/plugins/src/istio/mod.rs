@@ -58,10 +58,10 @@ const NONE: usize = 4;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    config.sources.warn(MANIFEST.name, setup);
+    config.sources.warn(setup);
     if !config.default_addresses.is_empty() {
         let text = "default_address gives all hosts without addresses the same ones: only ports tell them apart";
-        setup.needs.warnings.push((MANIFEST.name, text.to_owned()));
+        setup.warn(text);
     }
     let view = Arc::new(follow(&config, setup)?);
     let zones = setup.zones_or_keys(&config.zones);

@@ -54,7 +54,7 @@ static METRICS: [&Metric; 2] = [&STALE, &WILDCARDS];
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    config.sources.warn(MANIFEST.name, setup);
+    config.sources.warn(setup);
     let request = config.request(|name| setup.path(name));
     let clusters: Rc<dyn Clusters> =
         setup.process.find().ok_or_else(|| SetupError::new("no cluster can be followed in this process"))?;

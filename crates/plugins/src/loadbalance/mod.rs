@@ -102,7 +102,7 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     match &read {
         Ok(octets) => weights.read(octets, &path).map_err(SetupError::new)?,
         // It may come later: all addresses weigh the same until then.
-        Err(error) => setup.needs.warnings.push((MANIFEST.name, format!("{}: {error}", path.display()))),
+        Err(error) => setup.warn(format_args!("{}: {error}", path.display())),
     }
     let told = Arc::clone(&weights);
     // A file that cannot be read or used leaves the weights as they were.

@@ -74,7 +74,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
                 let page = metrics_page(setup.registry, config.address, config.path);
                 setup.needs.pages.push(Page { tls, ..page });
             }
-            Err(error) => setup.needs.warnings.push(("prometheus", format!("metrics are not served: {error}"))),
+            Err(error) => setup.warn(format_args!("metrics are not served: {error}")),
         }
     }
     let registry = setup.registry;

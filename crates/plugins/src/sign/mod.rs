@@ -110,7 +110,7 @@ fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), 
 fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), SetupError> {
     let keys: Vec<Key> = load(config, setup)?.into_iter().filter(|key| key.zone == *origin).collect();
     if keys.is_empty() {
-        setup.needs.warnings.push((MANIFEST.name, format!("zone {origin} is not signed: no key is for it")));
+        setup.warn(format_args!("zone {origin} is not signed: no key is for it"));
         return Ok(());
     }
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
