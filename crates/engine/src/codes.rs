@@ -4,6 +4,7 @@ use corefile::Code;
 
 corefile::codes! {
     KEY_INVALID = "keys/invalid": "a key of a server block is no zone";
+    KEY_UNLIKELY = "keys/unlikely": "a key of a server block is read as a zone that hardly anybody means";
     KEY_CONFLICT = "keys/conflict": "the same zone is served twice on one address";
     KEY_SHADOWED = "keys/shadowed": "a server block that no query comes to";
     SCHEME_NOT_HERE = "keys/scheme-not-here": "a transport that this build does not serve";

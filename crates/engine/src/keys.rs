@@ -7,7 +7,7 @@ use wire::Name;
 
 use crate::codes;
 use crate::options::Usage;
-use crate::options::cidr_zones;
+use crate::options::{cidr_zones, zone_doubt};
 
 /// How a key is written.
 const USAGE: Usage = Usage("[SCHEME://]ZONE[:PORT]");
@@ -110,6 +110,17 @@ pub(crate) fn read_key(token: &Token, dns_port: u16) -> Result<Vec<Key>, Box<Dia
         }
     };
     Ok(zones.into_iter().map(|zone| Key { scheme, zone, port, span: token.span }).collect())
+}
+
+/// Says that a key is hardly the zone that it is read as.
+pub(crate) fn doubt_key(token: &Token) -> Option<Diagnostic> {
+    let rest = split_scheme(&token.text).1;
+    let doubt = match rest.contains("://") {
+        true => "what stands before `://` is no transport of DNS",
+        false => zone_doubt(rest)?,
+    };
+    let message = format!("`{}` is hardly a zone: {doubt}", token.text);
+    Some(Diagnostic::warning(codes::KEY_UNLIKELY, token.span, message).with_usage(USAGE.0))
 }
 
 fn split_scheme(text: &str) -> (Scheme, &str) {

@@ -8,7 +8,7 @@ use wire::Name;
 
 use crate::advice;
 use crate::codes;
-use crate::keys::{Key, Scheme, read_key};
+use crate::keys::{Key, Scheme, doubt_key, read_key};
 use crate::options::{Directive, Later, Meant};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 
@@ -143,7 +143,10 @@ fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>)
     let mut keys = Vec::new();
     for token in &block.keys {
         match read_key(token, dns_port) {
-            Ok(read) => keys.extend(read),
+            Ok(read) => {
+                keys.extend(read);
+                problems.extend(doubt_key(token));
+            }
             Err(problem) => problems.push(*problem),
         }
     }

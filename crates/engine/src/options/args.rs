@@ -9,7 +9,7 @@ use corefile::{Code, Diagnostic, Span, Token};
 use wire::Name;
 
 use super::Usage;
-use super::values::{DurationError, duration, zone_names};
+use super::values::{DurationError, duration, zone_doubt, zone_names};
 use crate::codes;
 
 /// What is wrong with a word; small, since it is returned often and made seldom.
@@ -213,6 +213,9 @@ impl<'a> Args<'a> {
             let named = zone_names(&word.text);
             if named.is_empty() {
                 self.warn(word, format!("`{}` is not a zone: no name lies in it", word.text));
+            }
+            if let Some(doubt) = zone_doubt(&word.text).filter(|_| !named.is_empty()) {
+                self.warn(word, format!("`{}` is hardly a zone: {doubt}", word.text));
             }
             zones.extend(named);
         }

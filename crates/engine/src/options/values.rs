@@ -65,12 +65,37 @@ pub fn zone_names(word: &str) -> Vec<Name> {
     if let Some(zones) = cidr_zones(word) {
         return zones;
     }
+    Name::from_text(without_port(word)).map(Name::into_lowercase).into_iter().collect()
+}
+
+/// A zone without the transport and the port that may stand around it.
+fn without_port(word: &str) -> &str {
     let zone = word.split_once("://").map_or(word, |(_, zone)| zone);
-    let zone = match zone.rsplit_once(':') {
+    match zone.rsplit_once(':') {
         Some((zone, port)) if !port.is_empty() && port.bytes().all(|octet| octet.is_ascii_digit()) => zone,
         _ => zone,
-    };
-    Name::from_text(zone).map(Name::into_lowercase).into_iter().collect()
+    }
+}
+
+/// Why a word that is taken for the name of a zone was hardly meant as one, if so: CoreDNS takes nearly any.
+pub(crate) fn zone_doubt(word: &str) -> Option<&'static str> {
+    let zone = without_port(word);
+    if cidr_zones(zone).is_some() {
+        return None;
+    }
+    if [word, zone].iter().any(|text| text.parse::<IpAddr>().is_ok()) {
+        return Some(
+            "an address is taken for a name: the zone of an address is written with `/32` or `/128` behind it",
+        );
+    }
+    if zone.split_once('/').is_some_and(|(address, _)| address.parse::<IpAddr>().is_ok()) {
+        return Some("no prefix of an address, so it is taken for a name: too many bits, or none");
+    }
+    if !zone.is_ascii() {
+        return Some("queries have internationalized names in their ASCII form, `xn--...` (RFC 5890 §2.3.2.1)");
+    }
+    let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.*\\/".contains(&octet);
+    (!zone.bytes().all(plain)).then_some("names of hosts and zones have letters, digits and hyphens (RFC 1123 §2.1)")
 }
 
 /// The reverse zones that cover a prefix, if the text is one.
@@ -134,6 +159,30 @@ mod tests {
 
     fn zones(word: &str) -> Vec<String> {
         zone_names(word).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn words_that_are_hardly_zones() {
+        let cases = [
+            ("lab.test", ""),
+            (".", ""),
+            ("dns://lab.test:53", ""),
+            ("_tcp.*.lab.test", ""),
+            ("10.0.0.0/8:53", ""),
+            ("32/27.104.21.172.in-addr.arpa", ""),
+            ("192.0.2.1:53", "an address"),
+            ("::1", "an address"),
+            ("10.0.0.0/33", "no prefix"),
+            ("10.0.0.0/", "no prefix"),
+            ("a,b", "letters"),
+            ("30;", "letters"),
+            ("lab.test:dns", "letters"),
+            ("b\u{fc}ro.test", "internationalized"),
+        ];
+        for (word, part) in cases {
+            let doubt = zone_doubt(word).unwrap_or_default();
+            assert!(doubt.contains(part) && doubt.is_empty() == part.is_empty(), "{word}: {doubt}");
+        }
     }
 
     #[test]
