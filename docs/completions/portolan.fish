@@ -40,6 +40,7 @@ complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print t
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l explain -d 'Say what a code means, such as chain/never-asked, and end' -r
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l json -d 'Say what is wrong as one JSON document'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l sarif -d 'Say what is wrong as SARIF 2.1.0'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l files -d 'Read the files that it names too (zones, keys, certificates), as the start would; ask nobody'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l rbac -d 'Print the ClusterRole or the Roles that it needs of the API server'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l server -d 'The server; without it the first one of /etc/resolv.conf' -r

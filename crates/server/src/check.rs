@@ -8,9 +8,11 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use corefile::Style;
+use cluster::Request;
+use corefile::{Diagnostic, Style};
 
 use crate::configuration::{Configuration, Origin};
+use crate::dry::{self, Found};
 use crate::{diagnostics, rbac, report};
 
 /// The port of keys without one.
@@ -25,6 +27,8 @@ pub struct CheckOptions {
     pub file: Option<PathBuf>,
     /// The form of what is wrong.
     pub form: Form,
+    /// Read the files that it names too, as the start would.
+    pub files: bool,
     /// Print the rights that it needs of the API server.
     pub rbac: bool,
     /// Say what this code means, and check nothing.
@@ -53,17 +57,35 @@ pub fn check(options: &CheckOptions) -> ExitCode {
     let name = options.file.as_deref().unwrap_or(Path::new("Corefile"));
     let read = Origin::find(Some(name)).and_then(|origin| Configuration::read(&origin, DNS_PORT));
     match read {
-        Ok(configuration) => {
+        Ok(mut configuration) => {
+            let found = (options.files || options.rbac).then(|| look_at_files(&mut configuration)).flatten();
             say(&configuration, options);
-            match configuration.plan.is_some() {
-                true if options.rbac => print_rules(configuration),
-                true => ExitCode::SUCCESS,
-                false => ExitCode::FAILURE,
+            match configuration.problems.iter().any(Diagnostic::is_error) {
+                true => return ExitCode::FAILURE,
+                false if options.rbac => print_rules(&found.unwrap_or_default()),
+                false => {}
             }
+            ExitCode::SUCCESS
         }
         Err(error) => {
             eprintln!("{}: {error}", name.display());
             ExitCode::from(NOT_CHECKED)
+        }
+    }
+}
+
+/// Notes what the world has against it; gives what it asks of clusters, if nothing would end the start.
+fn look_at_files(configuration: &mut Configuration) -> Option<Vec<Request>> {
+    match dry::build(configuration.plan.take()?) {
+        Ok(Found { requests, warnings }) => {
+            configuration.problems.extend(warnings);
+            Some(requests)
+        }
+        Err(problem) => {
+            // What was a warning as long as nothing was to be started.
+            configuration.problems.retain(|known| (known.span, known.code) != (problem.span, problem.code));
+            configuration.problems.push(*problem);
+            None
         }
     }
 }
@@ -99,14 +121,9 @@ fn explain(code: &str) -> ExitCode {
     }
 }
 
-fn print_rules(configuration: Configuration) -> ExitCode {
-    match rbac::rules(configuration) {
-        Ok(Some(rules)) => print!("{rules}"),
-        Ok(None) => eprintln!("No API server is asked, so no rights are needed."),
-        Err(problem) => {
-            eprintln!("{}", problem.trim_end());
-            return ExitCode::FAILURE;
-        }
+fn print_rules(requests: &[Request]) {
+    match rbac::rules(requests) {
+        Some(rules) => print!("{rules}"),
+        None => eprintln!("No API server is asked, so no rights are needed."),
     }
-    ExitCode::SUCCESS
 }

@@ -113,6 +113,7 @@ fn check_command() -> clap::Command {
         )
         .arg(flag("json", "Say what is wrong as one JSON document"))
         .arg(flag("sarif", "Say what is wrong as SARIF 2.1.0").conflicts_with("json"))
+        .arg(flag("files", "Read the files that it names too (zones, keys, certificates), as the start would; ask nobody"))
         .arg(flag("rbac", "Print the ClusterRole or the Roles that it needs of the API server"))
         .arg(option("explain", "CODE", "Say what a code means, such as chain/never-asked, and end"))
 }
@@ -125,6 +126,7 @@ fn check_options(matches: &ArgMatches) -> CheckOptions {
             (_, true) => Form::Sarif,
             _ => Form::Text,
         },
+        files: matches.get_flag("files"),
         rbac: matches.get_flag("rbac"),
         explain: matches.get_one("explain").cloned(),
     }

@@ -12,6 +12,7 @@ mod companion;
 mod configuration;
 mod conform;
 pub mod diagnostics;
+mod dry;
 mod files;
 mod instance;
 mod jobs;

@@ -59,16 +59,51 @@ fn said(corefile: &str) -> BTreeMap<String, String> {
 
 /// Checks a Corefile; gives the exit code and the document.
 fn check(corefile: &str, form: &str) -> (Option<i32>, Value) {
-    let folder = Folder::new("diagnostics");
+    check_in(&Folder::new("diagnostics"), corefile, &[form])
+}
+
+/// Checks a Corefile in a folder, where the files are that it names.
+fn check_in(folder: &Folder, corefile: &str, options: &[&str]) -> (Option<i32>, Value) {
     folder.write("Corefile", corefile);
     let output = Command::new(env!("CARGO_BIN_EXE_portolan"))
-        .args(["check", form, "Corefile"])
+        .arg("check")
+        .args(options)
+        .arg("Corefile")
         .env_remove("NOT_SET")
         .current_dir(folder.path())
         .output()
         .unwrap();
     let document = serde_json::from_slice(&output.stdout);
     (output.status.code(), document.unwrap_or_else(|error| panic!("{error}: {output:?}")))
+}
+
+#[test]
+fn files_are_looked_at_where_that_is_asked_for() {
+    let folder = Folder::new("files");
+    folder.write("db.good", "@ 60 IN SOA ns hostmaster 1 7200 1800 86400 60\n");
+    folder.write("db.bad", "@ 60 IN SOA ns hostmaster 1 7200 1800 86400 60\n@ 60 IN A 192.0.2\n");
+    let cases = [
+        ("file db.good good.test", None, ""),
+        ("hosts nowhere", Some("setup/warned"), "nowhere: "),
+        ("file db.bad bad.test", Some("setup/failed"), "db.bad:2"),
+        ("tls cert.pem key.pem", Some("setup/failed"), "cert.pem"),
+        ("probe a 127.0.0.1:53 a.test\n probe a 127.0.0.1:53 b.test", Some("setup/failed"), "two probes a"),
+        ("quic", Some("directives/not-here"), "quic"),
+    ];
+    for (line, code, part) in cases {
+        let corefile = format!(".:0 {{\n {line}\n}}\n");
+        let without = check_in(&folder, &corefile, &["--json"]);
+        assert_eq!(without.0, Some(0), "{line}");
+        let (exit, document) = check_in(&folder, &corefile, &["--json", "--files"]);
+        let list = document["diagnostics"].as_array().unwrap();
+        assert_eq!(list.len(), usize::from(code.is_some()), "{line}: {list:?}");
+        let warned = matches!(code, None | Some("setup/warned"));
+        assert_eq!(exit, Some(i32::from(!warned)), "{line}: {list:?}");
+        for problem in list {
+            assert_eq!((Some(text(&problem["code"])), &problem["line"]), (code, &Value::from(2)), "{problem}");
+            assert!(text(&problem["message"]).contains(part), "{problem}");
+        }
+    }
 }
 
 fn text(value: &Value) -> &str {

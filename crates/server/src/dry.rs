@@ -1,0 +1,70 @@
+//! A configuration built as if it were to be served, with nothing to serve it: files are read, nobody is asked.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cluster::{Clusters, Following, Index, Request, World};
+use corefile::Diagnostic;
+use engine::metrics::Registry;
+use engine::setup::Carried;
+use engine::{Plan, Surroundings};
+use plugins::HostLookup;
+
+use crate::files::Disk;
+use crate::run::capabilities;
+
+/// What was found on the way.
+pub(crate) struct Found {
+    /// What is asked of clusters.
+    pub(crate) requests: Vec<Request>,
+    /// What directives would go on without.
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
+/// Builds it.
+///
+/// # Errors
+/// What would end the start.
+pub(crate) fn build(plan: Plan) -> Result<Found, Box<Diagnostic>> {
+    let recorder = Rc::new(Recorder::default());
+    let registry = Registry::new();
+    let mut process = capabilities(&registry);
+    process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
+    process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
+    let surroundings =
+        Surroundings { registry: &registry, files: &Disk, process: &process, carried: Carried::default() };
+    let built = plan.build(surroundings)?;
+    Ok(Found { requests: recorder.0.take(), warnings: built.needs.warnings })
+}
+
+/// Notes what is asked for and follows nothing.
+#[derive(Default)]
+struct Recorder(RefCell<Vec<Request>>);
+
+impl Clusters for Recorder {
+    fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
+        self.0.borrow_mut().push(request.canonical());
+        let (_, index) = World::new(&request.watches());
+        Ok(Arc::new(Unfollowed(index)))
+    }
+}
+
+struct Unfollowed(Arc<Index>);
+
+impl Following for Unfollowed {
+    fn index(&self) -> &Arc<Index> {
+        &self.0
+    }
+}
+
+/// Looks nothing up: where upstreams are does not matter here.
+struct Nowhere;
+
+impl HostLookup for Nowhere {
+    fn lookup(&self, _: &str, _: &[SocketAddr]) -> io::Result<Vec<IpAddr>> {
+        Ok(vec![Ipv4Addr::LOCALHOST.into()])
+    }
+}
