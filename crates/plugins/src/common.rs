@@ -69,6 +69,9 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
     let Some(word) = args.next_word() else { return Ok(None) };
     let brackets_match = word.text.starts_with('[') == word.text.contains("]:");
     match word.text.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u64>().is_ok_and(|port| port > u16::MAX.into()) => {
+            Err(args.bad(word, "an address with a port of at most 65535"))
+        }
         Some((host, _)) if brackets_match && (!host.contains(':') || host.starts_with('[')) => {
             Ok(Some(word.text.clone()))
         }

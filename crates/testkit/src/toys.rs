@@ -39,7 +39,7 @@ static RECORDS_MANIFEST: Manifest<RecordsConfig> =
                 Ok(())
             },
         }])
-        .other_lines(|config, args| {
+        .other_lines("OWNER [WORDS...]", |config, args| {
             let quote = |word: &str| if word.contains(' ') { format!("\"{word}\"") } else { word.to_owned() };
             let words = core::iter::once(args.name()).chain(args.take_rest()).map(|word| quote(&word.text));
             let line = words.collect::<Vec<_>>().join(" ");

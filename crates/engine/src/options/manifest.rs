@@ -23,7 +23,7 @@ pub struct Manifest<C: 'static> {
     usage: Usage,
     arguments: Set<C>,
     properties: &'static [Property<C>],
-    other_lines: Option<Set<C>>,
+    other_lines: Option<(Usage, Set<C>)>,
     complete: Set<C>,
     metrics: &'static [&'static Metric],
     check: fn(&Writing<'_, C>) -> Result<(), Problem>,
@@ -90,10 +90,10 @@ impl<C: 'static> Manifest<C> {
         Manifest { properties, ..self }
     }
 
-    /// Lines of its sub-block that begin with no property's name have a meaning: this takes them.
+    /// Lines of its sub-block that begin with no property's name have a meaning: how they are written, and what takes them.
     #[must_use]
-    pub const fn other_lines(self, set: Set<C>) -> Self {
-        Manifest { other_lines: Some(set), ..self }
+    pub const fn other_lines(self, usage: &'static str, set: Set<C>) -> Self {
+        Manifest { other_lines: Some((Usage(usage), set)), ..self }
     }
 
     /// What is to be done when all lines have been read; `set` is given no words.
@@ -350,7 +350,7 @@ impl<C: 'static> Manifest<C> {
         }
         match (self.properties.iter().find(|property| property.usage.name() == name.text), self.other_lines) {
             (Some(property), _) => take(problems, config, Args::new(name, words, property.usage), property.set),
-            (None, Some(set)) => take(problems, config, Args::new(name, words, Usage("LINE [WORDS...]")), set),
+            (None, Some((usage, set))) => take(problems, config, Args::new(name, words, usage), set),
             (None, None) => problems.push(*self.unknown_property(name)),
         }
     }

@@ -14,7 +14,7 @@ pub static MANIFEST: Manifest<Config> =
             config.falls_through = args.next_word().is_some();
             Ok(())
         })
-        .other_lines(|config, args| {
+        .other_lines("OWNER [WORDS...]", |config, args| {
             let words: Vec<&str> =
                 core::iter::once(args.name()).chain(args.take_rest()).map(|word| word.text.as_str()).collect();
             config.records.push(words.join(" ").parse().map_err(|_| args.problem("no record"))?);

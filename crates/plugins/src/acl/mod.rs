@@ -52,7 +52,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         set: |config, args| config.add(Action::Drop, args),
     },
 ])
-.other_lines(read_other)
+.other_lines("allow|block|filter|drop [type TYPE...] [net SOURCE...]", read_other)
 .metrics(&METRICS)
 .role(|line| Role::new(Acts::Aside, &line.config.zones));
 

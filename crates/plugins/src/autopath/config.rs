@@ -80,5 +80,10 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     if config.clients == Clients::Any && matches!(config.source, Source::File(_)) {
         return Err(writing.problem_with("clients", "clients goes with @kubernetes: a file has one path for all"));
     }
-    Ok(())
+    match &config.source {
+        Source::Directive(name) if name != "kubernetes" && writing.block.directives.contains(&name.as_str()) => {
+            Err(writing.problem(format!("{name} does not implement the AutoPather interface: it has no paths")))
+        }
+        _ => Ok(()),
+    }
 }

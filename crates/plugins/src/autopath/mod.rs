@@ -55,11 +55,6 @@ fn search_path(config: &Config, setup: &mut Setup<'_>) -> Result<Option<SearchPa
         Some(_) if name == "kubernetes" => {
             "@kubernetes does nothing without `pods verified` there; `clients any` here goes without"
         }
-        _ if setup.block.directives.contains(&name) => {
-            return Err(SetupError::new(format!(
-                "{name} does not implement the AutoPather interface: it has no paths"
-            )));
-        }
         _ => "nothing is searched: the directive that is to have the paths is not in this server block",
     };
     setup.warn(idle);

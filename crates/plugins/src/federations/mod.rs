@@ -45,9 +45,15 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
 ])
-.other_lines(read_federation)
+.other_lines("FEDERATION DOMAIN", read_federation)
+.check(|writing| match writing.block.directives.contains(&"kubernetes") {
+    true => Ok(()),
+    false => Err(Box::new(writing.problem(NO_CLUSTER).with_help(BESIDE))),
+})
 .role(|line| Role::new(Acts::AnswersSome, &line.config.zones));
 
+const NO_CLUSTER: &str = "there is no cluster whose services could be meant";
+const BESIDE: &str = "it needs `kubernetes` beside it";
 /// As in kube-dns.
 const TTL: u32 = 30;
 const TTL_MAX: u32 = 3600;
@@ -72,9 +78,6 @@ fn read_federation(config: &mut Config, args: &mut Args<'_>) -> Result<(), Probl
     }
     let word = args.word()?;
     let domain = Name::from_text(&word.text).map_err(|_| args.bad(word, "a domain"))?;
-    if !args.rest().is_empty() {
-        return Err(args.problem_at(name.span, "a federation is `NAME DOMAIN`"));
-    }
     if config.federations.len() >= FEDERATIONS_MAX {
         return Err(args.bad(name, &format!("one of at most {FEDERATIONS_MAX} federations")));
     }
@@ -92,10 +95,7 @@ fn label(args: &mut Args<'_>) -> Result<String, Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(|| {
-        SetupError::new("there is no cluster whose services could be meant")
-            .with_help("it needs `kubernetes` beside it")
-    })?;
+    let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(|| SetupError::new(NO_CLUSTER).with_help(BESIDE))?;
     let clusters: Option<Rc<dyn Clusters>> = setup.process.find();
     let following = match (&config.place, clusters) {
         (None, Some(clusters)) => {

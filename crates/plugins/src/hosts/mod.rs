@@ -115,7 +115,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
 ])
-.other_lines(read_line)
+.other_lines("ADDRESS [NAME...]", read_line)
 .metrics(&[&ENTRIES, &RELOADED])
 .check(check)
 .role(|line| Role { except: reverse_zones(), ..Role::answers(&line.config.zones, &line.config.fallthrough) });

@@ -29,7 +29,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     config.words = args.take_rest().to_vec();
     Ok(())
 })
-.other_lines(add_line)
+.other_lines("FIELD [WORDS...]", add_line)
 .complete(complete)
 .role(|line| match line.config.rule.as_ref().map(|rule| &rule.action) {
     Some(Action::Name(_)) => Role::new(Acts::Renames, &[]),
