@@ -49,7 +49,7 @@ impl Connection {
     }
 
     async fn open_slowly(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, Failure> {
-        let failed = |error: io::Error| Failure::Connection(error.to_string());
+        let failed = |error: io::Error| Failure::Connection(net::in_words(&error));
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(failed)?;
         // Small messages leave at once.
         stream.set_nodelay(true).map_err(failed)?;
@@ -58,7 +58,7 @@ impl Connection {
         }
         let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| Failure::Tls(error.to_string()))?;
         let connector = TlsConnector::from(Arc::new(config(tls).map_err(Failure::Tls)?));
-        let stream = connector.connect(name, stream).await.map_err(|error| Failure::Tls(error.to_string()))?;
+        let stream = connector.connect(name, stream).await.map_err(|error| Failure::Tls(net::in_words(&error)))?;
         Connection::greet(stream, timing).await
     }
 

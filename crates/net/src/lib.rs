@@ -22,6 +22,7 @@ mod proxy;
 mod streams;
 mod tcp;
 mod tls;
+mod trouble;
 #[allow(unsafe_code, reason = "the system call that makes a TUN device has no safe wrapper")]
 mod tun;
 mod udp;
@@ -34,5 +35,6 @@ pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
 pub use tls::{Rustls, accept_tls, client_config};
+pub use trouble::in_words;
 pub use tun::hold_interface;
 pub use worker::{Live, Workers};

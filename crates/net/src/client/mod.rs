@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use wire::{Flags, HEADER_LEN, Header};
 
 pub(crate) use stream::{Key, LOOK_EVERY, Route, StreamClient, WeakTls, connect_http2, exchange_all};
-pub(crate) use udp::{UdpClient, network};
+pub(crate) use udp::UdpClient;
 
 /// How often a random id is tried on a socket on which few are taken.
 const ID_TRIES: usize = 8;

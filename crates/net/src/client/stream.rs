@@ -21,10 +21,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::udp::network;
 use super::{Leave, Waiting};
 use crate::clock::MonotonicClock;
 use crate::tls::Client;
+use crate::trouble::network;
 
 /// Queries on one connection at a time.
 const PIPELINE_MAX: usize = 64;

@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Answer, Leave, Waiting};
 use crate::clock::MonotonicClock;
+use crate::trouble::network;
 
 /// Queries that leave by one port.
 const USES_MAX: u32 = 8;
@@ -181,11 +182,4 @@ impl Socket {
             }
         }
     }
-}
-
-/// What the system says, in the words by which logs are searched: `connection refused`.
-pub(crate) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
-    let text = error.to_string();
-    let text = text.split(" (os error ").next().unwrap_or_default();
-    ExchangeError::Network { during, error: text.to_ascii_lowercase() }
 }

@@ -16,8 +16,9 @@ use tokio::sync::Mutex;
 use tokio::time::{timeout, timeout_at};
 
 use super::{CallError, Code, DnsPacket, Here, PACKET_MAX, PATH, call, packet};
-use crate::client::{Key, LOOK_EVERY, Route, WeakTls, connect_http2, network};
+use crate::client::{Key, LOOK_EVERY, Route, WeakTls, connect_http2};
 use crate::clock::MonotonicClock;
+use crate::trouble::network;
 
 /// How often an upstream with calls on their way is asked whether it is still there, and how long it may take to say so.
 const PING_EVERY: Duration = Duration::from_secs(10);
