@@ -1,5 +1,6 @@
 //! The contract between the engine and a plugin.
 
+use core::fmt;
 use core::future::Future;
 use core::net::{IpAddr, SocketAddr};
 use core::pin::Pin;
@@ -186,4 +187,17 @@ pub enum ExchangeError {
     },
     /// A bound of our own was reached.
     Exhausted,
+}
+
+impl fmt::Display for ExchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExchangeError::Timeout { .. } => f.write_str("no answer in time"),
+            ExchangeError::Network { during, error } => write!(f, "{during}: {error}"),
+            ExchangeError::Closed => f.write_str("the connection was closed"),
+            ExchangeError::Unreadable => f.write_str("the answer cannot be read"),
+            ExchangeError::Status { code, reason } => write!(f, "status {code}: {reason}"),
+            ExchangeError::Exhausted => f.write_str("there are too many questions on their way"),
+        }
+    }
 }

@@ -163,7 +163,7 @@ impl Outward {
             ExchangeError::Closed
             | ExchangeError::Unreadable
             | ExchangeError::Status { .. }
-            | ExchangeError::Exhausted => format!("{to}: {error:?}"),
+            | ExchangeError::Exhausted => format!("{to}: {error}"),
         };
         Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, cause)
     }

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use engine::{Connections, Exchange, ExchangeError, Outside, Transport};
+use engine::{Connections, Exchange, Outside, Transport};
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Rcode, Section, Type};
 
 /// One datagram a question: nothing is kept.
@@ -37,7 +37,7 @@ impl Question {
             connections: CONNECTIONS,
             again_after: None,
         };
-        let exchanged = outside.exchange(exchange).await.map_err(|error| describe(&error))?;
+        let exchanged = outside.exchange(exchange).await.map_err(|error| error.to_string())?;
         self.judge(&exchanged.reply)
     }
 
@@ -58,17 +58,5 @@ impl Question {
         let is_there =
             records.any(|mark| mark.rtype == self.qtype && answer.octets_at(mark.rdata_range()) == expected.as_slice());
         if is_there { Ok(()) } else { Err("no record has the value that is expected".to_owned()) }
-    }
-}
-
-fn describe(error: &ExchangeError) -> String {
-    match error {
-        ExchangeError::Timeout { .. } => "no answer in time".to_owned(),
-        ExchangeError::Network { during, error } => format!("{during}: {error}"),
-        ExchangeError::Closed => "the connection was closed".to_owned(),
-        ExchangeError::Unreadable => "the answer cannot be read".to_owned(),
-        ExchangeError::Exhausted => "there are too many questions on their way".to_owned(),
-        // Of transports that are not used here.
-        ExchangeError::Status { .. } => "a status in place of an answer".to_owned(),
     }
 }

@@ -142,7 +142,7 @@ async fn differences(
 async fn serial(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<u32, String> {
     let query = query(held, Type::SOA, None);
     let exchange = exchange(primary, &query, outside.now() + PATIENCE);
-    let exchanged = outside.exchange(exchange).await.map_err(|error| format!("no SOA record: {error:?}"))?;
+    let exchanged = outside.exchange(exchange).await.map_err(|error| format!("no SOA record: {error}"))?;
     let message = Message::parse(&exchanged.reply).map_err(|error| error.to_string())?;
     let rcode = message.header().flags.rcode();
     let soa = message.records().find(|record| record.rtype() == Type::SOA);
@@ -169,7 +169,7 @@ async fn transfer(
     let outcome = outside.exchange_all(exchange, &mut take).await;
     match broken {
         Some(broken) => Err(broken.to_string()),
-        None => outcome.map_err(|error| format!("the transfer broke off: {error:?}")),
+        None => outcome.map_err(|error| format!("the transfer broke off: {error}")),
     }
 }
 
