@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
-use crate::instance::announce_free_port;
+use crate::sockets::announce_free_port;
 
 /// Connections to one address at a time: probes, a scraper or two, a person.
 const CONNECTIONS_MAX: usize = 64;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::check::{CheckOptions, Form};
 use crate::conform::{ConformanceOptions, read_server};
 use crate::migrate::MigrateOptions;
+use crate::run::ServeOptions;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use kubedns::Program;
 
@@ -36,19 +37,6 @@ pub enum Command {
     Version,
     /// Print the directives of this build.
     Plugins,
-}
-
-/// How to serve.
-#[derive(Clone, Debug)]
-pub struct ServeOptions {
-    /// The Corefile; `stdin` for standard input.
-    pub conf: Option<PathBuf>,
-    /// The port for keys without one.
-    pub port: u16,
-    /// Where to write the process id.
-    pub pidfile: Option<PathBuf>,
-    /// Say nothing at the start.
-    pub quiet: bool,
 }
 
 /// The port of DNS (RFC 1035 §4.2).
@@ -295,13 +283,6 @@ fn two_dashes(word: OsString) -> OsString {
     let Some(text) = word.to_str().and_then(|text| text.strip_prefix('-')) else { return word };
     let name = text.split('=').next().unwrap_or_default();
     if SINGLE_DASH.contains(&name) { format!("--{text}").into() } else { word }
-}
-
-/// What `-version` prints.
-#[must_use]
-pub fn version_text() -> String {
-    let commit = option_env!("PORTOLAN_COMMIT").unwrap_or("unknown");
-    format!("Portolan-{}\n{}/{}, {commit}", crate::VERSION, std::env::consts::OS, std::env::consts::ARCH)
 }
 
 /// The directives of this build, sorted.

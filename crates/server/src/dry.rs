@@ -13,8 +13,8 @@ use engine::setup::Carried;
 use engine::{Plan, Surroundings};
 use plugins::HostLookup;
 
+use crate::capabilities::capabilities;
 use crate::files::Disk;
-use crate::run::capabilities;
 
 /// What was found on the way.
 pub(crate) struct Found {

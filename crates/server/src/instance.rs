@@ -1,5 +1,6 @@
 //! One configuration at a time, served: started, replaced by the next one, ended.
 
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +11,14 @@ use corefile::Style;
 use engine::metrics::{Kind, Metric, Registry};
 use engine::setup::{Capabilities, Carried, Command, Readiness, When};
 use engine::{Built, Outside, PlannedListener, Scheme, Surroundings};
-use net::{Address, Live, TokioOutside, Workers};
+use net::{ListenError, Live, TokioOutside, Workers};
 
 use crate::admin::Admin;
 use crate::companion::{Companion, Ending};
 use crate::configuration::{Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
-use crate::{awaited, commands};
+use crate::{awaited, commands, sockets};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -56,6 +57,18 @@ pub(crate) struct Instance {
 /// Why a configuration is not served.
 pub(crate) struct Refused(pub(crate) String);
 
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Refused {
+        Refused(error.to_string())
+    }
+}
+
+impl From<ListenError> for Refused {
+    fn from(error: ListenError) -> Refused {
+        Refused(error.to_string())
+    }
+}
+
 impl Instance {
     /// Reads the Corefile and serves it with this number of workers.
     pub(crate) fn start(
@@ -73,10 +86,10 @@ impl Instance {
         let mut built = build(configuration, registry, &process, Carried::default())?;
         let admin = Admin::default();
         let prepared = admin.prepare(&built.needs.pages).map_err(Refused)?;
-        let sockets = open_all(built.listeners.iter(), workers, &**companion)?;
+        let sockets = sockets::open(built.listeners.iter(), workers, &**companion)?;
         let outside: Rc<dyn Outside> = Rc::new(TokioOutside::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
-        let workers = Workers::start(workers, &live, registry).map_err(|error| Refused(error.to_string()))?;
+        let workers = Workers::start(workers, &live, registry)?;
         let mut instance = Instance {
             origin,
             port,
@@ -101,7 +114,7 @@ impl Instance {
         // Nothing waits: what can be answered is. But it is said if something does not come.
         let awaited = core::mem::take(&mut built.needs.awaited);
         built.needs.jobs.push(Box::new(|_| Box::pin(awaited::wait(awaited))));
-        instance.take_up(built.needs, prepared).map_err(|error| Refused(error.to_string()))?;
+        instance.take_up(built.needs, prepared)?;
         instance.publish_fingerprint();
         Ok(instance)
     }
@@ -138,7 +151,7 @@ impl Instance {
         awaited::wait(awaited).await;
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
-        let sockets = open_all(built.listeners.iter().filter(is_new), self.workers.count(), &*self.companion)?;
+        let sockets = sockets::open(built.listeners.iter().filter(is_new), self.workers.count(), &*self.companion)?;
         let prepared = self.admin.prepare(&built.needs.pages).map_err(Refused)?;
 
         self.live.store(Arc::new(built.generation));
@@ -152,13 +165,13 @@ impl Instance {
         self.listeners = built.listeners;
         self.carried = built.carried;
         self.fingerprint = fingerprint;
-        self.take_up(built.needs, prepared).map_err(|error| Refused(error.to_string()))?;
+        self.take_up(built.needs, prepared)?;
         self.publish_fingerprint();
         Ok(())
     }
 
     /// Begins with what the generation that serves now needs beside the queries.
-    fn take_up(&mut self, mut needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> std::io::Result<()> {
+    fn take_up(&mut self, mut needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> io::Result<()> {
         self.lameduck = needs.lameduck;
         self.reload_every = needs.reload;
         self.readiness = Arc::clone(&needs.readiness);
@@ -250,35 +263,4 @@ fn build(
     let plan = plan.ok_or_else(|| Refused("the Corefile has errors".to_owned()))?;
     let surroundings = Surroundings { registry, files: &Disk, process, carried };
     plan.build(surroundings).map_err(|problem| Refused(corefile::render(&[*problem], &sources, Style::Plain)))
-}
-
-fn open_all<'a>(
-    listeners: impl Iterator<Item = &'a PlannedListener>,
-    workers: usize,
-    companion: &dyn Companion,
-) -> Result<Vec<net::Opened>, Refused> {
-    let addresses = listeners.map(|listener| Address {
-        label: listener.label(),
-        ip: listener.ip,
-        port: listener.port,
-        streams_only: listener.scheme != Scheme::Dns,
-    });
-    addresses
-        .map(|address| {
-            let opened = match companion.adopted(&address.label) {
-                Some(opened) => opened,
-                None => net::open(&address, workers).map_err(|error| Refused(error.to_string()))?,
-            };
-            companion.opened(&opened);
-            announce_free_port(&opened.label, address.port, opened.bound);
-            Ok(opened)
-        })
-        .collect()
-}
-
-/// Says which port was found where any free one was asked for.
-pub(crate) fn announce_free_port(name: &str, asked: u16, bound: std::net::SocketAddr) {
-    if asked == 0 {
-        tracing::info!(target: "portolan", "listening on {bound} for {name}");
-    }
 }

@@ -4,6 +4,7 @@
 
 mod admin;
 mod awaited;
+mod capabilities;
 mod check;
 pub mod cli;
 mod clusters;
@@ -26,6 +27,8 @@ mod profile;
 mod rbac;
 mod report;
 mod run;
+mod sockets;
+mod version;
 
 pub use check::{CheckOptions, Form, check};
 pub use conform::{ConformanceOptions, conform};
@@ -35,7 +38,5 @@ pub use kubeapi::METRICS as CLUSTER_METRICS;
 pub use migrate::{MigrateOptions, migrate};
 pub use net::LIMIT_METRICS;
 pub use node::{METRICS as NODE_METRICS, node};
-pub use run::run;
-
-/// The version, as `-version` shows it.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub use run::{ServeOptions, run};
+pub use version::{VERSION, version_text};

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Command::KubeDns { program, words } => portolan::kube_dns(program, words),
         Command::Node { words } => portolan::node(words),
         Command::Version => {
-            println!("{}", cli::version_text());
+            println!("{}", portolan::version_text());
             ExitCode::SUCCESS
         }
         Command::Plugins => {

@@ -1,28 +1,35 @@
 //! Serving: from the start to the order to end.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::metrics::Registry;
-use engine::setup::Capabilities;
-use engine::tls::TlsMaker;
-use plugins::{HostLookup, Profiler};
-use skydns::Stores;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 
-use crate::cli::{ServeOptions, version_text};
-use crate::clusters::clusters;
+use crate::capabilities::capabilities;
 use crate::companion::{Alone, Companion, Ending};
 use crate::configuration::Origin;
 use crate::instance::{Instance, Refused};
-use crate::lookup::Lookup;
-use crate::profile::Sampler;
+use crate::version::version_text;
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The Corefile; `stdin` for standard input.
+    pub conf: Option<PathBuf>,
+    /// The port for keys without one.
+    pub port: u16,
+    /// Where to write the process id.
+    pub pidfile: Option<PathBuf>,
+    /// Say nothing at the start.
+    pub quiet: bool,
+}
 
 /// Serves until it is told to end; the process fails if it cannot begin.
 #[must_use]
@@ -81,23 +88,6 @@ pub(crate) async fn serve(
         instance.end(ending).await;
     }
     Ok(code)
-}
-
-/// What the process offers to plugins.
-pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
-    let mut capabilities = Capabilities::default();
-    capabilities.provide(crate::local::addresses());
-    capabilities.provide(crate::local::host_name());
-    let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
-    capabilities.provide(lookup);
-    let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
-    capabilities.provide(tls);
-    capabilities.provide(clusters(registry));
-    let profiler: Arc<dyn Profiler> = Arc::new(Sampler);
-    capabilities.provide(profiler);
-    let stores: Rc<dyn Stores> = Rc::new(etcd::Edge::new(registry));
-    capabilities.provide(stores);
-    capabilities
 }
 
 /// Reloads as it is told or as the files change, until it is told to end; gives the code to end with.

@@ -19,10 +19,10 @@ use clap::{Arg, ArgAction};
 use engine::metrics::Registry;
 use kubedns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Words};
 
-use crate::cli::{ServeOptions, version_text};
 use crate::companion::Alone;
 use crate::instance::Refused;
-use crate::run::{block_on, serve};
+use crate::run::{ServeOptions, block_on, serve};
+use crate::version::version_text;
 
 pub use control::METRICS;
 

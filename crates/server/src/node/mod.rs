@@ -26,12 +26,12 @@ use node::{FLAGS, Settings};
 use tokio::time::Instant;
 
 use crate::admin::Admin;
-use crate::cli::{ServeOptions, version_text};
 use crate::companion::{Companion, Ending};
 use crate::instance::Refused;
 use crate::kube_dns::control::{self, Recipe};
 use crate::kube_dns::{argument, source, usage_error};
-use crate::run::{block_on, serve};
+use crate::run::{ServeOptions, block_on, serve};
+use crate::version::version_text;
 use keeper::{Errors, Keeper};
 use peers::Peers;
 use recipe::NodeRecipe;

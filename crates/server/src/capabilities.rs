@@ -1,0 +1,31 @@
+//! What the process offers to plugins.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::metrics::Registry;
+use engine::setup::Capabilities;
+use engine::tls::TlsMaker;
+use plugins::{HostLookup, Profiler};
+use skydns::Stores;
+
+use crate::clusters::clusters;
+use crate::lookup::Lookup;
+use crate::profile::Sampler;
+
+/// All of it.
+pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
+    let mut capabilities = Capabilities::default();
+    capabilities.provide(crate::local::addresses());
+    capabilities.provide(crate::local::host_name());
+    let lookup: Arc<dyn HostLookup> = Arc::new(Lookup);
+    capabilities.provide(lookup);
+    let tls: Arc<dyn TlsMaker> = Arc::new(net::Rustls);
+    capabilities.provide(tls);
+    capabilities.provide(clusters(registry));
+    let profiler: Arc<dyn Profiler> = Arc::new(Sampler);
+    capabilities.provide(profiler);
+    let stores: Rc<dyn Stores> = Rc::new(etcd::Edge::new(registry));
+    capabilities.provide(stores);
+    capabilities
+}
