@@ -2,7 +2,7 @@
 //! the zone a new serial.
 
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcu::Seed;
@@ -10,9 +10,11 @@ use wire::{LABEL_MAX, NAME_MAX};
 
 use crate::index::{Index, Node, Place};
 use crate::intern::Interner;
+use crate::ip::{read_ip, read_v6};
 use crate::mesh::Reducer;
 use crate::object::{self, AddressType, Object};
-use crate::service::{External, Port, Service, ServiceKind};
+use crate::port::Port;
+use crate::service::{External, Service, ServiceKind};
 use crate::slice::{Addresses, Labels, Slice, Zones};
 use crate::{Kind, Kinds, Spec};
 
@@ -386,14 +388,4 @@ fn is_label(text: &str) -> bool {
 /// Takes the host name of an endpoint of type `FQDN`; it must be short enough that a label can be made from it.
 fn read_host(text: &str) -> Option<Box<str>> {
     is_label(text).then(|| text.into())
-}
-
-pub(crate) fn read_ip(text: &str) -> Option<IpAddr> {
-    text.parse().ok().map(IpAddr::V4).or_else(|| read_v6(text).map(IpAddr::V6))
-}
-
-/// Reads an IPv6 address. Those that stand for an IPv4 address (RFC 4291 §2.5.5.2) are refused, as by newer API servers:
-/// written with dashes they read back as another address.
-fn read_v6(text: &str) -> Option<Ipv6Addr> {
-    text.parse().ok().filter(|address: &Ipv6Addr| address.to_ipv4_mapped().is_none())
 }

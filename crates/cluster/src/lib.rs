@@ -17,9 +17,12 @@ mod addresses;
 pub mod dashed;
 mod index;
 mod intern;
+mod ip;
 mod kinds;
 pub mod mesh;
+mod meta;
 pub mod object;
+mod port;
 #[cfg(test)]
 mod random_tests;
 mod records;
@@ -36,9 +39,11 @@ mod world;
 
 pub use index::{Counts, Index, Place};
 pub use mesh::Mesh;
+pub use port::Port;
+pub use records::Change;
 pub use request::{About, Clusters, Following, Pace, Request, Source, Tls};
 pub use selector::{Selector, SelectorError};
-pub use service::{External, Port, Service, ServiceKind};
+pub use service::{External, Service, ServiceKind};
 pub use slice::{Address, Addresses, Endpoint, Slice};
 pub use spec::{Kind, Kinds, Spec, Watch};
-pub use world::{Change, World};
+pub use world::World;

@@ -5,6 +5,7 @@
 
 use crate::Kind;
 use crate::mesh::object::{ServiceEntry, WorkloadEntry, WorkloadPod};
+pub use crate::meta::Meta;
 
 /// What a watch saw.
 #[derive(Clone, Debug)]
@@ -86,18 +87,6 @@ impl<'a> Object<'a> {
             Object::Node(node) => node.meta,
         }
     }
-}
-
-/// `metadata` of an object.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Meta<'a> {
-    /// `namespace`; empty for a namespace.
-    pub namespace: &'a str,
-    /// `name`.
-    pub name: &'a str,
-    /// `resourceVersion`: an object that is known in this version is not looked at again. Empty if the source has no
-    /// versions; then every event counts.
-    pub version: &'a str,
 }
 
 /// A Service.

@@ -8,7 +8,24 @@ use hashbrown::HashTable;
 
 use crate::kinds::{Effect, Kept, Writer};
 use crate::object::{Event, Meta, Object};
-use crate::world::Change;
+
+/// What an event changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing: the object is known in this version, is not known to be deleted, or is not for answers.
+    Nothing,
+    /// An object came.
+    Added,
+    /// A known object has another version, whether or not answers change.
+    Updated,
+    /// An object went.
+    Removed,
+    /// A list is complete.
+    Listed {
+        /// How many objects were known and are not in it.
+        swept: u32,
+    },
+}
 
 /// The objects of one watch, whatever their kind.
 pub(crate) trait Reduce: Any + Send {

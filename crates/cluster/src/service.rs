@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rcu::{Entry, Seed};
 
 use crate::dashed;
+use crate::port::Port;
 use crate::slice::{Endpoint, Slice};
 
 /// A Service, or what slices say about one that does not exist (any more).
@@ -48,17 +49,6 @@ pub enum ServiceKind {
     ExternalName(Box<str>),
     /// There is no such Service, only slices that name it. Looking it up by name does not find it.
     Undeclared,
-}
-
-/// A port of a Service or of its endpoints.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Port {
-    /// As in the object; empty if it has none.
-    pub name: Box<str>,
-    /// As in the object, so `TCP`, `UDP` or `SCTP`; empty if it has none.
-    pub protocol: Box<str>,
-    /// The number; without one it has addresses but no SRV record.
-    pub number: Option<u16>,
 }
 
 impl Service {
@@ -144,16 +134,6 @@ impl Entry for Service {
     }
 }
 
-impl Port {
-    /// Whether a question for this port name and protocol means this port: an empty text means any, and case does not
-    /// matter.
-    #[must_use]
-    pub fn matches(&self, name: &[u8], protocol: &[u8]) -> bool {
-        let same = |asked: &[u8], own: &str| asked.is_empty() || asked.eq_ignore_ascii_case(own.as_bytes());
-        same(name, &self.name) && same(protocol, &self.protocol)
-    }
-}
-
 /// The key of an object among those of its kind: 64 bits that stand for its names. Two objects of a cluster of a million
 /// share one with a probability of 1 in 37 million; the seed is secret, so nobody can choose such a pair.
 pub(crate) fn key(seed: &Seed, namespace: &[u8], name: &[u8]) -> u64 {
@@ -163,25 +143,6 @@ pub(crate) fn key(seed: &Seed, namespace: &[u8], name: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn empty_port_texts_match_anything() {
-        let port = Port { name: "http".into(), protocol: "TCP".into(), number: Some(80) };
-        for (name, protocol, matches) in [
-            ("http", "tcp", true),
-            ("HTTP", "Tcp", true),
-            ("", "", true),
-            ("", "tcp", true),
-            ("http", "", true),
-            ("http", "udp", false),
-            ("", "udp", false),
-            ("httpx", "tcp", false),
-        ] {
-            assert_eq!(port.matches(name.as_bytes(), protocol.as_bytes()), matches, "{name} {protocol}");
-        }
-        let nameless = Port { name: "".into(), protocol: "TCP".into(), number: None };
-        assert!(nameless.matches(b"", b"tcp") && !nameless.matches(b"http", b"tcp"));
-    }
 
     #[test]
     fn a_key_knows_where_the_namespace_ends() {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::dashed::{self, LabelBuffer};
-use crate::service::Port;
+use crate::port::Port;
 
 /// The ready endpoints of one EndpointSlice.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,7 +10,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::object::{self, AddressType, Meta, Object};
-use crate::service::{External, Port, Service, ServiceKind};
+use crate::port::Port;
+use crate::service::{External, Service, ServiceKind};
 use crate::slice::{Address, Addresses, Slice};
 use crate::{Index, Kind};
 

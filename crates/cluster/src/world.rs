@@ -6,27 +6,10 @@ use crate::index::Index;
 use crate::kinds::Writer;
 use crate::mesh::{self, Mesh, Note};
 use crate::object::{Event, Meta};
+use crate::records::Change;
 use crate::snapshot::{self, NoSnapshot};
 use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
-
-/// What an event changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Nothing: the object is known in this version, is not known to be deleted, or is not for answers.
-    Nothing,
-    /// An object came.
-    Added,
-    /// A known object has another version, whether or not answers change.
-    Updated,
-    /// An object went.
-    Removed,
-    /// A list is complete.
-    Listed {
-        /// How many objects were known and are not in it.
-        swept: u32,
-    },
-}
 
 /// What is known of the objects, so that the next event can be understood.
 pub struct World {

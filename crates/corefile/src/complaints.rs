@@ -5,7 +5,6 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-use crate::reader::DEPTH_MAX;
 use crate::{Diagnostic, Severity, Span, codes};
 
 /// Problems of one severity that are kept: more than anyone reads, few enough for a screen.
@@ -215,8 +214,8 @@ pub(crate) fn import_loop(argument: Span, chain: &[impl Display]) -> Diagnostic 
         .with_help(format!("the way round is {chain}"))
 }
 
-pub(crate) fn import_too_deep(argument: Span) -> Diagnostic {
-    let message = format!("imports are nested more than {DEPTH_MAX} deep");
+pub(crate) fn import_too_deep(argument: Span, depth_max: usize) -> Diagnostic {
+    let message = format!("imports are nested more than {depth_max} deep");
     Diagnostic::error(codes::IMPORT_TOO_DEEP, argument, message).with_label("not imported")
 }
 

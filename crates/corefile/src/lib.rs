@@ -17,6 +17,7 @@ mod codes;
 mod complaints;
 mod diagnostic;
 mod environment;
+mod files;
 mod import;
 mod lex;
 mod loader;

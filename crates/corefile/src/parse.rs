@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::complaints;
-use crate::import::Files;
+use crate::files::Files;
 use crate::lex::{Kind, Word};
 use crate::reader::{Ahead, Origin, Reader, Text};
 use crate::{Block, Corefile, Diagnostic, Directive, Line, Loader, ServerBlock, Span, Token};

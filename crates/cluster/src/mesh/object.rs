@@ -1,6 +1,6 @@
 //! The objects of a mesh as the edge hands them in. The fields have the names of Istio's API and hold its texts.
 
-use crate::object::Meta;
+use crate::meta::Meta;
 
 /// A label: its name and its value.
 pub type Label<'a> = (&'a str, &'a str);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use wire::{Name, NameRef};
 
-use crate::kinds::read_ip;
+use crate::ip::read_ip;
 
 /// Hosts, addresses or endpoints that are kept of one entry. The API server takes 256 hosts and addresses, and has no
 /// bound for endpoints.
