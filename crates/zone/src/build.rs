@@ -24,8 +24,6 @@ const ARENA_MAX: usize = u32::MAX as usize;
 pub enum Unfit {
     /// No SOA record at the zone's name.
     NoSoa,
-    /// More than one SOA record at the zone's name.
-    ManySoas,
     /// More than 16,777,216 records, or 4 GiB of them.
     TooLarge,
     /// More than 65,535 records of one name and type.
@@ -38,7 +36,6 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Unfit::NoSoa => "the zone has no SOA record",
-            Unfit::ManySoas => "the zone has more than one SOA record",
             Unfit::TooLarge => "the zone has more than 16777216 records or 4 GiB of data",
             Unfit::SetTooLarge => "more than 65535 records of one name and type",
             Unfit::Nsec3 => "the zone is signed with NSEC3, which is not served: sign it with NSEC",
@@ -101,6 +98,12 @@ impl Builder {
     #[must_use]
     pub fn origin(&self) -> NameRef<'_> {
         self.origin.as_ref()
+    }
+
+    /// Whether no record is in the zone so far.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.pending.is_empty()
     }
 
     /// How many records were left out: their owners are not in the zone, or their class is not IN.
@@ -201,12 +204,7 @@ impl Builder {
         zone.data.shrink_to_fit();
         zone.shrink_table();
         zone.mark();
-        let soas = zone.soa_set().map_or(0, |set| set.data().count());
-        match soas {
-            0 => Err(Unfit::NoSoa),
-            1 => Ok(zone),
-            _ => Err(Unfit::ManySoas),
-        }
+        if zone.soa_set().is_some() { Ok(zone) } else { Err(Unfit::NoSoa) }
     }
 }
 
@@ -230,8 +228,11 @@ fn data_at(data: &[u8], at: u32) -> &[u8] {
 }
 
 impl Zone {
-    /// Adds the records of one name and type, each once (RFC 2181 §5), with the lowest of their times to live (§5.2).
+    /// Adds the records of one name and type, each once (RFC 2181 §5), with the lowest of their times to live (§5.2). Of
+    /// SOA records the last counts: a name has one at most (RFC 1035 §5.2).
     fn push_set(&mut self, records: &[Pending], data: &[u8]) -> Result<(), Unfit> {
+        let is_soa = records.first().is_some_and(|first| first.rtype == Type::SOA);
+        let records = if is_soa { &records[records.len() - 1..] } else { records };
         let Some(first) = records.first() else { return Ok(()) };
         let at = u32::try_from(self.data.len()).map_err(|_| Unfit::TooLarge)?;
         let mut seen = HashSet::new();

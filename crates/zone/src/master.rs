@@ -4,7 +4,7 @@ use core::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wire::{Name, NameRef};
+use wire::{Class, Name, NameRef, Type};
 
 use crate::generate;
 use crate::text::{self, Entries, Entry, Error};
@@ -24,8 +24,8 @@ pub type Read<'f> = &'f mut dyn FnMut(&Path) -> io::Result<Vec<u8>>;
 pub struct Loaded {
     /// The zone.
     pub zone: Zone,
-    /// How many records were left out since they are not in the zone.
-    pub strangers: usize,
+    /// What is wrong with it, and where: at most one of each kind.
+    pub remarks: Vec<LoadError>,
     /// The other files that it includes.
     pub includes: Vec<PathBuf>,
 }
@@ -56,6 +56,14 @@ pub enum Trouble {
     TooDeep,
     /// More than 4,096 files are included.
     TooManyIncludes,
+    /// No record is in the zone: the SOA record is of this name.
+    OtherZone(Box<Name>),
+    /// The only SOA record is of this name, and taken for the zone's.
+    OtherSoa(Box<Name>),
+    /// So many records are of other zones, or not of class IN; this is the first.
+    Strangers(usize),
+    /// An SOA record of the zone that another one comes after, which counts.
+    EarlierSoa,
 }
 
 impl fmt::Display for Trouble {
@@ -67,6 +75,18 @@ impl fmt::Display for Trouble {
             Trouble::Include(path, error) => write!(f, "cannot include {}: {error}", path.display()),
             Trouble::TooDeep => write!(f, "files include each other more than {DEPTH_MAX} deep"),
             Trouble::TooManyIncludes => write!(f, "more than {INCLUDES_MAX} files are included"),
+            Trouble::OtherZone(name) => write!(f, "the file is of another zone: its SOA record is that of {name}"),
+            Trouble::OtherSoa(name) => {
+                write!(f, "the SOA record of {name} is taken for that of the zone, which has none")
+            }
+            Trouble::Strangers(1) => f.write_str("a record is left out: it is not in the zone, or not of class IN"),
+            Trouble::Strangers(count) => {
+                write!(
+                    f,
+                    "{count} records are left out, of which this is the first: not in the zone, or not of class IN"
+                )
+            }
+            Trouble::EarlierSoa => f.write_str("this SOA record is left out: another one comes after it, which counts"),
         }
     }
 }
@@ -91,20 +111,79 @@ impl core::error::Error for LoadError {}
 pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, LoadError> {
     let whole = |trouble| LoadError { file: path.to_owned(), place: None, trouble };
     let text = read(path).map_err(|error| whole(Trouble::Io(error)))?;
-    let mut reading = Reading { builder: Builder::new(origin), includes: Vec::new(), read };
+    let mut reading = Reading { builder: Builder::new(origin), seen: Seen::default(), includes: Vec::new(), read };
     reading.builder.reserve(text.len() / LINE_GUESS);
     reading.file(path, &mut Entries::new(&text, origin), 0)?;
-    let Reading { builder, includes, .. } = reading;
-    let strangers = builder.strangers();
+    let Reading { mut builder, seen, includes, .. } = reading;
+    let borrowed = seen.borrow_soa(&mut builder)?;
+    let remarks = borrowed.into_iter().chain(seen.into_remarks(builder.strangers())).collect();
     let zone = builder.finish().map_err(|unfit| whole(Trouble::Unfit(unfit)))?;
-    Ok(Loaded { zone, strangers, includes })
+    Ok(Loaded { zone, remarks, includes })
+}
+
+/// A line and a column of a file.
+#[derive(Clone)]
+struct Place {
+    file: PathBuf,
+    at: (u32, u32),
+}
+
+impl Place {
+    fn error(self, trouble: Trouble) -> LoadError {
+        LoadError { file: self.file, place: Some(self.at), trouble }
+    }
 }
 
 /// A zone that is being read.
 struct Reading<'f> {
     builder: Builder,
+    seen: Seen,
     includes: Vec<PathBuf>,
     read: Read<'f>,
+}
+
+/// Where records stand that somebody may want to know of.
+#[derive(Default)]
+struct Seen {
+    /// The SOA record of the zone.
+    soa: Option<Place>,
+    /// The first one that another one comes after.
+    earlier_soa: Option<Place>,
+    /// The last one of another name.
+    other_soa: Option<OtherSoa>,
+    /// The first record of another zone.
+    stranger: Option<Place>,
+}
+
+/// An SOA record that is not the zone's.
+struct OtherSoa {
+    place: Place,
+    owner: Box<Name>,
+    ttl: u32,
+    rdata: Vec<u8>,
+}
+
+impl Seen {
+    /// Where the zone has no SOA record, that of another name stands in for it, as in CoreDNS; says so.
+    ///
+    /// # Errors
+    /// If nothing else is in the zone.
+    fn borrow_soa(&self, builder: &mut Builder) -> Result<Option<LoadError>, LoadError> {
+        let (None, Some(OtherSoa { place, owner, ttl, rdata })) = (&self.soa, &self.other_soa) else { return Ok(None) };
+        let error = |trouble| place.clone().error(trouble);
+        if builder.is_empty() {
+            return Err(error(Trouble::OtherZone(owner.clone())));
+        }
+        let origin = builder.origin().to_name();
+        let added = builder.add(origin.as_ref(), (Type::SOA, Class::IN, *ttl), rdata);
+        added.map_err(|unfit| error(Trouble::Unfit(unfit)))?;
+        Ok(Some(error(Trouble::OtherSoa(owner.clone()))))
+    }
+
+    fn into_remarks(self, strangers: usize) -> impl Iterator<Item = LoadError> {
+        let stranger = self.stranger.map(|place| place.error(Trouble::Strangers(strangers)));
+        stranger.into_iter().chain(self.earlier_soa.map(|place| place.error(Trouble::EarlierSoa)))
+    }
 }
 
 impl Reading<'_> {
@@ -119,7 +198,7 @@ impl Reading<'_> {
             let at = |trouble| LoadError { file: path.to_owned(), place: Some(place), trouble };
             match entry {
                 Entry::Record { ttl, class, rtype } => {
-                    let added = self.builder.add(entries.owner(), (rtype, class, ttl), entries.rdata());
+                    let added = self.add((path, place), entries.owner(), (rtype, class, ttl), entries.rdata());
                     added.map_err(|unfit| at(Trouble::Unfit(unfit)))?;
                 }
                 Entry::Directive(word) if word.raw.eq_ignore_ascii_case(b"$INCLUDE") => {
@@ -129,9 +208,8 @@ impl Reading<'_> {
                 }
                 Entry::Directive(word) if word.raw.eq_ignore_ascii_case(b"$GENERATE") => {
                     let mut unfit = None;
-                    let builder = &mut self.builder;
                     generate::records(entries, |owner, fixed, rdata| {
-                        let added = builder.add(owner, fixed, rdata);
+                        let added = self.add((path, place), owner, fixed, rdata);
                         unfit = unfit.or(added.err());
                     })
                     .map_err(wrong)?;
@@ -141,6 +219,34 @@ impl Reading<'_> {
                     return Err(wrong(word.unexpected("$ORIGIN, $TTL, $INCLUDE or $GENERATE")));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Takes a record that stands there.
+    fn add(
+        &mut self,
+        (file, at): (&Path, (u32, u32)),
+        owner: NameRef<'_>,
+        fixed: (Type, Class, u32),
+        rdata: &[u8],
+    ) -> Result<(), Unfit> {
+        let here = || Place { file: file.to_owned(), at };
+        let before = self.builder.strangers();
+        self.builder.add(owner, fixed, rdata)?;
+        if self.builder.strangers() > before {
+            self.seen.stranger.get_or_insert_with(here);
+        }
+        match fixed {
+            (Type::SOA, Class::IN, ttl) if owner != self.builder.origin() => {
+                let (owner, rdata) = (Box::new(owner.to_name()), rdata.to_vec());
+                self.seen.other_soa = Some(OtherSoa { place: here(), owner, ttl, rdata });
+            }
+            (Type::SOA, Class::IN, _) => {
+                let earlier = self.seen.soa.replace(here());
+                self.seen.earlier_soa = self.seen.earlier_soa.take().or(earlier);
+            }
+            _ => {}
         }
         Ok(())
     }

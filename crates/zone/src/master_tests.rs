@@ -37,7 +37,7 @@ fn directives() {
     assert_eq!(find(&loaded, "B.sub.EXAMPLE.org.", Type::A), Some((5, vec![192, 0, 2, 2])));
     assert_eq!(find(&loaded, "b.sub.example.org.", Type::TXT), Some((5, b"\x01x".to_vec())));
     assert_eq!(find(&loaded, "c.example.org.", Type::A), Some((7, vec![192, 0, 2, 3])));
-    assert_eq!((loaded.zone.len(), loaded.strangers, loaded.zone.soa().unwrap().expire), (5, 0, 1_209_600));
+    assert_eq!((loaded.zone.len(), loaded.remarks.len(), loaded.zone.soa().unwrap().expire), (5, 0, 1_209_600));
 }
 
 #[test]
@@ -67,10 +67,31 @@ fn included_files() {
 }
 
 #[test]
-fn what_is_left_out() {
+fn what_is_remarks() {
     let loaded = zone("other.test. A 192.0.2.1\nx CH TXT a\na A 192.0.2.1\na 30 A 192.0.2.1\nA A 192.0.2.2\n");
-    assert_eq!((loaded.zone.len(), loaded.strangers), (3, 2));
+    let told = |loaded: &Loaded| loaded.remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(loaded.zone.len(), 3);
+    let first = "z:3:1: 2 records are left out, of which this is the first: not in the zone, or not of class IN";
+    assert_eq!(told(&loaded), [first]);
     assert_eq!(find(&loaded, "a.example.org.", Type::A), Some((30, vec![192, 0, 2, 1])));
+
+    // The last SOA record counts, as in CoreDNS; those of other names do not.
+    let loaded = zone("@ SOA ns1 host 8 1 1 1 1\n@ SOA ns1 host 9 1 1 1 1\nexample.net. SOA ns1 host 10 1 1 1 1\n");
+    let stranger = "z:5:1: a record is left out: it is not in the zone, or not of class IN";
+    let earlier = "z:2:1: this SOA record is left out: another one comes after it, which counts";
+    assert_eq!(
+        (loaded.zone.soa().unwrap().serial, loaded.zone.len(), told(&loaded)),
+        (9, 1, vec![stranger.to_owned(), earlier.to_owned()])
+    );
+}
+
+/// The SOA record of another name stands in for that of the zone, if anything else is in the zone.
+#[test]
+fn borrowed_soas() {
+    let loaded = read(&[("z", "$TTL 60\nother.test. SOA ns1 host 8 1 1 1 1\na A 192.0.2.1\n")]).unwrap();
+    let told: Vec<_> = loaded.remarks.iter().map(ToString::to_string).collect();
+    assert_eq!(told[0], "z:2:1: the SOA record of other.test. is taken for that of the zone, which has none");
+    assert_eq!((loaded.zone.soa().unwrap().serial, loaded.zone.len(), told.len()), (8, 2, 2));
 }
 
 #[test]
@@ -83,7 +104,10 @@ fn faults_with_file_and_place() {
             &[("d/db", "\n@ SOA a b 1 1 1 1 1\n x 60 A 192.0.2\n")],
             "d/db:3:2: expected a time to live, a class or a type, found `x`",
         ),
-        (&[("db", "@ 1 SOA a b 1 1 1 1 1\n@ SOA a b 2 1 1 1 1\n")], "db: the zone has more than one SOA record"),
+        (
+            &[("db", "$TTL 1\n$INCLUDE x\n"), ("x", "a.test. A 192.0.2.1\nexample.net. SOA a b 1 1 1 1 1\n")],
+            "x:2:1: the file is of another zone: its SOA record is that of example.net.",
+        ),
         (&[("db", "a A 192.0.2.1\n")], "db:1:3: expected a time to live, since no `$TTL` stands before, found `A`"),
         (
             &[("db", "$TTL 1\na NSEC3PARAM 1 0 0 -\n")],

@@ -17,6 +17,7 @@ pub(crate) struct Held {
     zone: ArcSwapOption<Zone>,
     expired: AtomicBool,
     notified: AtomicBool,
+    elsewhere: AtomicBool,
 }
 
 impl Held {
@@ -28,6 +29,7 @@ impl Held {
             zone: ArcSwapOption::empty(),
             expired: AtomicBool::default(),
             notified: AtomicBool::default(),
+            elsewhere: AtomicBool::default(),
         }
     }
 
@@ -55,7 +57,18 @@ impl Held {
     /// Serves another version.
     pub(crate) fn set(&self, zone: Zone) {
         self.zone.store(Some(Arc::new(zone)));
+        self.elsewhere.store(false, Ordering::Relaxed);
         self.expired.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the file that it should come from has another zone, and nothing else has come.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// The file that it should come from has another zone. What is served stays.
+    pub(crate) fn set_elsewhere(&self) {
+        self.elsewhere.store(true, Ordering::Relaxed);
     }
 
     /// Whether it is too old to be served (RFC 1035 §3.3.13, EXPIRE).

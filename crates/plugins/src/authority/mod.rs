@@ -91,10 +91,7 @@ fn find<'z>(zones: &'z ZoneMap<Arc<Held>>, key: NameRef<'z>, qtype: Type) -> Opt
 
 /// Answers from a zone.
 pub(crate) fn answer(held: &Held, query: &Query, response: &mut Response) -> Verdict {
-    let Some(zone) = held.zone() else {
-        let cause = if held.is_expired() { "is expired" } else { "is not there yet" };
-        return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, format!("Zone {} {cause}", held.origin)));
-    };
+    let Some(zone) = held.zone() else { return fail(held, query, response) };
     let question = Question { name: query.name(), qtype: query.qtype, dnssec_ok: query.dnssec_ok };
     let Some(reply) = zone.answer(question, &mut response.message) else { return Verdict::Pass };
     response.set_authoritative(reply.authoritative);
@@ -105,6 +102,22 @@ pub(crate) fn answer(held: &Held, query: &Query, response: &mut Response) -> Ver
     response.set_local();
     let is_missing = reply.rcode == Rcode::NXDOMAIN && response.message.section(Section::Answer).next().is_none();
     if is_missing { Verdict::Missing } else { Verdict::Done }
+}
+
+/// The zone cannot be served. If its file has another zone, no name is in it: they fall through, if they may.
+fn fail(held: &Held, query: &Query, response: &mut Response) -> Verdict {
+    let cause = match (held.is_expired(), held.is_elsewhere()) {
+        (true, _) => "is expired",
+        (false, true) => "is not what its file has",
+        (false, false) => "is not there yet",
+    };
+    let failure = Failure::servfail(EdeCode::NOT_READY, format!("Zone {} {cause}", held.origin));
+    if !held.is_elsewhere() {
+        return Verdict::Fail(failure);
+    }
+    response.fail(query, failure);
+    response.set_local();
+    Verdict::Missing
 }
 
 fn follow(name: Name, qtype: Type) -> Verdict {

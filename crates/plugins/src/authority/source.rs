@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::setup::{Files, Stamp};
 use wire::NameRef;
-use zone::{LoadError, Loaded};
+use zone::{LoadError, Loaded, Trouble};
 
 use super::Held;
 
@@ -23,8 +23,13 @@ pub(crate) struct FileZone {
 pub(crate) enum Change {
     /// Nothing that matters.
     None,
-    /// Another version is served: this is its serial.
-    Taken(u32),
+    /// Another version is served.
+    Taken {
+        /// Its serial.
+        serial: u32,
+        /// What is wrong with its file.
+        remarks: Vec<LoadError>,
+    },
 }
 
 impl FileZone {
@@ -48,27 +53,45 @@ impl FileZone {
             }
             files.read(path)
         };
-        let Loaded { zone, .. } = zone::load(self.held.origin.as_ref(), &self.path, &mut read)?;
+        let loaded = zone::load(self.held.origin.as_ref(), &self.path, &mut read);
+        if let Err(LoadError { trouble: Trouble::OtherZone(_), .. }) = &loaded {
+            self.held.set_elsewhere();
+        }
+        let Loaded { zone, remarks, .. } = loaded?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
         if self.held.soa().is_some_and(|soa| soa.serial == serial) && !by_time {
             return Ok(Change::None);
         }
         self.held.set(zone);
-        Ok(Change::Taken(serial))
+        Ok(Change::Taken { serial, remarks })
     }
 
-    /// As [`FileZone::look`], with what there is to say as a line for the log.
-    pub(crate) fn follow(&self, files: &dyn Files, by_time: bool, directive: &str) -> Option<String> {
-        match self.look(files, by_time) {
-            Ok(Change::None) => None,
-            Ok(Change::Taken(serial)) => {
-                let (origin, path) = (&self.held.origin, self.path.display());
-                Some(format!(
-                    "[INFO] plugin/{directive}: Successfully reloaded zone \"{origin}\" in \"{path}\" with {serial} SOA serial"
-                ))
-            }
-            Err(error) => Some(format!("[WARNING] plugin/{directive}: {error}")),
-        }
+    /// As [`FileZone::look`], with what there is to say as lines for the log.
+    pub(crate) fn follow(&self, files: &dyn Files, by_time: bool, directive: &str) -> Vec<String> {
+        let looked = self.look(files, by_time);
+        let level = if looked.is_err() { "ERROR" } else { "WARNING" };
+        let reloaded = if let Ok(Change::Taken { serial, .. }) = &looked { Some(*serial) } else { None };
+        let reloaded = reloaded.map(|serial| {
+            let (origin, path) = (&self.held.origin, self.path.display());
+            format!("[INFO] plugin/{directive}: Successfully reloaded zone \"{origin}\" in \"{path}\" with {serial} SOA serial")
+        });
+        let complaints = self.complaints(&looked).map(|complaint| format!("[{level}] plugin/{directive}: {complaint}"));
+        reloaded.into_iter().chain(complaints).collect()
+    }
+
+    /// What is wrong with the file; each names the zone, the file, and the place in it.
+    pub(crate) fn complaints(&self, looked: &Result<Change, LoadError>) -> impl Iterator<Item = String> {
+        let errors = match looked {
+            Ok(Change::None) => &[],
+            Ok(Change::Taken { remarks, .. }) => remarks.as_slice(),
+            Err(error) => core::slice::from_ref(error),
+        };
+        errors.iter().map(|error| self.told(error))
+    }
+
+    /// An error with the zone to which it happened.
+    pub(crate) fn told(&self, error: &LoadError) -> String {
+        format!("zone {}: {error}", self.held.origin)
     }
 }
 

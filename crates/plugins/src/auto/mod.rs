@@ -105,8 +105,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         };
         let mut lines = Vec::new();
         look(setup.files, &mut lines);
-        let warnings = lines.iter().filter_map(|line| line.strip_prefix("[WARNING] plugin/auto: "));
-        warnings.for_each(|warning| setup.warn(warning));
+        let problems = lines.iter().filter(|line| !line.starts_with("[INFO]"));
+        problems.filter_map(|line| line.split_once(" plugin/auto: ")).for_each(|(_, problem)| setup.warn(problem));
         setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.lines)));
     }
     offer(&zones, setup);

@@ -103,12 +103,11 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     let key = format!("file/{}/{origin}", path.display());
     let zone = setup.carried.take_over(key, || FileZone::new(origin.as_ref(), path));
     match zone.look(setup.files, config.by_time) {
-        Ok(_) => {}
         Err(error) if may_come(&error.trouble) && !every.is_zero() => {
-            let wait = go_duration(every);
-            setup.warn(format_args!("{error}: trying again in {wait}"));
+            setup.warn(format_args!("{}: trying again in {}", zone.told(&error), go_duration(every)));
         }
-        Err(error) => return Err(SetupError::new(error.to_string())),
+        Err(error) if !is_elsewhere(&error.trouble) => return Err(SetupError::new(zone.told(&error))),
+        looked => zone.complaints(&looked).for_each(|complaint| setup.warn(complaint)),
     }
     Ok(zone)
 }
@@ -116,6 +115,11 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
 /// Whether waiting helps: the file is not there.
 fn may_come(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Io(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Whether nothing in the file is in the zone: one of several zones of a line, say, which the others need not suffer for.
+const fn is_elsewhere(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::OtherZone(_))
 }
 
 fn inspection(zone: Arc<FileZone>, every: Duration, by_time: bool) -> Inspection {

@@ -153,8 +153,9 @@ impl ZoneFile {
         };
         let begun = format!("[INFO] plugin/sign: Signing \"{}\" because {reason}", self.origin);
         match self.sign(looking.files, now) {
-            Ok(done) => {
+            Ok((done, remarks)) => {
                 looking.lines.push(begun);
+                looking.lines.extend(remarks);
                 self.say(done, looking.lines);
             }
             Err(error) => {
@@ -198,8 +199,8 @@ impl ZoneFile {
         reason.or_else(|| (!files.is_file(&self.target)).then(|| format!("{} is gone", self.target.display())))
     }
 
-    /// Signs the zone, and says what there is to say.
-    fn sign(&mut self, files: &dyn Files, now: u64) -> Result<String, String> {
+    /// Signs the zone, and says what there is to say: of what was done, and of what is wrong with the file.
+    fn sign(&mut self, files: &dyn Files, now: u64) -> Result<(String, Vec<String>), String> {
         let mut read = |path: &Path| files.read(path);
         let loaded = zone::load(self.origin.as_ref(), &self.source, &mut read).map_err(|error| error.to_string())?;
         let (serial, life) = (wrap(now), life(&self.origin, now));
@@ -210,12 +211,14 @@ impl ZoneFile {
             .map_err(|error| format!("{}: {error}", target.display()))?;
         self.known = Some(Validity::of(life, &self.keys));
         let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
-        Ok(format!(
-            "[INFO] plugin/sign: Successfully signed zone \"{}\" in \"{}\" with key tags \"{}\" and {serial} SOA serial",
-            self.origin,
+        let origin = &self.origin;
+        let remarks = loaded.remarks.iter().map(|what| format!("[WARNING] plugin/sign: zone {origin}: {what}"));
+        let done = format!(
+            "[INFO] plugin/sign: Successfully signed zone \"{origin}\" in \"{}\" with key tags \"{}\" and {serial} SOA serial",
             target.display(),
             tags.join(",")
-        ))
+        );
+        Ok((done, remarks.collect()))
     }
 }
 
