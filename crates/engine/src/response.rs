@@ -238,14 +238,25 @@ impl Response {
 
     /// Takes the records that answer another question over, after those that stand here already.
     pub fn append_answers(&mut self, sub: &Response) {
-        for mark in sub.message.section(Section::Answer) {
-            if self.message.push_record(Section::Answer, &sub.message.record(mark)).is_err() {
-                break;
-            }
-        }
+        self.append(Section::Answer, sub);
         if sub.message.is_truncated() {
             self.message.header.flags = self.message.header.flags.with_truncated(true);
         }
+    }
+
+    /// Appends what denies the name or the type, if the other answer does: its SOA record, and proofs (RFC 2308 §2). Says so.
+    pub fn append_denial(&mut self, sub: &Response) -> bool {
+        let is_denial = sub.message.section(Section::Authority).any(|mark| mark.rtype == Type::SOA);
+        if is_denial {
+            self.append(Section::Authority, sub);
+        }
+        is_denial
+    }
+
+    fn append(&mut self, section: Section, sub: &Response) {
+        let records = sub.message.section(section);
+        // What does not fit marks the message as cut.
+        let _ = records.map(|mark| self.message.push_record(section, &sub.message.record(mark))).find(Result::is_err);
     }
 
     /// Has a record written over the finished message, behind it, whatever the message becomes: also if it is begun anew.

@@ -125,6 +125,8 @@ impl<'a> Writer<'a> {
                 Found::Nothing(encloser) => Err(self.deny_name(encloser)),
             };
             let target = match target {
+                // An alias that a DNAME record makes is what a question for CNAME asks for (RFC 6672 §3.1).
+                Ok(_) if self.question.qtype == Type::CNAME => return self.end_found().reply(None),
                 Ok(target) => target,
                 Err(end) => return end.reply(None),
             };
@@ -147,6 +149,11 @@ impl<'a> Writer<'a> {
     fn give_up(mut self) -> End {
         self.end_positive();
         End::authoritative(if self.question.qtype == Type::NS { Rcode::SERVFAIL } else { Rcode::NOERROR })
+    }
+
+    fn end_found(&mut self) -> End {
+        self.end_positive();
+        End::authoritative(Rcode::NOERROR)
     }
 
     /// A name that is there: gives the name that it is an alias of, or what came of it.
@@ -188,8 +195,7 @@ impl<'a> Writer<'a> {
         let has_records = self.zone.all(node).next().is_some();
         let is_plain = !self.question.dnssec_ok && !self.is_wildcard;
         if aliases > 0 && has_records && is_plain && (aliases > 1 || self.question.qtype != Type::NS) {
-            self.end_positive();
-            return End::authoritative(Rcode::NOERROR);
+            return self.end_found();
         }
         self.push_soa();
         if proves {

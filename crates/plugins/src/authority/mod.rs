@@ -50,12 +50,17 @@ impl Plugin for Authority {
 
     /// What is known about the target of an alias that leads out of the zone.
     fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
-        if matches!(sub.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) {
+        let is_known = matches!(sub.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);
+        if is_known {
             response.append_answers(sub);
         }
         // That nobody here knows the target is the client's to find out, not our failure.
         if matches!(sub.rcode(), Rcode::NXDOMAIN | Rcode::SERVFAIL) {
             response.set_rcode(sub.rcode());
+        }
+        // A denial is that of the zone which the alias leads to (RFC 2308 §2.1).
+        if is_known && response.append_denial(sub) {
+            return Verdict::Done;
         }
         let zones = self.zones.load();
         if let Some(zone) = find(&zones, query.key(), query.qtype).and_then(|held| held.zone()) {
