@@ -154,7 +154,7 @@ impl Plugin for Dns64 {
 }
 
 impl Dns64 {
-    /// Writes the aliases of an answer, and its addresses translated.
+    /// Writes the aliases of an answer, its addresses translated, and the other sections as they are (RFC 6147 §5.4).
     fn copy_translated(&self, sub: &Response, response: &mut Response, ttl_max: u32) -> Result<(), NameError> {
         for mark in sub.message.section(Section::Answer) {
             let record = sub.message.record(mark);
@@ -168,6 +168,11 @@ impl Dns64 {
                 None => {
                     response.message.push_record(Section::Answer, &record)?;
                 }
+            }
+        }
+        for section in [Section::Authority, Section::Additional] {
+            for mark in sub.message.section(section) {
+                response.message.push_record(section, &sub.message.record(mark))?;
             }
         }
         Ok(())

@@ -97,14 +97,14 @@ struct Erratic {
     queries: AtomicU64,
 }
 
-/// Whether the number of a query is one of those that are chosen.
+/// Whether the number of a query, from 0, is one of those that are chosen: the first one is.
 fn is_chosen(number: u64, one_of: Option<u64>) -> bool {
     one_of.is_some_and(|amount| amount > 0 && number.is_multiple_of(amount))
 }
 
 impl Plugin for Erratic {
     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
-        let number = self.queries.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.queries.fetch_add(1, Ordering::Relaxed);
         let truncated = is_chosen(number, self.config.truncate);
         if is_chosen(number, self.config.drop) {
             return Verdict::Drop;
@@ -136,7 +136,7 @@ impl Plugin for Erratic {
 
 impl Erratic {
     fn answer(&self, query: &Query, message: &mut MessageBuf, truncated: bool) {
-        let flags = message.header.flags.with_authoritative(true);
+        let flags = message.header.flags.with_authoritative(query.qtype.is_address());
         message.header.flags = flags;
         let records = if self.config.large { LARGE } else { 1 };
         for _ in 0..records {
