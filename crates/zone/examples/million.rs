@@ -1,14 +1,18 @@
-//! How long a million records take to become a zone, and how much memory they take.
+//! How long a million records take to become a zone, and how much memory they take; how long a newer version of it takes that
+//! differs in ten records, and how much memory while it is made.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a measurement reads the clock and prints")]
 
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use wire::{Header, MessageBuf, Name, NameError, Type};
+use std::sync::Arc;
+
+use wire::{Class, Header, MessageBuf, Name, NameError, Owner, Section, Type};
 
 const RECORDS: u32 = 1_000_000;
 const QUESTIONS: u32 = 1_000_000;
+const CHANGES: u32 = 5;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut text = String::from("$ORIGIN example.org.\n$TTL 300\n@ SOA ns1 host 1 7200 3600 1209600 300\n@ NS ns1\n");
@@ -24,7 +28,59 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let busy = self::busy()?.saturating_sub(busy);
     println!("{records} records in {took:?} ({busy:?} on a processor), {} octets each", loaded.zone.octets() / records);
     println!("{:?} a question", ask(&loaded.zone)? / QUESTIONS);
+    drop(text);
+    differ(Arc::new(loaded.zone))
+}
+
+/// Takes differences to the zone, with the old version still there.
+fn differ(old: Arc<zone::Zone>) -> Result<(), Box<dyn std::error::Error>> {
+    let message = differences()?;
+    // What has been freed is not in use, and the peak is counted from here.
+    std::fs::write("/proc/self/clear_refs", "5")?;
+    let before = kibibytes("VmRSS")?;
+    let (began, busy) = (Instant::now(), busy()?);
+    let mut differences = zone::Differences::new(Arc::clone(&old));
+    differences.take(&message).map_err(|broken| broken.to_string())?;
+    let new = differences.finish().map_err(|broken| broken.to_string())?;
+    let (took, peak, after) = (began.elapsed(), kibibytes("VmHWM")?, kibibytes("VmRSS")?);
+    let busy = self::busy()?.saturating_sub(busy);
+    let octets = [old.octets(), new.map_or(0, |new| new.octets())].map(|octets| octets / 1024);
+    println!("{} differences in {took:?} ({busy:?} on a processor)", CHANGES * 2);
+    println!("KiB: {before} before, {peak} at the peak, {after} after; old and new zone {octets:?}");
     Ok(())
+}
+
+/// Some records go, and as many come.
+fn differences() -> Result<Vec<u8>, NameError> {
+    let origin = Name::from_text("example.org.")?;
+    let mut message = MessageBuf::new();
+    message.start(Header::default(), Some((origin.as_ref(), Type::IXFR, Class::IN)));
+    let soa = |message: &mut MessageBuf, serial: u32| -> Result<(), NameError> {
+        let names = [Name::from_text("ns1.example.org.")?, Name::from_text("host.example.org.")?];
+        let numbers = [serial, 7200, 3600, 1_209_600, 300].map(u32::to_be_bytes).concat();
+        let data = [names[0].octets(), names[1].octets(), &numbers].concat();
+        message.push_data(Section::Answer, Owner::Question, (Type::SOA, Class::IN, 300), &data);
+        Ok(())
+    };
+    soa(&mut message, 2)?;
+    for (serial, last) in [(1, None), (2, Some(1))] {
+        soa(&mut message, serial)?;
+        for at in (0..CHANGES).map(|at| at * 1000) {
+            let name = Name::from_text(&format!("host-{at:07}.rack{}.example.org.", at % 64))?;
+            let [_, b, c, d] = at.to_be_bytes();
+            let address = [last.map_or(10, |_| 11), b, c, d].into();
+            message.push_a(Section::Answer, Owner::Name(name.as_ref()), 300, address);
+        }
+    }
+    soa(&mut message, 2)?;
+    Ok(message.finish(None, core::iter::empty()).to_vec())
+}
+
+/// A line of what the kernel says of this process, in KiB.
+fn kibibytes(name: &str) -> std::io::Result<usize> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    Ok(line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default())
 }
 
 /// How long this process has been on a processor: other processes do not count.
