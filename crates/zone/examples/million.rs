@@ -29,17 +29,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{records} records in {took:?} ({busy:?} on a processor), {} octets each", loaded.zone.octets() / records);
     println!("{:?} a question", ask(&loaded.zone)? / QUESTIONS);
     drop(text);
-    differ(Arc::new(loaded.zone))
+    differ(&Arc::new(loaded.zone))
 }
 
 /// Takes differences to the zone, with the old version still there.
-fn differ(old: Arc<zone::Zone>) -> Result<(), Box<dyn std::error::Error>> {
+fn differ(old: &Arc<zone::Zone>) -> Result<(), Box<dyn std::error::Error>> {
     let message = differences()?;
     // What has been freed is not in use, and the peak is counted from here.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let before = kibibytes("VmRSS")?;
     let (began, busy) = (Instant::now(), busy()?);
-    let mut differences = zone::Differences::new(Arc::clone(&old));
+    let mut differences = zone::Differences::new(Arc::clone(old));
     differences.take(&message).map_err(|broken| broken.to_string())?;
     let new = differences.finish().map_err(|broken| broken.to_string())?;
     let (took, peak, after) = (began.elapsed(), kibibytes("VmHWM")?, kibibytes("VmRSS")?);
