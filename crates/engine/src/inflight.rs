@@ -7,7 +7,11 @@ use foldhash::fast::RandomState;
 use futures_channel::oneshot::{Receiver, Sender, channel};
 use hashbrown::HashMap;
 
+use crate::labels::Told;
 use crate::{Query, Resolved};
+
+/// What came of a question, and the values of labels that came to be with it.
+pub(crate) type Outcome = (Resolved, Told);
 
 /// All that the answer of an upstream may depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -49,7 +53,7 @@ impl Key {
 
 /// Questions in flight, of all workers.
 pub(crate) struct Inflight {
-    waiting: Mutex<HashMap<Key, Vec<Sender<Resolved>>, RandomState>>,
+    waiting: Mutex<HashMap<Key, Vec<Sender<Outcome>>, RandomState>>,
 }
 
 impl Default for Inflight {
@@ -63,7 +67,7 @@ pub(crate) enum Seat<'a> {
     /// This one does, and tells the others.
     Leader(Leader<'a>),
     /// Another one does already.
-    Follower(Receiver<Resolved>),
+    Follower(Receiver<Outcome>),
 }
 
 /// The duty to tell the others; if it is dropped before, they are told that nothing will come.
@@ -90,13 +94,13 @@ impl Inflight {
 
 impl Leader<'_> {
     /// Tells the others.
-    pub(crate) fn tell(mut self, resolved: &Resolved) {
+    pub(crate) fn tell(mut self, resolved: &Resolved, query: &Query) {
         for follower in self.take_followers() {
-            let _ = follower.send(resolved.clone());
+            let _ = follower.send((resolved.clone(), query.all_told()));
         }
     }
 
-    fn take_followers(&mut self) -> Vec<Sender<Resolved>> {
+    fn take_followers(&mut self) -> Vec<Sender<Outcome>> {
         let Some(key) = self.key.take() else { return Vec::new() };
         self.inflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key)).unwrap_or_default()
     }

@@ -36,7 +36,7 @@ pub use chain::{Chain, Hooks, Step};
 pub use codes::CODES;
 pub use generation::{Block, Generation, Listener, Site};
 pub use keys::{Key, Scheme};
-pub use labels::{Label, LabelSource, Labels};
+pub use labels::{Label, LabelSource, Labels, Teller};
 pub use moment::Moment;
 pub use park::{Driver, drive};
 pub use plan::{Gone, Plan, PlannedListener, Planning, Slot, plan};

@@ -160,11 +160,12 @@ impl Driver {
             match self.generation.inflight.join(Key::new(walk.block, walk.at, &walk.query)) {
                 Seat::Leader(leader) => {
                     let resolved = self.resolve(walk).await;
-                    leader.tell(&resolved);
+                    leader.tell(&resolved, &walk.query);
                     return resolved;
                 }
                 Seat::Follower(answer) => {
-                    if let Ok(resolved) = answer.await {
+                    if let Ok((resolved, told)) = answer.await {
+                        walk.query.hear(told);
                         return resolved;
                     }
                     // The one who asked has gone with its worker; now it is this one's turn.

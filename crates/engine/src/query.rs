@@ -1,13 +1,14 @@
 //! A query on its way through the chain.
 
 use core::any::Any;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use std::rc::Rc;
 
 use wire::{Class, Flags, Header, Name, NameRef, Opt, OptionCode, Request, Type};
 
+use crate::labels::Told;
 use crate::walk::Patience;
 use crate::{Moment, UDP_SIZE};
 
@@ -118,6 +119,8 @@ pub struct Query {
     kept: Vec<(usize, Box<dyn Any>)>,
     /// EDNS options that go along to upstreams.
     onward: Vec<(OptionCode, Box<[u8]>)>,
+    /// Values of labels that came to be with the answer.
+    told: RefCell<Told>,
 }
 
 /// One word a step for what a plugin must remember between its hooks.
@@ -188,6 +191,7 @@ impl Query {
         self.zone_index = other.zone_index;
         self.notes.0 = other.notes.0;
         self.take_onward(other);
+        self.hear(other.all_told());
     }
 
     fn reset(&mut self) {
@@ -200,6 +204,7 @@ impl Query {
         self.renamed = false;
         self.kept.clear();
         self.onward.clear();
+        self.told.get_mut().clear();
     }
 
     /// Forgets what the steps of a longer life noted.
@@ -368,6 +373,26 @@ impl Query {
     /// Takes over what the steps above `step` have kept.
     pub(crate) fn take_kept_above(&mut self, step: usize, other: &mut Query) {
         self.kept.extend(other.kept.extract_if(.., |(keeper, _)| *keeper < step));
+    }
+
+    /// Keeps the value of a label.
+    pub(crate) fn tell(&self, label: &'static str, value: String) {
+        self.told.borrow_mut().set(label, value);
+    }
+
+    /// The value of a label that was told.
+    pub(crate) fn told(&self, label: &str) -> Option<String> {
+        self.told.borrow().get(label).map(str::to_owned)
+    }
+
+    /// All values of labels that were told.
+    pub(crate) fn all_told(&self) -> Told {
+        self.told.borrow().clone()
+    }
+
+    /// Takes over what was told elsewhere.
+    pub(crate) fn hear(&self, told: Told) {
+        self.told.borrow_mut().extend(told);
     }
 
     /// Takes back what this step has kept.

@@ -59,11 +59,12 @@ pub struct Ask {
 }
 
 /// Who answers the question of a plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Whom {
     /// The steps below the plugin that asks.
     Below,
     /// The whole server, from the routing on.
+    #[default]
     Server,
 }
 

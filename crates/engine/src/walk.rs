@@ -61,6 +61,8 @@ pub struct Walk {
     passed: u64,
     /// The walk that waits for this one's answer.
     parent: Option<Box<Walk>>,
+    /// Whom that walk asks, if there is one.
+    whom: Whom,
     depth: usize,
 }
 
@@ -98,6 +100,7 @@ impl Walk {
         client.listener = waiting.listener;
         client.block = waiting.block;
         client.depth = waiting.depth;
+        client.whom = waiting.whom;
         client.parent = waiting.parent.take();
         client.passed = waiting.passed & above;
         waiting.passed &= !above;
@@ -184,6 +187,7 @@ impl Generation {
                 core::mem::swap(&mut walk.response, &mut below.response);
                 walk.response.take_seal(&mut below.response);
                 walk.query.take_question(&below.query);
+                walk.query.hear(below.query.all_told());
                 step
             }
             None => {
@@ -304,6 +308,7 @@ impl Generation {
         let mut sub = worker.take_walk();
         sub.begin();
         sub.depth = walk.depth + 1;
+        sub.whom = ask.whom;
         sub.listener = walk.listener;
         sub.block = walk.block;
         sub.query.begin_for(&walk.query, ask.name.as_ref(), ask.qtype);
@@ -334,6 +339,9 @@ impl Generation {
     fn hand_over(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Verdict {
         let Some(parent) = walk.parent.take() else { return Verdict::Done };
         let mut sub = core::mem::replace(walk, parent);
+        if sub.whom == Whom::Below {
+            walk.query.hear(sub.query.all_told());
+        }
         let step = &self.blocks[walk.block].chain.steps()[walk.at];
         let verdict = step.plugin.on_subanswer(&mut walk.query, &mut sub.response, &mut walk.response, worker);
         worker.give_walk(sub);

@@ -1,7 +1,7 @@
 //! What the contract between engine and plugins can say: toy plugins, each with the hooks of a real one, and scenarios
 //! that hold them to it.
 //!
-//! From top to bottom as in a real chain: `tally` (counts what comes by), `observe` (trace, dnstap), `dns64`, `sign` (tsig), `rename` and
+//! From top to bottom as in a real chain: `tally` (counts what comes by), `read` (reads a label), `observe` (trace, dnstap), `dns64`, `sign` (tsig), `rename` and
 //! `rename_again` (rewrite), `onward` (rewrite edns0), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), `directory`
 //! (etcd), `stream` (transfer), and two directives of the testkit that answer. What was learned stands in `docs/decisions/0003-plugin-contract.md`.
 
@@ -19,6 +19,8 @@ mod fragile;
 mod observe;
 #[path = "contract/onward.rs"]
 mod onward;
+#[path = "contract/read.rs"]
+mod read;
 #[path = "contract/rename.rs"]
 mod rename;
 #[path = "contract/sign.rs"]
@@ -36,8 +38,9 @@ use engine::Slot::{self, Here};
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
-static SLOTS: [Slot; 16] = [
+static SLOTS: [Slot; 17] = [
     Here(&tally::MANIFEST),
+    Here(&read::MANIFEST),
     Here(&observe::MANIFEST),
     Here(&dns64::MANIFEST),
     Here(&sign::MANIFEST),

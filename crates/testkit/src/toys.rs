@@ -7,7 +7,7 @@ use engine::options::{Manifest, Property, Usage, zone_names};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{
     Connections, Exchange, ExchangeError, Failure, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response,
-    Slot, Transport, Verdict, Worker,
+    Slot, Teller, Transport, Verdict, Worker,
 };
 use wire::{EdeCode, MessageBuf, Name, OptionCode, Owner, Rcode, Section, Type};
 
@@ -109,7 +109,8 @@ struct OutwardConfig {
 fn build_outward(configs: Vec<OutwardConfig>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let zones = setup.zones_or_keys(&config.zones);
-    let part = Part::new(Outward { to: config.to }, Hooks::DOWN);
+    let upstream = setup.labels().publish_told("outward/upstream");
+    let part = Part::new(Outward { to: config.to, upstream }, Hooks::DOWN);
     Ok(Some(Part { zones: Some(zones), ..part }))
 }
 
@@ -121,6 +122,7 @@ const CONNECTIONS: Connections =
 
 struct Outward {
     to: SocketAddr,
+    upstream: Teller,
 }
 
 impl Plugin for Outward {
@@ -137,6 +139,7 @@ impl Outward {
     /// Asks over UDP, and over TCP if the answer is too long or the client came so.
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
         let packet = packet_of(query);
+        self.upstream.tell(query, || self.to.to_string());
         let until = outside.now() + TIMEOUT;
         let exchange = |over| {
             let (connections, again_after) = (CONNECTIONS, None);

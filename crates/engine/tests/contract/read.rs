@@ -1,0 +1,32 @@
+//! Reads a label once the answer is there: *log*. Switches labels on for all names, as *metadata* does.
+
+use engine::options::Manifest;
+use engine::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Label, Plugin, Query, Response, Verdict, Worker, Zones};
+
+pub static MANIFEST: Manifest<String> =
+    Manifest::new("read", "writes down the value of a label", "", String::new, build).arguments(
+        "read LABEL",
+        |label, args| {
+            *label = args.word()?.text.clone();
+            Ok(())
+        },
+    );
+
+fn build(labels: Vec<String>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(label) = labels.into_iter().next() else { return Ok(None) };
+    setup.labels().switch_on(Zones::all());
+    Ok(Some(Part::new(Read { label: setup.labels().label(&label) }, Hooks::UP)))
+}
+
+struct Read {
+    label: Label,
+}
+
+impl Plugin for Read {
+    fn on_response(&self, query: &mut Query, _: &mut Response, worker: &mut Worker) -> Verdict {
+        let value = self.label.value(query);
+        worker.log(|line| line.extend_from_slice(format!("{}: {value:?}", query.name()).as_bytes()));
+        Verdict::Pass
+    }
+}
