@@ -16,17 +16,33 @@ pub(crate) enum Kind {
     Delegation,
     /// The server failed.
     ServerError,
-    /// Any other error, and contradictions.
+    /// Any other error, contradictions, and silence.
     OtherError,
     /// Not a question and an answer: a transfer, a notification.
     Meta,
 }
 
 impl Kind {
+    /// As CoreDNS writes it.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Kind::NoError => "NOERROR",
+            Kind::NoData => "NODATA",
+            Kind::NameError => "NXDOMAIN",
+            Kind::Delegation => "DELEGATION",
+            Kind::ServerError => "SERVERERROR",
+            Kind::OtherError => "OTHERERROR",
+            Kind::Meta => "META",
+        }
+    }
+
     /// The kind of a response.
     pub(crate) fn of(query: &Query, response: &Response) -> Kind {
         if query.qtype.is_transfer() || query.flags().opcode() == Opcode::NOTIFY {
             return Kind::Meta;
+        }
+        if response.is_dropped() {
+            return Kind::OtherError;
         }
         let has = |section: Section, rtype: Type| response.message.section(section).any(|mark| mark.rtype == rtype);
         let answered = response.message.section(Section::Answer).next().is_some();

@@ -33,6 +33,8 @@ pub struct Reply {
     /// The name outside the zone that an alias leads to: the authority section waits for what is found out about it, and
     /// for [`Zone::end_alias`].
     pub next: Option<Name>,
+    /// The wildcard that stood in for the name asked.
+    pub wildcard: Option<Node>,
 }
 
 /// How an answer ends.
@@ -47,7 +49,7 @@ impl End {
     }
 
     const fn reply(self, next: Option<Name>) -> Reply {
-        Reply { rcode: self.rcode, authoritative: self.authoritative, next }
+        Reply { rcode: self.rcode, authoritative: self.authoritative, next, wildcard: None }
     }
 }
 
@@ -55,7 +57,8 @@ impl Zone {
     /// Answers a question; `None` if its name is not in the zone.
     pub fn answer(&self, question: Question<'_>, message: &mut MessageBuf) -> Option<Reply> {
         let found = self.find(question.name, question.qtype)?;
-        Some(Writer::new(self, question, message).answer(found))
+        let wildcard = if let Found::Wildcard { at, .. } = found { Some(at) } else { None };
+        Some(Reply { wildcard, ..Writer::new(self, question, message).answer(found) })
     }
 
     /// Ends an answer whose alias led out of the zone.

@@ -6,6 +6,7 @@
 use hashbrown::HashTable;
 use wire::{Name, NameRef, Type};
 
+use crate::find::Node;
 use crate::keys::hash;
 
 /// An authoritative zone; it does not change.
@@ -187,6 +188,12 @@ impl Zone {
         let entry = self.node(node);
         let start = entry.name_at as usize;
         self.names.get(start..start + usize::from(entry.name_len)).unwrap_or_default()
+    }
+
+    /// The name of something that was found in this zone.
+    #[must_use]
+    pub fn name_of(&self, Node(node): Node) -> Name {
+        self.name(node)
     }
 
     /// The whole name of a node.

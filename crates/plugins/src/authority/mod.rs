@@ -7,7 +7,8 @@ mod source;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::{Ask, Failure, Plugin, Query, Response, Verdict, Whom, Worker, ZoneMap};
+use engine::setup::Setup;
+use engine::{Ask, Failure, Plugin, Query, Response, Teller, Verdict, Whom, Worker, ZoneMap};
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::Question;
 
@@ -21,9 +22,18 @@ pub(crate) type Directory = Arc<ArcSwap<ZoneMap<Arc<Held>>>>;
 /// What answers from zones.
 pub(crate) struct Authority {
     /// The directive, as logs name it.
-    pub(crate) directive: &'static str,
+    directive: &'static str,
     /// Its zones.
-    pub(crate) zones: Directory,
+    zones: Directory,
+    /// The label for the wildcard that stood in for the name asked.
+    wildcard: Teller,
+}
+
+impl Authority {
+    /// Answers from these zones for a directive.
+    pub(crate) fn new(directive: &'static str, zones: Directory, setup: &mut Setup<'_>) -> Authority {
+        Authority { directive, zones, wildcard: setup.labels().publish_told("zone/wildcard") }
+    }
 }
 
 /// A directory of these zones; the first of a name counts.
@@ -45,7 +55,7 @@ impl Plugin for Authority {
         if query.qtype.is_transfer() {
             return Verdict::Fail(Failure::refused(EdeCode::PROHIBITED, "transfers are not allowed"));
         }
-        answer(held, query, response)
+        self.answer(held, query, response)
     }
 
     /// What is known about the target of an alias that leads out of the zone.
@@ -84,6 +94,24 @@ impl Authority {
         response.set_authoritative(true);
         if taken { Verdict::Done } else { Verdict::Drop }
     }
+
+    /// Answers from a zone.
+    fn answer(&self, held: &Held, query: &Query, response: &mut Response) -> Verdict {
+        let Some(zone) = held.zone() else { return fail(held, query, response) };
+        let question = Question { name: query.name(), qtype: query.qtype, dnssec_ok: query.dnssec_ok };
+        let Some(reply) = zone.answer(question, &mut response.message) else { return Verdict::Pass };
+        if let Some(wildcard) = reply.wildcard {
+            self.wildcard.tell(query, || zone.name_of(wildcard).into_lowercase().to_string());
+        }
+        response.set_authoritative(reply.authoritative);
+        response.set_rcode(reply.rcode);
+        if let Some(name) = reply.next {
+            return follow(name, query.qtype);
+        }
+        response.set_local();
+        let is_missing = reply.rcode == Rcode::NXDOMAIN && response.message.section(Section::Answer).next().is_none();
+        if is_missing { Verdict::Missing } else { Verdict::Done }
+    }
 }
 
 /// The zone that answers for a name: the longest, but DS at an apex is its parent's (RFC 4035 §3.1.4.1).
@@ -92,21 +120,6 @@ fn find<'z>(zones: &'z ZoneMap<Arc<Held>>, key: NameRef<'z>, qtype: Type) -> Opt
     let (name, held) = matches.next()?;
     let parent = if qtype == Type::DS && name == key { matches.next() } else { None };
     Some(parent.map_or(held, |(_, held)| held))
-}
-
-/// Answers from a zone.
-pub(crate) fn answer(held: &Held, query: &Query, response: &mut Response) -> Verdict {
-    let Some(zone) = held.zone() else { return fail(held, query, response) };
-    let question = Question { name: query.name(), qtype: query.qtype, dnssec_ok: query.dnssec_ok };
-    let Some(reply) = zone.answer(question, &mut response.message) else { return Verdict::Pass };
-    response.set_authoritative(reply.authoritative);
-    response.set_rcode(reply.rcode);
-    if let Some(name) = reply.next {
-        return follow(name, query.qtype);
-    }
-    response.set_local();
-    let is_missing = reply.rcode == Rcode::NXDOMAIN && response.message.section(Section::Answer).next().is_none();
-    if is_missing { Verdict::Missing } else { Verdict::Done }
 }
 
 /// The zone cannot be served. If its file has another zone, no name is in it: they fall through, if they may.

@@ -110,7 +110,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.lines)));
     }
     offer(&zones, setup);
-    let plugin = Authority { directive: MANIFEST.name, zones };
+    let plugin = Authority::new(MANIFEST.name, zones, setup);
     Ok(Some(Part { zones: Some(within), is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use engine::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
-use engine::{Connections, Witnesses, Zones};
+use engine::{Connections, Teller, Witnesses, Zones};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
@@ -57,6 +57,8 @@ pub(super) struct Stanza {
     pub(super) failover: Vec<Rcode>,
     pub(super) metrics: ForwardMetrics,
     pub(super) witnesses: Arc<Witnesses>,
+    /// The label for the upstream that was asked last.
+    pub(super) asked: Teller,
 }
 
 impl Stanza {
@@ -101,6 +103,7 @@ impl Stanza {
             failover: config.failover,
             metrics,
             witnesses: setup.witnesses(),
+            asked: setup.labels().publish_told("forward/upstream"),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
 use engine::setup::{Part, Setup, SetupError};
-use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use engine::{Hooks, Plugin, Query, Response, Teller, Verdict, Worker, Zones};
 use wire::Name;
 
 use crate::classify::Kind;
@@ -71,18 +71,25 @@ fn build(rules: Vec<Rule>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupE
         rule.classes = if rule.classes == 0 { ALL } else { rule.classes };
         rule
     };
-    Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect() }, Hooks::UP)))
+    let (kind, class) = (labels.publish_told("log/type"), labels.publish_told("log/class"));
+    Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect(), kind, class }, Hooks::UP)))
 }
 
 struct Log {
     rules: Vec<Rule>,
+    /// The labels for what kind of answer it was, and of which class.
+    kind: Teller,
+    class: Teller,
 }
 
 impl Plugin for Log {
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        if let Some(rule) = self.rules.iter().find(|rule| rule.zones.contain(query.key()))
-            && rule.classes & class_of(query, response) != 0
-        {
+        let Some(rule) = self.rules.iter().find(|rule| rule.zones.contain(query.key())) else { return Verdict::Pass };
+        let kind = Kind::of(query, response);
+        let class = class_of(kind);
+        if rule.classes & class != 0 {
+            self.kind.tell(query, || kind.label().to_owned());
+            self.class.tell(query, || name_of(class).to_owned());
             let seen = Seen::new(query, response, worker.now());
             worker.log(|line| {
                 line.extend_from_slice(b"[INFO] ");
@@ -93,10 +100,14 @@ impl Plugin for Log {
     }
 }
 
-fn class_of(query: &Query, response: &Response) -> u8 {
-    match Kind::of(query, response) {
+fn class_of(kind: Kind) -> u8 {
+    match kind {
         Kind::NoError | Kind::Delegation => SUCCESS,
         Kind::NameError | Kind::NoData => DENIAL,
         Kind::ServerError | Kind::OtherError | Kind::Meta => ERROR,
     }
+}
+
+fn name_of(class: u8) -> &'static str {
+    CLASSES.iter().find(|(_, known)| *known == class).map_or("", |(name, _)| *name)
 }

@@ -103,7 +103,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let zones: Zones = all.iter().map(|held| held.origin.clone()).collect();
     let held = Arc::new(ArcSwap::from_pointee(directory(all)));
     offer(&held, setup);
-    let plugin = Authority { directive: MANIFEST.name, zones: held };
+    let plugin = Authority::new(MANIFEST.name, held, setup);
     let fallthrough = fallthrough.into_iter().collect();
     Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
