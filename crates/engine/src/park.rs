@@ -7,6 +7,8 @@ use core::task::{Context, Poll};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use wire::Opcode;
+
 use crate::inflight::{Key, Seat};
 use crate::walk::{Parting, Patience};
 use crate::{Generation, LocalFuture, Moment, Outside, Resolved, Turn, Walk, Worker};
@@ -154,8 +156,12 @@ impl Drive {
 }
 
 impl Driver {
-    /// Asks the outside world, unless the same question is on its way already.
+    /// Asks the outside world, unless the same question is on its way already. A notification is no question: each goes
+    /// out, whoever else sends one.
     async fn resolve_once(&self, walk: &Walk) -> Resolved {
+        if walk.query.flags().opcode() != Opcode::QUERY {
+            return self.resolve(walk).await;
+        }
         loop {
             match self.generation.inflight.join(Key::new(walk.block, walk.at, &walk.query)) {
                 Seat::Leader(leader) => {

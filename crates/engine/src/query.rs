@@ -6,7 +6,7 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use std::rc::Rc;
 
-use wire::{Class, Flags, Header, Name, NameRef, Opt, OptionCode, Request, Type};
+use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request, Type};
 
 use crate::labels::Told;
 use crate::walk::Patience;
@@ -161,6 +161,8 @@ impl Query {
     /// Becomes the question of a plugin: from the same client, by the same way, for another name and type.
     pub(crate) fn begin_for(&mut self, parent: &Query, name: NameRef<'_>, qtype: Type) {
         self.request.header = parent.request.header;
+        // Whatever the client's message is, this is a question.
+        self.request.header.flags = parent.request.header.flags.with_opcode(Opcode::QUERY);
         self.request.opt = parent.request.opt;
         self.request.name.set(name);
         self.request.qtype = qtype;
