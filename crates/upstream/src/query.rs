@@ -5,7 +5,7 @@ use wire::{Class, Flags, HEADER_LEN, Header, MessageBuf, Name, NameRef, Opt, Opt
 /// Octets that are taken from an upstream over UDP at most, whatever the client takes.
 const UDP_SIZE_MAX: u16 = 4096;
 
-/// A query for an upstream: the question, RD, CD and AD of the client, and an OPT record of our own with DO if the client
+/// A query for an upstream: the question, the opcode, RD, CD and AD of the client, and an OPT record of our own with DO if the client
 /// had set it. Options of the client are for this server alone (RFC 6891 §6.1.1); `options` are our own.
 #[must_use]
 pub fn outgoing<'o>(
@@ -16,6 +16,7 @@ pub fn outgoing<'o>(
     options: impl Iterator<Item = (OptionCode, &'o [u8])>,
 ) -> Vec<u8> {
     let flags = Flags::default()
+        .with_opcode(asked.opcode())
         .with_recursion_desired(asked.recursion_desired())
         .with_checking_disabled(asked.checking_disabled())
         .with_authentic_data(asked.authentic_data());
@@ -56,7 +57,7 @@ fn compose<'o>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::Request;
+    use wire::{Opcode, Request};
 
     #[test]
     fn nothing_of_the_client_s_hop_goes_along() {
@@ -70,6 +71,9 @@ mod tests {
         assert_eq!(request.header.flags, Flags(0x0130));
         assert_eq!(request.opt.map(|opt| (opt.udp_size, opt.dnssec_ok)), Some((1232, true)));
         assert_eq!(request.options(&octets).count(), 0);
+        let notification = Flags::default().with_opcode(Opcode::NOTIFY);
+        let octets = outgoing(question, notification.with_authoritative(true), 1232, false, core::iter::empty());
+        assert_eq!(Header::read(&octets).map(|header| header.flags), Some(notification));
         let options = [(OptionCode::NSID, &b"x"[..])];
         let octets = outgoing(question, asked, 512, true, options.into_iter());
         request.read(Header::read(&octets).unwrap(), &octets).unwrap();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use engine::metrics::Counter;
 use engine::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
 use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker, Zones};
-use wire::{EdeCode, Mark, Rcode, Section, Type};
+use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
 pub(crate) use config::MANIFEST;
 
@@ -104,7 +104,8 @@ struct Cache {
 
 impl Plugin for Cache {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        if query.qtype.is_transfer() || self.is_local(query) {
+        let is_question = query.flags().opcode() == Opcode::QUERY && !query.qtype.is_transfer();
+        if !is_question || self.is_local(query) {
             query.set_note(PASSED);
             return Verdict::Pass;
         }
