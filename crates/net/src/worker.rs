@@ -31,6 +31,8 @@ pub type Live = Arc<ArcSwap<Generation>>;
 enum Order {
     /// Serve these sockets, under this label; the connections of all workers are counted together.
     Serve(String, (Option<UdpSocket>, TcpListener), Arc<AtomicUsize>),
+    /// Look at the generation that serves.
+    Look,
     /// Close the sockets of this label.
     Close(String),
     /// Answer what still comes and what is on its way, and end.
@@ -91,6 +93,13 @@ impl Workers {
         // There may be more sockets than workers, if another process opened them: none may be left unread.
         for (orders, sockets) in self.orders.iter().cycle().zip(opened.sockets) {
             let _ = orders.send(Order::Serve(opened.label.clone(), sockets, Arc::clone(&connections)));
+        }
+    }
+
+    /// Lets go of the generation before the one that serves now, also where no query comes by: what it has ends with it.
+    pub fn look(&self) {
+        for orders in &self.orders {
+            let _ = orders.send(Order::Look);
         }
     }
 
@@ -239,6 +248,7 @@ impl Shared {
         while let Some(order) = orders.recv().await {
             match order {
                 Order::Serve(label, sockets, connections) => served.push(self.serve(&label, sockets, connections)),
+                Order::Look => served.iter().for_each(|served| drop(served.endpoint.listener(&self))),
                 Order::Close(label) => served.retain(|served| {
                     let keep = served.endpoint.label != label;
                     if !keep {

@@ -162,6 +162,7 @@ impl Instance {
                 self.companion.closed(&gone.label());
             }
         }
+        self.workers.look();
         self.listeners = built.listeners;
         self.carried = built.carried;
         self.fingerprint = fingerprint;
