@@ -78,6 +78,7 @@ impl Plan {
                 listener.tls = Some(tls);
             }
         }
+        carried.forget_the_rest();
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
         let panics_end = needs.panics_end;
         let generation = Generation { listeners, sites, blocks, metrics, panics_end, ..Generation::default() };

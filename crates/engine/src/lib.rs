@@ -40,7 +40,7 @@ pub use labels::{Label, LabelSource, Labels, Teller};
 pub use moment::Moment;
 pub use park::{Driver, drive};
 pub use plan::{Gone, Plan, PlannedListener, Planning, Slot, plan};
-pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Outside, Plugin, Take};
+pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, Fetch, Keeper, LocalFuture, Outside, Plugin, Take};
 pub use query::{Path, Query, STEPS_MAX, Transport};
 pub use response::{Continuation, Response, Seal, UDP_SIZE};
 pub use router::Router;

@@ -1,11 +1,13 @@
 //! The contract between the engine and a plugin.
 
+use core::any::Any;
 use core::fmt;
 use core::future::Future;
 use core::net::{IpAddr, SocketAddr};
 use core::pin::Pin;
 use core::time::Duration;
 use std::io;
+use std::sync::Arc;
 
 use crate::metrics::Counters;
 use crate::octets::{Dial, Listen, OctetListener, OctetStream};
@@ -130,10 +132,17 @@ pub struct Exchange<'a> {
     pub until: Moment,
     /// How long connections may be kept, and from where they start.
     pub connections: Connections,
+    /// For whom a connection without TLS is kept that ends by nothing else, as over gRPC: it is closed once nobody has this any
+    /// more. One within TLS is kept as long as somebody has that.
+    pub kept_for: Option<&'a Keeper>,
     /// Over UDP, the query is sent once more, with the same id and from the same port, if there is no answer after so
     /// long: a datagram may be lost. `None` where a second copy would mean something else.
     pub again_after: Option<Duration>,
 }
+
+/// Somebody for whom connections are kept, by all its clones.
+#[derive(Clone, Debug)]
+pub struct Keeper(pub Arc<dyn Any + Send + Sync>);
 
 /// What an upstream's connections may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -372,6 +372,11 @@ impl Carried {
         self.now.insert(key, Arc::clone(&thing) as Arc<dyn Any + Send + Sync>);
         thing
     }
+
+    /// Forgets what nobody has taken over: the generation is built.
+    pub(crate) fn forget_the_rest(&mut self) {
+        self.before.clear();
+    }
 }
 
 /// What the edge is to do for the directives of one generation.

@@ -40,7 +40,16 @@ impl Asker {
 
     async fn send(&self, query: &[u8], over: Transport, patience: Duration, again_after: Option<Duration>) -> Outcome {
         let until = MonotonicClock.now() + patience;
-        let exchange = Exchange { to: self.to, over, tls: None, query, until, connections: CONNECTIONS, again_after };
+        let exchange = Exchange {
+            to: self.to,
+            over,
+            tls: None,
+            query,
+            until,
+            connections: CONNECTIONS,
+            kept_for: None,
+            again_after,
+        };
         self.outside.exchange(exchange).await
     }
 }

@@ -91,6 +91,33 @@ fn a_reload_leaves_no_connection_behind() {
     wait_until("the new connection is there", || rcode() == Rcode::NOERROR);
 }
 
+/// A connection in the clear stays as long as its upstream is written somewhere, and no longer. There is room for one.
+#[test]
+fn a_connection_ends_with_its_last_line() {
+    let folder = Folder::new("grpc-unwritten");
+    let mut upstream = upstream(&folder, "grpc_server {\nmax_connections 1\n}");
+    let to = upstream.address_of("grpc://127.0.0.1:0");
+    let (mut server, mut client) = passing_on(&folder, "reloaded", to, "");
+    let mut reload = |to: SocketAddr, options: &str| {
+        write_passing_on(&folder, "reloaded", to, options);
+        server.signal("USR1");
+        server.wait_for("Reloading complete");
+    };
+    let mut rcode = || client.ask("www.example.org.", Type::A).expect("an answer").rcode();
+    assert_eq!(rcode(), Rcode::NOERROR);
+    reload(to, "policy sequential");
+    assert_eq!(rcode(), Rcode::NOERROR, "the line has changed, its upstream has not");
+    assert!(!is_taken(to), "the connection is there still");
+    reload("192.0.2.1:53".parse().unwrap(), "");
+    wait_until("there is room again", || is_taken(to));
+}
+
+/// Whether a connection is greeted, and not closed at once.
+fn is_taken(to: SocketAddr) -> bool {
+    let mut stream = TcpStream::connect(to).expect("a connection");
+    stream.read(&mut [0]).is_ok_and(|count| count > 0)
+}
+
 #[test]
 fn connections_beyond_the_bound_are_closed() {
     let folder = Folder::new("grpc-bound");

@@ -11,7 +11,7 @@ use engine::ExchangeError;
 use tokio::sync::oneshot;
 use wire::{Flags, HEADER_LEN, Header};
 
-pub(crate) use stream::{Key, LOOK_EVERY, Route, StreamClient, WeakTls, connect_http2, exchange_all};
+pub(crate) use stream::{Key, LOOK_EVERY, Route, StreamClient, Users, connect_http2, exchange_all};
 pub(crate) use udp::UdpClient;
 
 /// How often a random id is tried on a socket on which few are taken.

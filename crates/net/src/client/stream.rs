@@ -15,7 +15,7 @@ use std::sync::{self, Arc};
 use std::time::Duration;
 
 use engine::tls::TlsClient;
-use engine::{Connections, Exchange, ExchangeError, Exchanged, Take};
+use engine::{Connections, Exchange, ExchangeError, Exchanged, Keeper, Take};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Mutex, Notify};
@@ -39,8 +39,8 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Key {
     to: SocketAddr,
     source: Option<IpAddr>,
-    /// Where the TLS of it is kept, if it has any: it stays there as long as a connection uses it.
-    tls: usize,
+    /// The place in memory of what it is kept for, its TLS if it has any: nothing else is there as long as a connection is.
+    kept_for: usize,
 }
 
 /// How an upstream is reached.
@@ -49,21 +49,32 @@ pub(crate) struct Route {
     to: SocketAddr,
     source: Option<IpAddr>,
     tls: Option<TlsClient>,
+    keeper: Option<Keeper>,
 }
 
 impl Route {
     pub(crate) fn new((to, tls): (SocketAddr, Option<&TlsClient>), connections: Connections) -> Route {
-        Route { to, source: connections.source, tls: tls.cloned() }
+        Route { to, source: connections.source, tls: tls.cloned(), keeper: None }
+    }
+
+    /// The same way, for somebody.
+    pub(crate) fn kept_for(self, keeper: Option<&Keeper>) -> Route {
+        Route { keeper: keeper.cloned(), ..self }
     }
 
     pub(crate) fn key(&self) -> Key {
-        let tls = self.tls.as_ref().map_or(0, |tls| Arc::as_ptr(&tls.0).cast::<()>().addr());
-        Key { to: self.to, source: self.source, tls }
+        let kept_for = self.shared().map_or(0, |shared| Arc::as_ptr(shared).cast::<()>().addr());
+        Key { to: self.to, source: self.source, kept_for }
     }
 
-    /// What keeps the place that the key names, and does not keep the TLS.
-    pub(crate) fn weak_tls(&self) -> Option<WeakTls> {
-        self.tls.as_ref().map(|tls| Arc::downgrade(&tls.0))
+    /// What keeps the place that the key names, and says whether anybody is left who would go this way.
+    pub(crate) fn users(&self) -> Option<Users> {
+        self.shared().map(Arc::downgrade)
+    }
+
+    fn shared(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
+        let tls = self.tls.as_ref().map(|tls| &tls.0);
+        tls.or(self.keeper.as_ref().map(|keeper| &keeper.0))
     }
 }
 
@@ -90,8 +101,8 @@ struct Pool {
     dialed: Rc<Notify>,
 }
 
-/// TLS as long as somebody has it.
-pub(crate) type WeakTls = sync::Weak<dyn Any + Send + Sync>;
+/// Those who have TLS, or another keeper of connections.
+pub(crate) type Users = sync::Weak<dyn Any + Send + Sync>;
 
 /// How a query goes.
 enum Way {

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use tokio::time::{timeout, timeout_at};
 
 use super::{CallError, Code, DnsPacket, Here, PACKET_MAX, PATH, call, packet};
-use crate::client::{Key, LOOK_EVERY, Route, WeakTls, connect_http2};
+use crate::client::{Key, LOOK_EVERY, Route, Users, connect_http2};
 use crate::clock::MonotonicClock;
 use crate::trouble::network;
 
@@ -32,8 +32,8 @@ pub(crate) struct GrpcClient {
 
 /// The connection to one upstream, if there is one.
 struct Connection {
-    /// Keeps the place in memory by which the key names the TLS, and not the TLS itself.
-    _tls: Option<WeakTls>,
+    /// Keeps the place in memory that the key names, and not what is there.
+    _users: Option<Users>,
     /// Who opens it keeps the others waiting.
     open: Mutex<Option<Sender>>,
 }
@@ -55,7 +55,7 @@ impl GrpcClient {
 
     /// A way to the upstream, and whether it was open before.
     async fn sender(&self, exchange: &Exchange<'_>) -> Result<(Sender, bool), ExchangeError> {
-        let route = Route::new((exchange.to, exchange.tls), exchange.connections);
+        let route = Route::new((exchange.to, exchange.tls), exchange.connections).kept_for(exchange.kept_for);
         let connection = self.connection(&route);
         let mut open = connection.open.lock().await;
         if let Some(sender) = open.as_mut()
@@ -68,7 +68,7 @@ impl GrpcClient {
         builder.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_TIMEOUT);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
         let (sender, driver) = greeted.map_err(|error| failed("write")(CallError::broken(&error)))?;
-        tokio::task::spawn_local(drive(driver, route.weak_tls()));
+        tokio::task::spawn_local(drive(driver, route.users()));
         *open = Some(sender.clone());
         Ok((sender, false))
     }
@@ -80,18 +80,18 @@ impl GrpcClient {
         if !connections.contains_key(&key) {
             connections.retain(|_, connection| connection.open.try_lock().map_or(true, |open| is_open(open.as_ref())));
         }
-        let new = || Rc::new(Connection { _tls: route.weak_tls(), open: Mutex::default() });
+        let new = || Rc::new(Connection { _users: route.users(), open: Mutex::default() });
         Rc::clone(connections.entry(key).or_insert_with(new))
     }
 }
 
-/// Drives a connection until it is closed, or nobody has its TLS any more, as after a reload: then nobody will ask over it
-/// again, and its upstream might keep it open for ever.
-async fn drive(driver: impl Future, tls: Option<WeakTls>) {
+/// Drives a connection until it is closed, or nobody is left for whom it is kept, as after a reload: then nobody will ask
+/// over it again, and its upstream might keep it open for ever.
+async fn drive(driver: impl Future, users: Option<Users>) {
     let mut driver = pin!(driver);
     loop {
         let ended = timeout(LOOK_EVERY, driver.as_mut()).await.is_ok();
-        if ended || tls.as_ref().is_some_and(|tls| tls.strong_count() == 0) {
+        if ended || users.as_ref().is_some_and(|users| users.strong_count() == 0) {
             return;
         }
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use engine::setup::{Part, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{
-    Connections, Exchange, ExchangeError, Exchanged, Failure, Hooks, LocalFuture, Moment, Outside, Plugin, Query,
-    Resolved, Response, Transport, Verdict, Witnesses, Worker, Zones,
+    Connections, Exchange, ExchangeError, Exchanged, Failure, Hooks, Keeper, LocalFuture, Moment, Outside, Plugin,
+    Query, Resolved, Response, Transport, Verdict, Witnesses, Worker, Zones,
 };
 use upstream::{Policy, Reply};
 use wire::{EdeCode, Name, NameRef, Rcode};
@@ -35,7 +35,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for address in addresses(&config.targets, setup)? {
         if upstreams.iter().all(|known| known.address != address) {
             let metrics = UpstreamMetrics::new(setup.registry, &address.to_string());
-            upstreams.push(Upstream { address, metrics });
+            upstreams.push(Upstream { address, metrics, keeper: keeper(address, setup) });
         }
     }
     if upstreams.is_empty() {
@@ -67,9 +67,15 @@ fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<SocketAddr
     Ok(addresses)
 }
 
+/// The connections to an upstream stay over a reload, as long as a line has it.
+fn keeper(address: SocketAddr, setup: &mut Setup<'_>) -> Keeper {
+    Keeper(setup.carried.take_over(format!("grpc/{address}"), || ()))
+}
+
 struct Upstream {
     address: SocketAddr,
     metrics: UpstreamMetrics,
+    keeper: Keeper,
 }
 
 /// The `grpc` line of a server block.
@@ -143,7 +149,8 @@ impl Grpc {
         counters.count(metrics.requests);
         let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
         let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
-        let exchange = Exchange { to, over, tls, query, until, connections, again_after: None };
+        let (again_after, kept_for) = (None, Some(&upstream.keeper));
+        let exchange = Exchange { to, over, tls, query, until, connections, kept_for, again_after };
         let outcome = outside.exchange(exchange).await;
         tell(&self.witnesses, asked, (exchange, sent, &outcome), outside);
         let reply = match outcome {

@@ -163,6 +163,7 @@ async fn ask_number(server: SocketAddr, name: &str, outside: &dyn Outside) -> Op
         query,
         until,
         connections: CONNECTIONS,
+        kept_for: None,
         again_after: None,
     };
     let exchanged = outside.exchange(exchange).await.ok()?;

@@ -121,7 +121,8 @@ impl Watch {
         // Sent once only: a second copy would look as if the first had come back.
         let again_after = None;
         let over = Transport::Udp;
-        let exchange = Exchange { to: self.own, over, tls: None, query: &query, until, connections, again_after };
+        let exchange =
+            Exchange { to: self.own, over, tls: None, query: &query, until, connections, kept_for: None, again_after };
         let answered = outside.exchange(exchange).await.is_ok();
         Some((text, answered))
     }

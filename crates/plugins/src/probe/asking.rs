@@ -35,6 +35,7 @@ impl Question {
             query: message.finish(None, core::iter::empty()),
             until: outside.now() + self.timeout,
             connections: CONNECTIONS,
+            kept_for: None,
             again_after: None,
         };
         let exchanged = outside.exchange(exchange).await.map_err(|error| error.to_string())?;

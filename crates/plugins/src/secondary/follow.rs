@@ -189,5 +189,14 @@ fn query(held: &Held, qtype: Type, ours: Option<Soa>) -> Vec<u8> {
 /// Over TCP, whatever is asked: a forged serial would cost a transfer.
 fn exchange(primary: SocketAddr, query: &[u8], until: Moment) -> Exchange<'_> {
     let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
-    Exchange { to: primary, over: Transport::Tcp, tls: None, query, until, connections, again_after: None }
+    Exchange {
+        to: primary,
+        over: Transport::Tcp,
+        tls: None,
+        query,
+        until,
+        connections,
+        kept_for: None,
+        again_after: None,
+    }
 }

@@ -77,7 +77,8 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
         // This loop sends it again.
         let again_after = None;
         let over = Transport::Udp;
-        let exchange = Exchange { to: peer, over, tls: None, query: &query, until, connections, again_after };
+        let exchange =
+            Exchange { to: peer, over, tls: None, query: &query, until, connections, kept_for: None, again_after };
         if outside.exchange(exchange).await.is_ok() {
             return;
         }
