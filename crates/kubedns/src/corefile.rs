@@ -265,7 +265,9 @@ impl Writer<'_> {
     /// The keys of a server block, one for each port.
     fn keys(&self, domain: &str) -> String {
         let records = self.settings.records.as_ref().map(|records| records.port);
-        let ports: BTreeSet<u16> = self.settings.front.iter().map(|front| front.port).chain(records).collect();
+        // Port 0 is dnsmasq without DNS.
+        let front = self.settings.front.iter().map(|front| front.port).filter(|port| *port != 0);
+        let ports: BTreeSet<u16> = front.chain(records).collect();
         if ports.is_empty() {
             // Nothing is answered; a block needs an address all the same.
             return ".:0".to_owned();

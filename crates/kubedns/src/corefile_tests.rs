@@ -305,6 +305,22 @@ fn records_of_dnsmasq() {
     }
 }
 
+/// As in the pod: what stands behind `--` is dnsmasq, whose port is 53 unless it says otherwise; without it there is none.
+#[test]
+fn each_part_listens_where_it_did() {
+    for (flags, keys) in [
+        ("--domain=k8s.example", ".:53"),
+        ("--dns-port=5300", ".:5300"),
+        ("--dns-port=5300 -- -k", ".:53 .:5300"),
+        ("--dns-port=5300 -- --port=5300", ".:5300"),
+        ("--dns-port=5300 -- --port=5353", ".:5300 .:5353"),
+        ("--dns-port=5300 -- --port=0", ".:5300"),
+    ] {
+        let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+        assert_eq!(text.lines().next(), Some(format!("{keys} {{").as_str()), "{flags}");
+    }
+}
+
 #[test]
 fn a_name_that_nobody_looked_up_stays() {
     let settings = settings(Program::Pod, "");
