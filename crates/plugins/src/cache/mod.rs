@@ -104,19 +104,25 @@ struct Cache {
 
 impl Plugin for Cache {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        let is_question = query.flags().opcode() == Opcode::QUERY && !query.qtype.is_transfer();
-        if !is_question || self.is_local(query) {
+        if query.qtype.is_transfer() || self.is_local(query) {
             query.set_note(PASSED);
             return Verdict::Pass;
         }
         self.count(query, worker, |metrics| metrics.requests);
         query.set_note(if query.flags().authentic_data() { CLIENT_AD } else { 0 });
-        // An upstream shows whether data is authentic to those who can tell it (RFC 6840 §5.7).
-        query.request.header.flags = query.flags().with_authentic_data(true);
+        let is_question = query.flags().opcode() == Opcode::QUERY;
+        if is_question {
+            // An upstream shows whether data is authentic to those who can tell it (RFC 6840 §5.7).
+            query.request.header.flags = query.flags().with_authentic_data(true);
+        }
         if self.answer(query, response, worker) {
             restrict_ad(query, response);
             response.set_local();
             return Verdict::Done;
+        }
+        if !is_question {
+            // What answers a notification (RFC 1996 §4.7) answers no question, and is not kept.
+            query.set_note(PASSED);
         }
         Verdict::Pass
     }
