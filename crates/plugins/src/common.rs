@@ -9,10 +9,10 @@ use corefile::Token;
 use engine::metrics::Registry;
 use engine::options::{Args, Old, Problem, Property, Usage};
 use engine::setup::{Page, PageContent, Setup};
-use regex::Regex;
 use wire::Name;
 
 use crate::expression::Expression;
+use crate::goregexp::Regexp;
 
 /// The name of this host: what the process offers to directives that tell it.
 #[derive(Clone, Debug)]
@@ -151,20 +151,14 @@ pub(crate) fn quote_json(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Characters of the longest regular expression, as in CoreDNS: longer ones are a mistake and cost memory.
-const REGEX_MAX: usize = 10_000;
-
-/// A word as a regular expression.
+/// A word as a regular expression of Go.
 ///
 /// # Errors
-/// If it is none, or longer than [`REGEX_MAX`].
-pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regex, Problem> {
-    if word.text.len() > REGEX_MAX {
-        return Err(args.bad(word, &format!("so short as it must be: at most {REGEX_MAX} characters")));
-    }
-    Regex::new(&word.text).map_err(|error| {
+/// If it is none.
+pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regexp, Problem> {
+    Regexp::read(&word.text).map_err(|fault| {
         let problem = args.bad(word, "a regular expression");
-        Box::new(problem.with_help(error.to_string().lines().last().unwrap_or_default().to_owned()))
+        Box::new(problem.with_help(fault.to_string()))
     })
 }
 

@@ -33,6 +33,7 @@ mod file;
 mod forward;
 mod geoip;
 mod gone;
+mod goregexp;
 mod gotemplate;
 mod grpc;
 mod grpc_server;

@@ -8,17 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use engine::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
-use regex::{Captures, Regex};
+use regex::Captures;
 use wire::Name;
 
 use crate::authority::{Authority, Directory, FileZone, directory, offer};
 use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
+use crate::goregexp::Regexp;
 
 /// What an `auto` line says.
 pub struct Config {
     zones: Vec<Name>,
     directory: String,
-    pattern: Option<Regex>,
+    pattern: Option<Regexp>,
     template: String,
     reload: Duration,
 }
@@ -34,7 +35,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config {
         zones: Vec::new(),
         directory: String::new(),
-        pattern: Regex::new(PATTERN).ok(),
+        pattern: Regexp::read(PATTERN).ok(),
         template: TEMPLATE.to_owned(),
         reload: RELOAD,
     },
@@ -72,11 +73,11 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
     let directory = args.word()?;
     config.directory = directory.text.clone();
     let Some(word) = args.next_word() else { return Ok(()) };
-    let pattern = Regex::new(&word.text).map_err(|_| args.bad(word, "a regular expression"))?;
+    let pattern = crate::regular_expression(args, word)?;
     let Some(template) = args.next_word() else {
         return Err(args.problem_at(directory.span, "a REGEXP needs its ORIGIN_TEMPLATE behind it"));
     };
-    if pattern.captures_len() < 2 {
+    if pattern.groups() == 0 {
         let message = format!("`{}` has no group: what it matched would be in no name", word.text);
         return Err(args.problem_at(word.span, message));
     }
@@ -125,7 +126,7 @@ struct Found {
 /// Where one line looks.
 struct Scan {
     path: PathBuf,
-    pattern: Option<Regex>,
+    pattern: Option<Regexp>,
     template: String,
     within: Zones,
 }

@@ -7,17 +7,16 @@ use std::sync::Arc;
 
 use engine::options::{Args, Problem};
 use engine::{Moment, Outside};
-use regex::Regex;
 
-/// Characters in the longest expression, as in CoreDNS: a bound on what its machine may cost.
-const REGEXP_MAX: usize = 10_000;
+use crate::goregexp::Regexp;
+
 /// How often is looked for counts that are due.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Errors with one kind of text.
 pub(super) struct Rule {
     period: Duration,
-    pattern: Regex,
+    pattern: Regexp,
     level: &'static str,
     show_first: bool,
     count: AtomicU64,
@@ -29,10 +28,7 @@ impl Rule {
     pub(super) fn read(args: &mut Args<'_>) -> Result<Rule, Problem> {
         let period = args.duration()?;
         let word = args.word()?;
-        if word.text.len() > REGEXP_MAX {
-            return Err(args.bad(word, "short enough: an expression has at most 10000 characters"));
-        }
-        let pattern = Regex::new(&word.text).map_err(|_| args.bad(word, "a regular expression"))?;
+        let pattern = crate::regular_expression(args, word)?;
         let words = args.take_rest();
         let level = |text: &str| LEVELS.iter().find(|(name, _)| *name == text).map(|(_, label)| *label);
         let (level, show_first) = match words {

@@ -3,9 +3,9 @@
 use core::fmt;
 
 use ipnet::IpNet;
-use regex::Regex;
 
 use super::lex::{Kind, Token, tokens};
+use crate::goregexp::{self, Regexp};
 use crate::value::Value;
 
 /// Octets of the longest expression.
@@ -28,7 +28,7 @@ pub(crate) enum Fault {
     BadArguments(String),
     /// An operator does not go with these kinds.
     Mismatch(String, Sort, Sort),
-    BadRegex(String),
+    BadRegex(String, goregexp::Fault),
     NotHere(&'static str),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Fault {
             Fault::Mismatch(operator, one, other) => {
                 write!(f, "`{operator}` does not go with {} and {}", one.name(), other.name())
             }
-            Fault::BadRegex(regex) => write!(f, "`{regex}` is not a regular expression"),
+            Fault::BadRegex(regex, fault) => write!(f, "`{regex}` is not a regular expression: {fault}"),
             Fault::NotHere(what) => write!(f, "{what} is not supported here"),
         }
     }
@@ -161,7 +161,7 @@ pub(super) enum Node {
     Not(Box<Node>),
     Negative(Box<Node>),
     Two(Operator, Box<Node>, Box<Node>),
-    Matches(Box<Node>, Box<Regex>),
+    Matches(Box<Node>, Box<Regexp>),
     Conditional(Box<[Node; 3]>),
     List(Vec<Node>),
     Index(Box<Node>, Box<Node>),
@@ -354,7 +354,7 @@ impl<'v> Parser<'v> {
         self.want_sort(&left, Sort::Text, "matches", at)?;
         match self.binary(COMPARISON + 1)? {
             (Node::Constant(Value::Text(text)), _) => {
-                let regex = Regex::new(&text).map_err(|_| (at, Fault::BadRegex(text)))?;
+                let regex = Regexp::read(&text).map_err(|fault| (at, Fault::BadRegex(text, fault)))?;
                 Ok((Node::Matches(Box::new(left.0), Box::new(regex)), Sort::Flag))
             }
             (_, sort) if !sort.fits(Sort::Text) => Err((at, Fault::Mismatch("matches".to_owned(), left.1, sort))),

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
-use regex::Regex;
 use wire::{Name, NameRef};
+
+use crate::goregexp::Regexp;
 
 /// Octets of the longest name in presentation format: each of its octets may be an escape of four.
 const TEXT_MAX: usize = 4 * wire::NAME_MAX;
@@ -58,7 +59,7 @@ pub(super) enum Pattern {
     /// Those whose text holds this.
     Substring(String),
     /// Those whose text matches somewhere.
-    Regex(Regex),
+    Regex(Regexp),
 }
 
 impl Pattern {
@@ -134,7 +135,7 @@ impl Template {
         if named.len() > groups { Err(TooManyGroups) } else { Ok(template) }
     }
 
-    fn fill(&self, regex: &Regex, text: &str) -> Option<String> {
+    fn fill(&self, regex: &Regexp, text: &str) -> Option<String> {
         let found = regex.captures(text)?;
         let mut filled = String::with_capacity(text.len() + self.text.len());
         for (before, group) in &self.parts {
@@ -200,8 +201,8 @@ mod tests {
             (Pattern::Suffix(part(".test.")), "x.test.", Some("xb.")),
             (Pattern::Suffix(part("test.")), "mytest.", Some("myb.")),
             (Pattern::Substring(part("x.")), "x.xx.foo.", Some("b.xb.foo.")),
-            (Pattern::Regex(Regex::new("f.o").unwrap()), "www.foo.", Some("b.")),
-            (Pattern::Regex(Regex::new("^f.o").unwrap()), "www.foo.", None),
+            (Pattern::Regex(Regexp::read("f.o").unwrap()), "www.foo.", Some("b.")),
+            (Pattern::Regex(Regexp::read("^f.o").unwrap()), "www.foo.", None),
         ];
         for (pattern, name, expected) in cases {
             let to = Template::plain("b.".to_owned());
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn groups_are_filled_in() {
-        let regex = Regex::new(r"^(\w+)-(\w+)(x)?\.").unwrap();
+        let regex = Regexp::read(r"^(\w+)-(\w+)(x)?\.").unwrap();
         let pattern = Pattern::Regex(regex);
         for (to, expected) in
             [("{2}.{1}.test", "b.a.test"), ("{0}", "a-b."), ("{3}y.{}{x}{1", "y.{}{x}{1"), ("{1}{1}{9}", "aa{9}")]

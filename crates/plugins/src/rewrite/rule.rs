@@ -3,8 +3,9 @@
 use core::str::FromStr;
 
 use engine::options::{Args, Problem};
-use regex::Regex;
 use wire::{Class, Name, Rcode, Type};
+
+use crate::goregexp::Regexp;
 
 use super::answer::{Change, Times};
 use super::edns::Edit;
@@ -182,7 +183,7 @@ fn read_from(args: &mut Args<'_>, kind: Kind) -> Result<Option<Pattern>, Problem
     })
 }
 
-fn read_regex(args: &mut Args<'_>) -> Result<Regex, Problem> {
+fn read_regex(args: &mut Args<'_>) -> Result<Regexp, Problem> {
     let word = args.word()?;
     crate::regular_expression(args, word)
 }
@@ -200,8 +201,8 @@ fn read_to(args: &mut Args<'_>, from: Option<&Pattern>) -> Result<Template, Prob
     }
 }
 
-fn read_template(args: &Args<'_>, word: &corefile::Token, regex: &Regex) -> Result<Template, Problem> {
-    Template::with_groups(&word.text, regex.captures_len() - 1).map_err(|_| {
+fn read_template(args: &Args<'_>, word: &corefile::Token, regex: &Regexp) -> Result<Template, Problem> {
+    Template::with_groups(&word.text, regex.groups()).map_err(|_| {
         let wanted = "usable: it names more groups than the regular expression has";
         let help = "put parentheses around what `{0}`, `{1}` stand for";
         Box::new(args.bad(word, wanted).with_help(help))

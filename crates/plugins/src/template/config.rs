@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use engine::options::{Acts, Args, Problem, Property, Role, Usage};
 use engine::{Labels, Query};
-use regex::Regex;
 use wire::{Class, EdeCode, Name, Rcode, Type};
 
 use crate::common::mnemonic;
 use crate::expression::Expression;
+use crate::goregexp::Regexp;
 use crate::gotemplate::Template;
 use crate::value::Value;
 
@@ -22,7 +22,7 @@ pub struct Config {
     /// The class and the type as they are written.
     pub(super) labels: [String; 2],
     pub(super) zones: Vec<Name>,
-    pub(super) matches: Vec<Regex>,
+    pub(super) matches: Vec<Regexp>,
     pub(super) answers: Vec<Template>,
     pub(super) additionals: Vec<Template>,
     pub(super) authorities: Vec<Template>,

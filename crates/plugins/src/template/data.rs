@@ -1,10 +1,11 @@
 //! What a template can say about a query.
 
 use engine::{Label, Query};
-use regex::{Captures, Regex};
+use regex::Captures;
 use std::collections::BTreeMap;
 use wire::NameRef;
 
+use crate::goregexp::Regexp;
 use crate::gotemplate::Data;
 use crate::value::Value;
 
@@ -16,7 +17,7 @@ pub(super) struct Asked<'a> {
     /// The zone that it lies in, of those of the template.
     pub(super) zone: NameRef<'a>,
     /// The expression that matched, and what it matched; `None` if there is none and every name does.
-    pub(super) matched: Option<(&'a Regex, Captures<'a>)>,
+    pub(super) matched: Option<(&'a Regexp, Captures<'a>)>,
     /// The label of a name, of those that the templates read.
     pub(super) label: &'a dyn Fn(&str) -> Option<Label>,
     pub(super) variables: BTreeMap<String, Value>,
@@ -58,12 +59,12 @@ impl Asked<'_> {
 
     /// The groups by their numbers and by their names.
     fn groups(&self) -> Value {
-        let Some((regex, found)) = &self.matched else {
+        let Some((regexp, found)) = &self.matched else {
             return Value::Map([("0".to_owned(), Value::text(self.name))].into());
         };
         let text = |at: usize| Value::text(found.get(at).map_or("", |part| part.as_str()));
-        let named = regex.capture_names().enumerate();
-        let named = named.filter_map(|(at, name)| Some((name?.to_owned(), text(at))));
+        let named = regexp.names().iter().enumerate();
+        let named = named.filter_map(|(at, name)| Some((name.clone()?, text(at))));
         Value::Map((0..found.len()).map(|at| (at.to_string(), text(at))).chain(named).collect())
     }
 

@@ -14,6 +14,7 @@ use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 use zone::text::Record;
 
 use crate::common::FOLLOWED;
+use crate::goregexp::Regexp;
 use crate::gotemplate::Template;
 use crate::sites::PerSite;
 use config::{Config, PROPERTIES, read_arguments};
@@ -118,9 +119,8 @@ impl Rule {
         zone: usize,
         label: &'a dyn Fn(&str) -> Option<engine::Label>,
     ) -> Option<Asked<'a>> {
-        let found = |regex: &'a regex::Regex| -> Option<(&'a regex::Regex, Captures<'a>)> {
-            Some((regex, regex.captures(name)?))
-        };
+        let found =
+            |regexp: &'a Regexp| -> Option<(&'a Regexp, Captures<'a>)> { Some((regexp, regexp.captures(name)?)) };
         let matched = self.config.matches.iter().find_map(found);
         if matched.is_none() && !self.config.matches.is_empty() {
             return None;

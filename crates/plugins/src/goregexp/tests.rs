@@ -1,0 +1,213 @@
+use super::*;
+
+/// The places of a match and its groups, as octets `START..END`; `-` for a group that matched nothing, `no` for no match.
+fn places(pattern: &str, subject: &str) -> Result<String, Fault> {
+    let regexp = Regexp::read(pattern)?;
+    let Some(found) = regexp.captures(subject) else { return Ok("no".to_owned()) };
+    let place = |at| found.get(at).map_or("-".to_owned(), |part| format!("{}..{}", part.start(), part.end()));
+    Ok((0..found.len()).map(place).collect::<Vec<_>>().join(","))
+}
+
+/// An expression, a text, and where Go finds it.
+const MATCHES: &[(&str, &str, &str)] = &[
+    ("(?)a", "a", "0..1"),
+    ("(?:)", "a", "0..0"),
+    ("(?i-s)a", "A", "0..1"),
+    ("(?ii)a", "A", "0..1"),
+    ("^*a", "a", "0..1"),
+    ("a(?i)*B", "aab", "0..3"),
+    (r"a\Q\E*", "aa", "0..2"),
+    (r"a*\Q\E?", "aa", "0..2"),
+    (r"\Qa", "a", "0..1"),
+    (r"\p{greek}", "\u{3b1}", "0..2"),
+    (r"\p{^Greek}", "a", "0..1"),
+    (r"\P{^Greek}", "\u{3b1}", "0..2"),
+    (r"\p{digit}", "1", "0..1"),
+    (r"\p{L}", "1", "no"),
+    (r"\pl", "a", "0..1"),
+    ("[[:alpha]", "a", "0..1"),
+    ("[[:^alpha:]]", "a", "no"),
+    (r"[\d-z]", "-", "0..1"),
+    (r"[a-\x{7a}]", "z", "0..1"),
+    ("[]a]", "]", "0..1"),
+    ("[^]a]", "b", "0..1"),
+    ("[a&&b]", "&", "0..1"),
+    ("[a~~b]", "~", "0..1"),
+    ("[[a]", "[", "0..1"),
+    ("a{,3}", "a{,3}", "0..5"),
+    ("a{03}", "a{03}", "0..5"),
+    ("{a", "{a", "0..2"),
+    ("a{", "a{", "0..2"),
+    ("a{1", "a{1", "0..3"),
+    ("a{1,", "a{1,", "0..4"),
+    ("a{1,2", "a{1,2", "0..5"),
+    ("a{1, 2}", "a{1, 2}", "0..7"),
+    ("(a{10}){100}", "a", "no"),
+    ("((a{1000}){0}){1000}", "a", "0..0,0..0,-"),
+    ("((a{1000}){1}){1}", "a", "no"),
+    ("((a{1000})?){1}", "a", "0..0,0..0,-"),
+    ("(?P<1>a)", "a", "0..1,0..1"),
+    ("(?P<a>b)(?P<a>c)", "bc", "0..2,0..1,1..2"),
+    ("(?<a>b)", "b", "0..1,0..1"),
+    (r"\12", "\n", "0..1"),
+    (r"\123", "S", "0..1"),
+    (r"\1234", "S4", "0..2"),
+    (r"\0", "\u{0}", "0..1"),
+    (r"\08", "\u{0}8", "0..2"),
+    (r"\x41", "A", "0..1"),
+    (r"\x{41}", "A", "0..1"),
+    (r"\x{D800}", "A", "no"),
+    (r"[\x{D000}-\x{E000}]", "\u{e000}", "0..3"),
+    (r"\_", "_", "0..1"),
+    (r"\<", "<", "0..1"),
+    (r"\z", "a", "1..1"),
+    ("]}", "]}", "0..2"),
+    (r"\s", "\u{b}", "no"),
+    (r"(?i)\w", "\u{17f}", "0..2"),
+    (r"(?i)\W", "\u{17f}", "no"),
+    ("(?i)k", "K", "0..1"),
+    ("(?U)a+", "aaa", "0..1"),
+    ("(?U)a+?", "aaa", "0..3"),
+    ("(?s).", "\n", "0..1"),
+    ("(?m)^b$", "a\nb\nc", "2..3"),
+    ("a$", "a\n", "no"),
+    ("a(?i)b|c", "aC", "1..2"),
+    ("(a(?i))b", "aB", "no"),
+    (r"[^\D]", "a1", "1..2"),
+    (r"\ba", "\u{e9}a", "2..3"),
+    (r"a\B", "a\u{e9}", "no"),
+    (r"a\Bé", "a\u{e9}", "no"),
+    ("[[:word:]-]", "-", "0..1"),
+    ("[a-z-9]", "-", "0..1"),
+    (r"[\d-]", "-", "0..1"),
+    (r"[a\]]", "]", "0..1"),
+    (r"[\_\-]", "-", "0..1"),
+    ("(?i:a)B", "AB", "0..2"),
+    ("(?-i:a)", "A", "no"),
+    (r"[\12]", "\n", "0..1"),
+    (r"\pN", "1", "0..1"),
+    (r"[\pN\PL]", "1", "0..1"),
+    ("a||b", "b", "0..0"),
+    ("(|a)*", "aa", "0..0,0..0"),
+    ("(a|b)*?c", "abc", "0..3,1..2"),
+    (r"\x{0000041}", "A", "0..1"),
+    (r"\x{0000000000041}", "A", "0..1"),
+    ("", "A", "0..0"),
+    (r"\d{2,}?", "1234", "0..2"),
+    ("[[:alpha:][:digit:]_]+", "a1_-", "0..3"),
+    ("[:alpha:]+", "al:", "0..3"),
+    ("[[=a=]]", "a]", "0..2"),
+    ("[[.a.]]", "a]", "0..2"),
+];
+
+/// What Go refuses.
+const REFUSED: &[&str] = &[
+    "(?i-)a",
+    "(?-)a",
+    r"\E",
+    r"\p{}",
+    r"\p^",
+    r"\pé",
+    "[[:alpha:]",
+    "[[:foo:]]",
+    r"[a-\d]",
+    "[]",
+    "[a",
+    "[a--b]",
+    r"[\b]",
+    r"[\Qa]\E]",
+    "a{1001}",
+    "a{2,1}",
+    "a{100000000}",
+    "a{99999999999999}",
+    "{2}",
+    "(a{10}){101}",
+    "(a{2,}){501}",
+    "a**",
+    "a+?*",
+    "a{2}{3}",
+    "a{2}?{3}",
+    "a???",
+    "*",
+    "(*)",
+    "a|*",
+    "(?i)*",
+    "(?P<a.b>a)",
+    "(?P<>a)",
+    "(?P=a)",
+    "(?'a'b)",
+    "(?=a)",
+    "(?<=a)",
+    "(?#a)",
+    "(?x)a",
+    r"\1",
+    r"\8",
+    r"\x4",
+    r"\x{}",
+    r"\x{110000}",
+    r"\é",
+    r"\C",
+    r"\Z",
+    r"\h",
+    r"a\",
+    "a)",
+    "(a",
+    "[z-a]",
+    "[a-[:digit:]]",
+    "(?i-:a)",
+    "(?--i:a)",
+    "(?i",
+    "(?P<a",
+    "(?P",
+    "(?",
+    r"\p{L",
+];
+
+#[test]
+fn all_is_found_where_go_finds_it() {
+    for (pattern, subject, expected) in MATCHES {
+        assert_eq!(places(pattern, subject).as_deref(), Ok(*expected), "{pattern} in {subject:?}");
+    }
+}
+
+#[test]
+fn what_go_refuses_is_refused() {
+    for pattern in REFUSED {
+        assert!(Regexp::read(pattern).is_err(), "{pattern}");
+    }
+}
+
+#[test]
+fn what_is_refused_says_why() {
+    let cases = [
+        ("a(b", "missing closing )"),
+        ("a[b", "missing closing ]"),
+        ("a)", "unexpected )"),
+        (r"\C", r"invalid escape sequence: `\C`"),
+        ("a{2,1}?", "invalid repeat count: `{2,1}`, at most 1000 in all"),
+        ("(a{10}){101}", "invalid repeat count: `{101}`, at most 1000 in all"),
+        ("a+**", "a repetition is repeated by `*`: parentheses are missing"),
+        ("x|*", "nothing stands before `*` that can be repeated"),
+        ("(?=a)", "`(?=` is not supported: Go's regular expressions have no such group"),
+        ("(?<!a)", "`(?<!` is not supported: Go's regular expressions have no such group"),
+        ("[z-a]", "invalid character class or range: `z-a`"),
+        ("[[:foo:]]", "invalid character class or range: `[:foo:]`"),
+        (r"\p{Foo}", r"invalid character class or range: `\p{Foo}`"),
+    ];
+    for (pattern, expected) in cases {
+        assert_eq!(Regexp::read(pattern).unwrap_err().to_string(), expected, "{pattern}");
+    }
+    let deep = |levels| format!("{}a{}", "(".repeat(levels), ")*".repeat(levels));
+    assert!(Regexp::read(&deep(200)).is_ok());
+    assert_eq!(Regexp::read(&deep(201)).unwrap_err(), Fault::TooDeep);
+    assert_eq!(Regexp::read(&"a".repeat(10_001)).unwrap_err(), Fault::TooLong);
+    assert_eq!(Regexp::read(r"(\pL\pL\pL\pL){250}(\pL\pL\pL\pL){250}").unwrap_err(), Fault::TooLarge);
+}
+
+#[test]
+fn groups_have_names_and_the_text_stays() {
+    let regexp = Regexp::read("(?P<a>x)(y)(?<1>z)(?P<a>)").unwrap();
+    let name = |text: &str| Some(text.to_owned());
+    assert_eq!(regexp.names(), [None, name("a"), None, name("1"), name("a")]);
+    assert_eq!((regexp.groups(), regexp.to_string().as_str()), (4, "(?P<a>x)(y)(?<1>z)(?P<a>)"));
+}

@@ -1,0 +1,397 @@
+//! From the syntax of Go to that of the crate `regex`.
+//!
+//! Flags are not handed on but taken apart here: each item says by itself what they mean for it, so that none depends on what
+//! stands before. Groups keep their numbers; their names stay here, since Go allows others.
+
+use core::fmt::{self, Write};
+
+use super::class;
+
+/// Groups that may stand in each other: fewer than in Go, and more than anybody writes; no danger to the stack.
+pub(super) const DEPTH_MAX: u32 = 200;
+/// The largest number in `{}`, and of such repetitions in each other taken together, as in Go.
+const REPEAT_MAX: u32 = 1000;
+
+/// What is wrong with an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    TooLong,
+    /// Its machine would be too large.
+    TooLarge,
+    TooDeep,
+    /// A backslash and what follows mean nothing.
+    Escape(String),
+    /// It ends with a backslash.
+    TrailingBackslash,
+    /// A class does not end.
+    UnclosedClass,
+    /// A range or a name in a class means nothing.
+    Class(String),
+    UnclosedGroup,
+    UnopenedGroup,
+    /// What stands behind `(?` is nothing that Go knows.
+    Group(String),
+    GroupName,
+    /// Nothing stands before a repetition.
+    RepeatsNothing(String),
+    /// A repetition of a repetition.
+    RepeatsTwice(String),
+    /// Numbers that no repetition may have.
+    RepeatCount(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::TooLong => write!(f, "it has more than {} characters", super::LENGTH_MAX),
+            Fault::TooLarge => f.write_str("what it repeats takes too much memory"),
+            Fault::TooDeep => write!(f, "more than {DEPTH_MAX} groups stand in each other"),
+            Fault::Escape(text) => write!(f, "invalid escape sequence: `{text}`"),
+            Fault::TrailingBackslash => f.write_str("a backslash ends it"),
+            Fault::UnclosedClass => f.write_str("missing closing ]"),
+            Fault::Class(text) => write!(f, "invalid character class or range: `{text}`"),
+            Fault::UnclosedGroup => f.write_str("missing closing )"),
+            Fault::UnopenedGroup => f.write_str("unexpected )"),
+            Fault::Group(text) => write!(f, "`{text}` is not supported: Go's regular expressions have no such group"),
+            Fault::GroupName => f.write_str("the name of a group is of letters, digits and `_`, between `<` and `>`"),
+            Fault::RepeatsNothing(text) => write!(f, "nothing stands before `{text}` that can be repeated"),
+            Fault::RepeatsTwice(text) => write!(f, "a repetition is repeated by `{text}`: parentheses are missing"),
+            Fault::RepeatCount(text) => write!(f, "invalid repeat count: `{text}`, at most {REPEAT_MAX} in all"),
+        }
+    }
+}
+
+/// An expression in the syntax of the crate.
+pub(super) struct Translated {
+    pub(super) text: String,
+    /// The names of its groups, the whole expression being the first.
+    pub(super) names: Vec<Option<String>>,
+}
+
+/// Translates an expression.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn translate(text: &str) -> Result<Translated, Fault> {
+    let level = Level { repeats: 1, ..Level::default() };
+    let mut translator = Translator { rest: Rest::new(text), outer: Vec::new(), level, names: vec![None] };
+    translator.run()?;
+    let Translator { outer, level, names, .. } = translator;
+    if outer.is_empty() { Ok(Translated { text: level.text, names }) } else { Err(Fault::UnclosedGroup) }
+}
+
+/// What is left to read.
+pub(super) struct Rest<'t> {
+    text: &'t str,
+}
+
+impl<'t> Rest<'t> {
+    pub(super) fn new(text: &'t str) -> Rest<'t> {
+        Rest { text }
+    }
+
+    pub(super) fn text(&self) -> &'t str {
+        self.text
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let mut chars = self.text.chars();
+        let next = chars.next()?;
+        self.text = chars.as_str();
+        Some(next)
+    }
+
+    /// Takes this if it comes next, and says whether it does.
+    pub(super) fn take(&mut self, prefix: &str) -> bool {
+        let rest = self.text.strip_prefix(prefix);
+        self.text = rest.unwrap_or(self.text);
+        rest.is_some()
+    }
+
+    /// What was read since `before`, from which this came.
+    pub(super) fn since(&self, before: &'t str) -> String {
+        before.strip_suffix(self.text).unwrap_or(before).to_owned()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flags {
+    any_case: bool,
+    lines: bool,
+    dot_is_all: bool,
+    ungreedy: bool,
+}
+
+/// A group that is open, or the whole expression.
+#[derive(Default)]
+struct Level {
+    /// What is translated of it.
+    text: String,
+    flags: Flags,
+    /// How it opens in the translation.
+    opening: &'static str,
+    /// The names of groups before it.
+    names: usize,
+    /// How often something in it is repeated at most, the last item left out.
+    repeats: u32,
+    /// The item that a repetition would repeat; none at the start and behind `|`.
+    last: Option<Item>,
+}
+
+#[derive(Clone, Copy)]
+struct Item {
+    /// Where it begins in the text.
+    start: usize,
+    /// The names of groups before it.
+    names: usize,
+    /// How often something in it is repeated at most.
+    repeats: u32,
+}
+
+impl Level {
+    /// The last item is not repeated any more.
+    fn settle(&mut self) {
+        if let Some(item) = self.last.take() {
+            self.repeats = self.repeats.max(item.repeats);
+        }
+    }
+}
+
+struct Translator<'t> {
+    rest: Rest<'t>,
+    /// The groups that are open and have another one open in them.
+    outer: Vec<Level>,
+    level: Level,
+    names: Vec<Option<String>>,
+}
+
+impl<'t> Translator<'t> {
+    fn run(&mut self) -> Result<(), Fault> {
+        let mut repeated = false;
+        while !self.rest.text().is_empty() {
+            match self.repetition()? {
+                Some(repetition) if repeated => return Err(Fault::RepeatsTwice(repetition.written)),
+                Some(repetition) => {
+                    self.repeat(repetition)?;
+                    repeated = true;
+                }
+                None => {
+                    self.item()?;
+                    repeated = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is no repetition.
+    fn item(&mut self) -> Result<(), Fault> {
+        let before = self.rest.text();
+        let Some(next) = self.rest.next() else { return Ok(()) };
+        let Flags { any_case, lines, dot_is_all, .. } = self.level.flags;
+        match next {
+            '(' => return self.open(before),
+            ')' => return self.close(),
+            '|' => {
+                self.level.settle();
+                self.level.text.push('|');
+            }
+            '[' => {
+                let class = class::bracketed(&mut self.rest)?;
+                self.push_folded(&class, any_case);
+            }
+            '.' => self.push(if dot_is_all { "(?s:.)" } else { r"[^\n]" }),
+            '^' => self.push(if lines { "(?m:^)" } else { r"\A" }),
+            '$' => self.push(if lines { "(?m:$)" } else { r"\z" }),
+            '\\' => return self.escape(before),
+            next => self.push_character(u32::from(next)),
+        }
+        Ok(())
+    }
+
+    /// Reads what a backslash begins.
+    fn escape(&mut self, before: &'t str) -> Result<(), Fault> {
+        if self.rest.take("Q") {
+            let (literal, rest) = self.rest.text.split_once(r"\E").unwrap_or((self.rest.text, ""));
+            self.rest = Rest::new(rest);
+            literal.chars().for_each(|character| self.push_character(u32::from(character)));
+            return Ok(());
+        }
+        let assertions = [("A", r"\A"), ("z", r"\z"), ("b", r"(?-u:\b)"), ("B", r"(?-u:\B)")];
+        if let Some((_, assertion)) = assertions.iter().find(|(name, _)| self.rest.take(name)) {
+            self.push(assertion);
+            return Ok(());
+        }
+        self.rest = Rest::new(before);
+        match class::named(&mut self.rest)? {
+            Some(class) => self.push_folded(&class, self.level.flags.any_case),
+            None => {
+                let character = class::character(&mut self.rest)?;
+                self.push_character(character);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what stands behind the parenthesis of a group.
+    fn open(&mut self, before: &str) -> Result<(), Fault> {
+        if !self.rest.take("?") {
+            return self.enter_numbered(None);
+        }
+        let fault = |rest: &Rest<'_>| Fault::Group(rest.since(before));
+        if ["<=", "<!"].iter().any(|look| self.rest.take(look)) {
+            return Err(fault(&self.rest));
+        }
+        if self.rest.take("P<") || self.rest.take("<") {
+            let name = self.group_name().ok_or(Fault::GroupName)?;
+            return self.enter_numbered(Some(name));
+        }
+        let (mut flags, mut sets, mut any) = (self.level.flags, true, false);
+        loop {
+            match self.rest.next() {
+                Some('i') => flags.any_case = sets,
+                Some('m') => flags.lines = sets,
+                Some('s') => flags.dot_is_all = sets,
+                Some('U') => flags.ungreedy = sets,
+                Some('-') if sets => {
+                    (sets, any) = (false, false);
+                    continue;
+                }
+                Some(':') if sets || any => return self.enter("(?:", flags),
+                Some(')') if sets || any => {
+                    self.level.flags = flags;
+                    return Ok(());
+                }
+                _ => return Err(fault(&self.rest)),
+            }
+            any = true;
+        }
+    }
+
+    fn group_name(&mut self) -> Option<String> {
+        let (name, rest) = self.rest.text().split_once('>')?;
+        let fits = !name.is_empty() && name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
+        self.rest = Rest::new(rest);
+        fits.then(|| name.to_owned())
+    }
+
+    fn enter_numbered(&mut self, name: Option<String>) -> Result<(), Fault> {
+        self.enter("(", self.level.flags)?;
+        self.names.push(name);
+        Ok(())
+    }
+
+    fn enter(&mut self, opening: &'static str, flags: Flags) -> Result<(), Fault> {
+        if self.outer.len() >= DEPTH_MAX as usize {
+            return Err(Fault::TooDeep);
+        }
+        let inner = Level { opening, flags, names: self.names.len(), repeats: 1, ..Level::default() };
+        self.outer.push(core::mem::replace(&mut self.level, inner));
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Fault> {
+        self.level.settle();
+        let outer = self.outer.pop().ok_or(Fault::UnopenedGroup)?;
+        let Level { text, opening, names, repeats, .. } = core::mem::replace(&mut self.level, outer);
+        self.push_item(&format!("{opening}{text})"), names, repeats);
+        Ok(())
+    }
+
+    fn push_character(&mut self, character: u32) {
+        let any_case = self.level.flags.any_case;
+        match char::from_u32(character) {
+            Some(character) if !any_case || (character.is_ascii() && !character.is_ascii_alphabetic()) => {
+                self.push(&regex::escape(character.encode_utf8(&mut [0; 4])));
+            }
+            _ => self.push_folded(&class::range(character, character), any_case),
+        }
+    }
+
+    /// Appends what a letter in the other case matches too, if that is wanted.
+    fn push_folded(&mut self, item: &str, any_case: bool) {
+        if any_case { self.push(&format!("(?i:{item})")) } else { self.push(item) }
+    }
+
+    fn push(&mut self, item: &str) {
+        self.push_item(item, self.names.len(), 1);
+    }
+
+    fn push_item(&mut self, item: &str, names: usize, repeats: u32) {
+        let level = &mut self.level;
+        level.settle();
+        level.last = Some(Item { start: level.text.len(), names, repeats });
+        level.text.push_str(item);
+    }
+}
+
+/// How often something is repeated.
+struct Repetition {
+    least: u32,
+    /// `None` without end.
+    most: Option<u32>,
+    /// Fewer are preferred.
+    lazy: bool,
+    written: String,
+}
+
+impl Translator<'_> {
+    /// Takes a repetition if one comes next; a brace that begins none is a character.
+    fn repetition(&mut self) -> Result<Option<Repetition>, Fault> {
+        let before = self.rest.text();
+        let counts = [("*", (0, None)), ("+", (1, None)), ("?", (0, Some(1)))];
+        let simple = counts.iter().find(|(mark, _)| self.rest.take(mark)).map(|(_, counts)| *counts);
+        let Some((least, most)) = simple.or_else(|| self.braces()) else { return Ok(None) };
+        if least.max(most.unwrap_or(0)) > REPEAT_MAX || most.is_some_and(|most| most < least) {
+            return Err(Fault::RepeatCount(self.rest.since(before)));
+        }
+        let lazy = self.rest.take("?");
+        Ok(Some(Repetition { least, most, lazy, written: self.rest.since(before) }))
+    }
+
+    /// Takes `{N}`, `{N,}` or `{N,M}`, where nothing else may stand.
+    fn braces(&mut self) -> Option<(u32, Option<u32>)> {
+        let (inner, rest) = self.rest.text().strip_prefix('{')?.split_once('}')?;
+        let counts = match inner.split_once(',') {
+            None => number(inner).map(|times| (times, Some(times)))?,
+            Some((least, "")) => (number(least)?, None),
+            Some((least, most)) => (number(least)?, Some(number(most)?)),
+        };
+        self.rest = Rest::new(rest);
+        Some(counts)
+    }
+
+    /// Repeats the last item.
+    fn repeat(&mut self, repetition: Repetition) -> Result<(), Fault> {
+        let Repetition { least, most, lazy, written } = repetition;
+        let level = &mut self.level;
+        let Some(Item { start, names, repeats }) = level.last else { return Err(Fault::RepeatsNothing(written)) };
+        let repeats = match most {
+            Some(0) => 1,
+            most => repeats.saturating_mul(most.unwrap_or(least).max(1)),
+        };
+        if least.max(most.unwrap_or(0)) >= 2 && repeats > REPEAT_MAX {
+            return Err(Fault::RepeatCount(written));
+        }
+        let item = level.text.split_off(start);
+        let _ = match (least, most) {
+            // Its groups have their numbers all the same, and match nothing.
+            (_, Some(0)) => write!(level.text, "(?:{}{})?", class::NOTHING, "()".repeat(self.names.len() - names)),
+            (0, None) => write!(level.text, "(?:{item})*"),
+            (least, None) => write!(level.text, "(?:{item}){{{least},}}"),
+            (least, Some(most)) => write!(level.text, "(?:{item}){{{least},{most}}}"),
+        };
+        if lazy != level.flags.ungreedy {
+            level.text.push('?');
+        }
+        level.last = Some(Item { start, names, repeats });
+        Ok(())
+    }
+}
+
+/// A number without zeros before it; too large a one is larger than any that is allowed.
+fn number(digits: &str) -> Option<u32> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit());
+    let fits = is_number && (digits.len() == 1 || !digits.starts_with('0'));
+    fits.then(|| digits.parse().unwrap_or(u32::MAX))
+}
