@@ -12,10 +12,14 @@ pub(crate) enum Value {
     Missing,
     Flag(bool),
     Integer(i64),
+    /// A whole number that is too large for the others.
+    Large(u64),
     Float(f64),
     Text(String),
     List(Vec<Value>),
     Map(BTreeMap<String, Value>),
+    /// What has these fields and no others.
+    Object(Vec<(&'static str, Value)>),
 }
 
 impl Value {
@@ -30,6 +34,7 @@ impl Value {
             Value::Missing => false,
             Value::Flag(flag) => *flag,
             Value::Integer(number) => *number != 0,
+            Value::Large(_) | Value::Object(_) => true,
             Value::Float(number) => *number != 0.0,
             Value::Text(text) => !text.is_empty(),
             Value::List(list) => !list.is_empty(),
@@ -52,6 +57,8 @@ impl Value {
         match self {
             #[allow(clippy::cast_precision_loss, reason = "as in the languages that this follows")]
             Value::Integer(number) => Some(*number as f64),
+            #[allow(clippy::cast_precision_loss, reason = "as in the languages that this follows")]
+            Value::Large(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
             _ => None,
         }
@@ -61,21 +68,42 @@ impl Value {
     pub(crate) fn order(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {
             (Value::Integer(one), Value::Integer(other)) => Some(one.cmp(other)),
+            (Value::Large(one), Value::Large(other)) => Some(one.cmp(other)),
+            (Value::Large(_), Value::Integer(_)) => Some(Ordering::Greater),
+            (Value::Integer(_), Value::Large(_)) => Some(Ordering::Less),
             (Value::Text(one), Value::Text(other)) => Some(one.cmp(other)),
             _ => self.number()?.partial_cmp(&other.number()?),
         }
     }
 
-    /// The name of its type in Go.
+    /// Whether templates compare the two: values of one kind that are no collections.
+    pub(crate) fn is_comparable_with(&self, other: &Value) -> bool {
+        let kind = |value: &Value| if let Value::Large(_) = value { "int" } else { value.kind() };
+        kind(self) == kind(other) && !matches!(self, Value::List(_) | Value::Map(_) | Value::Object(_))
+    }
+
+    /// The name of its type in Go, where lists and maps hold texts.
+    pub(crate) const fn type_name(&self) -> &'static str {
+        match self {
+            Value::Missing => "<nil>",
+            Value::List(_) => "[]string",
+            Value::Map(_) => "map[string]string",
+            _ => self.kind(),
+        }
+    }
+
+    /// The name of its kind in Go.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Value::Missing => "nil",
             Value::Flag(_) => "bool",
             Value::Integer(_) => "int",
+            Value::Large(_) => "uint64",
             Value::Float(_) => "float64",
             Value::Text(_) => "string",
             Value::List(_) => "list",
             Value::Map(_) => "map",
+            Value::Object(_) => "struct",
         }
     }
 }
@@ -86,7 +114,8 @@ impl fmt::Display for Value {
             Value::Missing => f.write_str("<no value>"),
             Value::Flag(flag) => write!(f, "{flag}"),
             Value::Integer(number) => write!(f, "{number}"),
-            Value::Float(number) => write!(f, "{number}"),
+            Value::Large(number) => write!(f, "{number}"),
+            Value::Float(number) => f.write_str(&float(*number)),
             Value::Text(text) => f.write_str(text),
             Value::List(list) => {
                 let texts: Vec<String> = list.iter().map(ToString::to_string).collect();
@@ -96,8 +125,26 @@ impl fmt::Display for Value {
                 let texts: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{value}")).collect();
                 write!(f, "map[{}]", texts.join(" "))
             }
+            Value::Object(fields) => {
+                let texts: Vec<String> = fields.iter().map(|(_, value)| value.to_string()).collect();
+                write!(f, "{{{}}}", texts.join(" "))
+            }
         }
     }
+}
+
+/// Powers of ten that are told without an exponent, as in Go.
+const PLAIN: core::ops::Range<i32> = -4..6;
+
+/// A number with as few digits as tell it apart, and with an exponent if it is large or small.
+fn float(number: f64) -> String {
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let text = format!("{number:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if PLAIN.contains(&exponent) { format!("{number}") } else { format!("{digits}e{exponent:+03}") }
 }
 
 #[cfg(test)]
@@ -110,6 +157,25 @@ mod tests {
         let map = [("b", Value::Float(1.5)), ("a", Value::Missing)].map(|(key, value)| (key.to_owned(), value));
         assert_eq!(list.to_string(), "[a -1 true]");
         assert_eq!(Value::Map(map.into()).to_string(), "map[a:<no value> b:1.5]");
+    }
+
+    #[test]
+    fn numbers_print_as_in_go() {
+        let cases = [
+            (0.0, "0"),
+            (99_999.0, "99999"),
+            (1e6, "1e+06"),
+            (123_456.7, "123456.7"),
+            (12_345_678.25, "1.234567825e+07"),
+            (-2.5e7, "-2.5e+07"),
+            (1e-4, "0.0001"),
+            (1.2e-5, "1.2e-05"),
+            (1e100, "1e+100"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(Value::Float(number).to_string(), text);
+        }
+        assert_eq!(Value::Large(u64::MAX).order(&Value::Integer(-1)), Some(Ordering::Greater));
     }
 
     #[test]

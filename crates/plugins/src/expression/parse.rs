@@ -88,11 +88,11 @@ impl Sort {
     fn of(value: &Value) -> Sort {
         match value {
             Value::Flag(_) => Sort::Flag,
-            Value::Integer(_) => Sort::Integer,
+            Value::Integer(_) | Value::Large(_) => Sort::Integer,
             Value::Float(_) => Sort::Float,
             Value::Text(_) => Sort::Text,
             Value::List(_) => Sort::List,
-            Value::Missing | Value::Map(_) => Sort::Any,
+            Value::Missing | Value::Map(_) | Value::Object(_) => Sort::Any,
         }
     }
 }

@@ -4,19 +4,23 @@ use core::fmt;
 use std::fmt::Write;
 
 use super::functions::Function;
-use super::parse::{Base, Block, Node, Operand, Pipeline};
+use super::parse::{Base, Block, Node, Operand, Pipeline, Templates};
 use crate::value::Value;
 
 /// Octets of the longest text: as long as a message.
-const OUTPUT_MAX: usize = 65_535;
+pub(super) const OUTPUT_MAX: usize = 65_535;
 /// Things that are done at most, loops included: a template is run while a client waits.
-const STEPS_MAX: usize = 10_000;
+const STEPS_MAX: usize = 20_000;
+/// Blocks and templates in each other while it runs: for a template that uses itself, once a label; no danger to the stack.
+const DEPTH_MAX: usize = 400;
 
 /// Why a template has no text for some data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RunError {
     TooLong,
     TooManySteps,
+    TooDeep,
+    NoTemplate(String),
     NoField(String),
     /// Only functions take arguments.
     NotAFunction,
@@ -31,6 +35,8 @@ impl fmt::Display for RunError {
         match self {
             RunError::TooLong => write!(f, "the text is longer than {OUTPUT_MAX} octets"),
             RunError::TooManySteps => write!(f, "more than {STEPS_MAX} steps"),
+            RunError::TooDeep => write!(f, "more than {DEPTH_MAX} blocks and templates in each other"),
+            RunError::NoTemplate(name) => write!(f, "template \"{name}\" not defined"),
             RunError::NoField(name) => write!(f, "can't evaluate field {name}"),
             RunError::NotAFunction => f.write_str("can't give argument to non-function"),
             RunError::BadArguments(function) => write!(f, "wrong arguments of {function}"),
@@ -66,22 +72,28 @@ enum Flow {
 }
 
 /// Runs a template.
-pub(super) fn run(nodes: &[Node], data: &dyn Data) -> Result<String, RunError> {
+pub(super) fn run(templates: &Templates, data: &dyn Data) -> Result<String, RunError> {
     let variables = vec![(String::new(), Thing::Data)];
-    let mut run = Run { data, output: String::new(), variables, steps: 0 };
-    run.nodes(nodes, &Thing::Data)?;
+    let mut run = Run { templates, data, output: String::new(), variables, steps: 0, depth: 0 };
+    run.nodes(&templates.root, &Thing::Data)?;
     Ok(run.output)
 }
 
 struct Run<'d> {
+    templates: &'d Templates,
     data: &'d dyn Data,
     output: String,
     variables: Vec<(String, Thing)>,
     steps: usize,
+    depth: usize,
 }
 
 impl Run<'_> {
     fn nodes(&mut self, nodes: &[Node], dot: &Thing) -> Result<Flow, RunError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(RunError::TooDeep);
+        }
         let known = self.variables.len();
         let mut flow = Flow::On;
         for node in nodes {
@@ -94,14 +106,12 @@ impl Run<'_> {
             }
         }
         self.variables.truncate(known);
+        self.depth -= 1;
         Ok(flow)
     }
 
     fn node(&mut self, node: &Node, dot: &Thing) -> Result<Flow, RunError> {
-        self.steps += 1;
-        if self.steps > STEPS_MAX {
-            return Err(RunError::TooManySteps);
-        }
+        self.step(1)?;
         match node {
             Node::Text(text) => self.output.push_str(text),
             Node::Action(pipeline) => {
@@ -115,8 +125,28 @@ impl Run<'_> {
             Node::Range(block) => return self.range(block, dot),
             Node::Break => return Ok(Flow::Break),
             Node::Continue => return Ok(Flow::Continue),
+            Node::Template(name, on) => self.template(name, on.as_ref(), dot)?,
         }
         Ok(Flow::On)
+    }
+
+    fn step(&mut self, count: usize) -> Result<(), RunError> {
+        self.steps += count;
+        if self.steps > STEPS_MAX { Err(RunError::TooManySteps) } else { Ok(()) }
+    }
+
+    /// Runs another template, for which the value of the pipeline is all that there is.
+    fn template(&mut self, name: &str, on: Option<&Pipeline>, dot: &Thing) -> Result<(), RunError> {
+        let templates = self.templates;
+        let nodes = templates.named.get(name).ok_or_else(|| RunError::NoTemplate(name.to_owned()))?;
+        let data = match on {
+            Some(pipeline) => self.pipeline(pipeline, dot)?,
+            None => Thing::Value(Value::Missing),
+        };
+        let outer = core::mem::replace(&mut self.variables, vec![(String::new(), data.clone())]);
+        self.nodes(nodes, &data)?;
+        self.variables = outer;
+        Ok(())
     }
 
     fn conditional(&mut self, block: &Block, dot: &Thing, moves_dot: bool) -> Result<Flow, RunError> {
@@ -132,50 +162,71 @@ impl Run<'_> {
 
     fn range(&mut self, block: &Block, dot: &Thing) -> Result<Flow, RunError> {
         let known = self.variables.len();
-        let pairs = pairs(self.pipeline(&block.on, dot)?.into_value()?)?;
-        self.variables.truncate(known);
-        self.steps += pairs.len();
+        let pipeline = &block.on;
+        let value = self.piped(pipeline, dot)?;
+        let two = pipeline.variables.len() == 2;
+        if !pipeline.assigns {
+            // They have no value yet, but the whole one where there is nothing to go over.
+            self.assign(pipeline, &value);
+        }
+        let mut flow = Flow::On;
+        let pairs = pairs(value.into_value()?, two)?;
+        self.step(pairs.len())?;
         if pairs.is_empty() {
-            return self.nodes(&block.otherwise, dot);
+            flow = self.nodes(&block.otherwise, dot)?;
         }
         for (key, element) in pairs {
             let element = Thing::Value(element);
-            match block.on.variables.as_slice() {
-                [only] => self.variables.push((only.clone(), element.clone())),
+            match pipeline.variables.as_slice() {
+                [only] => self.set(only, &element),
                 [first, second] => {
-                    self.variables.push((first.clone(), Thing::Value(key)));
-                    self.variables.push((second.clone(), element.clone()));
+                    self.set(first, &Thing::Value(key));
+                    self.set(second, &element);
                 }
                 _ => {}
             }
-            let flow = self.nodes(&block.then, &element)?;
-            self.variables.truncate(known);
-            if flow == Flow::Break {
+            if self.nodes(&block.then, &element)? == Flow::Break {
                 break;
             }
         }
-        Ok(Flow::On)
+        self.variables.truncate(known);
+        Ok(flow)
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, dot: &Thing) -> Result<Thing, RunError> {
+        let value = self.piped(pipeline, dot)?;
+        self.assign(pipeline, &value);
+        Ok(value)
+    }
+
+    /// Gives the variables of a pipeline their value.
+    fn assign(&mut self, pipeline: &Pipeline, value: &Thing) {
+        for name in &pipeline.variables {
+            match pipeline.assigns {
+                true => self.set(name, value),
+                false => self.variables.push((name.clone(), value.clone())),
+            }
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &Thing) {
+        if let Some((_, known)) = self.variables.iter_mut().rev().find(|(known, _)| known == name) {
+            *known = value.clone();
+        }
+    }
+
+    fn piped(&mut self, pipeline: &Pipeline, dot: &Thing) -> Result<Thing, RunError> {
         let mut value = None;
         for command in &pipeline.commands {
             value = Some(self.command(command, value, dot)?);
         }
-        let value = value.unwrap_or(Thing::Value(Value::Missing));
-        for name in &pipeline.variables {
-            let known = self.variables.iter_mut().rev().find(|(known, _)| known == name);
-            match known.filter(|_| pipeline.assigns) {
-                Some((_, known)) => *known = value.clone(),
-                None => self.variables.push((name.clone(), value.clone())),
-            }
-        }
-        Ok(value)
+        Ok(value.unwrap_or(Thing::Value(Value::Missing)))
     }
 
     /// Runs a command; the value of the one before it is its last argument.
     fn command(&mut self, command: &[Operand], piped: Option<Thing>, dot: &Thing) -> Result<Thing, RunError> {
         let Some((first, rest)) = command.split_first() else { return Err(RunError::NotAFunction) };
+        self.step(command.len())?;
         if let Base::Function(function @ (Function::And | Function::Or)) = first.base {
             return self.short_circuit(function, rest, piped, dot);
         }
@@ -242,6 +293,9 @@ impl Run<'_> {
             let value = match &thing {
                 Thing::Data => self.data.field(name),
                 Thing::Value(Value::Map(map)) => Some(map.get(name).cloned().unwrap_or_default()),
+                Thing::Value(Value::Object(fields)) => {
+                    fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+                }
                 Thing::Value(_) => None,
             };
             value.map(Thing::Value).ok_or_else(|| RunError::NoField(name.clone()))
@@ -265,13 +319,13 @@ impl Thing {
     }
 }
 
-/// What a loop goes over: places or keys, and elements.
-fn pairs(value: Value) -> Result<Vec<(Value, Value)>, RunError> {
+/// What a loop goes over: places or keys, and elements; a number has no places to go with two variables.
+fn pairs(value: Value, two: bool) -> Result<Vec<(Value, Value)>, RunError> {
     let place = |at: usize| Value::Integer(i64::try_from(at).unwrap_or(i64::MAX));
     match value {
         Value::List(list) => Ok(list.into_iter().enumerate().map(|(at, element)| (place(at), element)).collect()),
         Value::Map(map) => Ok(map.into_iter().map(|(key, element)| (Value::Text(key), element)).collect()),
-        Value::Integer(count) => {
+        Value::Integer(count) if !two => {
             let count = usize::try_from(count).unwrap_or(0);
             if count > STEPS_MAX {
                 return Err(RunError::TooManySteps);

@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::eval::RunError;
+use super::eval::{OUTPUT_MAX, RunError};
+use super::numbers::parse_int;
 use super::parse::Fault;
+use super::printf::printf;
 use crate::value::Value;
-
-/// Characters that a field of `printf` may be filled up to.
-const WIDTH_MAX: usize = 255;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
@@ -30,11 +29,12 @@ pub(super) enum Function {
     Gt,
     Ge,
     Html,
+    Js,
     Urlquery,
     ParseInt,
 }
 
-const FUNCTIONS: [(&str, Function); 18] = [
+const FUNCTIONS: [(&str, Function); 19] = [
     ("and", Function::And),
     ("or", Function::Or),
     ("not", Function::Not),
@@ -51,6 +51,7 @@ const FUNCTIONS: [(&str, Function); 18] = [
     ("gt", Function::Gt),
     ("ge", Function::Ge),
     ("html", Function::Html),
+    ("js", Function::Js),
     ("urlquery", Function::Urlquery),
     ("parseInt", Function::ParseInt),
 ];
@@ -63,7 +64,8 @@ impl Function {
     pub(super) fn of(name: &str) -> Result<Function, Fault> {
         match FUNCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, function)) => Ok(*function),
-            None if matches!(name, "call" | "js") => Err(Fault::NotHere(name.to_owned())),
+            // There are no values that could be called.
+            None if name == "call" => Err(Fault::NotHere(name.to_owned())),
             None => Err(Fault::NoFunction(name.to_owned())),
         }
     }
@@ -81,14 +83,16 @@ impl Function {
             Function::Len => one(args).and_then(Value::len).map(integer),
             Function::Index => return index(args),
             Function::Slice => slice(args),
-            Function::Print => Some(Value::Text(print(args))),
-            Function::Println => Some(Value::Text(println(args))),
-            Function::Printf => args.split_first().and_then(|(format, args)| printf(format, args)),
+            Function::Print => Some(print(args)?),
+            Function::Println => Some(println(args)?),
+            Function::Printf => return printf(args),
             Function::Eq => return self.equal(args).map(Value::Flag),
+            Function::Ne if args.len() > 2 => None,
             Function::Ne => return self.equal(args).map(|equal| Value::Flag(!equal)),
             Function::Lt | Function::Le | Function::Gt | Function::Ge => self.ordered(args),
-            Function::Html => Some(Value::Text(escape_html(&print(args)))),
-            Function::Urlquery => Some(Value::Text(escape_query(&print(args)))),
+            Function::Html => Some(escaped(args, escape_html)?),
+            Function::Js => Some(escaped(args, escape_js)?),
+            Function::Urlquery => Some(escaped(args, escape_query)?),
             Function::ParseInt => parse_int(args),
         };
         outcome.ok_or_else(|| RunError::BadArguments(self.name()))
@@ -99,17 +103,24 @@ impl Function {
         let Some((first, others)) = args.split_first().filter(|(_, others)| !others.is_empty()) else {
             return Err(RunError::BadArguments(self.name()));
         };
-        let same = |other: &Value| match (first, other) {
-            (Value::Missing, _) | (_, Value::Missing) => Ok(first == other),
-            _ if first.kind() != other.kind() => Err(RunError::Incomparable(first.kind(), other.kind())),
-            _ => Ok(first == other),
-        };
-        others.iter().map(same).try_fold(false, |found, same| same.map(|same| found || same))
+        for other in others {
+            let is_same = match (first, other) {
+                (Value::Missing, _) | (_, Value::Missing) => first == other,
+                _ if !first.is_comparable_with(other) => {
+                    return Err(RunError::Incomparable(first.kind(), other.kind()));
+                }
+                _ => first == other,
+            };
+            if is_same {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn ordered(self, args: &[Value]) -> Option<Value> {
         let [one, other] = args else { return None };
-        if one.kind() != other.kind() {
+        if !one.is_comparable_with(other) {
             return None;
         }
         let order = one.order(other)?;
@@ -151,12 +162,18 @@ fn index(args: &[Value]) -> Result<Value, RunError> {
 fn slice(args: &[Value]) -> Option<Value> {
     let (first, places) = args.split_first()?;
     let length = first.len()?;
+    let most = if matches!(first, Value::List(_)) { 3 } else { 2 };
+    if places.len() > most {
+        return None;
+    }
     let place = |at: usize, absent: usize| match places.get(at) {
         None => Some(absent),
-        Some(Value::Integer(place)) => usize::try_from(*place).ok(),
+        Some(Value::Integer(place)) => usize::try_from(*place).ok().filter(|place| *place <= length),
         Some(_) => None,
     };
     let range = place(0, 0)?..place(1, length)?;
+    // The third one is how far the part could be made longer again.
+    place(2, length).filter(|room| *room >= range.end)?;
     match first {
         Value::Text(text) => text.get(range).map(Value::text),
         Value::List(list) => list.get(range).map(|part| Value::List(part.to_vec())),
@@ -164,227 +181,96 @@ fn slice(args: &[Value]) -> Option<Value> {
     }
 }
 
-/// All arguments, a blank between two of which none is a text.
-pub(super) fn print(args: &[Value]) -> String {
-    let mut text = String::new();
-    for (at, arg) in args.iter().enumerate() {
-        let is_text = |value: &Value| matches!(value, Value::Text(_));
-        if at > 0 && !is_text(arg) && !is_text(&args[at - 1]) {
-            text.push(' ');
-        }
-        let _ = write!(text, "{arg}");
-    }
-    text
-}
-
-fn println(args: &[Value]) -> String {
-    args.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ") + "\n"
-}
-
-fn escape_html(text: &str) -> String {
-    text.chars().fold(String::new(), |mut escaped, character| {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&#34;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(character),
-        }
-        escaped
-    })
-}
-
-fn escape_query(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut escaped, octet| {
-        match octet {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => escaped.push(char::from(octet)),
-            b' ' => escaped.push('+'),
-            _ => {
-                let _ = write!(escaped, "%{octet:02X}");
-            }
-        }
-        escaped
-    })
-}
-
-/// `parseInt TEXT BASE BITS`: a whole number without a sign, as in CoreDNS; base 0 is as its prefix says.
-fn parse_int(args: &[Value]) -> Option<Value> {
-    let [Value::Text(text), Value::Integer(base), Value::Integer(bits)] = args else { return None };
-    let number = parse_unsigned(text, u32::try_from(*base).ok()?)?;
-    let bits = if *bits == 0 { 64 } else { u32::try_from(*bits).ok().filter(|bits| *bits <= 64)? };
-    (number <= u64::MAX >> (64 - bits)).then(|| unsigned(number))
-}
-
-/// A number that is too large for an integer here is told by its digits.
-fn unsigned(number: u64) -> Value {
-    i64::try_from(number).map_or_else(|_| Value::text(number.to_string()), Value::Integer)
-}
-
-fn parse_unsigned(text: &str, base: u32) -> Option<u64> {
-    let (digits, base): (Cow<'_, str>, u32) = match base {
-        0 => {
-            let (digits, base) = split_base(text);
-            (without_separators(digits, digits.len() < text.len())?, base)
-        }
-        2..=36 => (text.into(), base),
-        _ => return None,
-    };
-    if digits.starts_with('+') { None } else { u64::from_str_radix(&digits, base).ok() }
-}
-
-/// Digits without the `_` between them; one may stand behind a prefix too.
-fn without_separators(digits: &str, prefixed: bool) -> Option<Cow<'_, str>> {
-    if !digits.contains('_') {
-        return Some(digits.into());
-    }
-    let misplaced = digits.ends_with('_') || digits.contains("__") || (digits.starts_with('_') && !prefixed);
-    (!misplaced).then(|| digits.replace('_', "").into())
-}
-
-/// A whole number as it stands in a template: its prefix says its base.
-pub(super) fn parse_integer(text: &str) -> Option<i64> {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (digits, base) = split_base(digits);
-    if digits.starts_with(['+', '-']) {
-        return None;
-    }
-    let digits: Cow<'_, str> = if negative { format!("-{digits}").into() } else { digits.into() };
-    i64::from_str_radix(&digits, base).ok()
-}
-
-fn split_base(digits: &str) -> (&str, u32) {
-    let lower = digits.get(..2).map(str::to_ascii_lowercase);
-    match lower.as_deref() {
-        Some("0x") => (&digits[2..], 16),
-        Some("0b") => (&digits[2..], 2),
-        Some("0o") => (&digits[2..], 8),
-        Some(octal) if octal.starts_with('0') && octal != "0." => (&digits[1..], 8),
-        _ => (digits, 10),
-    }
-}
-
-/// How one value is printed by `printf`.
+/// A text that does not become longer than it may.
 #[derive(Default)]
-struct Verb {
-    left: bool,
-    plus: bool,
-    zero: bool,
-    sharp: bool,
-    width: usize,
-    precision: Option<usize>,
-    letter: char,
-}
+pub(super) struct Text(String);
 
-fn printf(format: &Value, args: &[Value]) -> Option<Value> {
-    let Value::Text(format) = format else { return None };
-    let mut text = String::new();
-    let mut args = args.iter();
-    let mut chars = format.chars().peekable();
-    while let Some(next) = chars.next() {
-        if next != '%' {
-            text.push(next);
-            continue;
+impl Text {
+    /// # Errors
+    /// If it would be too long.
+    pub(super) fn push(&mut self, text: &str) -> Result<(), RunError> {
+        if self.0.len() + text.len() > OUTPUT_MAX {
+            return Err(RunError::TooLong);
         }
-        let verb = Verb::read(&mut chars);
-        match verb.letter {
-            '%' => text.push('%'),
-            '\0' => text.push_str("%!(NOVERB)"),
-            letter => match args.next() {
-                Some(arg) => text.push_str(&verb.print(arg)),
-                None => {
-                    let _ = write!(text, "%!{letter}(MISSING)");
-                }
-            },
-        }
-    }
-    let extra: Vec<String> = args.map(|arg| format!("{}={arg}", arg.kind())).collect();
-    if !extra.is_empty() {
-        let _ = write!(text, "%!(EXTRA {})", extra.join(", "));
-    }
-    Some(Value::Text(text))
-}
-
-impl Verb {
-    fn read(chars: &mut core::iter::Peekable<core::str::Chars<'_>>) -> Verb {
-        let mut verb = Verb::default();
-        while let Some(flag) = chars.next_if(|c| matches!(c, '-' | '+' | '#' | ' ' | '0')) {
-            match flag {
-                '-' => verb.left = true,
-                '+' => verb.plus = true,
-                '#' => verb.sharp = true,
-                '0' => verb.zero = true,
-                _ => {}
-            }
-        }
-        verb.width = number(chars).unwrap_or_default();
-        if chars.next_if_eq(&'.').is_some() {
-            verb.precision = Some(number(chars).unwrap_or_default());
-        }
-        verb.letter = chars.next().unwrap_or_default();
-        verb
-    }
-
-    fn print(&self, arg: &Value) -> String {
-        let text = match (self.letter, arg) {
-            ('v', _) | ('s', Value::Text(_) | Value::List(_) | Value::Map(_)) | ('t', Value::Flag(_)) => {
-                self.cut(arg.to_string())
-            }
-            ('q', Value::Text(text)) => format!("{text:?}"),
-            ('T', _) => arg.kind().to_owned(),
-            ('d', Value::Integer(number)) => format!("{number}"),
-            ('x', Value::Integer(number)) => self.in_base(*number, "0x", |number| format!("{number:x}")),
-            ('X', Value::Integer(number)) => self.in_base(*number, "0X", |number| format!("{number:X}")),
-            ('o', Value::Integer(number)) => self.in_base(*number, "0", |number| format!("{number:o}")),
-            ('b', Value::Integer(number)) => self.in_base(*number, "0b", |number| format!("{number:b}")),
-            ('c', Value::Integer(number)) => {
-                let character = u32::try_from(*number).ok().and_then(char::from_u32);
-                character.unwrap_or(char::REPLACEMENT_CHARACTER).to_string()
-            }
-            ('x', Value::Text(text)) => text.bytes().map(|octet| format!("{octet:02x}")).collect(),
-            ('X', Value::Text(text)) => text.bytes().map(|octet| format!("{octet:02X}")).collect(),
-            ('f', Value::Float(number)) => format!("{number:.*}", self.precision.unwrap_or(6).min(WIDTH_MAX)),
-            (letter, _) => format!("%!{letter}({}={arg})", arg.kind()),
-        };
-        let is_number = matches!(arg, Value::Integer(_) | Value::Float(_));
-        let sign = if self.plus && is_number && !text.starts_with('-') { "+" } else { "" };
-        self.fill(&format!("{sign}{text}"), is_number)
-    }
-
-    fn in_base(&self, number: i64, prefix: &str, digits: fn(u64) -> String) -> String {
-        let sign = if number < 0 { "-" } else { "" };
-        let prefix = if self.sharp { prefix } else { "" };
-        format!("{sign}{prefix}{}", digits(number.unsigned_abs()))
-    }
-
-    fn cut(&self, text: String) -> String {
-        match self.precision {
-            Some(most) => text.chars().take(most).collect(),
-            None => text,
-        }
-    }
-
-    fn fill(&self, text: &str, is_number: bool) -> String {
-        let missing = self.width.saturating_sub(text.chars().count());
-        if self.left {
-            return format!("{text}{}", " ".repeat(missing));
-        }
-        let digits_at = usize::from(text.starts_with(['+', '-']));
-        if self.zero && is_number {
-            return format!("{}{}{}", &text[..digits_at], "0".repeat(missing), &text[digits_at..]);
-        }
-        format!("{}{text}", if self.zero { "0" } else { " " }.repeat(missing))
+        self.0.push_str(text);
+        Ok(())
     }
 }
 
-fn number(chars: &mut core::iter::Peekable<core::str::Chars<'_>>) -> Option<usize> {
-    let mut number = None;
-    while let Some(digit) = chars.peek().and_then(|next| next.to_digit(10)) {
-        chars.next();
-        number = Some((number.unwrap_or(0) * 10 + digit as usize).min(WIDTH_MAX));
+impl From<Text> for String {
+    fn from(text: Text) -> String {
+        text.0
     }
-    number
+}
+
+/// A value as functions print it: nothing is `<nil>` there.
+pub(super) fn shown(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::Missing => "<nil>".into(),
+        Value::Text(text) => text.into(),
+        _ => value.to_string().into(),
+    }
+}
+
+/// All arguments, a blank between two of which none is a text.
+fn print(args: &[Value]) -> Result<Value, RunError> {
+    let is_text = |value: Option<&Value>| matches!(value, Some(Value::Text(_)));
+    let mut text = Text::default();
+    for (at, arg) in args.iter().enumerate() {
+        if at > 0 && !is_text(args.get(at)) && !is_text(args.get(at - 1)) {
+            text.push(" ")?;
+        }
+        text.push(&shown(arg))?;
+    }
+    Ok(Value::Text(text.into()))
+}
+
+fn println(args: &[Value]) -> Result<Value, RunError> {
+    let mut text = Text::default();
+    for (at, arg) in args.iter().enumerate() {
+        text.push(if at > 0 { " " } else { "" })?;
+        text.push(&shown(arg))?;
+    }
+    text.push("\n")?;
+    Ok(Value::Text(text.into()))
+}
+
+/// All arguments as one text, with escapes.
+fn escaped(args: &[Value], escape: fn(&mut String, char)) -> Result<Value, RunError> {
+    let Value::Text(text) = print(args)? else { return Err(RunError::TooLong) };
+    let mut escaped = String::new();
+    text.chars().for_each(|character| escape(&mut escaped, character));
+    if escaped.len() > OUTPUT_MAX { Err(RunError::TooLong) } else { Ok(Value::Text(escaped)) }
+}
+
+fn escape_html(escaped: &mut String, character: char) {
+    match character {
+        '&' => escaped.push_str("&amp;"),
+        '<' => escaped.push_str("&lt;"),
+        '>' => escaped.push_str("&gt;"),
+        '"' => escaped.push_str("&#34;"),
+        '\'' => escaped.push_str("&#39;"),
+        '\0' => escaped.push(char::REPLACEMENT_CHARACTER),
+        _ => escaped.push(character),
+    }
+}
+
+fn escape_js(escaped: &mut String, character: char) {
+    let _ = match character {
+        '\\' | '\'' | '"' => write!(escaped, "\\{character}"),
+        '<' | '>' | '&' | '=' | '\0'..='\u{1f}' => write!(escaped, "\\u{:04X}", u32::from(character)),
+        // Those end lines in JavaScript.
+        '\u{2028}' | '\u{2029}' => write!(escaped, "\\u{:04X}", u32::from(character)),
+        _ => write!(escaped, "{character}"),
+    };
+}
+
+fn escape_query(escaped: &mut String, character: char) {
+    match character {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '~' => escaped.push(character),
+        ' ' => escaped.push('+'),
+        _ => character.encode_utf8(&mut [0; 4]).bytes().for_each(|octet| {
+            let _ = write!(escaped, "%{octet:02X}");
+        }),
+    }
 }

@@ -54,6 +54,8 @@ impl fmt::Display for Kind {
 
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
+/// What separates, and what is trimmed.
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 const MARKS: [&str; 6] = ["(", ")", "|", ",", ":=", "="];
 
 /// Cuts a template into its pieces.
@@ -65,11 +67,14 @@ pub(super) fn pieces(template: &str) -> Result<Vec<Piece>, (usize, Fault)> {
         // A minus sign trims where a blank separates it from what is inside.
         let trims_before = template[inner..].starts_with('-') && starts_blank(&template[inner + 1..]);
         push_text(&mut pieces, &template[at..open], trims, trims_before);
-        let mut action = Action { text: template, at: inner + usize::from(trims_before), tokens: Vec::new() };
+        let mut action =
+            Action { text: template, at: inner + usize::from(trims_before), tokens: Vec::new(), is_comment: false };
         trims = action.read().map_err(|fault| (action.at, fault))?;
         at = action.at;
-        if !action.tokens.is_empty() {
-            pieces.push(Piece::Action(action.tokens));
+        match (action.tokens.is_empty(), action.is_comment) {
+            (_, true) => {}
+            (false, false) => pieces.push(Piece::Action(action.tokens)),
+            (true, false) => return Err((inner, Fault::Expected("a value"))),
         }
     }
     push_text(&mut pieces, &template[at..], trims, false);
@@ -77,15 +82,15 @@ pub(super) fn pieces(template: &str) -> Result<Vec<Piece>, (usize, Fault)> {
 }
 
 fn push_text(pieces: &mut Vec<Piece>, text: &str, trims_start: bool, trims_end: bool) {
-    let text = if trims_start { text.trim_start() } else { text };
-    let text = if trims_end { text.trim_end() } else { text };
+    let text = if trims_start { text.trim_start_matches(BLANKS) } else { text };
+    let text = if trims_end { text.trim_end_matches(BLANKS) } else { text };
     if !text.is_empty() {
         pieces.push(Piece::Text(text.to_owned()));
     }
 }
 
 fn starts_blank(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_whitespace())
+    text.starts_with(BLANKS)
 }
 
 /// An action that is being read.
@@ -93,6 +98,7 @@ struct Action<'t> {
     text: &'t str,
     at: usize,
     tokens: Vec<Token>,
+    is_comment: bool,
 }
 
 impl<'t> Action<'t> {
@@ -102,13 +108,16 @@ impl<'t> Action<'t> {
 
     /// Reads up to and with the closing braces; says whether they trim what follows.
     fn read(&mut self) -> Result<bool, Fault> {
-        let after_blanks = self.rest().trim_start();
-        if after_blanks.starts_with("/*") {
-            return self.skip_comment(after_blanks);
+        // A minus sign and its blank may stand before a comment, and nothing else.
+        let trims = self.text[..self.at].ends_with('-');
+        let comment = if trims { self.rest().trim_start_matches(BLANKS) } else { self.rest() };
+        if let Some(comment) = comment.strip_prefix("/*") {
+            self.is_comment = true;
+            return self.skip_comment(comment);
         }
         loop {
             let before = self.rest();
-            let rest = before.trim_start();
+            let rest = before.trim_start_matches(BLANKS);
             let joined = before.len() == rest.len();
             self.at = self.text.len() - rest.len();
             if let Some(end) = rest.strip_prefix(CLOSE) {
@@ -127,9 +136,10 @@ impl<'t> Action<'t> {
 
     fn skip_comment(&mut self, comment: &'t str) -> Result<bool, Fault> {
         let (_, rest) = comment.split_once("*/").ok_or(Fault::Unclosed("a comment"))?;
-        let trimmed = rest.trim_start();
-        let closed = trimmed.strip_prefix(CLOSE).map(|rest| (rest, false));
-        let closed = closed.or_else(|| trimmed.strip_prefix("-}}").map(|rest| (rest, true)));
+        let trimmed = rest.trim_start_matches(BLANKS);
+        let closed = rest.strip_prefix(CLOSE).map(|rest| (rest, false));
+        let trims = || trimmed.strip_prefix("-}}").filter(|_| trimmed.len() < rest.len());
+        let closed = closed.or_else(|| trims().map(|rest| (rest, true)));
         let (rest, trims) = closed.ok_or(Fault::Unclosed("a comment"))?;
         self.at = self.text.len() - rest.len();
         Ok(trims)
@@ -174,31 +184,36 @@ impl<'t> Action<'t> {
 
     fn number(&mut self) -> Result<Kind, Fault> {
         let rest = self.rest();
-        let signed = usize::from(rest.starts_with(['+', '-']));
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
-        let end = rest[signed..].find(|c| !is_part(c)).map_or(rest.len(), |end| signed + end);
+        let (mut end, mut before) = (0, ' ');
+        for c in rest.chars() {
+            // A sign stands first, or in an exponent.
+            let signs = matches!(c, '+' | '-') && (end == 0 || matches!(before, 'e' | 'E' | 'p' | 'P'));
+            if !signs && !c.is_ascii_alphanumeric() && c != '.' && c != '_' {
+                break;
+            }
+            (end, before) = (end + c.len_utf8(), c);
+        }
         self.at += end;
-        let text = rest[..end].replace('_', "");
-        let value = super::functions::parse_integer(&text).map(Value::Integer);
-        let value = value.or_else(|| text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float));
-        value.map(Kind::Constant).ok_or(Fault::Unexpected(text))
+        super::numbers::constant(&rest[..end]).map(Kind::Constant)
     }
 
     /// Reads a string or a character, whose value is its number.
     fn quoted(&mut self, quote: char) -> Result<Kind, Fault> {
         let unclosed = Fault::Unclosed("a string");
         self.at += 1;
-        let mut text = String::new();
+        let mut text = Vec::new();
         let mut chars = self.rest().char_indices();
         let end = loop {
             let (at, next) = chars.next().ok_or(unclosed.clone())?;
             match next {
                 _ if next == quote => break at + 1,
                 '\n' if quote != '`' => return Err(unclosed),
-                '\\' if quote != '`' => text.push(unescape(&mut chars).ok_or(Fault::BadEscape)?),
-                _ => text.push(next),
+                '\\' if quote != '`' => unescape(&mut chars, quote, &mut text).ok_or(Fault::BadEscape)?,
+                _ => text.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         };
+        // Octets that are no text have no use in what is written as text.
+        let text = String::from_utf8(text).map_err(|_| Fault::BadEscape)?;
         self.at += end;
         if quote != '\'' {
             return Ok(Kind::Constant(Value::Text(text)));
@@ -211,29 +226,36 @@ impl<'t> Action<'t> {
     }
 }
 
-/// The character behind a backslash, as in Go.
-fn unescape(chars: &mut core::str::CharIndices<'_>) -> Option<char> {
+/// Takes what stands behind a backslash, as in Go, and appends what it means.
+fn unescape(chars: &mut core::str::CharIndices<'_>, quote: char, text: &mut Vec<u8>) -> Option<()> {
     let (_, kind) = chars.next()?;
     let mut number = |digits: usize, radix: u32, first: u32| {
         let mut number = first;
         for _ in 0..digits {
             number = number.checked_mul(radix)?.checked_add(chars.next()?.1.to_digit(radix)?)?;
         }
-        char::from_u32(number)
+        Some(number)
     };
-    match kind {
-        'n' => Some('\n'),
-        't' => Some('\t'),
-        'r' => Some('\r'),
-        'a' => Some('\u{7}'),
-        'b' => Some('\u{8}'),
-        'f' => Some('\u{c}'),
-        'v' => Some('\u{b}'),
-        '\\' | '\'' | '"' => Some(kind),
-        'x' => number(2, 16, 0),
-        'u' => number(4, 16, 0),
-        'U' => number(8, 16, 0),
-        '0'..='7' => number(2, 8, kind.to_digit(8)?),
-        _ => None,
-    }
+    let plain = match kind {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'a' => '\u{7}',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'v' => '\u{b}',
+        '\\' => kind,
+        _ if kind == quote => kind,
+        'u' => char::from_u32(number(4, 16, 0)?)?,
+        'U' => char::from_u32(number(8, 16, 0)?)?,
+        // These are octets.
+        'x' | '0'..='7' => {
+            let octet = if kind == 'x' { number(2, 16, 0) } else { number(2, 8, kind.to_digit(8)?) };
+            text.push(u8::try_from(octet?).ok()?);
+            return Some(());
+        }
+        _ => return None,
+    };
+    text.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes());
+    Some(())
 }

@@ -1,12 +1,17 @@
 //! The template language of Go, as far as people use it in Corefiles: fields, functions, pipelines, variables, `if`, `with`,
-//! `range`, comments and trimming. Templates that call each other (`define`, `template`, `block`) are not there.
+//! `range`, templates in each other (`define`, `template`, `block`), comments and trimming. Complex numbers are not there, nor
+//! `call`, for which there is nothing that it could call.
 //!
 //! Bounded in size, depth and steps: see the constants of each part.
 
+#[cfg(test)]
+mod as_in_go;
 mod eval;
 mod functions;
 mod lex;
+mod numbers;
 mod parse;
+mod printf;
 #[cfg(test)]
 mod tests;
 
@@ -16,16 +21,16 @@ pub(crate) use parse::Fault;
 /// A template that was read.
 #[derive(Debug)]
 pub(crate) struct Template {
-    nodes: Vec<parse::Node>,
+    templates: parse::Templates,
 }
 
 impl Template {
-    /// Reads a template.
+    /// Reads a template that has this name.
     ///
     /// # Errors
     /// What is wrong with it, and at which octet.
-    pub(crate) fn read(text: &str) -> Result<Template, (usize, Fault)> {
-        parse::parse(text).map(|nodes| Template { nodes })
+    pub(crate) fn read(name: &str, text: &str) -> Result<Template, (usize, Fault)> {
+        parse::parse(name, text).map(|templates| Template { templates })
     }
 
     /// Its text for some data.
@@ -33,6 +38,6 @@ impl Template {
     /// # Errors
     /// Why it has none.
     pub(crate) fn run(&self, data: &dyn Data) -> Result<String, RunError> {
-        eval::run(&self.nodes, data)
+        eval::run(&self.templates, data)
     }
 }

@@ -1,6 +1,7 @@
 //! From tokens to a tree.
 
 use core::fmt;
+use std::collections::BTreeMap;
 
 use super::functions::Function;
 use super::lex::{Kind, Piece, Token, pieces};
@@ -28,6 +29,10 @@ pub(crate) enum Fault {
     NoVariable(String),
     /// Something is missing that must stand here.
     Expected(&'static str),
+    /// This is no number, or one that is too large.
+    Number(String),
+    /// A template of this name stands here for the second time.
+    Defined(String),
     /// Go has it, and this has not.
     NotHere(String),
 }
@@ -43,6 +48,8 @@ impl fmt::Display for Fault {
             Fault::NoFunction(name) => write!(f, "function \"{name}\" not defined"),
             Fault::NoVariable(name) => write!(f, "undefined variable \"${name}\""),
             Fault::Expected(what) => write!(f, "{what} is missing"),
+            Fault::Number(text) => write!(f, "`{text}` is no number, or too large"),
+            Fault::Defined(name) => write!(f, "multiple definition of template \"{name}\""),
             Fault::NotHere(what) => write!(f, "`{what}` is not supported here"),
         }
     }
@@ -51,7 +58,7 @@ impl fmt::Display for Fault {
 /// A list of things to do one after the other.
 pub(super) type Nodes = Vec<Node>;
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Text(String),
     /// Prints the value, unless it goes into variables.
@@ -61,10 +68,19 @@ pub(super) enum Node {
     Range(Block),
     Break,
     Continue,
+    /// Another template, by its name, for the value of a pipeline; for nothing if there is none.
+    Template(String, Option<Pipeline>),
+}
+
+/// A template, and those that it defines.
+#[derive(Debug)]
+pub(super) struct Templates {
+    pub(super) root: Nodes,
+    pub(super) named: BTreeMap<String, Nodes>,
 }
 
 /// A block with a condition, and what holds otherwise.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Block {
     pub(super) on: Pipeline,
     pub(super) then: Nodes,
@@ -72,7 +88,7 @@ pub(super) struct Block {
 }
 
 /// Commands, each given the value of the one before as its last argument.
-#[derive(Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub(super) struct Pipeline {
     /// The variables that take the value.
     pub(super) variables: Vec<String>,
@@ -82,14 +98,14 @@ pub(super) struct Pipeline {
 }
 
 /// A thing with a value.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Operand {
     pub(super) base: Base,
     /// The fields behind it.
     pub(super) fields: Vec<String>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Base {
     Dot,
     Constant(Value),
@@ -98,30 +114,47 @@ pub(super) enum Base {
     Nested(Pipeline),
 }
 
-/// Reads a template.
+/// Reads a template, and says by which name it can be used in itself.
 ///
 /// # Errors
 /// What is wrong with it, and at which octet.
-pub(super) fn parse(template: &str) -> Result<Nodes, (usize, Fault)> {
+pub(super) fn parse(name: &str, template: &str) -> Result<Templates, (usize, Fault)> {
     if template.len() > TEMPLATE_MAX {
         return Err((TEMPLATE_MAX, Fault::TooLong));
     }
-    let pieces = pieces(template)?;
-    let end = template.len();
-    let mut parser = Parser { pieces: pieces.into_iter(), end, variables: vec![String::new()], depth: 0, loops: 0 };
-    let (nodes, ending) = parser.nodes()?;
-    match ending {
-        None => Ok(nodes),
-        Some(ending) => Err((ending.at, Fault::Unexpected(ending.word.to_owned()))),
+    let (end, pieces) = (template.len(), pieces(template)?.into_iter());
+    let mut parser = Parser { pieces, end, scope: Scope::default(), depth: 0, named: BTreeMap::new() };
+    let (root, ending) = parser.nodes()?;
+    if let Some(ending) = ending {
+        return Err((ending.at, Fault::Unexpected(ending.word.to_owned())));
     }
+    parser.define(name.to_owned(), root.clone(), end)?;
+    let Parser { mut named, .. } = parser;
+    let root = named.get(name).cloned().unwrap_or(root);
+    named.insert(name.to_owned(), root.clone());
+    Ok(Templates { root, named })
 }
 
 struct Parser {
     pieces: std::vec::IntoIter<Piece>,
     end: usize,
-    variables: Vec<String>,
+    scope: Scope,
     depth: usize,
+    /// The templates that were defined.
+    named: BTreeMap<String, Nodes>,
+}
+
+/// What is known at a place of a template.
+struct Scope {
+    /// The data itself is the one without a name.
+    variables: Vec<String>,
     loops: usize,
+}
+
+impl Default for Scope {
+    fn default() -> Scope {
+        Scope { variables: vec![String::new()], loops: 0 }
+    }
 }
 
 type Outcome<T> = Result<T, (usize, Fault)>;
@@ -145,37 +178,100 @@ impl Parser {
                 }
                 Piece::Action(tokens) => tokens,
             };
-            let Some(Token { kind: Kind::Word(word), at, .. }) = tokens.first() else {
-                nodes.push(Node::Action(self.pipeline(&tokens)?));
-                continue;
-            };
-            let at = *at;
-            match word.as_str() {
-                "end" => return Ok((nodes, Some(Ending { word: "end", at, rest: tokens[1..].to_vec() }))),
-                "else" => return Ok((nodes, Some(Ending { word: "else", at, rest: tokens[1..].to_vec() }))),
-                "if" => nodes.push(Node::If(self.block(&tokens[1..], at, "if")?)),
-                "with" => nodes.push(Node::With(self.block(&tokens[1..], at, "with")?)),
-                "range" => nodes.push(Node::Range(self.block(&tokens[1..], at, "range")?)),
-                "break" if self.loops > 0 => nodes.push(Node::Break),
-                "continue" if self.loops > 0 => nodes.push(Node::Continue),
-                "template" | "define" | "block" => return Err((at, Fault::NotHere(word.clone()))),
-                _ => nodes.push(Node::Action(self.pipeline(&tokens)?)),
+            let rest = || tokens.iter().skip(1).cloned().collect();
+            match tokens.first() {
+                Some(Token { kind: Kind::Word(word), at, .. }) if word == "end" => {
+                    return Ok((nodes, Some(Ending { word: "end", at: *at, rest: rest() })));
+                }
+                Some(Token { kind: Kind::Word(word), at, .. }) if word == "else" => {
+                    return Ok((nodes, Some(Ending { word: "else", at: *at, rest: rest() })));
+                }
+                Some(Token { kind: Kind::Word(word), at, .. }) if word == "define" && self.depth == 0 => {
+                    self.definition(&tokens[1..], *at)?;
+                }
+                _ => nodes.push(self.node(&tokens)?),
             }
         }
         Ok((nodes, None))
     }
 
+    fn node(&mut self, tokens: &[Token]) -> Outcome<Node> {
+        let Some((Token { kind: Kind::Word(word), at, .. }, rest)) = tokens.split_first() else {
+            return self.pipeline(tokens, 1).map(Node::Action);
+        };
+        let at = *at;
+        Ok(match word.as_str() {
+            "if" => Node::If(self.block(rest, at, "if")?),
+            "with" => Node::With(self.block(rest, at, "with")?),
+            "range" => Node::Range(self.block(rest, at, "range")?),
+            "break" | "continue" if self.scope.loops == 0 => return Err((at, Fault::Unexpected(word.clone()))),
+            "break" | "continue" if !rest.is_empty() => return Err((rest[0].at, unexpected(&rest[0]))),
+            "break" => Node::Break,
+            "continue" => Node::Continue,
+            "template" => self.template(rest, at)?,
+            "block" => {
+                let (name, at, rest) = template_name(rest, at)?;
+                let on = self.pipeline(rest, 1)?;
+                let nodes = self.body(at)?;
+                self.define(name.clone(), nodes, at)?;
+                Node::Template(name, Some(on))
+            }
+            "define" => return Err((at, Fault::Unexpected(word.clone()))),
+            _ => Node::Action(self.pipeline(tokens, 1)?),
+        })
+    }
+
+    /// Reads `NAME` and the nodes of a template up to its `end`.
+    fn definition(&mut self, tokens: &[Token], at: usize) -> Outcome<()> {
+        let (name, at, rest) = template_name(tokens, at)?;
+        if let Some(token) = rest.first() {
+            return Err((token.at, unexpected(token)));
+        }
+        let nodes = self.body(at)?;
+        self.define(name, nodes, at)
+    }
+
+    /// Reads the nodes of a template of its own, which knows nothing of the place where it stands.
+    fn body(&mut self, at: usize) -> Outcome<Nodes> {
+        self.deeper(at)?;
+        let outer = core::mem::take(&mut self.scope);
+        let nodes = self.last_part()?;
+        self.scope = outer;
+        self.depth -= 1;
+        Ok(nodes)
+    }
+
+    /// Keeps a template; one without anything in it never takes the place of another.
+    fn define(&mut self, name: String, nodes: Nodes, at: usize) -> Outcome<()> {
+        let known = self.named.get(&name).is_some_and(|known| !is_empty(known));
+        match (known, is_empty(&nodes)) {
+            (true, true) => {}
+            (true, false) => return Err((at, Fault::Defined(name))),
+            (false, _) => {
+                self.named.insert(name, nodes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads `NAME [PIPELINE]`.
+    fn template(&mut self, tokens: &[Token], at: usize) -> Outcome<Node> {
+        let (name, _, rest) = template_name(tokens, at)?;
+        let on = if rest.is_empty() { None } else { Some(self.pipeline(rest, 1)?) };
+        Ok(Node::Template(name, on))
+    }
+
     /// Reads a block up to its `end`; `else if` is a block in the place of the rest.
     fn block(&mut self, tokens: &[Token], at: usize, word: &'static str) -> Outcome<Block> {
         self.deeper(at)?;
-        let known = self.variables.len();
-        let on = self.pipeline(tokens)?;
-        if on.commands.is_empty() {
+        let known = self.scope.variables.len();
+        if tokens.is_empty() {
             return Err((at, Fault::Expected("a value")));
         }
-        self.loops += usize::from(word == "range");
+        let on = self.pipeline(tokens, if word == "range" { 2 } else { 1 })?;
+        self.scope.loops += usize::from(word == "range");
         let (then, ending) = self.nodes()?;
-        self.loops -= usize::from(word == "range");
+        self.scope.loops -= usize::from(word == "range");
         let ending = ending.ok_or((self.end, Fault::Unclosed("a block: `{{ end }}` is missing")))?;
         let otherwise = match (ending.word, ending.rest.split_first()) {
             ("end", None) => Vec::new(),
@@ -189,7 +285,7 @@ impl Parser {
             (_, Some((token, _))) => return Err((token.at, Fault::Unexpected(token.kind.to_string()))),
             (_, None) => return Err((ending.at, Fault::Unexpected(ending.word.to_owned()))),
         };
-        self.variables.truncate(known);
+        self.scope.variables.truncate(known);
         self.depth -= 1;
         Ok(Block { on, then, otherwise })
     }
@@ -209,70 +305,63 @@ impl Parser {
         if self.depth > DEPTH_MAX { Err((at, Fault::TooDeep)) } else { Ok(()) }
     }
 
-    /// Reads `[$a[, $b] :=|=] COMMAND | COMMAND …`.
-    fn pipeline(&mut self, tokens: &[Token]) -> Outcome<Pipeline> {
-        let (variables, assigns, rest) = self.declarations(tokens)?;
-        let mut commands = Vec::new();
-        let mut rest = Cursor { tokens: rest, end: self.end };
-        while !rest.tokens.is_empty() {
-            commands.push(self.command(&mut rest)?);
-            if rest.take_mark("|") && rest.tokens.is_empty() {
-                return Err((rest.at(), Fault::Expected("a command behind `|`")));
-            }
+    /// Reads all of `[$a[, $b] :=|=] COMMAND | COMMAND …`, with so many variables at most.
+    fn pipeline(&mut self, tokens: &[Token], variables: usize) -> Outcome<Pipeline> {
+        let mut rest = Cursor { tokens, end: self.end };
+        let pipeline = self.piped(&mut rest, variables)?;
+        match rest.tokens.first() {
+            Some(token) => Err((token.at, unexpected(token))),
+            None => Ok(pipeline),
         }
-        if commands.is_empty() {
-            return Err((rest.at(), Fault::Expected("a value")));
+    }
+
+    /// Reads a pipeline up to a closing parenthesis or the end.
+    fn piped(&mut self, rest: &mut Cursor<'_>, most: usize) -> Outcome<Pipeline> {
+        let at = rest.at();
+        let (variables, assigns) = declarations(rest)?;
+        if variables.len() > most {
+            return Err((at, Fault::Unexpected(",".to_owned())));
         }
-        for variable in &variables {
-            if assigns && !self.variables.contains(variable) {
-                return Err((rest.at(), Fault::NoVariable(variable.clone())));
+        let mut commands = vec![self.command(rest)?];
+        while rest.take_mark("|") && rest.mark() != Some(")") && !rest.tokens.is_empty() {
+            let at = rest.at();
+            let command = self.command(rest)?;
+            // It takes the value of the one before as an argument.
+            let first = command.first();
+            if first.is_some_and(|first| first.fields.is_empty() && matches!(first.base, Base::Dot | Base::Constant(_)))
+            {
+                return Err((at, Fault::Expected("a function or a field behind `|`")));
             }
+            commands.push(command);
+        }
+        if let Some(unknown) = variables.iter().find(|name| assigns && !self.scope.variables.contains(name)) {
+            return Err((at, Fault::NoVariable(unknown.clone())));
         }
         if !assigns {
-            self.variables.extend(variables.iter().cloned());
+            self.scope.variables.extend(variables.iter().cloned());
         }
         Ok(Pipeline { variables, assigns, commands })
     }
 
-    /// Takes the variables in front of a pipeline.
-    fn declarations<'t>(&self, tokens: &'t [Token]) -> Outcome<(Vec<String>, bool, &'t [Token])> {
-        let name = |at: usize| match tokens.get(at).map(|token| &token.kind) {
-            Some(Kind::Variable(name)) => Some(name.clone()),
-            _ => None,
-        };
-        let mark = |at: usize| match tokens.get(at).map(|token| &token.kind) {
-            Some(Kind::Mark(mark)) => *mark,
-            _ => "",
-        };
-        let (variables, at) = match (name(0), mark(1), name(2)) {
-            (Some(one), ",", Some(two)) => (vec![one, two], 3),
-            (Some(one), ":=" | "=", _) => (vec![one], 1),
-            _ => return Ok((Vec::new(), false, tokens)),
-        };
-        match mark(at) {
-            ":=" => Ok((variables, false, &tokens[at + 1..])),
-            "=" => Ok((variables, true, &tokens[at + 1..])),
-            _ => Err((tokens[at - 1].at, Fault::Expected("`:=`"))),
-        }
-    }
-
     /// Reads operands up to `|`, a closing parenthesis or the end.
     fn command(&mut self, rest: &mut Cursor<'_>) -> Outcome<Vec<Operand>> {
+        let at = rest.at();
         let mut operands = Vec::new();
         while !matches!(rest.mark(), Some("|" | ")")) && !rest.tokens.is_empty() {
             let crowded = rest.tokens.first().filter(|token| token.joined && !operands.is_empty());
             if let Some(token) = crowded {
                 return Err((token.at, Fault::Unexpected(token.kind.to_string())));
             }
-            let operand = self.operand(rest, operands.is_empty())?;
-            operands.push(operand);
+            operands.push(self.operand(rest)?);
+        }
+        if let [Operand { base: Base::Constant(Value::Missing), .. }] = operands.as_slice() {
+            return Err((at, Fault::Unexpected("nil".to_owned())));
         }
         if operands.is_empty() { Err((rest.at(), Fault::Expected("a value"))) } else { Ok(operands) }
     }
 
-    fn operand(&mut self, rest: &mut Cursor<'_>, is_first: bool) -> Outcome<Operand> {
+    fn operand(&mut self, rest: &mut Cursor<'_>) -> Outcome<Operand> {
         let token = rest.take()?;
-        let unexpected = || (token.at, Fault::Unexpected(token.kind.to_string()));
         let mut fields = Vec::new();
         let base = match &token.kind {
             Kind::Dot => Base::Dot,
@@ -281,20 +370,20 @@ impl Parser {
                 fields.push(name.clone());
                 Base::Dot
             }
-            Kind::Variable(name) if self.variables.contains(name) => Base::Variable(name.clone()),
+            Kind::Variable(name) if self.scope.variables.contains(name) => Base::Variable(name.clone()),
             Kind::Variable(name) => return Err((token.at, Fault::NoVariable(name.clone()))),
             Kind::Word(name) => {
-                let function = Function::of(name).map_err(|fault| (token.at, fault))?;
-                return if is_first {
-                    Ok(Operand { base: Base::Function(function), fields })
-                } else {
-                    Err(unexpected())
-                };
+                let known = if is_keyword(name) { Err(unexpected(token)) } else { Function::of(name) };
+                Base::Function(known.map_err(|fault| (token.at, fault))?)
             }
             Kind::Mark("(") => self.nested(rest, token.at)?,
-            Kind::Mark(_) => return Err(unexpected()),
+            Kind::Mark(_) => return Err((token.at, unexpected(token))),
         };
+        let has_fields = !matches!(token.kind, Kind::Dot | Kind::Constant(_) | Kind::Word(_));
         while let Some(Token { kind: Kind::Field(name), joined: true, .. }) = rest.tokens.first() {
+            if !has_fields {
+                return Err((rest.at(), Fault::Unexpected(format!(".{name}"))));
+            }
             fields.push(name.clone());
             rest.tokens = &rest.tokens[1..];
         }
@@ -304,16 +393,61 @@ impl Parser {
     /// Reads what stands in parentheses, the first of them taken already.
     fn nested(&mut self, rest: &mut Cursor<'_>, at: usize) -> Outcome<Base> {
         self.deeper(at)?;
-        let mut commands = vec![self.command(rest)?];
-        while rest.take_mark("|") {
-            commands.push(self.command(rest)?);
-        }
+        let pipeline = self.piped(rest, 1)?;
         if !rest.take_mark(")") {
             return Err((at, Fault::Unclosed("parentheses")));
         }
         self.depth -= 1;
-        Ok(Base::Nested(Pipeline { commands, ..Pipeline::default() }))
+        Ok(Base::Nested(pipeline))
     }
+}
+
+fn unexpected(token: &Token) -> Fault {
+    Fault::Unexpected(token.kind.to_string())
+}
+
+/// Words that begin actions, and are no functions anywhere.
+fn is_keyword(word: &str) -> bool {
+    let words = ["if", "else", "end", "with", "range", "break", "continue", "define", "template", "block"];
+    words.contains(&word)
+}
+
+/// Whether a template prints nothing but blanks.
+fn is_empty(nodes: &[Node]) -> bool {
+    nodes.iter().all(|node| matches!(node, Node::Text(text) if text.trim().is_empty()))
+}
+
+/// Takes the name of a template; gives where it stands and the rest.
+fn template_name(tokens: &[Token], at: usize) -> Outcome<(String, usize, &[Token])> {
+    match tokens.split_first() {
+        Some((Token { kind: Kind::Constant(Value::Text(name)), at, .. }, rest)) => Ok((name.clone(), *at, rest)),
+        Some((token, _)) => Err((token.at, unexpected(token))),
+        None => Err((at, Fault::Expected("the name of a template"))),
+    }
+}
+
+/// Takes the variables in front of a pipeline; says whether they are there already.
+fn declarations(rest: &mut Cursor<'_>) -> Outcome<(Vec<String>, bool)> {
+    let name = |at: usize| match rest.tokens.get(at).map(|token| &token.kind) {
+        Some(Kind::Variable(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let mark = |at: usize| match rest.tokens.get(at).map(|token| &token.kind) {
+        Some(Kind::Mark(mark)) => *mark,
+        _ => "",
+    };
+    let (variables, at) = match (name(0), mark(1), name(2)) {
+        (Some(one), ",", Some(two)) => (vec![one, two], 3),
+        (Some(one), ":=" | "=", _) => (vec![one], 1),
+        _ => return Ok((Vec::new(), false)),
+    };
+    let assigns = match mark(at) {
+        ":=" => false,
+        "=" => true,
+        _ => return Err((rest.tokens[at - 1].at, Fault::Expected("`:=`"))),
+    };
+    rest.tokens = &rest.tokens[at + 1..];
+    Ok((variables, assigns))
 }
 
 /// The tokens of an action that are left.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::value::Value;
 
-struct Sample;
+pub(super) struct Sample;
 
 impl Data for Sample {
     fn field(&self, name: &str) -> Option<Value> {
@@ -11,6 +11,17 @@ impl Data for Sample {
             "Match" => Value::List(["whole", "one", "two"].map(Value::text).into()),
             "Group" => Value::Map([("1".to_owned(), Value::text("one")), ("a".to_owned(), Value::text("two"))].into()),
             "Empty" => Value::text(""),
+            "N" => Value::Integer(7),
+            "Message" => object([
+                ("Id", Value::Integer(9)),
+                ("RD", Value::Flag(true)),
+                ("Question", Value::List(vec![question()])),
+            ]),
+            "Var" => Value::Map(
+                [("n", Value::Integer(1)), ("f", Value::Float(1.5)), ("t", Value::text("x")), ("b", Value::Flag(true))]
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .into(),
+            ),
             _ => return None,
         })
     }
@@ -23,8 +34,16 @@ impl Data for Sample {
     }
 }
 
+fn object<const N: usize>(fields: [(&'static str, Value); N]) -> Value {
+    Value::Object(fields.into())
+}
+
+fn question() -> Value {
+    object([("Name", Value::text("www.example.")), ("Qtype", Value::Integer(16))])
+}
+
 fn run(template: &str) -> Result<String, String> {
-    let read = Template::read(template).map_err(|(at, fault)| format!("{at}: {fault}"))?;
+    let read = Template::read("answer", template).map_err(|(at, fault)| format!("{at}: {fault}"))?;
     read.run(&Sample).map_err(|error| error.to_string())
 }
 
@@ -99,21 +118,21 @@ fn what_is_no_template_says_why() {
         ("{{ else }}", "unexpected `else`"),
         ("{{ if }}{{ end }}", "is missing"),
         ("{{ randInt 1 2 }}", "function \"randInt\" not defined"),
-        ("{{ print len }}", "unexpected `len`"),
+        ("{{ print end }}", "unexpected `end`"),
         ("{{ $x }}", "undefined variable"),
         ("{{ if true }}{{ $x := 1 }}{{ end }}{{ $x }}", "undefined variable"),
         ("{{ .Group.1 }}", "unexpected `0.1`"),
         ("{{ (1 }}", "ends inside of parentheses"),
-        ("{{ 1) }}", "is missing"),
-        ("{{ 1 | }}", "a command behind"),
+        ("{{ 1) }}", "unexpected `)`"),
+        ("{{ 1 | 2 }}", "a function or a field behind `|` is missing"),
         ("{{ \"a }}", "ends inside of a string"),
         ("{{ \"\\q\" }}", "backslash"),
         ("{{ 'ab' }}", "unexpected"),
-        ("{{ 12x }}", "unexpected"),
+        ("{{ 12x }}", "`12x` is no number"),
         ("{{ ! }}", "unexpected `!`"),
-        ("{{ }}x{{ , }}", "unexpected `,`"),
-        ("{{ template `a` }}", "not supported"),
-        ("{{ break }}", "not defined"),
+        ("{{ , }}", "unexpected `,`"),
+        ("{{ call .Name }}", "`call` is not supported here"),
+        ("{{ break }}", "unexpected `break`"),
         ("{{/* a", "ends inside of a comment"),
         ("{{ if 1 }}{{ else }}{{ else }}{{ end }}", "unexpected `else`"),
         ("{{ if 1 }}{{ end x }}", "unexpected `x`"),
@@ -160,6 +179,13 @@ fn what_fails_while_it_runs_says_why() {
         ("{{ . }}", "the data as a whole"),
         ("{{ range 9999 }}{{ range 9999 }}{{ end }}{{ end }}", "steps"),
         ("{{ range 4000 }}{{ .Name }}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{{ end }}", "field Name"),
+        ("{{ $x := .Name }}{{ range 99 }}{{ $x = print $x $x }}{{ end }}", "longer"),
+        ("{{ printf `%99999d` 1 }}", "longer"),
+        (
+            "{{ define `r` }}{{ if . }}{{ template `r` . }}{{ end }}{{ end }}{{ template `r` 1 }}",
+            "blocks and templates",
+        ),
+        ("{{ template `r` }}", "template \"r\" not defined"),
         ("{{ range 3000 }}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{{ end }}", "longer"),
     ];
     for (template, part) in cases {

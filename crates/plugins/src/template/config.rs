@@ -84,7 +84,7 @@ fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {
     let words = args.take_rest().iter();
     words
         .map(|word| {
-            Template::read(&word.text).map_err(|(at, fault)| {
+            Template::read(&args.name().text, &word.text).map_err(|(at, fault)| {
                 let place = format!("at character {}: {fault}", 1 + word.text.get(..at).map_or(at, count));
                 args.problem_at(word.span, format!("could not compile template: {place}"))
             })

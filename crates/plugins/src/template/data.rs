@@ -82,15 +82,20 @@ impl Asked<'_> {
         let flags = header.flags;
         object([
             ("Id", Value::Integer(i64::from(header.id))),
+            ("Response", Value::Flag(flags.is_response())),
             ("Opcode", Value::Integer(i64::from(flags.opcode().0))),
+            ("Authoritative", Value::Flag(flags.authoritative())),
+            ("Truncated", Value::Flag(flags.truncated())),
             ("RecursionDesired", Value::Flag(flags.recursion_desired())),
+            ("RecursionAvailable", Value::Flag(flags.recursion_available())),
             ("AuthenticatedData", Value::Flag(flags.authentic_data())),
             ("CheckingDisabled", Value::Flag(flags.checking_disabled())),
+            ("Rcode", Value::Integer(i64::from(flags.rcode().0))),
             ("Question", Value::List(vec![self.question()])),
         ])
     }
 }
 
-fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
+fn object<const N: usize>(fields: [(&'static str, Value); N]) -> Value {
+    Value::Object(fields.into())
 }

@@ -1,0 +1,89 @@
+//! Numbers as Go reads them.
+
+use std::borrow::Cow;
+
+use super::parse::Fault;
+use crate::value::Value;
+
+/// A number as it stands in a template: whole, unless a point or an exponent stands in it.
+///
+/// # Errors
+/// If it is none, or larger than an integer of Go.
+pub(super) fn constant(text: &str) -> Result<Value, Fault> {
+    let wrong = || Fault::Number(text.to_owned());
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if digits.starts_with(['+', '-']) {
+        return Err(wrong());
+    }
+    if let Some(number) = parse_unsigned(digits, 0) {
+        let number = i128::from(number);
+        let number = i64::try_from(if negative { -number } else { number });
+        return number.map(Value::Integer).map_err(|_| wrong());
+    }
+    let is_whole = !digits.contains('.') && !digits.contains(['e', 'E', 'p', 'P']);
+    let number = match split_base(digits) {
+        (digits, 16) => hexadecimal_float(digits),
+        _ => without_separators(digits, false).and_then(|digits| digits.parse().ok()),
+    };
+    let number = number.filter(|number| number.is_finite() && !is_whole).ok_or_else(wrong)?;
+    Ok(Value::Float(if negative { -number } else { number }))
+}
+
+/// `1.8p-2`: digits of the base 16, times a power of two.
+fn hexadecimal_float(text: &str) -> Option<f64> {
+    let (digits, exponent) = text.split_once(['p', 'P'])?;
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let digits = u64::from_str_radix(&format!("{whole}{part}"), 16).ok()?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let shift = i32::try_from(4 * part.len()).ok()?;
+    #[allow(clippy::cast_precision_loss, reason = "it is a number with a point")]
+    Some(digits as f64 * 2f64.powi(exponent.checked_sub(shift)?))
+}
+
+/// `parseInt TEXT BASE BITS`: a whole number without a sign, as in CoreDNS; base 0 is as its prefix says.
+pub(super) fn parse_int(args: &[Value]) -> Option<Value> {
+    let [Value::Text(text), Value::Integer(base), Value::Integer(bits)] = args else { return None };
+    let number = parse_unsigned(text, u32::try_from(*base).ok()?)?;
+    let bits = if *bits == 0 { 64 } else { u32::try_from(*bits).ok().filter(|bits| *bits <= 64)? };
+    (number <= u64::MAX >> (64 - bits)).then(|| unsigned(number))
+}
+
+fn unsigned(number: u64) -> Value {
+    i64::try_from(number).map_or(Value::Large(number), Value::Integer)
+}
+
+fn parse_unsigned(text: &str, base: u32) -> Option<u64> {
+    let (digits, base): (Cow<'_, str>, u32) = match base {
+        0 => {
+            let (digits, base) = split_base(text);
+            (without_separators(digits, digits.len() < text.len())?, base)
+        }
+        2..=36 => (text.into(), base),
+        _ => return None,
+    };
+    if digits.starts_with('+') { None } else { u64::from_str_radix(&digits, base).ok() }
+}
+
+/// Digits without the `_` between them; one may stand behind a prefix too.
+fn without_separators(digits: &str, prefixed: bool) -> Option<Cow<'_, str>> {
+    if !digits.contains('_') {
+        return Some(digits.into());
+    }
+    let misplaced = digits.ends_with('_') || digits.contains("__") || (digits.starts_with('_') && !prefixed);
+    (!misplaced).then(|| digits.replace('_', "").into())
+}
+
+/// The digits of a number, and the base that what stands before them says.
+fn split_base(digits: &str) -> (&str, u32) {
+    let lower = digits.get(..2).map(str::to_ascii_lowercase);
+    match lower.as_deref() {
+        Some("0x") => (&digits[2..], 16),
+        Some("0b") => (&digits[2..], 2),
+        Some("0o") => (&digits[2..], 8),
+        Some(octal) if octal.starts_with('0') && !octal.ends_with(['.', 'e']) => (&digits[1..], 8),
+        _ => (digits, 10),
+    }
+}
