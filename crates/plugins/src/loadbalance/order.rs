@@ -34,29 +34,26 @@ pub(super) fn shuffle(set: &Range<usize>, query: &Query, response: &mut Response
     for at in (1..order.len()).rev() {
         order.swap(at, worker.random_below(at + 1));
     }
-    write_anew(set, order, query, response, worker);
+    if set.len() > 1 {
+        let from = |at: usize| if set.contains(&at) { set.start + order[at - set.start] } else { at };
+        write_anew(from, query, response, worker);
+    }
 }
 
-/// Puts one record of a set first; the others keep their order.
-pub(super) fn put_first(
-    chosen: usize,
-    set: &Range<usize>,
-    query: &Query,
-    response: &mut Response,
-    worker: &mut Worker,
-) {
-    if is_of_addresses(set, response) {
-        // One step down for each before it.
-        for at in (set.start..chosen).rev() {
-            response.message.swap_rdata(at, at + 1);
-        }
+/// Lets two address records of one section change places.
+pub(super) fn swap(one: usize, other: usize, query: &Query, response: &mut Response, worker: &mut Worker) {
+    let message = &response.message;
+    let (Some(first), Some(second)) = (message.marks().get(one), message.marks().get(other)) else { return };
+    if first.rtype == second.rtype && message.owner(*first) == message.owner(*second) {
+        response.message.swap_rdata(one, other);
         return;
     }
-    let mut order = [0; SET_MAX];
-    let Some(order) = order.get_mut(..set.len()) else { return };
-    order.iter_mut().enumerate().for_each(|(at, place)| *place = at);
-    order[..=chosen - set.start].rotate_right(1);
-    write_anew(set, order, query, response, worker);
+    let from = |at| match at {
+        _ if at == one => other,
+        _ if at == other => one,
+        _ => at,
+    };
+    write_anew(from, query, response, worker);
 }
 
 /// Addresses of a family are of one length, so that they can change places where they stand.
@@ -64,16 +61,13 @@ fn is_of_addresses(set: &Range<usize>, response: &Response) -> bool {
     response.message.marks().get(set.start).is_some_and(|mark| mark.rtype.is_address())
 }
 
-/// Writes the message with the records of a set in this order; one with a name that cannot be read stays as it is.
-fn write_anew(set: &Range<usize>, order: &[usize], query: &Query, response: &mut Response, worker: &mut Worker) {
-    if set.len() < 2 {
-        return;
-    }
+/// Writes the message with the record `from(PLACE)` in each place; one with a name that cannot be read stays as it is.
+fn write_anew(from: impl Fn(usize) -> usize, query: &Query, response: &mut Response, worker: &mut Worker) {
     let _ = response.rewrite(query, &mut worker.scratch, |message, old| {
         let marks = old.marks();
         (0..marks.len()).try_for_each(|at| {
-            let from = if set.contains(&at) { set.start + order[at - set.start] } else { at };
-            message.push_record(marks[from].section, &old.record(marks[from])).map(drop)
+            let mark = marks[from(at)];
+            message.push_record(mark.section, &old.record(mark)).map(drop)
         })
     });
 }

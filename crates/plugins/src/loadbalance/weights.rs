@@ -6,27 +6,26 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use engine::{Query, Response, Worker};
-use wire::{Name, Section, Type};
+use wire::{Name, Section};
 
 use super::order;
 
 /// The weight of an address that the file does not list.
 const WEIGHT_DEFAULT: u8 = 1;
-/// Octets of the fixed part of SRV data, before the target.
-const SRV_FIXED_LEN: usize = 6;
 
 type ByAddress = HashMap<IpAddr, u8>;
+type ByName = HashMap<Box<[u8]>, ByAddress>;
 
 /// The weights that hold now.
 #[derive(Default)]
 pub(super) struct Weights {
-    by_name: RwLock<HashMap<Box<[u8]>, ByAddress>>,
+    by_name: RwLock<ByName>,
 }
 
 impl Weights {
     /// Takes over the text of a file, or says where and what is wrong with it and changes nothing.
     pub(super) fn read(&self, octets: &[u8], path: &Path) -> Result<(), String> {
-        let mut by_name: HashMap<Box<[u8]>, ByAddress> = HashMap::new();
+        let mut by_name = ByName::new();
         let mut section: Option<&mut ByAddress> = None;
         for (number, line) in String::from_utf8_lossy(octets).lines().enumerate() {
             let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
@@ -50,44 +49,42 @@ impl Weights {
         Ok(())
     }
 
-    /// Chooses one address or SRV record of the answer by weight and puts it first; the others keep their order.
+    /// Chooses one address of the answer by weight, and one of the additional section: each changes places with the first.
+    /// A weight is that of the record's own name, behind aliases and for targets of SRV records too, as in CoreDNS.
     pub(super) fn put_chosen_first(&self, query: &Query, response: &mut Response, worker: &mut Worker) {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
-        let weights = by_name.get(query.key().octets());
-        let marks = response.message.marks();
-        let of = |rtype| marks.iter().position(|mark| mark.section == Section::Answer && mark.rtype == rtype);
-        // SRV records of a name without a section keep their order, as in CoreDNS.
-        let of_srv = || weights.and_then(|_| of(Type::SRV));
-        let Some(first) = of(Type::A).or_else(|| of(Type::AAAA)).or_else(of_srv) else { return };
-        let Some(set) = order::set_at(response, first) else { return };
-        let weight = |at: usize| u64::from(weight_of(response, at, weights));
-        let total: u64 = set.clone().map(weight).sum();
-        let mut drawn = worker.random_below(usize::try_from(total).unwrap_or(1)) as u64;
-        let chosen = set.clone().find(|at| {
-            let own = weight(*at);
-            let hit = drawn < own;
-            drawn = drawn.saturating_sub(own);
-            hit
-        });
-        if let Some(chosen) = chosen {
-            order::put_first(chosen, &set, query, response, worker);
+        for section in [Section::Answer, Section::Additional] {
+            let Some((first, chosen)) = choose(section, &by_name, response, worker) else { continue };
+            if first != chosen {
+                order::swap(first, chosen, query, response, worker);
+            }
         }
     }
 }
 
-/// The weight of an address record, or of an SRV record by the address of its target in the additional section.
-fn weight_of(response: &Response, at: usize, weights: Option<&ByAddress>) -> u8 {
+/// The place of the first address of a section, and of the one that is to be there; `None` if there is none.
+fn choose(section: Section, by_name: &ByName, response: &Response, worker: &mut Worker) -> Option<(usize, usize)> {
+    let marks = response.message.marks();
+    let places = || (0..marks.len()).filter(|at| marks[*at].section == section && marks[*at].rtype.is_address());
+    let first = places().next()?;
+    let weight = |at: &usize| u64::from(weight_of(response, *at, by_name));
+    let total: u64 = places().map(|at| weight(&at)).sum();
+    let mut drawn = worker.random_below(usize::try_from(total).unwrap_or(1)) as u64;
+    let chosen = places().find(|at| {
+        let own = weight(at);
+        let hit = drawn < own;
+        drawn = drawn.saturating_sub(own);
+        hit
+    });
+    Some((first, chosen?))
+}
+
+fn weight_of(response: &Response, at: usize, by_name: &ByName) -> u8 {
     let mark = response.message.marks()[at];
-    let found = match mark.rtype {
-        Type::SRV => response.message.name_in(mark, SRV_FIXED_LEN).ok().and_then(|target| {
-            let additional = response.message.section(Section::Additional);
-            let mut of_target =
-                additional.filter(|mark| response.message.owner(*mark).is_ok_and(|name| name == target));
-            of_target.find_map(|mark| address(response.message.octets_at(mark.rdata_range())))
-        }),
-        _ => address(response.message.octets_at(mark.rdata_range())),
-    };
-    weights.zip(found).and_then(|(weights, address)| weights.get(&address)).copied().unwrap_or(WEIGHT_DEFAULT)
+    let owner = response.message.owner(mark).ok().map(Name::into_lowercase);
+    let weights = owner.and_then(|owner| by_name.get(owner.octets()));
+    let address = address(response.message.octets_at(mark.rdata_range()));
+    weights.zip(address).and_then(|(weights, address)| weights.get(&address)).copied().unwrap_or(WEIGHT_DEFAULT)
 }
 
 /// The address that the data of an A or AAAA record is.
