@@ -22,7 +22,7 @@ enum Action {
     Append,
     /// In the place of those that are there, if there is one.
     Replace,
-    /// None is left.
+    /// None is left, and there need not have been one.
     Unset,
 }
 
@@ -107,13 +107,13 @@ impl Edit {
     /// Changes the options that go along with a query; gives whether it was for it.
     pub(super) fn apply(&self, query: &mut Query) -> bool {
         let code = self.code;
-        let is_there = query.onward_options().chain(query.options()).any(|(known, _)| known == code);
-        if matches!(self.action, Action::Replace | Action::Unset) && !is_there {
-            return false;
-        }
         if self.action == Action::Unset {
             query.remove_onward_options(code);
             return true;
+        }
+        let is_there = query.onward_options().chain(query.options()).any(|(known, _)| known == code);
+        if self.action == Action::Replace && !is_there {
+            return false;
         }
         let Some(data) = self.data.value(query) else { return false };
         if self.action != Action::Append {

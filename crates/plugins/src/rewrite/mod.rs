@@ -309,7 +309,7 @@ impl Rewrite {
             applied.iter().rev().fold(name, |name, applied| match action(applied) {
                 Action::Name(renaming) => {
                     let (asked, sent) = (applied.asked.as_ref(), applied.sent.as_ref());
-                    changes(renaming).iter().fold(name, |name, change| change.apply(name, asked, sent))
+                    changes(renaming).iter().rev().fold(name, |name, change| change.apply(name, asked, sent))
                 }
                 _ => name,
             })
@@ -320,7 +320,13 @@ impl Rewrite {
                 let record = old.record(*mark);
                 let owner = change(record.owner()?, |renaming| &renaming.owners);
                 let owner = if owner == question { Owner::Question } else { Owner::Name(owner.as_ref()) };
-                let value = |name| change(name, |renaming| &renaming.values);
+                let mut names = 0;
+                let value = |name| {
+                    names += 1;
+                    // The mailbox of an SOA record is no name of a host.
+                    let is_mailbox = mark.rtype == Type::SOA && names == 2;
+                    if is_mailbox { name } else { change(name, |renaming| &renaming.values) }
+                };
                 message.push_record_mapped(mark.section, owner, record.ttl(), &record, value).map(drop)
             })
         })

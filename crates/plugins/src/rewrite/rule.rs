@@ -41,9 +41,9 @@ pub(super) struct Renaming {
     pub(super) to: Template,
     /// The same if it does not depend on the name asked.
     pub(super) to_name: Option<Name>,
-    /// What becomes of owner names.
+    /// What becomes of owner names, the last one first: names are put back at last, after what is written out.
     pub(super) owners: Vec<Change>,
-    /// What becomes of names in data.
+    /// What becomes of names in data, the last one first.
     pub(super) values: Vec<Change>,
 }
 
@@ -274,8 +274,20 @@ fn read_change(args: &mut Args<'_>) -> Result<Change, Problem> {
     Ok(Change::Matching(Pattern::Regex(regex), to))
 }
 
+/// Reads what is another alias in the place of which. Beginnings and parts of names are meant as they are written here: only
+/// names and their ends get a final dot.
 fn read_alias(args: &mut Args<'_>) -> Result<Option<Action>, Problem> {
-    let from = read_pattern(args, 1)?;
-    let to = read_to(args, from.as_ref())?;
-    Ok(from.map(|from| Action::Alias(from, to)))
+    let kind = read_kind(args, 1)?;
+    let part: fn(String) -> Pattern = match kind {
+        Kind::Prefix => Pattern::Prefix,
+        Kind::Substring => Pattern::Substring,
+        Kind::Exact | Kind::Suffix | Kind::Regex => {
+            let from = read_from(args, kind)?;
+            let to = read_to(args, from.as_ref())?;
+            return Ok(from.map(|from| Action::Alias(from, to)));
+        }
+    };
+    let from = args.word()?.text.to_lowercase();
+    let to = args.word()?.text.to_lowercase();
+    Ok(Some(Action::Alias(part(from), Template::plain(to))))
 }
