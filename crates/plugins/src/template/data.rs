@@ -80,7 +80,7 @@ impl Asked<'_> {
     fn message(&self) -> Value {
         let header = self.query.header();
         let flags = header.flags;
-        object([
+        let fields = [
             ("Id", Value::Integer(i64::from(header.id))),
             ("Response", Value::Flag(flags.is_response())),
             ("Opcode", Value::Integer(i64::from(flags.opcode().0))),
@@ -88,11 +88,14 @@ impl Asked<'_> {
             ("Truncated", Value::Flag(flags.truncated())),
             ("RecursionDesired", Value::Flag(flags.recursion_desired())),
             ("RecursionAvailable", Value::Flag(flags.recursion_available())),
+            ("Zero", Value::Flag(flags.reserved())),
             ("AuthenticatedData", Value::Flag(flags.authentic_data())),
             ("CheckingDisabled", Value::Flag(flags.checking_disabled())),
             ("Rcode", Value::Integer(i64::from(flags.rcode().0))),
-            ("Question", Value::List(vec![self.question()])),
-        ])
+        ];
+        // The fields of the header are those of the message too.
+        let own = [("MsgHdr", object(fields.clone())), ("Question", Value::List(vec![self.question()]))];
+        Value::Object(fields.into_iter().chain(own).collect())
     }
 }
 
