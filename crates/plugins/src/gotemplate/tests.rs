@@ -199,10 +199,10 @@ fn what_fails_while_it_runs_says_why() {
 fn no_text_brings_it_down() {
     let parts = [
         "{{", "}}", "-", " ", ".", "$", "x", "if", "range", "end", "else", "(", ")", "|", ":=", "\"", "`", "'", "1",
-        "/*", "*/", ".Match", "\\", "\u{e4}", "printf", "%",
+        "/*", "*/", ".Match", "define", "template", "block", "`a`", "\\", "\u{e4}", "printf", "%",
     ];
     let mut seed = 7u64;
-    for _ in 0..20_000 {
+    for _ in 0..40_000 {
         let mut text = String::new();
         for _ in 0..12 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
