@@ -105,7 +105,7 @@ fn is_chosen(number: u64, one_of: Option<u64>) -> bool {
 impl Plugin for Erratic {
     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         let number = self.queries.fetch_add(1, Ordering::Relaxed);
-        let truncated = is_chosen(number, self.config.truncate);
+        let truncated = query.qtype.is_address() && is_chosen(number, self.config.truncate);
         if is_chosen(number, self.config.drop) {
             return Verdict::Drop;
         }
