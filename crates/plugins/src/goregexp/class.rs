@@ -2,7 +2,8 @@
 
 use regex::Regex;
 
-use super::translate::{Fault, Rest};
+use super::fault::Fault;
+use super::rest::Rest;
 
 /// Classes of one letter behind a backslash: of ASCII only.
 const LETTERS: [(&str, &str); 6] = [

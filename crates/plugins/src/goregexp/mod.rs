@@ -6,6 +6,8 @@
 //! (`\p{Old_Italic}`) and short names of scripts (`\p{Grek}`) are taken here, and are not in Go.
 
 mod class;
+mod fault;
+mod rest;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -14,10 +16,9 @@ use core::fmt;
 
 use regex::{Captures, Regex, RegexBuilder};
 
-pub(crate) use translate::Fault;
+pub(crate) use fault::Fault;
+use fault::{DEPTH_MAX, LENGTH_MAX};
 
-/// Octets of the longest expression, as in CoreDNS: longer ones are a mistake and cost memory.
-const LENGTH_MAX: usize = 10_000;
 /// Octets that a compiled expression may take: enough for a thousand letters of any script, the longest repetition.
 const COMPILED_MAX: usize = 64 << 20;
 
@@ -41,7 +42,7 @@ impl Regexp {
         let translate::Translated { text: translated, names } = translate::translate(text)?;
         let mut builder = RegexBuilder::new(&translated);
         // Groups that only hold together what is repeated come on top of those that are written.
-        builder.nest_limit(4 * translate::DEPTH_MAX).size_limit(COMPILED_MAX);
+        builder.nest_limit(4 * DEPTH_MAX).size_limit(COMPILED_MAX);
         let regex = builder.build().map_err(|_| Fault::TooLarge)?;
         Ok(Regexp { written: text.to_owned(), regex, names })
     }

@@ -3,63 +3,11 @@
 //! Flags are not handed on but taken apart here: each item says by itself what they mean for it, so that none depends on what
 //! stands before. Groups keep their numbers; their names stay here, since Go allows others.
 
-use core::fmt::{self, Write};
+use core::fmt::Write;
 
 use super::class;
-
-/// Groups that may stand in each other: fewer than in Go, and more than anybody writes; no danger to the stack.
-pub(super) const DEPTH_MAX: u32 = 200;
-/// The largest number in `{}`, and of such repetitions in each other taken together, as in Go.
-const REPEAT_MAX: u32 = 1000;
-
-/// What is wrong with an expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    TooLong,
-    /// Its machine would be too large.
-    TooLarge,
-    TooDeep,
-    /// A backslash and what follows mean nothing.
-    Escape(String),
-    /// It ends with a backslash.
-    TrailingBackslash,
-    /// A class does not end.
-    UnclosedClass,
-    /// A range or a name in a class means nothing.
-    Class(String),
-    UnclosedGroup,
-    UnopenedGroup,
-    /// What stands behind `(?` is nothing that Go knows.
-    Group(String),
-    GroupName,
-    /// Nothing stands before a repetition.
-    RepeatsNothing(String),
-    /// A repetition of a repetition.
-    RepeatsTwice(String),
-    /// Numbers that no repetition may have.
-    RepeatCount(String),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::TooLong => write!(f, "it has more than {} characters", super::LENGTH_MAX),
-            Fault::TooLarge => f.write_str("what it repeats takes too much memory"),
-            Fault::TooDeep => write!(f, "more than {DEPTH_MAX} groups stand in each other"),
-            Fault::Escape(text) => write!(f, "invalid escape sequence: `{text}`"),
-            Fault::TrailingBackslash => f.write_str("a backslash ends it"),
-            Fault::UnclosedClass => f.write_str("missing closing ]"),
-            Fault::Class(text) => write!(f, "invalid character class or range: `{text}`"),
-            Fault::UnclosedGroup => f.write_str("missing closing )"),
-            Fault::UnopenedGroup => f.write_str("unexpected )"),
-            Fault::Group(text) => write!(f, "`{text}` is not supported: Go's regular expressions have no such group"),
-            Fault::GroupName => f.write_str("the name of a group is of letters, digits and `_`, between `<` and `>`"),
-            Fault::RepeatsNothing(text) => write!(f, "nothing stands before `{text}` that can be repeated"),
-            Fault::RepeatsTwice(text) => write!(f, "a repetition is repeated by `{text}`: parentheses are missing"),
-            Fault::RepeatCount(text) => write!(f, "invalid repeat count: `{text}`, at most {REPEAT_MAX} in all"),
-        }
-    }
-}
+use super::fault::{DEPTH_MAX, Fault, REPEAT_MAX};
+use super::rest::Rest;
 
 /// An expression in the syntax of the crate.
 pub(super) struct Translated {
@@ -78,40 +26,6 @@ pub(super) fn translate(text: &str) -> Result<Translated, Fault> {
     translator.run()?;
     let Translator { outer, level, names, .. } = translator;
     if outer.is_empty() { Ok(Translated { text: level.text, names }) } else { Err(Fault::UnclosedGroup) }
-}
-
-/// What is left to read.
-pub(super) struct Rest<'t> {
-    text: &'t str,
-}
-
-impl<'t> Rest<'t> {
-    pub(super) fn new(text: &'t str) -> Rest<'t> {
-        Rest { text }
-    }
-
-    pub(super) fn text(&self) -> &'t str {
-        self.text
-    }
-
-    pub(super) fn next(&mut self) -> Option<char> {
-        let mut chars = self.text.chars();
-        let next = chars.next()?;
-        self.text = chars.as_str();
-        Some(next)
-    }
-
-    /// Takes this if it comes next, and says whether it does.
-    pub(super) fn take(&mut self, prefix: &str) -> bool {
-        let rest = self.text.strip_prefix(prefix);
-        self.text = rest.unwrap_or(self.text);
-        rest.is_some()
-    }
-
-    /// What was read since `before`, from which this came.
-    pub(super) fn since(&self, before: &'t str) -> String {
-        before.strip_suffix(self.text).unwrap_or(before).to_owned()
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,7 +126,7 @@ impl<'t> Translator<'t> {
     /// Reads what a backslash begins.
     fn escape(&mut self, before: &'t str) -> Result<(), Fault> {
         if self.rest.take("Q") {
-            let (literal, rest) = self.rest.text.split_once(r"\E").unwrap_or((self.rest.text, ""));
+            let (literal, rest) = self.rest.text().split_once(r"\E").unwrap_or((self.rest.text(), ""));
             self.rest = Rest::new(rest);
             literal.chars().for_each(|character| self.push_character(u32::from(character)));
             return Ok(());

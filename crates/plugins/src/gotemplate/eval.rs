@@ -1,51 +1,11 @@
 //! What comes of a template for some data.
 
-use core::fmt;
 use std::fmt::Write;
 
+use super::fault::{DEPTH_MAX, OUTPUT_MAX, RunError, STEPS_MAX};
 use super::functions::Function;
 use super::parse::{Base, Block, Node, Operand, Pipeline, Templates};
 use crate::value::Value;
-
-/// Octets of the longest text: as long as a message.
-pub(super) const OUTPUT_MAX: usize = 65_535;
-/// Things that are done at most, loops included: a template is run while a client waits.
-const STEPS_MAX: usize = 20_000;
-/// Blocks and templates in each other while it runs: for a template that uses itself, once a label; no danger to the stack.
-const DEPTH_MAX: usize = 400;
-
-/// Why a template has no text for some data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RunError {
-    TooLong,
-    TooManySteps,
-    TooDeep,
-    NoTemplate(String),
-    NoField(String),
-    /// Only functions take arguments.
-    NotAFunction,
-    BadArguments(&'static str),
-    Incomparable(&'static str, &'static str),
-    OutOfRange(i64),
-    NotAList(&'static str),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::TooLong => write!(f, "the text is longer than {OUTPUT_MAX} octets"),
-            RunError::TooManySteps => write!(f, "more than {STEPS_MAX} steps"),
-            RunError::TooDeep => write!(f, "more than {DEPTH_MAX} blocks and templates in each other"),
-            RunError::NoTemplate(name) => write!(f, "template \"{name}\" not defined"),
-            RunError::NoField(name) => write!(f, "can't evaluate field {name}"),
-            RunError::NotAFunction => f.write_str("can't give argument to non-function"),
-            RunError::BadArguments(function) => write!(f, "wrong arguments of {function}"),
-            RunError::Incomparable(one, other) => write!(f, "incompatible types for comparison: {one} and {other}"),
-            RunError::OutOfRange(at) => write!(f, "index out of range: {at}"),
-            RunError::NotAList(kind) => write!(f, "range can't iterate over {kind}"),
-        }
-    }
-}
 
 /// The data that a template is run for.
 pub(crate) trait Data {

@@ -1,12 +1,11 @@
 //! The functions of templates: those that Go has built in, and `parseInt`.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::eval::{OUTPUT_MAX, RunError};
+use super::fault::{Fault, OUTPUT_MAX, RunError};
 use super::numbers::parse_int;
-use super::parse::Fault;
 use super::printf::printf;
+use super::text::{Text, shown};
 use crate::value::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,37 +177,6 @@ fn slice(args: &[Value]) -> Option<Value> {
         Value::Text(text) => text.get(range).map(Value::text),
         Value::List(list) => list.get(range).map(|part| Value::List(part.to_vec())),
         _ => None,
-    }
-}
-
-/// A text that does not become longer than it may.
-#[derive(Default)]
-pub(super) struct Text(String);
-
-impl Text {
-    /// # Errors
-    /// If it would be too long.
-    pub(super) fn push(&mut self, text: &str) -> Result<(), RunError> {
-        if self.0.len() + text.len() > OUTPUT_MAX {
-            return Err(RunError::TooLong);
-        }
-        self.0.push_str(text);
-        Ok(())
-    }
-}
-
-impl From<Text> for String {
-    fn from(text: Text) -> String {
-        text.0
-    }
-}
-
-/// A value as functions print it: nothing is `<nil>` there.
-pub(super) fn shown(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::Missing => "<nil>".into(),
-        Value::Text(text) => text.into(),
-        _ => value.to_string().into(),
     }
 }
 

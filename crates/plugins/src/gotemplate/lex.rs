@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::parse::Fault;
+use super::fault::Fault;
 use crate::value::Value;
 
 /// A piece of a template.

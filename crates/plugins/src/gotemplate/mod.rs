@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod as_in_go;
 mod eval;
+mod fault;
 mod functions;
 mod lex;
 mod numbers;
@@ -14,9 +15,10 @@ mod parse;
 mod printf;
 #[cfg(test)]
 mod tests;
+mod text;
 
-pub(crate) use eval::{Data, RunError};
-pub(crate) use parse::Fault;
+pub(crate) use eval::Data;
+pub(crate) use fault::{Fault, RunError};
 
 /// A template that was read.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::parse::Fault;
+use super::fault::Fault;
 use crate::value::Value;
 
 /// A number as it stands in a template: whole, unless a point or an exponent stands in it.

@@ -1,59 +1,11 @@
 //! From tokens to a tree.
 
-use core::fmt;
 use std::collections::BTreeMap;
 
+use super::fault::{Fault, LEVELS_MAX, TEMPLATE_MAX};
 use super::functions::Function;
 use super::lex::{Kind, Piece, Token, pieces};
 use crate::value::Value;
-
-/// Octets of the longest template: records are shorter than a message.
-const TEMPLATE_MAX: usize = 65_536;
-/// Parentheses and blocks that may stand in each other: far more than people write, and no danger to the stack.
-const DEPTH_MAX: usize = 100;
-
-/// What is wrong with a template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    TooLong,
-    TooDeep,
-    /// It ends inside of this.
-    Unclosed(&'static str),
-    /// This stands where it means nothing.
-    Unexpected(String),
-    /// A backslash does not begin an escape.
-    BadEscape,
-    /// There is no function of this name.
-    NoFunction(String),
-    /// There is no variable of this name.
-    NoVariable(String),
-    /// Something is missing that must stand here.
-    Expected(&'static str),
-    /// This is no number, or one that is too large.
-    Number(String),
-    /// A template of this name stands here for the second time.
-    Defined(String),
-    /// Go has it, and this has not.
-    NotHere(String),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::TooLong => write!(f, "it is longer than {TEMPLATE_MAX} octets"),
-            Fault::TooDeep => write!(f, "more than {DEPTH_MAX} levels stand in each other"),
-            Fault::Unclosed(what) => write!(f, "it ends inside of {what}"),
-            Fault::Unexpected(what) => write!(f, "unexpected `{what}`"),
-            Fault::BadEscape => f.write_str("a backslash does not begin an escape"),
-            Fault::NoFunction(name) => write!(f, "function \"{name}\" not defined"),
-            Fault::NoVariable(name) => write!(f, "undefined variable \"${name}\""),
-            Fault::Expected(what) => write!(f, "{what} is missing"),
-            Fault::Number(text) => write!(f, "`{text}` is no number, or too large"),
-            Fault::Defined(name) => write!(f, "multiple definition of template \"{name}\""),
-            Fault::NotHere(what) => write!(f, "`{what}` is not supported here"),
-        }
-    }
-}
 
 /// A list of things to do one after the other.
 pub(super) type Nodes = Vec<Node>;
@@ -302,7 +254,7 @@ impl Parser {
 
     fn deeper(&mut self, at: usize) -> Outcome<()> {
         self.depth += 1;
-        if self.depth > DEPTH_MAX { Err((at, Fault::TooDeep)) } else { Ok(()) }
+        if self.depth > LEVELS_MAX { Err((at, Fault::TooDeep)) } else { Ok(()) }
     }
 
     /// Reads all of `[$a[, $b] :=|=] COMMAND | COMMAND …`, with so many variables at most.

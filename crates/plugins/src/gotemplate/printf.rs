@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::eval::{OUTPUT_MAX, RunError};
-use super::functions::{Text, shown};
+use super::fault::{OUTPUT_MAX, RunError};
+use super::text::{Text, shown};
 use crate::value::Value;
 
 /// What a verb prints.
