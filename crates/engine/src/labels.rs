@@ -164,6 +164,7 @@ mod tests {
         query.request.name = Name::root();
         assert_eq!(read.value(&query), None);
     }
+
     #[test]
     fn a_value_is_kept_if_somebody_reads_it() {
         let labels = Labels::default();
