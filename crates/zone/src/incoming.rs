@@ -96,6 +96,12 @@ impl Incoming {
         Ok(self.done)
     }
 
+    /// How many of the records were left out, as they are not in the zone, or not of class IN.
+    #[must_use]
+    pub const fn strangers(&self) -> usize {
+        self.builder.strangers()
+    }
+
     /// What has come, to be added to.
     pub(crate) fn into_builder(self) -> Builder {
         self.builder

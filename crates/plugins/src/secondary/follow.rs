@@ -120,7 +120,16 @@ async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Resul
     }
     let mut incoming = Incoming::new(held.origin.as_ref());
     transfer(primary, &query(held, Type::AXFR, None), outside, &mut |message| incoming.take(message)).await?;
-    incoming.finish().map(|zone| Some(Version { zone, changes: None })).map_err(|broken| broken.to_string())
+    let strangers = incoming.strangers();
+    let zone = incoming.finish().map_err(|broken| broken.to_string())?;
+    if strangers > 0 {
+        let origin = &held.origin;
+        outside.log(&format!(
+            "[WARNING] plugin/secondary: zone {origin} from {primary}: records left out, as they are not in the zone or not \
+             of class IN: {strangers}"
+        ));
+    }
+    Ok(Some(Version { zone, changes: None }))
 }
 
 /// What is newer than what is there (RFC 1995); `None` if nothing is.
