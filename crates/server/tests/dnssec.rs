@@ -10,10 +10,11 @@
 
 mod support;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use support::ports::free_address;
 use support::{Answer, Client, Folder, Server, wait_until};
 use wire::{Class, Flags, Header, MessageBuf, Name, Opt, Rcode, Type};
 
@@ -118,7 +119,7 @@ struct Unbound {
 impl Unbound {
     /// Starts it for zones served at `server`, of which those in `anchors` are known by these keys.
     fn start(folder: &Folder, server: SocketAddr, zones: &[String], anchors: &str) -> Option<Unbound> {
-        let address = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
+        let address = free_address();
         let (path, port) = (folder.path().display(), address.port());
         let anchors = folder.write("anchors", anchors);
         let mut text = format!(

@@ -14,7 +14,8 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use support::store::{self, Store, free_port};
+use support::ports::free_port;
+use support::store::{self, Store};
 use support::{Answer, Client, Folder, Server, certify_all, page, wait_until};
 use wire::{Rcode, Type};
 

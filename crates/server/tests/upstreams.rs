@@ -11,10 +11,11 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use support::ports::free_port;
 use support::{Answer, Client, Folder, PATIENCE, Server, page, query, wait_until};
 use wire::{Rcode, Type};
 
@@ -101,17 +102,6 @@ impl Program {
         let mut client = Client::new(SocketAddr::from(([127, 0, 0, 1], port)));
         wait_until("the upstream answers", || client.ask("www.example.test.", Type::A).is_some());
         upstream
-    }
-}
-
-/// A port that is free for UDP and TCP just now.
-fn free_port() -> u16 {
-    loop {
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = udp.local_addr().unwrap().port();
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }
 

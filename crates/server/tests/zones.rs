@@ -11,9 +11,10 @@
 mod support;
 
 use std::fmt::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
+use support::ports::free_address;
 use support::{Client, Folder, Server, wait_until};
 use wire::Type;
 
@@ -72,17 +73,6 @@ fn asks(client: &mut Client, name: &str, last: u8) -> bool {
     answer.is_some_and(|answer| answer.addresses() == [Ipv4Addr::new(192, 0, 2, last)])
 }
 
-/// A port that is free at the moment for UDP and TCP: Knot takes no other answer to which one it has found.
-fn free() -> SocketAddr {
-    loop {
-        let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let address = udp.local_addr().expect("its address");
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
-}
-
 fn zone(serial: u32, last: u8) -> String {
     let mut text = format!("$TTL 60\n@ SOA ns host {serial} 2 1 1000 60\n@ NS ns\nns A 192.0.2.{last}\n");
     for host in 0..HOSTS {
@@ -93,7 +83,7 @@ fn zone(serial: u32, last: u8) -> String {
 
 #[test]
 fn knot_gets_a_zone_and_hears_of_changes() {
-    let (folder, address) = (Folder::new("to-knot"), free());
+    let (folder, address) = (Folder::new("to-knot"), free_address());
     folder.write("db.example.org", &zone(1, 1));
     let db = folder.path().join("db.example.org");
     let corefile = format!(
@@ -120,7 +110,7 @@ fn knot_gets_a_zone_and_hears_of_changes() {
 
 #[test]
 fn knot_s_zone_is_served_and_followed() {
-    let (folder, address) = (Folder::new("from-knot"), free());
+    let (folder, address) = (Folder::new("from-knot"), free_address());
     let path = folder.path().display();
     folder.write("example.org.zone", &zone(1, 1));
     let sections = format!(
@@ -143,7 +133,7 @@ fn knot_s_zone_is_served_and_followed() {
 /// Knot makes differences of the versions of its file, in its journal.
 #[test]
 fn differences_come_from_knot() {
-    let (folder, address) = (Folder::new("differences"), free());
+    let (folder, address) = (Folder::new("differences"), free_address());
     let path = folder.path().display();
     folder.write("example.org.zone", &zone(1, 1));
     let sections = format!(

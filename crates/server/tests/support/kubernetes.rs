@@ -11,7 +11,8 @@ use rcgen::KeyPair;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::store::{Store, free_port};
+use super::ports::free_port;
+use super::store::Store;
 use super::{Folder, certify, wait_until};
 
 /// What must be installed.

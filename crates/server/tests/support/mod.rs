@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod kubernetes;
+pub(crate) mod ports;
 pub(crate) mod store;
 pub(crate) mod upstream;
 

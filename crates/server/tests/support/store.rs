@@ -2,10 +2,11 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use super::ports::free_port;
 use super::{Folder, PATIENCE, wait_until};
 
 /// Pairs that are put by one request: etcd takes no more operations in a transaction.
@@ -32,10 +33,6 @@ pub(crate) fn is_installed() -> bool {
         let _ = writeln!(std::io::stderr(), "SKIPPED: `etcd` is not installed: the plugin etcd is not tried with it");
     }
     found
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
 impl Store {

@@ -1,0 +1,29 @@
+//! Ports for programs that cannot be told to take any free one.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+
+/// Where programs listen by habit is below.
+const FIRST: u16 = 10_000;
+/// Where Linux begins to give ports to those who want any: tests do that all the time, so that a port found free there would
+/// be another's by the time the program starts.
+const END: u16 = 32_768;
+
+/// A port of 127.0.0.1 that nobody has, for UDP and TCP.
+pub(crate) fn free_port() -> u16 {
+    let is_free = |port: &u16| {
+        let address = (Ipv4Addr::LOCALHOST, *port);
+        UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok()
+    };
+    std::iter::repeat_with(any_port).take(100).find(is_free).expect("a free port")
+}
+
+/// The same, as an address.
+pub(crate) fn free_address() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, free_port()).into()
+}
+
+fn any_port() -> u16 {
+    let range = u64::from(END - FIRST);
+    FIRST + u16::try_from(RandomState::new().hash_one(()) % range).expect("it is below 65536")
+}
