@@ -1,16 +1,13 @@
 //! What answers are made from: read by all answer threads without locks while the mirror writes it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rcu::{Reading, Sorted};
 use wire::NameRef;
 
+use crate::record::Entry;
 use crate::select::{Selection, Sought};
 use crate::{Record, key};
-
-/// What stands under a key: a record, or `None` for a value that is none.
-pub(crate) type Entry = Option<Arc<Record>>;
 
 /// The records of a store as answers see them.
 #[derive(Default)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rcu::Edit;
 
-use crate::index::{Entry, Index};
+use crate::index::Index;
 use crate::key::name_of;
+use crate::record::Entry;
 use crate::{Lease, Range, Record, Refusal, Request};
 
 /// Records that are kept: at some 200 octets each a fifth of a gigabyte.

@@ -20,6 +20,9 @@ const PRIORITY_DEFAULT: u16 = 10;
 /// The weight of a record that does not say one.
 const WEIGHT_DEFAULT: u32 = 100;
 
+/// What stands under a key: a record, or `None` for a value that is none.
+pub(crate) type Entry = Option<Arc<Record>>;
+
 /// What the value of a key says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {

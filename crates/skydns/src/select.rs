@@ -6,8 +6,8 @@
 use rcu::{Entries, Pages};
 use wire::NameRef;
 
-use crate::index::Entry;
 use crate::key::{self, Key};
+use crate::record::Entry;
 use crate::{Host, Record};
 
 /// Keys that are looked at for one answer: more than a message can hold records. What is beyond is left out.
