@@ -2,8 +2,8 @@
 
 use wire::{Class, MessageBuf, Name, NameRef, Owner, Rcode, Section, Type};
 
-use crate::find::{Found, Node};
-use crate::store::{ALIAS, APEX, RecordSet, Zone};
+use crate::find::Found;
+use crate::store::{ALIAS, APEX, Node, RecordSet, Zone};
 use crate::text::name_at_start;
 
 /// Aliases that are followed within the zone: as many as CoreDNS follows. A longer row ends there, and the client follows

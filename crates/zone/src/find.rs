@@ -3,11 +3,7 @@
 use wire::{NameRef, Type};
 
 use crate::canonical;
-use crate::store::{APEX, BELOW, CUT, DNAME, WILDCARD, Zone};
-
-/// A name that exists in a zone; it is of no use in another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node(pub(crate) u32);
+use crate::store::{APEX, BELOW, CUT, DNAME, Node, WILDCARD, Zone};
 
 /// Where a name falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,6 @@
 use hashbrown::HashTable;
 use wire::{Name, NameRef, Type};
 
-use crate::find::Node;
 use crate::keys::hash;
 
 /// An authoritative zone; it does not change.
@@ -25,7 +24,11 @@ pub struct Zone {
     pub(crate) records: usize,
 }
 
-/// A name that exists.
+/// A name that exists in a zone; it is of no use in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node(pub(crate) u32);
+
+/// A name that exists, as the arenas have it.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeEntry {
     pub(crate) name_at: u32,

@@ -5,9 +5,9 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use wire::{Name, NameError, NameRef, Type};
 
 use super::base::{self, Base, Digits};
-use super::entry::{Line, seconds};
 use super::error::Error;
 use super::lex::Word;
+use super::line::Line;
 use super::{location, parameters, special};
 
 /// Octets of the longest character string (RFC 1035 §3.3).
@@ -164,7 +164,7 @@ impl Field {
             Field::U8 => data.push(word.parse(what)?),
             Field::U16 => data.extend(word.parse::<u16>(what)?.to_be_bytes()),
             Field::U32 => data.extend(word.parse::<u32>(what)?.to_be_bytes()),
-            Field::Seconds => data.extend(seconds(word).ok_or_else(|| word.unexpected(what))?.to_be_bytes()),
+            Field::Seconds => data.extend(special::seconds(word).ok_or_else(|| word.unexpected(what))?.to_be_bytes()),
             Field::V4 => data.extend(word.parse::<Ipv4Addr>(what)?.octets()),
             Field::V6 => data.extend(word.parse::<Ipv6Addr>(what)?.octets()),
             Field::String => string(word, data)?,

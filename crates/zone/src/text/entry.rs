@@ -4,7 +4,9 @@ use wire::{Class, Name, NameRef, Type};
 
 use super::data;
 use super::error::{Error, Fault, Place};
-use super::lex::{Lexer, Token, Word};
+use super::lex::Word;
+use super::line::Line;
+use super::special::seconds;
 
 /// An entry that is not blank.
 pub(crate) enum Entry<'a> {
@@ -27,74 +29,11 @@ pub(crate) struct Entries<'a> {
     ttl_directive: bool,
 }
 
-/// The words of one entry.
-pub(crate) struct Line<'a> {
-    lexer: Lexer<'a>,
-    pub(crate) origin: Name,
-    /// The entry has ended.
-    ended: bool,
-    end: Place,
-}
-
-impl<'a> Line<'a> {
-    /// The next word of the entry, if there is one.
-    pub(crate) fn maybe(&mut self) -> Result<Option<Word<'a>>, Error> {
-        if self.ended {
-            return Ok(None);
-        }
-        self.end = self.lexer.place();
-        match self.lexer.next()? {
-            Token::Word(word) => Ok(Some(word)),
-            Token::LineEnd | Token::End => {
-                self.ended = true;
-                Ok(None)
-            }
-        }
-    }
-
-    /// The next word of the entry, which is to be `what`.
-    pub(crate) fn word(&mut self, what: &'static str) -> Result<Word<'a>, Error> {
-        self.maybe()?.ok_or_else(|| self.missing(what))
-    }
-
-    /// The entry ends where `what` should stand.
-    pub(crate) const fn missing(&self, what: &'static str) -> Error {
-        self.end.error(Fault::Missing(what))
-    }
-
-    /// The rest of the line as it stands there, without a comment.
-    pub(crate) fn rest(&mut self) -> &'a [u8] {
-        self.ended = true;
-        self.lexer.rest_of_line()
-    }
-
-    /// Nothing may follow.
-    pub(crate) fn end(&mut self) -> Result<(), Error> {
-        self.maybe()?.map_or(Ok(()), |word| Err(word.unexpected("the end of the line")))
-    }
-
-    /// The first word of the next entry; `None` at the end of the text.
-    fn first(&mut self) -> Result<Option<Word<'a>>, Error> {
-        loop {
-            self.end = self.lexer.place();
-            match self.lexer.next()? {
-                Token::Word(word) => {
-                    self.ended = false;
-                    return Ok(Some(word));
-                }
-                Token::LineEnd => {}
-                Token::End => return Ok(None),
-            }
-        }
-    }
-}
-
 impl<'a> Entries<'a> {
     pub(crate) fn new(text: &'a [u8], origin: NameRef<'_>) -> Entries<'a> {
-        let lexer = Lexer::new(text);
-        let end = lexer.place();
-        let line = Line { lexer, origin: origin.to_name(), ended: true, end };
-        Entries { line, began: end, owner: None, rdata: Vec::new(), default_ttl: None, ttl_directive: false }
+        let line = Line::new(text, origin);
+        let began = line.place();
+        Entries { line, began, owner: None, rdata: Vec::new(), default_ttl: None, ttl_directive: false }
     }
 
     /// Line and column at which the last entry began.
@@ -210,30 +149,4 @@ impl<'a> Entries<'a> {
         }
         Some(ttl)
     }
-}
-
-/// Seconds, as a number or with units: `3600`, `1h30m`, `2w`. At most 2^31 - 1 (RFC 2181 §8) is meant, but more is read.
-pub(super) fn seconds(word: &Word<'_>) -> Option<u32> {
-    let (mut total, mut number, mut digits) = (0u32, 0u32, false);
-    for octet in word.raw {
-        let unit = match octet.to_ascii_lowercase() {
-            digit @ b'0'..=b'9' => {
-                number = number.checked_mul(10)?.checked_add(u32::from(digit - b'0'))?;
-                digits = true;
-                continue;
-            }
-            b's' => 1,
-            b'm' => 60,
-            b'h' => 3600,
-            b'd' => 86_400,
-            b'w' => 604_800,
-            _ => return None,
-        };
-        if !digits {
-            return None;
-        }
-        total = total.checked_add(number.checked_mul(unit)?)?;
-        (number, digits) = (0, false);
-    }
-    (!word.raw.is_empty()).then(|| total.checked_add(number)).flatten()
 }

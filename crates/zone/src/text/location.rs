@@ -1,8 +1,8 @@
 //! LOC records (RFC 1876): `51 30 12.748 N 0 7 39.611 W 10.00m 1m 10000m 10m`.
 
-use super::entry::Line;
 use super::error::Error;
 use super::lex::Word;
+use super::line::Line;
 
 /// Thousandths of a second of arc in a degree.
 const DEGREE: u32 = 3_600_000;

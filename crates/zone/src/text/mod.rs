@@ -8,6 +8,7 @@ mod data;
 mod entry;
 mod error;
 mod lex;
+mod line;
 mod location;
 mod parameters;
 mod print;
@@ -21,8 +22,9 @@ pub use print::Data;
 
 pub(crate) use data::{lowercase_names, name_at_start};
 
-pub(crate) use entry::{Entries, Entry, Line};
+pub(crate) use entry::{Entries, Entry};
 pub(crate) use lex::Word;
+pub(crate) use line::Line;
 pub(crate) use special::write_bitmaps;
 
 /// A record that stands for itself.

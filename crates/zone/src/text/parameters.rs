@@ -3,9 +3,9 @@
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use super::base::{self, Base};
-use super::entry::Line;
 use super::error::Error;
 use super::lex::Word;
+use super::line::Line;
 
 /// Names of the keys (IANA "Service Parameter Keys"), by their number.
 const KEYS: [&str; 9] =

@@ -1,10 +1,10 @@
-//! Fields with a form of their own: types as bitmaps, times, algorithms, identifiers.
+//! Fields with a form of their own: spans of time and moments, types as bitmaps, algorithms, identifiers.
 
 use wire::Type;
 
-use super::entry::Line;
 use super::error::Error;
 use super::lex::Word;
+use super::line::Line;
 
 /// Mnemonics of the algorithms of DNSSEC (IANA "DNS Security Algorithm Numbers").
 const ALGORITHMS: [(&str, u8); 17] = [
@@ -53,6 +53,32 @@ pub(super) fn algorithm(word: &Word<'_>) -> Option<u8> {
 
 pub(super) fn certificate(word: &Word<'_>) -> Option<u16> {
     number_or(word, &CERTIFICATES)
+}
+
+/// Seconds, as a number or with units: `3600`, `1h30m`, `2w`. At most 2^31 - 1 (RFC 2181 §8) is meant, but more is read.
+pub(super) fn seconds(word: &Word<'_>) -> Option<u32> {
+    let (mut total, mut number, mut digits) = (0u32, 0u32, false);
+    for octet in word.raw {
+        let unit = match octet.to_ascii_lowercase() {
+            digit @ b'0'..=b'9' => {
+                number = number.checked_mul(10)?.checked_add(u32::from(digit - b'0'))?;
+                digits = true;
+                continue;
+            }
+            b's' => 1,
+            b'm' => 60,
+            b'h' => 3600,
+            b'd' => 86_400,
+            b'w' => 604_800,
+            _ => return None,
+        };
+        if !digits {
+            return None;
+        }
+        total = total.checked_add(number.checked_mul(unit)?)?;
+        (number, digits) = (0, false);
+    }
+    (!word.raw.is_empty()).then(|| total.checked_add(number)).flatten()
 }
 
 /// Seconds since 1970, modulo 2^32: as a number, or as `YYYYMMDDHHmmSS` (RFC 4034 §3.2).
