@@ -8,45 +8,17 @@ use std::time::Duration;
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::Bytes;
 use hyper::{Method, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::format::Format;
-use crate::query::{Query, Selection};
+use crate::query::Query;
+use crate::reply::{Body, Reply, status, status_object};
+use crate::selection::Selection;
 use crate::store::{From, Key, Span};
 use crate::{Fault, Shared, write};
 
-/// A body that comes piece by piece.
-pub(crate) type Body = Channel<Bytes, io::Error>;
-
 /// Octets that go out at once.
 const PIECE: usize = 16 * 1024;
-
-/// What is answered.
-pub(crate) enum Reply {
-    /// An object, or the Status that stands for it.
-    Object { code: u16, retry_after: Option<u32>, object: Value },
-    /// A list or a watch.
-    Stream(Response<Body>),
-}
-
-impl Reply {
-    /// The answer, for a client that prefers this format.
-    pub(crate) fn response(self, preferred: Format) -> Response<Body> {
-        let (code, retry_after, object) = match self {
-            Reply::Object { code, retry_after, object } => (code, retry_after, object),
-            Reply::Stream(response) => return response,
-        };
-        let format = preferred.of_kind(object["kind"].as_str().unwrap_or_default());
-        let mut response = Response::builder().status(code).header("content-type", format.content_type(false));
-        if let Some(seconds) = retry_after {
-            response = response.header("retry-after", seconds);
-        }
-        let body = format.object(&object);
-        let (mut sender, channel) = Channel::new(1);
-        tokio::spawn(async move { sender.send_data(body.into()).await });
-        response.body(channel).unwrap()
-    }
-}
 
 /// Answers a request.
 pub(crate) async fn answer(
@@ -75,39 +47,6 @@ pub(crate) async fn answer(
     let format = preferred.of_kind(&kind);
     let asked = Asked { query, kind, selection, fault, format, shared: Arc::clone(shared) };
     if asked.query.is("watch") { asked.watch() } else { asked.list() }
-}
-
-/// An answer that says what is wrong.
-pub(crate) fn status(code: u16, retry_after: Option<u32>, message: &str) -> Reply {
-    Reply::Object { code, retry_after, object: status_object(code, message) }
-}
-
-/// An answer that says why a request was refused.
-pub(crate) fn refused(code: u16, reason: &str, message: &str) -> Reply {
-    let mut status = status_object(code, message);
-    status["reason"] = reason.into();
-    whole(code, status)
-}
-
-/// An answer that is one object.
-pub(crate) const fn whole(code: u16, object: Value) -> Reply {
-    Reply::Object { code, retry_after: None, object }
-}
-
-fn status_object(code: u16, message: &str) -> Value {
-    let reason = match code {
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "NotFound",
-        410 => "Expired",
-        422 => "Invalid",
-        429 => "TooManyRequests",
-        504 => "Timeout",
-        _ => "InternalError",
-    };
-    json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": message,
-    })
 }
 
 /// A request that can be answered.

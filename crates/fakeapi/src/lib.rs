@@ -20,6 +20,8 @@ mod format;
 mod object;
 pub mod protobuf;
 mod query;
+mod reply;
+mod selection;
 mod serve;
 mod store;
 mod tls;
@@ -230,7 +232,7 @@ impl FakeApi {
     /// An object; `resource` is its plural name.
     #[must_use]
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        self.shared.lock().store.get(resource, &(namespace.to_owned(), name.to_owned())).ok()
+        self.shared.lock().store.get(resource, &(namespace.to_owned(), name.to_owned()))
     }
 
     /// Forgets the past: what continues from a version until now is answered with 410 Gone.

@@ -1,11 +1,10 @@
-//! What a request asks for: resource, namespace, parameters, selectors.
+//! What a request asks for: resource, namespace, name, parameters.
 
 use std::collections::BTreeMap;
 
-use cluster::Selector;
 use hyper::Uri;
-use serde_json::Value;
 
+use crate::selection::Selection;
 use crate::store::Key;
 
 /// What a request asks for.
@@ -57,47 +56,7 @@ impl Query {
 
     /// What it selects; an error says what is wrong with its selectors.
     pub(crate) fn selection(&self) -> Result<Selection, String> {
-        let labels = Selector::parse(self.parameter("labelSelector")).map_err(|error| error.to_string())?;
-        let fields = self.parameter("fieldSelector").split(',').filter(|field| !field.is_empty());
-        let fields = fields.map(FieldTest::parse).collect::<Option<Vec<_>>>().ok_or("bad field selector")?;
-        Ok(Selection { namespace: self.namespace.clone(), labels, fields })
-    }
-}
-
-/// Which objects of a resource are asked for.
-pub(crate) struct Selection {
-    namespace: String,
-    labels: Selector,
-    fields: Vec<FieldTest>,
-}
-
-impl Selection {
-    pub(crate) fn matches(&self, object: &Value) -> bool {
-        let metadata = &object["metadata"];
-        (self.namespace.is_empty() || metadata["namespace"] == *self.namespace)
-            && self.labels.matches(|key| metadata["labels"][key].as_str())
-            && self.fields.iter().all(|field| field.matches(object))
-    }
-}
-
-struct FieldTest {
-    pointer: String,
-    value: String,
-    equal: bool,
-}
-
-impl FieldTest {
-    fn parse(text: &str) -> Option<FieldTest> {
-        let (path, value, equal) = match text.split_once("!=") {
-            Some((path, value)) => (path, value, false),
-            None => text.split_once('=').map(|(path, value)| (path, value.trim_start_matches('='), true))?,
-        };
-        Some(FieldTest { pointer: format!("/{}", path.replace('.', "/")), value: value.to_owned(), equal })
-    }
-
-    fn matches(&self, object: &Value) -> bool {
-        let found = object.pointer(&self.pointer).and_then(Value::as_str).unwrap_or_default();
-        (found == self.value) == self.equal
+        Selection::parse(&self.namespace, self.parameter("labelSelector"), self.parameter("fieldSelector"))
     }
 }
 

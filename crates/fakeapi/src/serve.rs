@@ -16,9 +16,10 @@ use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-use crate::answer::{self, Body, Reply};
+use crate::answer::answer;
 use crate::format::Format;
 use crate::query::Query;
+use crate::reply::{Body, Reply, status};
 use crate::{Seen, Shared};
 
 /// Serves until `stopped`.
@@ -111,7 +112,7 @@ async fn request_answer(request: Request<Incoming>, certificate: bool, shared: &
 }
 
 async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format, shared: &Arc<Shared>) -> Reply {
-    let Some(query) = Query::parse(request.uri()) else { return answer::status(404, None, "no such path") };
+    let Some(query) = Query::parse(request.uri()) else { return status(404, None, "no such path") };
     let seen = Seen {
         method: request.method().to_string(),
         name: query.name.clone(),
@@ -129,7 +130,7 @@ async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format,
         let octets = request.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         match serde_json::from_slice(&octets) {
             Ok(object) => object,
-            Err(error) => return answer::status(400, None, &error.to_string()),
+            Err(error) => return status(400, None, &error.to_string()),
         }
     } else {
         serde_json::Value::Null
@@ -141,9 +142,9 @@ async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format,
     };
     shared.told.notify_all();
     if token.is_some_and(|token| authorization != format!("Bearer {token}")) {
-        return answer::status(401, None, "Unauthorized");
+        return status(401, None, "Unauthorized");
     }
-    answer::answer(&method, query, object, fault, preferred, shared).await
+    answer(&method, query, object, fault, preferred, shared).await
 }
 
 /// A header; empty if there is none.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::format::Format;
-use crate::query::Selection;
-use crate::write::Refusal;
+use crate::selection::Selection;
 
 /// What the server knows without any object of it: plural name, kind, group and version.
 const BUILT_IN: [(&str, &str, &str); 7] = [
@@ -109,11 +108,9 @@ impl Store {
     }
 
     /// One object.
-    pub(crate) fn get(&self, resource: &str, key: &Key) -> Result<Value, Refusal> {
+    pub(crate) fn get(&self, resource: &str, key: &Key) -> Option<Value> {
         let object = self.resources.get(resource).and_then(|resource| resource.objects.get(key));
-        object
-            .map(|object| object.as_ref().clone())
-            .ok_or_else(|| Refusal(404, "NotFound", format!("{resource} \"{}\" not found", key.1)))
+        object.map(|object| object.as_ref().clone())
     }
 
     /// Deletes all that is in a namespace.

@@ -8,38 +8,43 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::Shared;
-use crate::answer::{self, Reply};
 use crate::query::Query;
-use crate::store::Store;
+use crate::reply::{self, Reply};
+use crate::store::{Key, Store};
 
 /// Why a request is refused: code, reason and message of the Status.
-pub(crate) struct Refusal(pub(crate) u16, pub(crate) &'static str, pub(crate) String);
+struct Refusal(u16, &'static str, String);
 
 /// Answers a request for one object.
 pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Shared) -> Reply {
     let outcome = match *method {
-        Method::GET => shared.lock().store.get(&query.resource, &query.key()).map(|object| (200, object)),
+        Method::GET => get(&shared.lock().store, &query.resource, &query.key()).map(|object| (200, object)),
         Method::POST => shared.change(|state| create(&mut state.store, query, object)).map(|object| (201, object)),
         Method::PUT => shared.change(|state| replace(&mut state.store, query, object)).map(|object| (200, object)),
         Method::DELETE => shared.change(|state| remove(&mut state.store, query)).map(|object| (200, object)),
         _ => Err(Refusal(405, "MethodNotAllowed", "the server does not allow this method".to_owned())),
     };
     match outcome {
-        Ok((code, object)) => answer::whole(code, object),
-        Err(Refusal(code, reason, message)) => answer::refused(code, reason, &message),
+        Ok((code, object)) => reply::whole(code, object),
+        Err(Refusal(code, reason, message)) => reply::refused(code, reason, &message),
     }
+}
+
+fn get(store: &Store, resource: &str, key: &Key) -> Result<Value, Refusal> {
+    let missing = || Refusal(404, "NotFound", format!("{resource} \"{}\" not found", key.1));
+    store.get(resource, key).ok_or_else(missing)
 }
 
 fn create(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, Refusal> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let key = (query.namespace.clone(), name.clone());
     if !query.namespace.is_empty() {
-        store.get("namespaces", &(String::new(), query.namespace.clone()))?;
+        get(store, "namespaces", &(String::new(), query.namespace.clone()))?;
     }
     if name.is_empty() {
         return Err(invalid(query, "", "metadata.name: Required value"));
     }
-    if store.get(&query.resource, &key).is_ok() {
+    if store.get(&query.resource, &key).is_some() {
         return Err(Refusal(409, "AlreadyExists", format!("{} \"{name}\" already exists", query.resource)));
     }
     object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{:012}", store.version + 1).into();
@@ -47,7 +52,7 @@ fn create(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, 
 }
 
 fn replace(store: &mut Store, query: &Query, mut object: Value) -> Result<Value, Refusal> {
-    let before = store.get(&query.resource, &query.key())?;
+    let before = get(store, &query.resource, &query.key())?;
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !version.is_empty() && before["metadata"]["resourceVersion"] != version {
         let message = format!("the object \"{}\" has been modified; apply your changes to the latest", query.name);
@@ -58,7 +63,7 @@ fn replace(store: &mut Store, query: &Query, mut object: Value) -> Result<Value,
 }
 
 fn remove(store: &mut Store, query: &Query) -> Result<Value, Refusal> {
-    let before = store.get(&query.resource, &query.key())?;
+    let before = get(store, &query.resource, &query.key())?;
     if query.resource == "namespaces" {
         store.delete_all_in(&query.name);
     }
@@ -70,7 +75,7 @@ fn remove(store: &mut Store, query: &Query) -> Result<Value, Refusal> {
 fn admit(
     store: &mut Store,
     query: &Query,
-    (namespace, name): (String, String),
+    (namespace, name): Key,
     mut object: Value,
     before: Option<&Value>,
 ) -> Result<Value, Refusal> {
@@ -83,7 +88,7 @@ fn admit(
             .map_err(|problem| invalid(query, &name, problem))?;
     }
     store.put(object);
-    store.get(&query.resource, &(namespace, name))
+    get(store, &query.resource, &(namespace, name))
 }
 
 /// The defaults of a Service, and its cluster IPs.
