@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use corefile::{Corefile, Diagnostic, Directive, FileId, Line, Loader, ServerBlock, Sources, Span, Token};
+use corefile::{Corefile, Diagnostic, Loader, Sources};
 
-use crate::edits::{Edits, indentation};
-use crate::{Migration, Note, What, rules};
+use crate::draft::Draft;
+use crate::{Migration, rules};
 
 /// A text that is no Corefile: what is wrong, and where.
 #[derive(Clone, Debug)]
@@ -39,121 +39,7 @@ pub fn corefile(name: &Path, text: &str, loader: &dyn Loader, defaults: bool) ->
         }
         rules::look_at_block(block, &mut draft);
     }
-    let Draft { edits, mut notes, .. } = draft;
-    notes.sort_by_key(|(span, _)| (span.file, span.start));
-    let notes = notes.into_iter().map(|(_, note)| note).collect();
-    Ok(Migration { text: edits.apply(sources.text(root)), notes })
-}
-
-/// What was read and what is to become of it.
-pub(crate) struct Draft<'a> {
-    sources: &'a Sources,
-    root: FileId,
-    /// Add what newer installations have.
-    pub(crate) defaults: bool,
-    /// Whom the notes are about: the directive that is looked at.
-    pub(crate) directive: String,
-    edits: Edits,
-    notes: Vec<(Span, Note)>,
-}
-
-impl<'a> Draft<'a> {
-    fn new(sources: &'a Sources, root: FileId, defaults: bool) -> Draft<'a> {
-        Draft { sources, root, defaults, directive: String::new(), edits: Edits::default(), notes: Vec::new() }
-    }
-
-    /// Says something about a place, and since which release it is so.
-    pub(crate) fn note(
-        &mut self,
-        what: What,
-        span: Span,
-        since: impl Into<Option<&'static str>>,
-        text: impl Into<String>,
-    ) {
-        let (place, directive) = (self.sources.place(span), Some(self.directive.clone()));
-        let note = Note { what, place, text: text.into(), directive, since: since.into() };
-        // A snippet is met wherever it is imported, and spoken of once.
-        if self.notes.iter().all(|(_, known)| *known != note) {
-            self.notes.push((span, note));
-        }
-    }
-
-    /// The same about what holds for a whole file: at the first place there that shows it.
-    pub(crate) fn note_once_per_file(&mut self, what: What, span: Span, since: &'static str, text: &str) {
-        let is_said = |(place, note): &(Span, Note)| place.file == span.file && note.text == text;
-        if !self.notes.iter().any(is_said) {
-            self.note(what, span, since, text);
-        }
-    }
-
-    /// Writes something else in place of words. Lines below the first are indented as the old ones are.
-    pub(crate) fn replace(&mut self, span: Span, text: &str) {
-        if let Some((start, end)) = self.here(span) {
-            self.edits.replace(start, end, self.indented(start, text));
-        }
-    }
-
-    /// Adds words behind a directive.
-    pub(crate) fn append(&mut self, directive: &Directive, text: &str) {
-        if let Some((start, end)) = self.here(directive.span()) {
-            self.edits.replace(end, end, self.indented(start, text));
-        }
-    }
-
-    fn indented(&self, at: usize, text: &str) -> String {
-        text.replace('\n', &format!("\n{}", indentation(self.sources.text(self.root), at)))
-    }
-
-    /// Takes a line of a sub-block away.
-    pub(crate) fn remove(&mut self, line: &Line) {
-        self.remove_words(&line.words);
-    }
-
-    /// Takes words away that are a whole line, or a directive with its block.
-    pub(crate) fn remove_span(&mut self, span: Span) {
-        if let Some((start, end)) = self.here(span) {
-            self.edits.remove_line(self.sources.text(self.root), start, end);
-        }
-    }
-
-    /// Takes words at the end of a line away, with the blanks before them.
-    pub(crate) fn remove_words(&mut self, words: &[Token]) {
-        if let [first, .., last] | [first @ last] = words {
-            self.remove_span(first.span.up_to(last.span));
-        }
-    }
-
-    /// Adds lines below a directive.
-    pub(crate) fn add_below(&mut self, directive: &Directive, lines: &[String]) {
-        if let Some(place) = self.here(directive.span()) {
-            self.edits.add_below(self.sources.text(self.root), place, lines);
-        }
-    }
-
-    /// Words as they were written, quotes and variables and all.
-    pub(crate) fn written(&self, words: &[Token]) -> String {
-        words.iter().map(|word| self.sources.slice(word.span)).collect::<Vec<_>>().join(" ")
-    }
-
-    /// The zones of a directive as they were written: those that it names, or else the keys of its block.
-    pub(crate) fn zones(&self, named: &[Token], block: &ServerBlock) -> String {
-        self.written(if named.is_empty() { &block.keys } else { named })
-    }
-
-    /// The octets of a place of the text that is changed; others are only spoken of.
-    fn here(&mut self, span: Span) -> Option<(usize, usize)> {
-        if span.file == self.root {
-            return Some((span.start as usize, span.end as usize));
-        }
-        let file = self.sources.name(span.file).display().to_string();
-        self.note(
-            What::Look,
-            span,
-            None,
-            format!("this stands in an imported file, which is not changed: migrate `{file}` too"),
-        );
-        None
-    }
+    Ok(draft.finish())
 }
 
 /// Files as they are, and variables by their names: their values are those of another place.

@@ -5,6 +5,7 @@
 //! here reads files or asks anybody.
 
 mod corefile;
+mod draft;
 mod edits;
 mod kube_dns;
 mod note;

@@ -4,7 +4,7 @@ use corefile::{Directive, Line, ServerBlock};
 
 use super::zones::{Gone, UPSTREAM, move_transfer, take_away};
 use crate::What;
-use crate::corefile::Draft;
+use crate::draft::Draft;
 
 /// Options that do nothing, since when, and why.
 const GONE: &[Gone] = &[UPSTREAM, ("resyncperiod", "1.6.0", "objects are watched, not listed again and again")];

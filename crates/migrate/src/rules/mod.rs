@@ -9,7 +9,7 @@ mod zones;
 use corefile::{Directive, ServerBlock, Token};
 
 use crate::What;
-use crate::corefile::Draft;
+use crate::draft::Draft;
 
 /// A rule for one directive.
 type Rule = fn(&ServerBlock, &Directive, &mut Draft<'_>);

@@ -3,7 +3,7 @@
 use corefile::{Directive, Line, ServerBlock};
 
 use crate::What;
-use crate::corefile::Draft;
+use crate::draft::Draft;
 
 /// The release that has no `proxy` any more.
 const GONE: &str = "1.5.0";

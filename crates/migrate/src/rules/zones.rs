@@ -3,7 +3,7 @@
 use corefile::{Directive, Line, ServerBlock};
 
 use crate::What;
-use crate::corefile::Draft;
+use crate::draft::Draft;
 
 /// An option that does nothing any more, since when, and why.
 pub(super) type Gone = (&'static str, &'static str, &'static str);
