@@ -7,7 +7,7 @@ use corefile::Diagnostic;
 use crate::codes;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::metrics::{Registry, ServerMetrics};
-use crate::plan::{Plan, PlannedBlock, PlannedListener};
+use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SiteInfo};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 

@@ -1,15 +1,14 @@
-//! What a Corefile means: server blocks with the meaning of their directives, and the addresses to listen on. No input
-//! and no output; all that is wrong is said at once.
+//! From a Corefile to what it means, the [`Plan`]. No input and no output; all that is wrong is said at once.
 
 use core::net::IpAddr;
 
-use corefile::{Corefile, Diagnostic, ServerBlock, Severity, Span, Token, did_you_mean};
-use wire::Name;
+use corefile::{Corefile, Diagnostic, ServerBlock, Severity, Token, did_you_mean};
 
 use crate::advice;
 use crate::codes;
 use crate::keys::{Key, Scheme, doubt_key, read_key};
-use crate::options::{Directive, Later, Meant};
+use crate::options::{Directive, Later};
+use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 
 /// A place in the ordered list of directives.
@@ -62,56 +61,6 @@ pub struct Planning<'a> {
     pub dns_port: u16,
     /// The addresses of a network interface, if there is one of that name.
     pub interface: &'a dyn Fn(&str) -> Option<Vec<IpAddr>>,
-}
-
-/// What a Corefile means.
-pub struct Plan {
-    pub(crate) blocks: Vec<PlannedBlock>,
-    pub(crate) listeners: Vec<PlannedListener>,
-    /// What can be checked but not served by this build, as errors.
-    pub(crate) refusals: Vec<Diagnostic>,
-}
-
-pub(crate) struct PlannedBlock {
-    /// Its keys; those of a CIDR prefix one by one.
-    pub(crate) keys: Vec<Key>,
-    pub(crate) info: BlockInfo,
-    /// What each directive means, in the order of the chain.
-    pub(crate) directives: Vec<(&'static str, Span, Box<dyn Meant>)>,
-}
-
-/// An address to listen on, and what is served there.
-#[derive(Clone, Debug)]
-pub struct PlannedListener {
-    /// The transport.
-    pub scheme: Scheme,
-    /// The address; `None` for all of this machine.
-    pub ip: Option<IpAddr>,
-    /// The port.
-    pub port: u16,
-    /// The zones served, with the index of their server block.
-    pub zones: Vec<(Name, usize)>,
-}
-
-impl PlannedListener {
-    /// As metrics and logs write it: `dns://:53`, `dns://[::1]:53`.
-    #[must_use]
-    pub fn label(&self) -> String {
-        let host = match self.ip {
-            None => String::new(),
-            Some(IpAddr::V4(v4)) => v4.to_string(),
-            Some(IpAddr::V6(v6)) => format!("[{v6}]"),
-        };
-        format!("{}://{host}:{}", self.scheme.name(), self.port)
-    }
-}
-
-impl Plan {
-    /// The addresses to listen on.
-    #[must_use]
-    pub fn listeners(&self) -> &[PlannedListener] {
-        &self.listeners
-    }
 }
 
 /// Reads what a Corefile means; `None` if something in it is wrong, which `problems` then says.
@@ -225,17 +174,6 @@ fn plan_block(
         }
     }
     (PlannedBlock { keys, info, directives }, is_known)
-}
-
-impl PlannedBlock {
-    /// What its directives say about it as a whole.
-    fn settings(&self) -> BlockSettings {
-        let mut settings = BlockSettings::default();
-        for (_, _, meant) in &self.directives {
-            meant.settings(&mut settings);
-        }
-        settings
-    }
 }
 
 /// The addresses that a block listens on; `None` stands for all of the machine.

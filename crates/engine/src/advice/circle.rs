@@ -6,7 +6,7 @@ use wire::Name;
 use super::{Line, overlap, within};
 use crate::codes;
 use crate::options::{Acts, Asked};
-use crate::plan::PlannedListener;
+use crate::planned::PlannedListener;
 
 pub(super) fn of(chains: &[Vec<Line<'_>>], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
     let map = Map { chains, listeners };

@@ -9,7 +9,7 @@ use corefile::{Diagnostic, Span};
 use wire::Name;
 
 use crate::options::{Acts, Role};
-use crate::plan::{PlannedBlock, PlannedListener};
+use crate::planned::{PlannedBlock, PlannedListener};
 
 /// All that there is to say, block by block.
 pub(crate) fn of(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Diagnostic> {

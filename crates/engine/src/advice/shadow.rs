@@ -6,7 +6,7 @@ use wire::Name;
 use super::{Line, common, within};
 use crate::codes;
 use crate::options::Acts;
-use crate::plan::{PlannedBlock, PlannedListener};
+use crate::planned::{PlannedBlock, PlannedListener};
 
 /// What of a zone comes to a block: each part that one of its keys takes and no longer key of another block.
 pub(super) fn coming(zone: &Name, block: usize, blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Name> {
