@@ -7,6 +7,7 @@ mod config;
 mod outside;
 mod services;
 mod walk;
+mod wanted;
 
 use core::time::Duration;
 use std::rc::Rc;
@@ -25,7 +26,8 @@ pub(crate) use config::MANIFEST;
 
 use config::Config;
 use outside::Outside;
-use walk::{Walk, Wanted, below};
+use walk::{Walk, below};
+use wanted::Wanted;
 
 static STALE: Metric = Metric {
     name: "portolan_etcd_stale_answers_total",

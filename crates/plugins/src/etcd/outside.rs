@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use engine::{Ask, Query, Response, Verdict, Whom};
 use wire::{NameRef, Rcode, Section, Type};
 
-use super::walk::Wanted;
+use super::wanted::Wanted;
 use crate::service_records::end_alias;
 
 /// Names that are asked for on behalf of one question; more would keep the client waiting.

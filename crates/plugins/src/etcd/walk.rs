@@ -7,6 +7,7 @@ use skydns::{LeaseBounds, Meaning, Record, Selection, Sought, View};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 use super::outside::Outside;
+use super::wanted::Wanted;
 use crate::seen::{Seen, is_address};
 use crate::service_records::labels_of;
 
@@ -56,14 +57,6 @@ pub(super) fn below(labels: &[u8], zone: NameRef<'_>) -> Name {
     name
 }
 
-/// What is made of the records, and where it goes.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted {
-    /// A, AAAA or TXT; `None` is all addresses.
-    pub(super) qtype: Option<Type>,
-    pub(super) section: Section,
-}
-
 /// The owner of records, as they are written and as a name.
 pub(super) type Owned<'a> = (Owner<'a>, NameRef<'a>);
 
@@ -76,25 +69,6 @@ pub(super) struct Link<'l> {
 impl Link<'_> {
     fn chain(&self) -> impl Iterator<Item = &Link<'_>> {
         core::iter::successors(Some(self), |link| link.before)
-    }
-}
-
-impl Wanted {
-    fn wants(self, record: &Record) -> bool {
-        match record.meaning() {
-            Meaning::Address(address) => self.wants_address(address),
-            Meaning::Text(_) => self.qtype == Some(Type::TXT),
-            Meaning::Alias(_) | Meaning::Nothing => false,
-        }
-    }
-
-    fn wants_address(self, address: IpAddr) -> bool {
-        match self.qtype {
-            None => true,
-            Some(Type::A) => address.is_ipv4(),
-            Some(Type::AAAA) => address.is_ipv6(),
-            Some(_) => false,
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! An expression cut into tokens.
 
-use super::parse::Fault;
+use super::fault::Fault;
 use crate::value::Value;
 
 /// A token, and the octets before it.

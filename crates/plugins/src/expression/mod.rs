@@ -3,16 +3,18 @@
 //! There are comparisons, arithmetic, texts, lists, `?:` and functions; what kinds of values go together is checked when an
 //! expression is read. Closures, `let` and maps are not there. An expression has no loops, so running it ends.
 
+mod fault;
 mod lex;
 mod parse;
 mod run;
+mod sort;
 #[cfg(test)]
 mod tests;
 
 use engine::{Label, Labels, Query};
 
 use crate::value::Value;
-pub(crate) use parse::Fault;
+pub(crate) use fault::Fault;
 use parse::{Node, Parser};
 use run::Run;
 

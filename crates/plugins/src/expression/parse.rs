@@ -1,101 +1,12 @@
 //! From tokens to a tree whose kinds go together.
 
-use core::fmt;
-
 use ipnet::IpNet;
 
+use super::fault::{DEPTH_MAX, Fault, LENGTH_MAX};
 use super::lex::{Kind, Token, tokens};
-use crate::goregexp::{self, Regexp};
+use super::sort::Sort;
+use crate::goregexp::Regexp;
 use crate::value::Value;
-
-/// Octets of the longest expression.
-const LENGTH_MAX: usize = 4096;
-/// Parentheses and operators that may stand in each other: more than people write, and no danger to the stack.
-const DEPTH_MAX: usize = 64;
-
-/// What is wrong with an expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    TooLong,
-    TooDeep,
-    /// It ends where more must follow.
-    Ends,
-    Unclosed(&'static str),
-    Unexpected(String),
-    BadEscape,
-    UnknownName(String),
-    /// A function does not take these arguments.
-    BadArguments(String),
-    /// An operator does not go with these kinds.
-    Mismatch(String, Sort, Sort),
-    BadRegex(String, goregexp::Fault),
-    NotHere(&'static str),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::TooLong => write!(f, "it is longer than {LENGTH_MAX} octets"),
-            Fault::TooDeep => write!(f, "more than {DEPTH_MAX} levels stand in each other"),
-            Fault::Ends => f.write_str("it ends too early"),
-            Fault::Unclosed(what) => write!(f, "it ends inside of {what}"),
-            Fault::Unexpected(what) => write!(f, "unexpected `{what}`"),
-            Fault::BadEscape => f.write_str("a backslash does not begin an escape"),
-            Fault::UnknownName(name) => write!(f, "unknown name {name}"),
-            Fault::BadArguments(function) => write!(f, "`{function}` does not take these arguments"),
-            Fault::Mismatch(operator, one, other) => {
-                write!(f, "`{operator}` does not go with {} and {}", one.name(), other.name())
-            }
-            Fault::BadRegex(regex, fault) => write!(f, "`{regex}` is not a regular expression: {fault}"),
-            Fault::NotHere(what) => write!(f, "{what} is not supported here"),
-        }
-    }
-}
-
-/// The sort of values that a part of an expression has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
-    Flag,
-    Integer,
-    Float,
-    Text,
-    List,
-    /// Nothing is known.
-    Any,
-}
-
-impl Sort {
-    const fn name(self) -> &'static str {
-        match self {
-            Sort::Flag => "bool",
-            Sort::Integer => "int",
-            Sort::Float => "float",
-            Sort::Text => "string",
-            Sort::List => "array",
-            Sort::Any => "unknown",
-        }
-    }
-
-    const fn is_number(self) -> bool {
-        matches!(self, Sort::Integer | Sort::Float | Sort::Any)
-    }
-
-    /// Whether values of this sort may be wanted there.
-    fn fits(self, wanted: Sort) -> bool {
-        self == wanted || self == Sort::Any || wanted == Sort::Any || (self.is_number() && wanted.is_number())
-    }
-
-    fn of(value: &Value) -> Sort {
-        match value {
-            Value::Flag(_) => Sort::Flag,
-            Value::Integer(_) | Value::Large(_) => Sort::Integer,
-            Value::Float(_) => Sort::Float,
-            Value::Text(_) => Sort::Text,
-            Value::List(_) => Sort::List,
-            Value::Missing | Value::Map(_) | Value::Object(_) => Sort::Any,
-        }
-    }
-}
 
 /// What is done with two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
