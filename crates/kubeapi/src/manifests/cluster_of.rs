@@ -10,12 +10,13 @@ use cluster::object::{self, Event, Meta, Object};
 use cluster::{Kind, Request, Selector};
 
 use super::allocate::Allocator;
+use super::endpoints;
 use super::mesh::{self, MeshManifest};
 use super::model::{
-    AddressType, EndpointSlice, Endpoints, Manifest, Metadata, Namespace, Pod, Service, ServiceImport, ServicePort,
+    AddressType, EndpointSlice, Endpoints, Metadata, Namespace, Pod, SERVICE_NAME, Service, ServiceImport, ServicePort,
     SliceEndpoint,
 };
-use super::{SERVICE_NAME, endpoints};
+use super::parse::Manifest;
 use crate::SetupProblem;
 use crate::watch::Sink;
 
@@ -251,15 +252,10 @@ fn apply(sink: &Sink, object: Object<'_>) {
     sink.apply(&Event::Applied(object));
 }
 
-/// There are no versions on disk, so every object is looked at again whenever a file changes.
-pub(crate) fn meta(metadata: &Metadata) -> Meta<'_> {
-    Meta { namespace: &metadata.namespace, name: &metadata.name, version: "" }
-}
-
 fn service_object(service: &Service) -> Object<'_> {
     let spec = &service.spec;
     Object::Service(object::Service {
-        meta: meta(&service.metadata),
+        meta: service.metadata.meta(),
         service_type: &spec.service_type,
         cluster_ips: spec.cluster_ips.iter().map(String::as_str).collect(),
         external_name: &spec.external_name,
@@ -271,7 +267,7 @@ fn service_object(service: &Service) -> Object<'_> {
 fn import_object(import: &ServiceImport) -> Object<'_> {
     let spec = &import.spec;
     Object::ServiceImport(object::ServiceImport {
-        meta: meta(&import.metadata),
+        meta: import.metadata.meta(),
         import_type: &spec.import_type,
         ips: spec.ips.iter().map(String::as_str).collect(),
         ports: service_ports(&spec.ports),
@@ -286,7 +282,7 @@ fn service_ports(ports: &[ServicePort]) -> Vec<object::Port<'_>> {
 /// The slice as one of the Service that this label names.
 fn slice_object<'a>(slice: &'a EndpointSlice, label: &str) -> Object<'a> {
     Object::EndpointSlice(object::EndpointSlice {
-        meta: meta(&slice.metadata),
+        meta: slice.metadata.meta(),
         service: slice.metadata.label(label).unwrap_or_default(),
         source_cluster: slice.metadata.label(SOURCE_CLUSTER).unwrap_or_default(),
         address_type: match slice.address_type {
@@ -326,7 +322,7 @@ fn tell_pod(sink: &Sink, pod: &Pod) {
     apply(
         sink,
         Object::Pod(object::Pod {
-            meta: meta(&pod.metadata),
+            meta: pod.metadata.meta(),
             address: if pod.status.pod_ip.is_empty() { first } else { &pod.status.pod_ip },
             terminating: pod.metadata.deletion_timestamp.is_some(),
         }),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::model::{
-    AddressType, EndpointPort, EndpointSlice, Endpoints, Metadata, Pod, Service, ServicePort, SliceConditions,
-    SliceEndpoint, Subset, SubsetAddress, TargetPort, TargetRef,
+    AddressType, EndpointPort, EndpointSlice, Endpoints, Metadata, Pod, SERVICE_NAME, Service, ServicePort,
+    SliceConditions, SliceEndpoint, Subset, SubsetAddress, TargetPort, TargetRef,
 };
 
 /// The slices of an Endpoints object, one for each subset and family.
@@ -40,7 +40,7 @@ pub(crate) fn of_pods<'a>(service: &Service, pods: impl Iterator<Item = &'a Pod>
 /// A slice in the namespace of its Service and with its labels. Its name only tells it from others.
 fn named(slice: EndpointSlice, service: &Metadata, at: usize) -> EndpointSlice {
     let mut labels = service.labels.clone();
-    labels.insert(super::SERVICE_NAME.to_owned(), service.name.clone());
+    labels.insert(SERVICE_NAME.to_owned(), service.name.clone());
     let name = format!("{}/{at}", service.name);
     EndpointSlice {
         metadata: Metadata { name, namespace: service.namespace.clone(), labels, ..Metadata::default() },
@@ -122,15 +122,9 @@ fn endpoint(service: &Service, pod: &Pod, address: IpAddr) -> SliceEndpoint {
     let is_named = pod.spec.subdomain == service.metadata.name;
     SliceEndpoint {
         addresses: vec![address.to_string()],
-        conditions: SliceConditions { ready: Some(is_ready(pod) || service.spec.publish_not_ready_addresses) },
+        conditions: SliceConditions { ready: Some(pod.is_ready() || service.spec.publish_not_ready_addresses) },
         hostname: if is_named { pod.spec.hostname.clone() } else { String::new() },
         target_ref: TargetRef { name: pod.metadata.name.clone() },
         zone: String::new(),
     }
-}
-
-/// A Pod that says nothing about being ready is: who writes one down by hand means it to be there.
-pub(crate) fn is_ready(pod: &Pod) -> bool {
-    let mut conditions = pod.status.conditions.iter();
-    conditions.find(|condition| condition.condition == "Ready").is_none_or(|condition| condition.status == "True")
 }

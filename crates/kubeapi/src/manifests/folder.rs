@@ -6,8 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::model::Manifest;
-use super::parse::{self, Problem};
+use super::parse::{self, Manifest, Problem};
 use crate::SetupProblem;
 
 /// Folders within folders: enough for people, and links that go round end.

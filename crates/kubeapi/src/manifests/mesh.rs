@@ -7,8 +7,6 @@ use cluster::object::{Event, Object};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::cluster_of::meta;
-use super::endpoints::is_ready;
 use super::model::{Metadata, Pod};
 use crate::decode::{self, Piece};
 use crate::watch::Sink;
@@ -67,10 +65,10 @@ pub(crate) fn tell_pod(sink: &Sink, pod: &Pod) {
     }
     let labels = pod.metadata.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     sink.apply(&Event::Applied(Object::WorkloadPod(object::WorkloadPod {
-        meta: meta(&pod.metadata),
+        meta: pod.metadata.meta(),
         addresses,
         labels: labels.collect(),
-        ready: is_ready(pod) && pod.metadata.deletion_timestamp.is_none(),
+        ready: pod.is_ready() && pod.metadata.deletion_timestamp.is_none(),
         on_host_network: false,
         captured: false,
     })));

@@ -25,9 +25,6 @@ use crate::meter::Meter;
 use crate::watch::Sink;
 use crate::{LOG, SetupProblem};
 
-/// The label by which a slice says to which Service it belongs.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
-
 /// Files and folders, and which of their objects are asked for.
 pub(crate) struct Manifests {
     folder: folder::Folder,

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use cluster::object::Meta;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::mesh::MeshManifest;
+/// The label by which a slice says to which Service it belongs.
+pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// What every document begins with.
 #[derive(Debug, Default, Deserialize)]
@@ -15,18 +17,6 @@ pub(crate) struct Head {
     pub(crate) api_version: String,
     #[serde(deserialize_with = "or_default")]
     pub(crate) kind: String,
-}
-
-/// An object of a kind that matters to answers.
-#[derive(Clone, Debug)]
-pub(crate) enum Manifest {
-    Namespace(Namespace),
-    Service(Service),
-    EndpointSlice(EndpointSlice),
-    Endpoints(Endpoints),
-    Pod(Pod),
-    ServiceImport(ServiceImport),
-    Mesh(MeshManifest),
 }
 
 /// What a Service, an EndpointSlice and so on have in common.
@@ -47,6 +37,11 @@ impl Metadata {
     /// Namespace and name.
     pub(crate) fn key(&self) -> (String, String) {
         (self.namespace.clone(), self.name.clone())
+    }
+
+    /// As the world takes it. There are no versions on disk, so every object is looked at again whenever a file changes.
+    pub(crate) fn meta(&self) -> Meta<'_> {
+        Meta { namespace: &self.namespace, name: &self.name, version: "" }
     }
 
     pub(crate) fn label(&self, name: &str) -> Option<&str> {
@@ -298,6 +293,14 @@ pub(crate) struct Pod {
     pub(crate) spec: PodSpec,
     #[serde(deserialize_with = "or_default")]
     pub(crate) status: PodStatus,
+}
+
+impl Pod {
+    /// One that says nothing about it is ready: who writes one down by hand means it to be there.
+    pub(crate) fn is_ready(&self) -> bool {
+        let mut conditions = self.status.conditions.iter();
+        conditions.find(|condition| condition.condition == "Ready").is_none_or(|condition| condition.status == "True")
+    }
 }
 
 /// `spec` of a Pod.

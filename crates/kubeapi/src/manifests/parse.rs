@@ -8,10 +8,22 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::mesh::MeshManifest;
-use super::model::{Head, Manifest};
+use super::model::{EndpointSlice, Endpoints, Head, Namespace, Pod, Service, ServiceImport};
 
 /// Nodes and events of one YAML document: a list of a hundred thousand objects has fewer.
 const YAML_MAX: usize = 20_000_000;
+
+/// An object of a kind that matters to answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Manifest {
+    Namespace(Namespace),
+    Service(Service),
+    EndpointSlice(EndpointSlice),
+    Endpoints(Endpoints),
+    Pod(Pod),
+    ServiceImport(ServiceImport),
+    Mesh(MeshManifest),
+}
 
 /// Why a file cannot be read, and where.
 #[derive(Debug, PartialEq, Eq)]
