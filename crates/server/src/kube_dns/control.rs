@@ -1,9 +1,7 @@
-//! What is served at present: the Corefile of the flags, the newest ConfigMap that could be read, and the addresses that are
+//! What is served at present: the Corefile of a recipe, the newest ConfigMap that could be read, and the addresses that are
 //! known; made anew when one of them changes.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,17 +10,15 @@ use std::time::Duration;
 use engine::metrics::{Counter, Counters, Kind, Metric, Registry};
 use engine::setup::Files;
 use kubeapi::Data;
-use kubedns::{Dynamic, Hosts, Settings, Source};
+use kubedns::{Dynamic, Hosts, Source};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
-use super::hosts::{self, Known, Wanted};
+use super::hosts::{self, Wanted};
+use super::recipe::{Known, LOG, News, Recipe};
 use super::source;
 use crate::configuration::{Made, Origin};
 use crate::files::Disk;
-
-/// Where lines of the log say that they come from.
-pub(crate) const LOG: &str = "portolan";
 
 static UPDATES: Metric = Metric {
     name: "portolan_kube_dns_config_updates_total",
@@ -46,41 +42,6 @@ const NEWS_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often resolv.conf is looked at.
 const RESOLV_CONF_EVERY: Duration = Duration::from_millis(500);
-const RESOLV_CONF: &str = "/etc/resolv.conf";
-
-/// What is made of the ConfigMap, and of what else.
-pub(crate) trait Recipe {
-    /// What the Corefile is called.
-    fn name(&self) -> &'static str;
-    /// Where the ConfigMap is.
-    fn source(&self) -> &Source;
-    /// The cluster that has it, if it is at the API server.
-    fn cluster(&self) -> cluster::Source;
-    /// The names of name servers that are named.
-    fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String>;
-    /// Who knows such a name; `None` is the system.
-    fn resolver(&self, name: &str) -> Option<SocketAddr>;
-    /// The file with the upstreams of the system, if they may be asked.
-    fn resolv_conf(&self) -> Option<PathBuf> {
-        Some(RESOLV_CONF.into())
-    }
-    /// Writes the Corefile.
-    fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String;
-    /// The ConfigMap could not be used.
-    fn count_refused(&self) {}
-}
-
-/// Something that may change what is served.
-pub(crate) enum News {
-    /// The ConfigMap holds this.
-    Config(Data),
-    /// Name servers that are named have these addresses.
-    Hosts(Known),
-    /// The system has other name servers.
-    ResolvConf,
-    /// What else the Corefile is made of has changed.
-    Recipe,
-}
 
 struct Control {
     recipe: Rc<dyn Recipe>,
@@ -122,44 +83,6 @@ pub(crate) async fn start(
     let (change, changes) = channel(1);
     tokio::task::spawn_local(control.run(news, change));
     Ok((Origin::Made(made), changes))
-}
-
-impl Recipe for Settings {
-    fn name(&self) -> &'static str {
-        "kube-dns"
-    }
-
-    fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn cluster(&self) -> cluster::Source {
-        let kubeconfig = self.records.as_ref().and_then(|records| records.kubeconfig.as_ref());
-        match (kubeconfig, self.records.as_ref().and_then(|records| records.api_server.as_ref())) {
-            (Some(file), _) => cluster::Source::Kubeconfig { file: file.into(), context: None },
-            (None, Some(url)) => cluster::Source::Endpoint { url: url.clone(), tls: None },
-            (None, None) => cluster::Source::InCluster,
-        }
-    }
-
-    fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String> {
-        kubedns::named_hosts(self, dynamic)
-    }
-
-    fn resolver(&self, name: &str) -> Option<SocketAddr> {
-        hosts::resolver(self, name)
-    }
-
-    fn resolv_conf(&self) -> Option<PathBuf> {
-        match &self.front {
-            Some(front) => front.resolv_conf.as_ref().map(PathBuf::from),
-            None => self.records.is_some().then(|| RESOLV_CONF.into()),
-        }
-    }
-
-    fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
-        kubedns::corefile(self, dynamic, hosts)
-    }
 }
 
 impl Control {

@@ -2,26 +2,22 @@
 //! of the cluster by this server itself.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use kubedns::Settings;
 use plugins::HostLookup;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
-use super::control::{News, Recipe};
+use super::recipe::{Known, News, Recipe};
 use crate::lookup::Lookup;
 
 /// How soon a name without an address is looked up again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How soon one with addresses is: a cluster IP does not change, and others have hardly shorter times to live.
 const RENEW: Duration = Duration::from_secs(30);
-
-/// Names with their addresses.
-pub(super) type Known = BTreeMap<String, Vec<IpAddr>>;
 
 /// The names that are wanted at present.
 #[derive(Clone, Default)]
@@ -83,38 +79,15 @@ async fn look_up(resolver: Option<SocketAddr>, name: &str) -> Option<Vec<IpAddr>
     Some(addresses)
 }
 
-/// Who knows a name: of the cluster, whoever has its records; `None` is the system.
-pub(super) fn resolver(settings: &Settings, name: &str) -> Option<SocketAddr> {
-    let domain = settings.records.as_ref().map_or(USUAL, |records| &records.domain);
-    if !is_of_cluster(name, domain) {
-        return None;
-    }
-    let own = settings
-        .records
-        .as_ref()
-        .map(|records| SocketAddr::new(records.bind.unwrap_or(Ipv4Addr::LOCALHOST.into()), records.port));
-    const KUBE_DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
-    Some(settings.cluster_server.or(own).unwrap_or(KUBE_DNS))
-}
-
-/// The zone that clusters usually have.
-const USUAL: &str = "cluster.local";
-
-/// Whether a name is of the cluster with this zone, or of one with the usual zone.
-pub(crate) fn is_of_cluster(name: &str, domain: &str) -> bool {
-    let is_of = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    is_of(domain) || is_of(USUAL)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
+    use std::net::{Ipv4Addr, UdpSocket};
 
-    use kubedns::{Program, Words};
     use tokio::sync::mpsc::channel;
     use wire::{Class, Flags, Header, MessageBuf, Owner, Request, Section, Type};
 
     use super::*;
+    use crate::kube_dns::pod::tests::settings;
 
     /// A name server that knows one address for every name, and nothing at first.
     fn server() -> SocketAddr {
@@ -141,11 +114,6 @@ mod tests {
         address
     }
 
-    fn settings(flags: &str) -> Settings {
-        let words = Words::read(flags.split(' ').map(str::to_owned), Program::Pod.flags()).unwrap();
-        Settings::read(Program::Pod, &words, &|_| None).unwrap().0
-    }
-
     #[test]
     fn names_of_the_cluster_are_looked_up_again_until_they_are_there() {
         let settings = settings(&format!("-kubednsServer={}", server()));
@@ -161,16 +129,5 @@ mod tests {
         });
         let Some(News::Hosts(known)) = told else { panic!("no news") };
         assert_eq!(known["ns.prod.svc.cluster.local"], [IpAddr::from([192, 0, 2, 7])]);
-    }
-
-    #[test]
-    fn the_server_itself_knows_the_cluster_and_the_system_all_else() {
-        let settings = settings("--domain=k8s.example --dns-port=5300");
-        let own = Some(SocketAddr::from(([127, 0, 0, 1], 5300)));
-        assert_eq!(resolver(&settings, "ns.prod.svc.k8s.example"), own);
-        // dnsmasq-nanny knew this one whatever the domain was.
-        assert_eq!(resolver(&settings, "ns.prod.svc.cluster.local"), own);
-        assert_eq!(resolver(&settings, "ns.notk8s.example"), None);
-        assert_eq!(resolver(&settings, "ns.example.org"), None);
     }
 }

@@ -1,12 +1,15 @@
 //! `portolan kube-dns`: the kube-dns pod, or one of its containers, by the flags that they had.
 //!
 //! Flags and ConfigMap become a Corefile (crate `kubedns`), and that is served like any other: a ConfigMap that changes is a
-//! Corefile that changes, taken over without a restart and with what is cached. `source` brings the ConfigMap, `hosts` the
-//! addresses of name servers that are named, `control` makes the text of both.
+//! Corefile that changes, taken over without a restart and with what is cached. `recipe` says what that takes, `pod` how it
+//! is for these flags; `source` brings the ConfigMap, `hosts` the addresses of name servers that are named, `control` makes
+//! the text of both.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
 pub(crate) mod control;
-pub(crate) mod hosts;
+mod hosts;
+pub(crate) mod pod;
+pub(crate) mod recipe;
 pub(crate) mod source;
 
 use std::ffi::OsString;
@@ -70,7 +73,7 @@ fn print(settings: &Settings, said: &[String]) -> ExitCode {
 }
 
 async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
-    said.iter().for_each(|line| tracing::warn!(target: control::LOG, "{line}"));
+    said.iter().for_each(|line| tracing::warn!(target: recipe::LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let (origin, changes) = control::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
     let options = ServeOptions { conf: None, port: kubedns::DNS_PORT, pidfile: None, quiet: false };

@@ -12,7 +12,7 @@ use kubeapi::{ConfigMap, Data};
 use kubedns::Source;
 use tokio::sync::mpsc::Sender;
 
-use super::control::{LOG, News, Recipe};
+use super::recipe::{LOG, News, Recipe};
 
 /// Octets of the longest value: what a ConfigMap may have in all.
 const VALUE_MAX: u64 = 1 << 20;

@@ -14,8 +14,8 @@ use tokio::sync::mpsc::Sender;
 
 use super::LOG;
 use super::keeper::Errors;
-use crate::kube_dns::control::{News, Recipe};
-use crate::kube_dns::hosts::is_of_cluster;
+use crate::kube_dns::pod::is_of_cluster;
+use crate::kube_dns::recipe::{News, Recipe};
 
 /// How often the template is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

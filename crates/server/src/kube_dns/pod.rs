@@ -1,0 +1,90 @@
+//! The recipe of the kube-dns pod: its flags, and who knows the name servers that are named in its ConfigMap.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use kubedns::{Dynamic, Hosts, Settings, Source};
+
+use super::recipe::{RESOLV_CONF, Recipe};
+
+/// Where the container kube-dns answers, for the others of its pod.
+const KUBE_DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
+/// The zone that clusters usually have.
+const USUAL: &str = "cluster.local";
+
+impl Recipe for Settings {
+    fn name(&self) -> &'static str {
+        "kube-dns"
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn cluster(&self) -> cluster::Source {
+        let kubeconfig = self.records.as_ref().and_then(|records| records.kubeconfig.as_ref());
+        match (kubeconfig, self.records.as_ref().and_then(|records| records.api_server.as_ref())) {
+            (Some(file), _) => cluster::Source::Kubeconfig { file: file.into(), context: None },
+            (None, Some(url)) => cluster::Source::Endpoint { url: url.clone(), tls: None },
+            (None, None) => cluster::Source::InCluster,
+        }
+    }
+
+    fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String> {
+        kubedns::named_hosts(self, dynamic)
+    }
+
+    fn resolver(&self, name: &str) -> Option<SocketAddr> {
+        let domain = self.records.as_ref().map_or(USUAL, |records| &records.domain);
+        if !is_of_cluster(name, domain) {
+            return None;
+        }
+        let own = self
+            .records
+            .as_ref()
+            .map(|records| SocketAddr::new(records.bind.unwrap_or(Ipv4Addr::LOCALHOST.into()), records.port));
+        Some(self.cluster_server.or(own).unwrap_or(KUBE_DNS))
+    }
+
+    fn resolv_conf(&self) -> Option<PathBuf> {
+        match &self.front {
+            Some(front) => front.resolv_conf.as_ref().map(PathBuf::from),
+            None => self.records.is_some().then(|| RESOLV_CONF.into()),
+        }
+    }
+
+    fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
+        kubedns::corefile(self, dynamic, hosts)
+    }
+}
+
+/// Whether a name is of the cluster with this zone, or of one with the usual zone.
+pub(crate) fn is_of_cluster(name: &str, domain: &str) -> bool {
+    let is_of = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    is_of(domain) || is_of(USUAL)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use kubedns::{Program, Words};
+
+    use super::*;
+
+    /// The pod with these flags.
+    pub(in crate::kube_dns) fn settings(flags: &str) -> Settings {
+        let words = Words::read(flags.split(' ').map(str::to_owned), Program::Pod.flags()).unwrap();
+        Settings::read(Program::Pod, &words, &|_| None).unwrap().0
+    }
+
+    #[test]
+    fn the_server_itself_knows_the_cluster_and_the_system_all_else() {
+        let settings = settings("--domain=k8s.example --dns-port=5300");
+        let own = Some(SocketAddr::from(([127, 0, 0, 1], 5300)));
+        assert_eq!(settings.resolver("ns.prod.svc.k8s.example"), own);
+        // dnsmasq-nanny knew this one whatever the domain was.
+        assert_eq!(settings.resolver("ns.prod.svc.cluster.local"), own);
+        assert_eq!(settings.resolver("ns.notk8s.example"), None);
+        assert_eq!(settings.resolver("ns.example.org"), None);
+    }
+}
