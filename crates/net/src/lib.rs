@@ -10,8 +10,10 @@
 
 mod client;
 mod clock;
+mod connected;
 #[allow(unsafe_code, reason = "recvmmsg and sendmmsg have no safe wrapper that keeps the local address")]
 mod datagrams;
+mod endpoint;
 pub mod grpc;
 mod handover;
 mod limits;
@@ -19,6 +21,7 @@ mod listen;
 mod octets;
 mod outside;
 mod proxy;
+mod shared;
 mod streams;
 mod tcp;
 mod tls;
@@ -34,7 +37,8 @@ pub use handover::{SOCKETS_MAX, own_user, receive_sockets, send_sockets, user_of
 pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits};
 pub use listen::{Address, ListenError, Opened, open};
 pub use outside::TokioOutside;
+pub use shared::Live;
 pub use tls::{Rustls, accept_tls, client_config};
 pub use trouble::in_words;
 pub use tun::hold_interface;
-pub use worker::{Live, Workers};
+pub use worker::Workers;

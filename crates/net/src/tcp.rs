@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 use wire::OptionCode;
 
+use crate::connected::Client;
+use crate::endpoint::Stage;
 use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
-use crate::streams::Client;
-use crate::worker::Stage;
 
 /// How long a connection without a query yet is kept when the address is served no more: as long as a query takes to cross a
 /// cluster.

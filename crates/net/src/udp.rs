@@ -14,9 +14,10 @@ use tokio::net::UdpSocket;
 
 use crate::clock::MonotonicClock;
 use crate::datagrams::{Batch, send_from};
+use crate::endpoint::{Endpoint, Stage};
 use crate::limits::{BATCH, BATCHES_IN_A_ROW};
 use crate::proxy::unwrap_datagram;
-use crate::worker::{Endpoint, Shared, Stage};
+use crate::shared::Shared;
 
 /// A socket, and the address that it is bound to.
 struct Bound {

@@ -23,8 +23,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::call::{GRPC, STATUS, STATUS_MESSAGE};
 use super::{CallError, Code, Here, PATH, message, packet};
-use crate::streams::Client;
-use crate::worker::Stage;
+use crate::connected::Client;
+use crate::endpoint::Stage;
 
 /// How long a connection may be without a call where no directive says so. Clients keep one for all their calls, so that
 /// the time that is right for TCP would make them greet again and again.

@@ -1,0 +1,132 @@
+//! What the tasks of one worker thread share: the generation that serves, the engine's worker, limits, queries that wait.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::io::Write;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use engine::metrics::{Counter, Registry};
+use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
+use wire::EdeCode;
+
+use crate::clock::MonotonicClock;
+use crate::limits::{Limits, PARKED_MAX, StreamLimits};
+use crate::outside::TokioOutside;
+
+/// The generation that serves; a reload stores the next one.
+pub type Live = Arc<ArcSwap<Generation>>;
+
+/// What the tasks of one worker share.
+pub(crate) struct Shared {
+    pub(crate) worker: Rc<RefCell<Worker>>,
+    pub(crate) outside: Rc<dyn Outside>,
+    pub(crate) limits: Limits,
+    pub(crate) stream_limits: StreamLimits,
+    pub(crate) streams: Cell<usize>,
+    pub(crate) live: Live,
+    parked: Cell<usize>,
+}
+
+impl Shared {
+    pub(crate) fn new(live: Live, registry: &Arc<Registry>, stream_limits: StreamLimits) -> Rc<Shared> {
+        let outside = TokioOutside::new(registry);
+        let worker = Worker::new(registry, Box::new(MonotonicClock), outside.random());
+        Rc::new(Shared {
+            worker: Rc::new(RefCell::new(worker)),
+            outside: Rc::new(outside),
+            limits: Limits::new(registry),
+            stream_limits,
+            streams: Cell::new(0),
+            live,
+            parked: Cell::new(0),
+        })
+    }
+
+    /// Whether nothing is on its way: no query waits, and no stream is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.parked.get() == 0 && self.streams.get() == 0
+    }
+
+    /// Lets a walk wait for the outside world; `deliver` gets it at its end. Beyond the bound it fails at once.
+    pub(crate) fn park(
+        self: &Rc<Self>,
+        generation: &Arc<Generation>,
+        mut walk: Box<Walk>,
+        deliver: impl FnOnce(&mut Walk, Turn) + 'static,
+    ) {
+        if self.parked.get() >= PARKED_MAX {
+            self.count(self.limits.parked);
+            let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
+            let turn = generation.resume(&mut walk, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
+            deliver(&mut walk, turn);
+            self.worker.borrow_mut().give_walk(walk);
+            return;
+        }
+        let parked = Parked::new(self);
+        let driver = Driver {
+            generation: Arc::clone(generation),
+            worker: Rc::clone(&self.worker),
+            outside: Rc::clone(&self.outside),
+        };
+        let shared = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            engine::drive(driver, walk, deliver).await;
+            drop(parked);
+            shared.flush();
+        });
+    }
+
+    /// What is due after a batch: refreshes that it asked for, its log lines, its losses.
+    pub(crate) fn end_batch(self: &Rc<Self>, generation: &Arc<Generation>, refused: usize) {
+        if refused > 0 {
+            self.worker.borrow().counters.add(self.limits.sends, refused as u64);
+        }
+        while let Some(mut walk) = self.next_refresh() {
+            let turn = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
+            match turn {
+                Turn::Waiting => self.park(generation, walk, |_, _| {}),
+                Turn::Answered | Turn::Dropped => self.worker.borrow_mut().give_walk(walk),
+            }
+        }
+        self.flush();
+    }
+
+    fn next_refresh(&self) -> Option<Box<Walk>> {
+        self.worker.borrow_mut().next_refresh()
+    }
+
+    /// Writes the log lines that have come together.
+    fn flush(&self) {
+        let mut lost = 0;
+        self.worker.borrow_mut().take_lines(|lines, missing| {
+            lost = missing;
+            // A log that cannot be written must not stop the answers.
+            let _ = io::stdout().lock().write_all(lines);
+        });
+        if lost > 0 {
+            self.worker.borrow().counters.add(self.limits.log_lines, lost);
+        }
+    }
+
+    pub(crate) fn count(&self, counter: Counter) {
+        self.worker.borrow().counters.count(counter);
+    }
+}
+
+/// A query that waits, counted as long as its task is there, whatever becomes of that.
+struct Parked(Rc<Shared>);
+
+impl Parked {
+    fn new(shared: &Rc<Shared>) -> Parked {
+        shared.parked.set(shared.parked.get() + 1);
+        Parked(Rc::clone(shared))
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        self.0.parked.set(self.0.parked.get() - 1);
+    }
+}
