@@ -9,11 +9,11 @@
 
 mod support;
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use fakeapi::{FakeApi, Fault, service, slice};
-use support::{Client, Folder, Server, page, wait_until};
+use support::served::Served;
+use support::{Folder, Server, wait_until};
 use wire::{Rcode, Type};
 
 const WEB: &str = "web.shop.svc.cluster.local.";
@@ -54,38 +54,9 @@ fn kubeadm(api: &FakeApi) -> String {
     )
 }
 
-/// A server of that Corefile, and somebody who asks it.
-struct Served {
-    server: Server,
-    client: Client,
-    pages: SocketAddr,
-    folder: Folder,
-}
-
 impl Served {
-    fn start(corefile: &str) -> Served {
-        let folder = Folder::new("cluster");
-        let mut server = Server::start(&folder.write("Corefile", corefile));
-        let client = Client::new(server.address_of("dns://:0"));
-        let pages = server.address_of("localhost:0");
-        Served { server, client, pages, folder }
-    }
-
-    fn addresses(&mut self, name: &str) -> Vec<String> {
-        let answer = self.client.ask(name, Type::A);
-        answer.map_or(Vec::new(), |answer| answer.addresses().iter().map(ToString::to_string).collect())
-    }
-
-    fn wait_for_addresses(&mut self, name: &str, expected: &[&str]) {
-        wait_until(&format!("{name} has {expected:?}"), || self.addresses(name) == expected);
-    }
-
     fn rcode(&mut self, name: &str) -> Option<Rcode> {
         self.client.ask(name, Type::A).map(|answer| answer.rcode())
-    }
-
-    fn is_ready(&self) -> bool {
-        page(self.pages, "/ready").is_some_and(|(status, _)| status == 200)
     }
 }
 
@@ -93,7 +64,7 @@ impl Served {
 fn before_the_api_server_is_there_names_fail_with_a_reason() {
     let api = FakeApi::with_shop();
     api.down();
-    let mut served = Served::start(&kubeadm(&api));
+    let mut served = Served::start("cluster", &kubeadm(&api));
     let asked = Instant::now();
     let answer = served.client.ask(WEB, Type::A).expect("an answer at once");
     assert!(asked.elapsed() < Duration::from_millis(50), "{:?}", asked.elapsed());
@@ -101,15 +72,15 @@ fn before_the_api_server_is_there_names_fail_with_a_reason() {
     assert!(!served.is_ready());
     api.up();
     served.wait_for_addresses(WEB, &["10.96.0.11"]);
-    wait_until("it is ready", || served.is_ready());
+    served.wait_until_ready();
 }
 
 #[test]
 fn changes_are_in_the_next_answers() {
     let api = FakeApi::with_shop();
-    let mut served = Served::start(&kubeadm(&api));
+    let mut served = Served::start("cluster", &kubeadm(&api));
     served.wait_for_addresses(WEB, &["10.96.0.11"]);
-    wait_until("it is ready", || served.is_ready());
+    served.wait_until_ready();
     api.put(service("shop", "web", "10.96.0.12"));
     served.wait_for_addresses(WEB, &["10.96.0.12"]);
     api.put_all([service("shop", "db", "None"), slice("shop", "db", &["10.1.0.9"])]);
@@ -122,21 +93,19 @@ fn changes_are_in_the_next_answers() {
 fn twenty_reloads_keep_the_cluster() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api);
-    let mut served = Served::start(&corefile);
+    let mut served = Served::start("cluster", &corefile);
     served.wait_for_addresses(WEB, &["10.96.0.11"]);
-    wait_until("it is ready", || served.is_ready());
+    served.wait_until_ready();
     let asked = api.seen().len();
     for round in 0..20 {
-        served.folder.write("Corefile", &corefile.replace("cache 30", &format!("cache {}", 31 + round)));
-        served.server.signal("USR1");
+        served.reload(&corefile.replace("cache 30", &format!("cache {}", 31 + round)));
         served.server.wait_for("Reloading complete");
         assert_eq!(served.addresses(WEB), ["10.96.0.11"], "after reload {round}");
         assert!(served.is_ready());
     }
     assert_eq!(api.seen().len(), asked, "nothing was listed again");
     // Another stanza is another cluster, and the old one is let go.
-    served.folder.write("Corefile", &corefile.replace("ttl 30", "ttl 30\n       pods verified"));
-    served.server.signal("USR1");
+    served.reload(&corefile.replace("ttl 30", "ttl 30\n       pods verified"));
     served.server.wait_for("Reloading complete");
     served.wait_for_addresses(WEB, &["10.96.0.11"]);
     assert!(api.seen().len() > asked);
@@ -151,11 +120,10 @@ fn another_cluster(corefile: &str, option: &str) -> String {
 fn a_reload_waits_until_the_cluster_is_known_again() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api);
-    let mut served = Served::start(&corefile);
-    wait_until("it is ready", || served.is_ready());
+    let mut served = Served::start("cluster", &corefile);
+    served.wait_until_ready();
     api.fault("pods", Fault::Status(503, None));
-    served.folder.write("Corefile", &another_cluster(&corefile, "startup_timeout 1m"));
-    served.server.signal("USR1");
+    served.reload(&another_cluster(&corefile, "startup_timeout 1m"));
     served.server.wait_for("[INFO] plugin/kubernetes: waiting for Kubernetes API before starting server");
     served.server.wait_for("[WARNING] plugin/kubernetes: Failed to watch pods");
     assert_eq!(served.addresses(WEB), ["10.96.0.11"]);
@@ -171,16 +139,14 @@ fn a_reload_waits_until_the_cluster_is_known_again() {
 fn a_reload_does_not_wait_for_ever_nor_for_a_process_that_ends() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api).replace("lameduck 5s", "lameduck 0s");
-    let mut served = Served::start(&corefile);
-    wait_until("it is ready", || served.is_ready());
+    let mut served = Served::start("cluster", &corefile);
+    served.wait_until_ready();
     api.fault("pods", Fault::Status(503, None));
-    served.folder.write("Corefile", &another_cluster(&corefile, "startup_timeout 50ms"));
-    served.server.signal("USR1");
+    served.reload(&another_cluster(&corefile, "startup_timeout 50ms"));
     served.server.wait_for("[WARNING] plugin/kubernetes: starting server with unsynced Kubernetes API");
     served.server.wait_for("Reloading complete");
     assert_eq!(served.rcode("10-9-9-9.shop.pod.cluster.local."), Some(Rcode::SERVFAIL));
-    served.folder.write("Corefile", &another_cluster(&corefile, "startup_timeout 1h\n       labels a=b"));
-    served.server.signal("USR1");
+    served.reload(&another_cluster(&corefile, "startup_timeout 1h\n       labels a=b"));
     served.server.wait_for("[INFO] plugin/kubernetes: waiting for Kubernetes API before starting server");
     served.server.signal("TERM");
     assert_eq!(served.server.wait(), Some(0));
@@ -190,8 +156,8 @@ fn a_reload_does_not_wait_for_ever_nor_for_a_process_that_ends() {
 fn the_api_server_is_asked_at_the_pace_of_the_corefile() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api).replace("ttl 30", "ttl 30\n       apiserver_qps 2\n       apiserver_burst 1");
-    let served = Served::start(&corefile);
-    wait_until("it is ready", || served.is_ready());
+    let served = Served::start("cluster", &corefile);
+    served.wait_until_ready();
     let seen = api.seen();
     let gaps: Vec<_> = seen.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     assert!(gaps.len() == 2 && gaps.iter().all(|gap| *gap > Duration::from_millis(250)), "{gaps:?}");
@@ -201,11 +167,10 @@ fn the_api_server_is_asked_at_the_pace_of_the_corefile() {
 fn an_api_server_that_goes_away_leaves_what_is_known() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api);
-    let mut served = Served::start(&corefile);
-    wait_until("it is ready", || served.is_ready());
+    let mut served = Served::start("cluster", &corefile);
+    served.wait_until_ready();
     api.down();
-    served.folder.write("Corefile", &corefile.replace("cache 30", "cache 60"));
-    served.server.signal("USR1");
+    served.reload(&corefile.replace("cache 30", "cache 60"));
     served.server.wait_for("Reloading complete");
     served.server.wait_for("[WARNING] plugin/kubernetes: Failed to watch ");
     assert_eq!(served.addresses(WEB), ["10.96.0.11"]);
@@ -219,8 +184,8 @@ fn an_api_server_that_goes_away_leaves_what_is_known() {
 #[test]
 fn a_process_that_stood_still_goes_on_where_it_was() {
     let api = FakeApi::with_shop();
-    let mut served = Served::start(&kubeadm(&api));
-    wait_until("it is ready", || served.is_ready());
+    let mut served = Served::start("cluster", &kubeadm(&api));
+    served.wait_until_ready();
     let asked = api.seen().len();
     served.server.signal("STOP");
     wait_until("it stands still", || served.server.stands_still());
@@ -245,7 +210,7 @@ fn manifests_are_a_cluster_and_are_watched() {
         ".:0 {{\n    kubernetes cluster.local {{\n        manifests {}\n    }}\n    ready localhost:0\n}}\n",
         path.display()
     );
-    let mut served = Served::start(&corefile);
+    let mut served = Served::start("cluster", &corefile);
     served.wait_for_addresses(WEB, &["10.96.0.1"]);
     folder.write("shop.yaml", &manifest("10.96.0.2"));
     served.wait_for_addresses(WEB, &["10.96.0.2"]);
@@ -271,13 +236,13 @@ fn a_server_killed_again_and_again_answers_from_its_snapshot() {
     let folder = Folder::new("remembered");
     let file = folder.path().join("snapshot");
     let corefile = kubeadm(&api).replace("ttl 30", &format!("ttl 30\n       snapshot {}", file.display()));
-    let mut served = Served::start(&corefile);
+    let mut served = Served::start("cluster", &corefile);
     served.wait_for_addresses(WEB, &["10.96.0.11"]);
     wait_until("the snapshot is written", || file.exists());
     api.down();
     for round in 0..20 {
         // Dropping a server kills it.
-        served = Served::start(&corefile);
+        served = Served::start("cluster", &corefile);
         let answer = served.client.ask(WEB, Type::A).expect("an answer at once");
         let taken = served.server.started.elapsed();
         assert_eq!((answer.rcode(), answer.ede()), (Rcode::NOERROR, Some(STALE_ANSWER)), "start {round}");

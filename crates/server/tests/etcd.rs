@@ -11,12 +11,12 @@
 mod support;
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use support::ports::free_port;
+use support::served::Served;
 use support::store::{self, Store};
-use support::{Answer, Client, Folder, Server, certify_all, page, wait_until};
+use support::{Answer, Folder, certify_all, page, wait_until};
 use wire::{Rcode, Type};
 
 /// The codes of Extended DNS Errors (RFC 8914 §4).
@@ -25,43 +25,14 @@ const NOT_READY: Option<u16> = Some(14);
 const STALE_NXDOMAIN: Option<u16> = Some(19);
 const INVALID_DATA: Option<u16> = Some(24);
 
-/// A server that answers from a store.
-struct Served {
-    server: Server,
-    client: Client,
-    /// Metrics and readiness.
-    pages: SocketAddr,
-    folder: Folder,
+/// A server that answers from a store, and is ready.
+fn serve(name: &str, store: &Store) -> Served {
+    let served = Served::start(name, &corefile(&format!("endpoint http://127.0.0.1:{}", store.port)));
+    served.wait_until_ready();
+    served
 }
 
 impl Served {
-    /// With these options of *etcd*.
-    fn start(name: &str, options: &str) -> Served {
-        let folder = Folder::new(name);
-        let mut server = Server::start(&folder.write("Corefile", &corefile(options)));
-        let client = Client::new(server.address_of("dns://127.0.0.1:0"));
-        let pages = server.address_of("127.0.0.1:0");
-        Served { server, client, pages, folder }
-    }
-
-    /// From one store.
-    fn of(name: &str, store: &Store) -> Served {
-        let mut served = Served::start(name, &format!("endpoint http://127.0.0.1:{}", store.port));
-        served.wait_until_ready();
-        served
-    }
-
-    /// Takes these options in place of those before.
-    fn reload(&self, options: &str) {
-        self.folder.write("Corefile", &corefile(options));
-        self.server.signal("USR1");
-    }
-
-    fn wait_until_ready(&mut self) {
-        let pages = self.pages;
-        wait_until("it is ready", || page(pages, "/ready").is_some_and(|(status, _)| status == 200));
-    }
-
     fn ask(&mut self, name: &str, qtype: Type) -> Answer {
         loop {
             // A busy machine may lose a datagram.
@@ -82,7 +53,7 @@ impl Served {
     }
 
     fn metric(&self, series: &str) -> f64 {
-        let (_, text) = page(self.pages, "/metrics").expect("metrics");
+        let text = self.metrics();
         let line = text.lines().find_map(|line| line.strip_prefix(series));
         line.and_then(|value| value.trim().parse().ok()).unwrap_or(0.0)
     }
@@ -90,7 +61,7 @@ impl Served {
 
 fn corefile(options: &str) -> String {
     format!(
-        "skydns.test:0 {{\nbind 127.0.0.1\nerrors\nprometheus 127.0.0.1:0\nready 127.0.0.1:0\netcd {{\n{options}\n}}\n}}\n"
+        "skydns.test:0 {{\nbind 127.0.0.1\nerrors\nprometheus localhost:0\nready localhost:0\netcd {{\n{options}\n}}\n}}\n"
     )
 }
 
@@ -119,7 +90,7 @@ fn changes_are_answered_at_once() {
     let store = Store::start("etcd-changes");
     store.put(&key("one"), &host("192.0.2.1"));
     store.put(&key("web/a"), &host("192.0.2.2"));
-    let mut served = Served::of("changes", &store);
+    let mut served = serve("changes", &store);
     assert_eq!(served.say("one"), known("192.0.2.1"));
     assert_eq!(served.say("none").0, Rcode::NXDOMAIN);
 
@@ -154,7 +125,7 @@ fn a_value_that_is_no_record_harms_nobody_else() {
     store.put(&key("web/good"), &host("192.0.2.1"));
     store.put(&key("web/bad"), "not json");
     store.put(&key("bad"), "{\"host\":7}");
-    let mut served = Served::of("nonsense", &store);
+    let mut served = serve("nonsense", &store);
     served.server.wait_for("/skydns/test/skydns/bad is not served: the value is no record: `host`: invalid type");
     served.server.wait_for("/skydns/test/skydns/web/bad is not served");
     assert_eq!(served.say("web"), known("192.0.2.1"));
@@ -174,7 +145,7 @@ fn an_outage_loses_no_answer() {
     }
     let mut store = Store::start("etcd-outage");
     store.put(&key("one"), &host("192.0.2.1"));
-    let mut served = Served::of("outage", &store);
+    let mut served = serve("outage", &store);
     store.kill();
     served.server.wait_for("Failed to follow");
     let end = Instant::now() + Duration::from_secs(2);
@@ -206,7 +177,7 @@ fn a_store_that_was_emptied_is_seen_to_be() {
     for number in 0..9 {
         store.put(&key("old"), &host(&format!("192.0.2.{number}")));
     }
-    let mut served = Served::of("emptied", &store);
+    let mut served = serve("emptied", &store);
     assert_eq!(served.say("old"), known("192.0.2.8"));
     store.kill();
     store.forget();
@@ -222,7 +193,7 @@ fn before_all_is_known_nothing_is_denied() {
         return;
     }
     let mut store = Store::new("etcd-late", &[]);
-    let mut served = Served::start("late", &format!("endpoint http://127.0.0.1:{}", store.port));
+    let mut served = Served::start("late", &corefile(&format!("endpoint http://127.0.0.1:{}", store.port)));
     assert_eq!(served.say("one"), (Rcode::SERVFAIL, NOT_READY, vec![]));
     assert_eq!(page(served.pages, "/ready").expect("the page").0, 503);
     store.run();
@@ -240,8 +211,8 @@ fn a_reload_waits_for_the_records() {
     store.put(&key("one"), &host("192.0.2.1"));
     next.put(&key("one"), &host("192.0.2.2"));
     next.kill();
-    let mut served = Served::of("reload", &store);
-    served.reload(&format!("endpoint http://127.0.0.1:{}", next.port));
+    let mut served = serve("reload", &store);
+    served.reload(&corefile(&format!("endpoint http://127.0.0.1:{}", next.port)));
     served.server.wait_for("waiting for etcd before this is served");
     assert_eq!(served.say("one"), known("192.0.2.1"));
     next.run();
@@ -260,7 +231,7 @@ fn another_member_is_tried() {
     let mut stores = [Store::start("etcd-first"), Store::start("etcd-second")];
     stores.iter().zip(["192.0.2.1", "192.0.2.2"]).for_each(|(store, address)| store.put(&key("one"), &host(address)));
     let ports = [free_port(), stores[0].port, stores[1].port].map(|port| format!("127.0.0.1:{port}")).join(" ");
-    let mut served = Served::start("members", &format!("endpoint {ports}"));
+    let mut served = Served::start("members", &corefile(&format!("endpoint {ports}")));
     served.wait_for("one", "192.0.2.1");
     stores[0].kill();
     served.wait_for("one", "192.0.2.2");
@@ -274,7 +245,7 @@ fn what_was_compacted_is_listed_anew() {
     }
     let store = Store::start("etcd-compacted");
     store.put(&key("one"), &host("192.0.2.1"));
-    let mut served = Served::of("compacted", &store);
+    let mut served = serve("compacted", &store);
     served.server.signal("STOP");
     let long = "x".repeat(60_000);
     // More than may be on its way unread.
@@ -299,7 +270,7 @@ fn leases_bound_the_time_to_live() {
     let lease = store.grant(120);
     store.put_with_lease(&key("leased"), &host("192.0.2.1"), &lease);
     store.put_with_lease(&key("short"), "{\"host\":\"192.0.2.2\",\"ttl\":7}", &lease);
-    let mut served = Served::of("leases", &store);
+    let mut served = serve("leases", &store);
     let ttl = |answer: &Answer| wire::Message::parse(&answer.0).unwrap().records().next().map(|record| record.ttl());
     wait_until("the lease is known", || ttl(&served.ask("leased", Type::A)).is_some_and(|ttl| ttl > 30));
     let left = ttl(&served.ask("leased", Type::A)).unwrap();
@@ -324,11 +295,11 @@ fn a_password_opens_a_closed_store() {
         ("wrong", "credentials dns wrong", "it does not let us in"),
         ("other-path", "credentials dns pass\npath /other", "it does not let us see the keys"),
     ] {
-        let mut served = Served::start(name, &format!("{endpoint}\n{credentials}"));
+        let mut served = Served::start(name, &corefile(&format!("{endpoint}\n{credentials}")));
         served.server.wait_for(line);
         assert_eq!(served.say("one"), (Rcode::SERVFAIL, NOT_READY, vec![]), "{name}");
     }
-    let mut served = Served::start("closed", &format!("{endpoint}\ncredentials dns pass"));
+    let mut served = Served::start("closed", &corefile(&format!("{endpoint}\ncredentials dns pass")));
     served.wait_for("one", "192.0.2.1");
     store.put(&key("one"), &host("192.0.2.2"));
     served.wait_for("one", "192.0.2.2");
@@ -362,11 +333,11 @@ fn a_store_is_followed_within_tls() {
     for (name, tls) in
         [("nobody", format!("tls {}", path("ca"))), ("untrusted", format!("tls {own} {}", path("other-ca")))]
     {
-        let mut served = Served::start(name, &format!("{endpoint}\n{tls}"));
+        let mut served = Served::start(name, &corefile(&format!("{endpoint}\n{tls}")));
         served.server.wait_for("Failed to follow https://127.0.0.1");
         assert_eq!(served.say("one"), (Rcode::SERVFAIL, NOT_READY, vec![]), "{name}");
     }
-    let mut served = Served::start("tls", &format!("{endpoint}\ntls {own} {}", path("ca")));
+    let mut served = Served::start("tls", &corefile(&format!("{endpoint}\ntls {own} {}", path("ca"))));
     served.wait_for("one", "192.0.2.1");
     store.put(&key("one"), &host("192.0.2.2"));
     served.wait_for("one", "192.0.2.2");
@@ -386,7 +357,7 @@ fn many_records_load() {
     };
     store.put_all(&(0..many).map(pair).collect::<Vec<_>>());
     let start = Instant::now();
-    let mut served = Served::of("many", &store);
+    let mut served = serve("many", &store);
     let took = start.elapsed();
     report(&format!("{many} records are loaded"), took);
     assert!(took < Duration::from_secs(limit), "{took:?}");

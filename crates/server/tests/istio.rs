@@ -10,11 +10,12 @@
 
 mod support;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fakeapi::{FakeApi, service_entry};
+use support::served::Served;
 use support::{Client, Folder, Server, page, wait_until};
 use wire::{Rcode, Type};
 
@@ -43,44 +44,11 @@ fn corefile(api: &FakeApi, options: &str) -> String {
     )
 }
 
-struct Served {
-    server: Server,
-    client: Client,
-    pages: SocketAddr,
-    folder: Folder,
-}
-
-impl Served {
-    fn start(corefile: &str) -> Served {
-        let folder = Folder::new("istio");
-        folder.write("example.org.zone", ZONE);
-        let corefile = corefile.replace("root .", &format!("root {}", folder.path().display()));
-        let mut server = Server::start(&folder.write("Corefile", &corefile));
-        let client = Client::new(server.address_of("dns://:0"));
-        let pages = server.address_of("localhost:0");
-        Served { server, client, pages, folder }
-    }
-
-    /// Takes over the Corefile with this in place of that.
-    fn reload(&mut self, from: &str, to: &str) {
-        let corefile = std::fs::read_to_string(self.folder.path().join("Corefile")).unwrap();
-        self.folder.write("Corefile", &corefile.replace(from, to));
-        self.server.signal("USR1");
-        self.server.wait_for("Reloading complete");
-    }
-
-    fn addresses(&mut self, name: &str) -> Vec<String> {
-        let answer = self.client.ask(name, Type::A);
-        answer.map_or(Vec::new(), |answer| answer.addresses().iter().map(ToString::to_string).collect())
-    }
-
-    fn wait_for_address(&mut self, name: &str, expected: &str) {
-        wait_until(&format!("{name} has {expected}"), || self.addresses(name) == [expected]);
-    }
-
-    fn is_ready(&self) -> bool {
-        page(self.pages, "/ready").is_some_and(|(status, _)| status == 200)
-    }
+fn serve(corefile: &str) -> Served {
+    let folder = Folder::new("istio");
+    folder.write("example.org.zone", ZONE);
+    let corefile = corefile.replace("root .", &format!("root {}", folder.path().display()));
+    Served::start_in(folder, &corefile)
 }
 
 #[test]
@@ -88,18 +56,20 @@ fn before_the_api_server_is_there_names_fail_and_while_it_is_away_they_stay() {
     let api = FakeApi::start();
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     api.down();
-    let mut served = Served::start(&corefile(&api, ""));
+    let mut served = serve(&corefile(&api, ""));
     for name in ["pay.global.", "www.example.org."] {
         let answer = served.client.ask(name, Type::A).expect("an answer at once");
         assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(NOT_READY)), "{name}");
     }
     assert!(!served.is_ready());
     api.up();
-    wait_until("it is ready", || served.is_ready());
+    served.wait_until_ready();
     assert_eq!(served.addresses("pay.global."), ["10.0.0.1"]);
     let asked = || api.seen().iter().filter(|seen| seen.resource == "serviceentries").count();
     let known = asked();
-    served.reload("cache 30", "cache 31");
+    let corefile = std::fs::read_to_string(served.folder.path().join("Corefile")).unwrap();
+    served.reload(&corefile.replace("cache 30", "cache 31"));
+    served.server.wait_for("Reloading complete");
     assert_eq!(served.addresses("pay.global."), ["10.0.0.1"]);
     assert_eq!(asked(), known, "nothing was listed again");
     api.down();
@@ -109,15 +79,15 @@ fn before_the_api_server_is_there_names_fail_and_while_it_is_away_they_stay() {
     assert!(served.is_ready());
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.2"));
     api.up();
-    served.wait_for_address("pay.global.", "10.0.0.2");
+    served.wait_for_addresses("pay.global.", &["10.0.0.2"]);
 }
 
 #[test]
 fn without_istio_everything_falls_through() {
     let api = FakeApi::start();
-    let mut served = Served::start(&corefile(&api, ""));
-    served.wait_for_address("www.example.org.", "192.0.2.1");
-    wait_until("it is ready", || served.is_ready());
+    let mut served = serve(&corefile(&api, ""));
+    served.wait_for_addresses("www.example.org.", &["192.0.2.1"]);
+    served.wait_until_ready();
     served.server.wait_for("The API server has no serviceentries");
 }
 
@@ -127,9 +97,9 @@ fn changes_among_ten_thousand_entries_are_answered_at_once() {
     let api = FakeApi::start();
     let host = |at: u32| format!("h{at}.ns{}.global", at % 100);
     api.put_all((0..10_000).map(|at| service_entry("shop", &format!("e{at}"), &host(at), "10.0.0.1")));
-    let mut served = Served::start(&corefile(&api, ""));
+    let mut served = serve(&corefile(&api, ""));
     served.server.wait_for("Have 10000 service entries");
-    wait_until("it is ready", || served.is_ready());
+    served.wait_until_ready();
     for host in ["h0.ns0.global.", "h9999.ns99.global."] {
         assert_eq!(served.addresses(host), ["10.0.0.1"]);
     }
@@ -138,7 +108,7 @@ fn changes_among_ten_thousand_entries_are_answered_at_once() {
             let address = format!("10.0.1.{round}");
             let begin = Instant::now();
             api.put(service_entry("shop", "e4242", "h4242.ns42.global", &address));
-            served.wait_for_address("h4242.ns42.global.", &address);
+            served.wait_for_addresses("h4242.ns42.global.", &[&address]);
             begin.elapsed()
         })
         .collect();
@@ -148,9 +118,9 @@ fn changes_among_ten_thousand_entries_are_answered_at_once() {
     // What the cache has of others does not stand in the way of a new host.
     assert_eq!(served.addresses("www.example.org."), ["192.0.2.1"]);
     api.put(service_entry("shop", "www", "www.example.org", "240.240.0.1"));
-    served.wait_for_address("www.example.org.", "240.240.0.1");
+    served.wait_for_addresses("www.example.org.", &["240.240.0.1"]);
     api.delete("serviceentries", "shop", "www");
-    served.wait_for_address("www.example.org.", "192.0.2.1");
+    served.wait_for_addresses("www.example.org.", &["192.0.2.1"]);
 }
 
 #[test]
@@ -158,14 +128,14 @@ fn nonsense_costs_itself() {
     let api = FakeApi::start();
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     api.put(service_entry("shop", "star", "*", "10.0.0.2"));
-    let mut served = Served::start(&corefile(&api, ""));
+    let mut served = serve(&corefile(&api, ""));
     served.server.wait_for("[WARNING] plugin/istio: Ignoring invalid service entry: shop/star: \"*\" is no host name");
-    wait_until("it is ready", || served.is_ready());
+    served.wait_until_ready();
     let named = "\"namespace\":\"shop\",\"name\":\"pay\",\"resourceVersion\":\"99\"";
     let line = format!("{{\"type\":\"MODIFIED\",\"object\":{{\"metadata\":{{{named}}},\"spec\":\"nonsense\"}}}}");
     api.inject("serviceentries", &line);
     served.server.wait_for("ServiceEntry 'shop/pay' cannot be read, what was known of it stays");
-    served.wait_for_address("pay.global.", "10.0.0.1");
+    served.wait_for_addresses("pay.global.", &["10.0.0.1"]);
 }
 
 #[test]
@@ -180,13 +150,10 @@ fn manifests_are_a_mesh_and_are_watched() {
     let path = folder.write("mesh.yaml", &manifest("10.0.0.1"));
     let options = format!("manifests {}", path.display());
     let corefile = format!("global:0 {{\n    istio {{\n        {options}\n    }}\n    ready localhost:0\n}}\n");
-    let mut server = Server::start(&folder.write("Corefile", &corefile));
-    let client = Client::new(server.address_of("dns://:0"));
-    let pages = server.address_of("localhost:0");
-    let mut served = Served { server, client, pages, folder };
-    served.wait_for_address("a.pay.global.", "10.0.0.1");
+    let mut served = Served::start_in(folder, &corefile);
+    served.wait_for_addresses("a.pay.global.", &["10.0.0.1"]);
     served.folder.write("mesh.yaml", &manifest("10.0.0.22"));
-    served.wait_for_address("a.pay.global.", "10.0.0.22");
+    served.wait_for_addresses("a.pay.global.", &["10.0.0.22"]);
 }
 
 /// Either container of the pod `istiocoredns` may be this server: the one that is asked by gRPC, and the one that asks it.

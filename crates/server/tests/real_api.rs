@@ -9,13 +9,13 @@
 
 mod support;
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use support::kubernetes::{Kubernetes, is_installed};
-use support::{Client, Folder, Server, page, wait_until};
+use support::served::Served;
+use support::wait_until;
 use wire::{Rcode, Type};
 
 /// RFC 8914 §4.15.
@@ -24,48 +24,23 @@ const WEB: &str = "web.shop.svc.cluster.local.";
 const PETS: &str = "pets.shop.svc.cluster.local.";
 
 /// Portolan, as a service account that has the rights which `portolan check --rbac` prints.
-struct Served {
-    server: Server,
-    client: Client,
-    address: SocketAddr,
-    pages: SocketAddr,
-    folder: Folder,
+fn serve(kubeconfig: &Path) -> Served {
+    let corefile = format!(
+        ".:0 {{\n    ready localhost:0\n    prometheus localhost:0\n    kubernetes cluster.local in-addr.arpa ip6.arpa \
+         {{\n        kubeconfig {}\n        pods verified\n    }}\n}}\n",
+        kubeconfig.display()
+    );
+    Served::start("real", &corefile)
 }
 
 impl Served {
-    fn start(kubeconfig: &Path) -> Served {
-        let folder = Folder::new("real");
-        let corefile = format!(
-            ".:0 {{\n    ready localhost:0\n    prometheus localhost:0\n    kubernetes cluster.local in-addr.arpa ip6.arpa \
-             {{\n        kubeconfig {}\n        pods verified\n    }}\n}}\n",
-            kubeconfig.display()
-        );
-        let mut server = Server::start(&folder.write("Corefile", &corefile));
-        let address = server.address_of("dns://:0");
-        let pages = server.address_of("localhost:0");
-        Served { server, client: Client::new(address), address, pages, folder }
-    }
-
-    fn wait_ready(&self) {
-        wait_until("it is ready", || page(self.pages, "/ready").is_some_and(|(status, _)| status == 200));
-    }
-
-    fn is(&mut self, name: &str, address: &str) -> bool {
-        let answer = self.client.ask(name, Type::A);
-        answer.is_some_and(|answer| answer.addresses().iter().any(|known| known.to_string() == address))
-    }
-
-    fn wait_for(&mut self, name: &str, address: &str) {
-        wait_until(&format!("{name} is {address}"), || self.is(name, address));
-    }
-
     fn wait_gone(&mut self, name: &str) {
         let is_gone = |answer: support::Answer| answer.rcode() == Rcode::NXDOMAIN;
         wait_until(&format!("{name} is gone"), || self.client.ask(name, Type::A).is_some_and(is_gone));
     }
 
     fn failures(&self) -> Vec<String> {
-        let (_, text) = page(self.pages, "/metrics").unwrap();
+        let text = self.metrics();
         let is_failure = |line: &&str| line.starts_with("portolan_kubernetes_watch_failures_total{");
         text.lines().filter(is_failure).map(str::to_owned).collect()
     }
@@ -112,19 +87,19 @@ fn a_real_api_server_is_followed() {
     let mut api = Kubernetes::start();
     put_shop(&api);
     let account = api.account("portolan");
-    let mut served = Served::start(&account);
+    let mut served = serve(&account);
     let role = rules(&served.folder.path().join("Corefile"));
     rights_come_one_by_one(&api, &mut served, &role);
     // What was forbidden is forgotten: from here on nothing may fail.
-    served = Served::start(&account);
-    served.wait_ready();
+    served = serve(&account);
+    served.wait_until_ready();
     changes_are_seen(&api, &mut served);
     assert_eq!(served.failures(), [""; 0]);
     assert!(served.server.lines().iter().all(|line| !line.contains("in JSON")), "{:?}", served.server.lines());
     it_conforms(&api, &served);
     it_outlives_the_api_server(&mut api, &mut served);
-    served = Served::start(&api.admin());
-    served.wait_ready();
+    served = serve(&api.admin());
+    served.wait_until_ready();
     it_sees_that_etcd_was_put_back(&mut api, &mut served);
 }
 
@@ -141,18 +116,18 @@ fn rights_come_one_by_one(api: &Kubernetes, served: &mut Served, role: &Value) {
     let mut partial = role.clone();
     partial["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["endpointslices"]));
     allow(api, "portolan", &partial);
-    served.wait_for(WEB, "10.96.7.7");
+    served.wait_for_addresses(WEB, &["10.96.7.7"]);
     let answer = served.client.ask(PETS, Type::A).unwrap();
     assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(NOT_READY)));
     let name = role["metadata"]["name"].as_str().unwrap();
     api.patch("clusterroles", "", name, &json!({ "rules": role["rules"] }));
-    served.wait_for(PETS, "192.0.2.20");
+    served.wait_for_addresses(PETS, &["192.0.2.20"]);
 }
 
 fn changes_are_seen(api: &Kubernetes, served: &mut Served) {
-    served.wait_for("kubernetes.default.svc.cluster.local.", "10.96.0.1");
+    served.wait_for_addresses("kubernetes.default.svc.cluster.local.", &["10.96.0.1"]);
     api.patch("endpointslices", "shop", "pets", &json!({ "endpoints": [{ "addresses": ["192.0.2.21"] }] }));
-    served.wait_for(PETS, "192.0.2.21");
+    served.wait_for_addresses(PETS, &["192.0.2.21"]);
     api.delete("services", "shop", "pets");
     served.wait_gone(PETS);
     // A Pod is selected once it runs somewhere, and the cluster makes the slice.
@@ -167,8 +142,8 @@ fn changes_are_seen(api: &Kubernetes, served: &mut Served) {
         "conditions": [{ "type": "Ready", "status": "True" }],
     });
     api.patch("pods", "shop", "cat/status", &json!({ "status": running }));
-    served.wait_for("10-1-0-9.shop.pod.cluster.local.", "10.1.0.9");
-    served.wait_for("cats.shop.svc.cluster.local.", "10.1.0.9");
+    served.wait_for_addresses("10-1-0-9.shop.pod.cluster.local.", &["10.1.0.9"]);
+    served.wait_for_addresses("cats.shop.svc.cluster.local.", &["10.1.0.9"]);
 }
 
 fn it_conforms(api: &Kubernetes, served: &Served) {
@@ -185,10 +160,10 @@ fn it_conforms(api: &Kubernetes, served: &Served) {
 fn it_outlives_the_api_server(api: &mut Kubernetes, served: &mut Served) {
     api.kill();
     served.server.wait_for("Failed to watch");
-    assert!(served.is(WEB, "10.96.7.7"));
+    assert_eq!(served.addresses(WEB), ["10.96.7.7"]);
     api.run();
     api.create(&named("Service", "late", &json!({ "clusterIP": "10.96.7.8", "ports": [{ "port": 80 }] })));
-    served.wait_for("late.shop.svc.cluster.local.", "10.96.7.8");
+    served.wait_for_addresses("late.shop.svc.cluster.local.", &["10.96.7.8"]);
 }
 
 /// As from a backup of before all this.
@@ -199,7 +174,7 @@ fn it_sees_that_etcd_was_put_back(api: &mut Kubernetes, served: &mut Served) {
     api.etcd.run();
     api.run();
     served.wait_gone(WEB);
-    served.wait_for("kubernetes.default.svc.cluster.local.", "10.96.0.1");
+    served.wait_for_addresses("kubernetes.default.svc.cluster.local.", &["10.96.0.1"]);
 }
 
 /// What is applied to a cluster is known to be valid.
