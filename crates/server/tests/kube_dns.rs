@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use fakeapi::FakeApi;
 use serde_json::json;
+use support::ports::{free_address, free_port};
 use support::upstream::Upstream;
 use support::{Client, Folder, Server, page, wait_until};
 use wire::{Rcode, Type};
@@ -247,8 +248,10 @@ fn what_is_made_of_the_flags_is_a_corefile() {
 fn another_resolv_conf_is_read_at_once() {
     let (api, folder) = (FakeApi::with_shop(), Folder::new("kube-dns-resolv"));
     let file = folder.write("resolv.conf", "nameserver 127.0.0.1\n");
-    let mut pod =
-        Pod::start(&api, &["--".to_owned(), "--port=0".to_owned(), format!("--resolv-file={}", file.display())]);
+    let mut pod = Pod::start(
+        &api,
+        &["--".to_owned(), format!("--port={}", free_port()), format!("--resolv-file={}", file.display())],
+    );
     folder.write("resolv.conf", "nameserver 127.0.0.2\n# longer\n");
     pod.server.wait_for("Reloading complete");
 }
@@ -278,6 +281,7 @@ fn three_containers_as_in_an_old_manifest() {
     folder.write("map/upstreamNameservers", &upstreams(&[&upstream]));
     let servers = ["cluster.local", "in-addr.arpa", "ip6.arpa"]
         .map(|domain| format!("--server=/{domain}/127.0.0.1#{}", records_at.port()));
+    let front_at = free_address();
     let mut arguments = vec![
         "-v=2".to_owned(),
         "-logtostderr".to_owned(),
@@ -285,7 +289,7 @@ fn three_containers_as_in_an_old_manifest() {
         "-restartDnsmasq=true".to_owned(),
         "--".to_owned(),
         "-k".to_owned(),
-        "--port=0".to_owned(),
+        format!("--port={}", front_at.port()),
         "--listen-address=127.0.0.1".to_owned(),
         "--cache-size=1000".to_owned(),
         "--no-negcache".to_owned(),
@@ -293,7 +297,7 @@ fn three_containers_as_in_an_old_manifest() {
     ];
     arguments.extend(servers);
     let mut front = container(&folder, "dnsmasq-nanny", &arguments);
-    let front_at = front.address_of("dns://127.0.0.1:0");
+    front.wait_for("Portolan-");
     let mut side = container(
         &folder,
         "sidecar",
