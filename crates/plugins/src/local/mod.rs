@@ -29,7 +29,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 
 static REQUESTS: Metric = Metric {
     name: "coredns_local_localhost_requests_total",
-    help: "Queries for names that begin with `localhost` and have more labels.",
+    help: "Queries for names with more labels that begin or end with `localhost`.",
     kind: Kind::Counter,
     labels: &[],
 };
@@ -64,6 +64,9 @@ impl Plugin for Local {
         let name = query.key();
         if let Some(zone) = ZONES.into_iter().find(|zone| is_within(name, zone)) {
             response.set_local();
+            if zone == LOCALHOST && name.octets() != zone {
+                worker.counters.count(self.requests);
+            }
             answer_in(zone, query, response);
             return Verdict::Done;
         }
