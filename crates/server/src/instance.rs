@@ -133,6 +133,7 @@ impl Instance {
             return Ok(false);
         }
         self.refused = Some(found);
+        tracing::info!(target: "portolan", "Reloading");
         let taken = self.replace(configuration?).await;
         if taken.is_ok() {
             self.refused = None;
@@ -216,6 +217,8 @@ impl Instance {
             })
             .collect();
         lines.sort();
+        // Server blocks with views may serve one zone.
+        lines.dedup();
         lines
     }
 

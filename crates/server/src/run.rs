@@ -18,6 +18,9 @@ use crate::configuration::Origin;
 use crate::instance::{Instance, Refused};
 use crate::version::version_text;
 
+/// The code of a process that is interrupted once more while it ends; that of CoreDNS.
+const INTERRUPTED_TWICE: u8 = 2;
+
 /// How to serve.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -78,25 +81,28 @@ pub(crate) async fn serve(
         println!("{}", version_text());
     }
     companion.started();
-    let code = attend(&mut instance, &mut signals).await;
+    let hurry = attend(&mut instance, &mut signals).await;
     instance.begin_end();
-    let ending = companion.ending();
-    if code == ExitCode::SUCCESS {
-        if ending == Ending::Alone {
-            linger(&instance, &mut signals).await;
+    let hurry = match (hurry, companion.ending()) {
+        (None, Ending::Alone) => linger(&instance, &mut signals).await,
+        (hurry, _) => hurry,
+    };
+    match hurry {
+        Some(code) => Ok(code),
+        None => {
+            instance.end(companion.ending()).await;
+            Ok(ExitCode::SUCCESS)
         }
-        instance.end(ending).await;
     }
-    Ok(code)
 }
 
-/// Reloads as it is told or as the files change, until it is told to end; gives the code to end with.
-async fn attend(instance: &mut Instance, signals: &mut Signals) -> ExitCode {
+/// Reloads as it is told or as the files change, until it is told to end; gives the code to end with if that is at once.
+async fn attend(instance: &mut Instance, signals: &mut Signals) -> Option<ExitCode> {
     loop {
         let next_look = instance.reload_every.map(|(interval, jitter)| shifted(interval, jitter));
         let told = signals.next(next_look).await;
         let ends = match told {
-            Told::End | Told::EndAtOnce => Some(told),
+            Told::End | Told::EndAtOnce(_) => Some(told),
             Told::Reload => {
                 tracing::info!(target: "portolan", "SIGUSR1: Reloading");
                 signals.ends.unless_sooner(reload(instance, true)).await
@@ -105,8 +111,8 @@ async fn attend(instance: &mut Instance, signals: &mut Signals) -> ExitCode {
             Told::Changed => signals.ends.unless_sooner(reload(instance, true)).await,
         };
         match ends {
-            Some(Told::EndAtOnce) => return ExitCode::from(0),
-            Some(_) => return ExitCode::SUCCESS,
+            Some(Told::EndAtOnce(code)) => return Some(code),
+            Some(_) => return None,
             None => {}
         }
     }
@@ -123,10 +129,10 @@ async fn reload(instance: &mut Instance, anyway: bool) {
     }
 }
 
-/// Serves on for the time that `health` asks for, unless told again to end.
-async fn linger(instance: &Instance, signals: &mut Signals) {
+/// Serves on for the time that `health` asks for; gives the code to end with if it is told to end at once.
+async fn linger(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> {
     if instance.lameduck.is_zero() {
-        return;
+        return None;
     }
     let seconds = instance.lameduck.as_secs_f64();
     tracing::info!(target: "plugin/health", "Going into lameduck mode for {seconds}s");
@@ -134,8 +140,8 @@ async fn linger(instance: &Instance, signals: &mut Signals) {
     loop {
         let left = end.saturating_duration_since(tokio::time::Instant::now());
         match signals.next(Some(left)).await {
-            Told::Look | Told::EndAtOnce => return,
-            Told::End if signals.ends.interrupts > 1 => return,
+            Told::Look => return None,
+            Told::EndAtOnce(code) => return Some(code),
             Told::End | Told::Reload | Told::Changed => {}
         }
     }
@@ -155,7 +161,7 @@ fn shifted(interval: Duration, jitter: Duration) -> Duration {
 /// What a signal, or the time, says.
 enum Told {
     End,
-    EndAtOnce,
+    EndAtOnce(ExitCode),
     Reload,
     Look,
     Changed,
@@ -179,14 +185,19 @@ struct Ends {
 
 impl Ends {
     async fn next(&mut self) -> Told {
-        tokio::select! {
-            _ = self.terminate.recv() => Told::End,
+        let (line, told) = tokio::select! {
+            _ = self.terminate.recv() => ("SIGTERM: Shutting down servers then terminating", Told::End),
             _ = self.interrupt.recv() => {
                 self.interrupts += 1;
-                Told::End
+                match self.interrupts {
+                    1 => ("SIGINT: Shutting down", Told::End),
+                    _ => ("SIGINT: Force quit", Told::EndAtOnce(INTERRUPTED_TWICE.into())),
+                }
             }
-            _ = self.quit.recv() => Told::EndAtOnce,
-        }
+            _ = self.quit.recv() => ("SIGQUIT: Quitting process immediately", Told::EndAtOnce(ExitCode::SUCCESS)),
+        };
+        tracing::info!(target: "portolan", "{line}");
+        told
     }
 
     /// Does something that may take a while; drops it if it is to end sooner.

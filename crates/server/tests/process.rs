@@ -153,6 +153,25 @@ fn the_order_to_end_loses_no_query() {
     assert!(lame.elapsed() >= Duration::from_millis(900));
 }
 
+#[test]
+fn who_is_in_a_hurry_does_not_wait_for_the_lame_duck() {
+    let folder = Folder::new("hurry");
+    let path = folder.write("Corefile", &HOSTS.replace("health localhost:0", "health localhost:0 {\n lameduck 10m\n}"));
+    let mut server = Server::start(&path);
+    server.wait_for("Portolan-");
+    server.signal("QUIT");
+    server.wait_for("SIGQUIT: Quitting process immediately");
+    assert_eq!(server.wait(), Some(0));
+    let mut server = Server::start(&path);
+    server.wait_for("Portolan-");
+    server.signal("INT");
+    server.wait_for("SIGINT: Shutting down");
+    server.wait_for("Going into lameduck mode for 600s");
+    server.signal("INT");
+    server.wait_for("SIGINT: Force quit");
+    assert_eq!(server.wait(), Some(2));
+}
+
 /// An upgrade where both generations have the port for a while, as Pods of the host's network have.
 #[test]
 fn two_generations_side_by_side_lose_no_query() {
