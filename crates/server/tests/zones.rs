@@ -103,7 +103,7 @@ fn knot_gets_a_zone_and_hears_of_changes() {
     );
     let Some(knot) = knot else { return };
     knot.wait_for("ns.example.org.", 1);
-    server.wait_for(&format!("Outgoing transfer of {} records of zone example.org.", HOSTS + 4));
+    server.wait_for(&format!("Outgoing transfer of {} records of zone \"example.org.\"", HOSTS + 4));
     folder.write("db.example.org", &zone(2, 2));
     knot.wait_for("ns.example.org.", 2);
 }

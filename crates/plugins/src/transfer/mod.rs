@@ -173,7 +173,7 @@ fn send(
     }
     let (zone, peer) = (query.name(), query.path.peer.ip().to_canonical());
     let line = format!(
-        "[INFO] plugin/transfer: Outgoing transfer of {} records of zone {zone} to {peer} for {serial} SOA serial",
+        "[INFO] plugin/transfer: Outgoing transfer of {} records of zone \"{zone}\" to {peer} for {serial} SOA serial",
         outgoing.len()
     );
     worker.log(|log| log.extend_from_slice(line.as_bytes()));
