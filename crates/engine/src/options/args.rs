@@ -235,6 +235,11 @@ impl<'a> Args<'a> {
         self.warnings.push(Diagnostic::warning(codes::OPTION_NOT_HERE, word.span, message));
     }
 
+    /// Says that the line as a whole asks for that, and what to write in its place.
+    pub fn line_not_here(&mut self, message: &str, help: &str) {
+        self.warnings.push(Diagnostic::warning(codes::OPTION_NOT_HERE, self.name.span, message).with_help(help));
+    }
+
     /// The warnings so far.
     pub(crate) fn into_warnings(self) -> Vec<Diagnostic> {
         self.warnings

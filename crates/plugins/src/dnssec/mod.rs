@@ -32,7 +32,6 @@ const CAPACITY: usize = 10_000;
 pub struct Config {
     zones: Vec<Name>,
     files: Vec<String>,
-    from_aws: bool,
     capacity: usize,
 }
 
@@ -40,7 +39,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     "dnssec",
     "signs answers as they leave",
     include_str!("README.md"),
-    || Config { zones: Vec::new(), files: Vec::new(), from_aws: false, capacity: CAPACITY },
+    || Config { zones: Vec::new(), files: Vec::new(), capacity: CAPACITY },
     build,
 )
 .arguments("dnssec [ZONES...]", |config, args| {
@@ -88,7 +87,10 @@ static MISSES: Metric = Metric {
 static METRICS: [&Metric; 3] = [&ENTRIES, &HITS, &MISSES];
 
 fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
-    config.from_aws |= args.choice(&[("file", false), ("aws_secretsmanager", true)])?;
+    if args.choice(&[("file", false), ("aws_secretsmanager", true)])? {
+        let message = "keys of AWS Secrets Manager are not served by this build";
+        args.line_not_here(message, "bring them as files, `key file KEY`");
+    }
     // At least one.
     config.files.push(args.word()?.text.clone());
     config.files.extend(args.take_rest().iter().map(|word| word.text.clone()));
@@ -97,10 +99,6 @@ fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    if config.from_aws {
-        return Err(SetupError::new("keys of AWS Secrets Manager are not served by this build")
-            .with_help("bring them as files, `key file KEY`"));
-    }
     let keys = load(&config, setup)?;
     if keys.is_empty() {
         return Ok(None);

@@ -19,7 +19,6 @@ use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
 pub struct Config {
     zones: Vec<Name>,
     primaries: Vec<SocketAddr>,
-    catalog: bool,
     fallthrough: Vec<Name>,
 }
 
@@ -55,9 +54,10 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         usage: Usage("catalog [MEMBERS...]"),
         default: "off",
         doc: "Not served by this build: the zone lists others (RFC 9432).",
-        set: |config, args| {
+        set: |_, args| {
             args.take_rest();
-            config.catalog = true;
+            let help = "name the zones themselves, a `secondary` line for each";
+            args.line_not_here("catalog zones are not served by this build", help);
             Ok(())
         },
     },
@@ -88,10 +88,6 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let (mut all, mut fallthrough) = (Vec::new(), Vec::new());
     for config in configs {
-        if config.catalog {
-            return Err(SetupError::new("catalog zones are not served by this build")
-                .with_help("name the zones themselves, a `secondary` line for each"));
-        }
         for origin in setup.zones_or_keys(&config.zones).names() {
             let held = open(origin, &config.primaries, setup);
             let followed = Arc::clone(&held);

@@ -21,7 +21,6 @@ pub struct Config {
     file: String,
     zones: Vec<Name>,
     keys: Vec<String>,
-    from_directory: bool,
     directory: String,
 }
 
@@ -38,13 +37,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     "sign",
     "signs zone files",
     include_str!("README.md"),
-    || Config {
-        file: String::new(),
-        zones: Vec::new(),
-        keys: Vec::new(),
-        from_directory: false,
-        directory: "/var/lib/coredns".to_owned(),
-    },
+    || Config { file: String::new(), zones: Vec::new(), keys: Vec::new(), directory: "/var/lib/coredns".to_owned() },
     build,
 )
 .repeated()
@@ -75,7 +68,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .role(|line| Role::new(Acts::Aside, &line.config.zones));
 
 fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
-    config.from_directory |= args.choice(&[("file", false), ("directory", true)])?;
+    if args.choice(&[("file", false), ("directory", true)])? {
+        args.line_not_here("a directory of keys is not served by this build", "name the keys, `key file KEY...`");
+    }
     // At least one.
     config.keys.push(args.word()?.text.clone());
     config.keys.extend(args.take_rest().iter().map(|word| word.text.clone()));
@@ -84,10 +79,6 @@ fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     for config in configs {
-        if config.from_directory {
-            return Err(SetupError::new("a directory of keys is not served by this build")
-                .with_help("name the keys, `key file KEY...`"));
-        }
         let zones = setup.zones_or_keys(&config.zones);
         find_stray(&config, zones.names(), setup)?;
         for origin in zones.names() {

@@ -15,8 +15,6 @@ pub struct Config {
     key: String,
     authorities: Option<String>,
     clients: Option<Clients>,
-    /// What this build does not do.
-    missing: Option<&'static str>,
 }
 
 /// What `client_auth` says.
@@ -24,7 +22,6 @@ pub struct Config {
 enum Clients {
     NoCert,
     Request,
-    Require,
     VerifyIfGiven,
     RequireAndVerify,
 }
@@ -44,13 +41,17 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         doc: "Whether clients show certificates, and whether the authorities in CA (or the system's) must know them. \
               `request` asks for nothing here, since nothing would come of it.",
         set: |config, args| {
-            config.clients = Some(args.choice(&[
-                ("nocert", Clients::NoCert),
-                ("request", Clients::Request),
-                ("require", Clients::Require),
-                ("verify_if_given", Clients::VerifyIfGiven),
-                ("require_and_verify", Clients::RequireAndVerify),
-            ])?);
+            config.clients = args.choice(&[
+                ("nocert", Some(Clients::NoCert)),
+                ("request", Some(Clients::Request)),
+                ("require", None),
+                ("verify_if_given", Some(Clients::VerifyIfGiven)),
+                ("require_and_verify", Some(Clients::RequireAndVerify)),
+            ])?;
+            if config.clients.is_none() {
+                let message = "this build does not ask for certificates without looking at them";
+                args.line_not_here(message, "write `client_auth require_and_verify`");
+            }
             Ok(())
         },
     },
@@ -58,9 +59,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         usage: Usage("keylog FILE"),
         default: "",
         doc: "Not in this build: writing down the keys of connections.",
-        set: |config, args| {
+        set: |_, args| {
             args.word()?;
-            config.missing = Some("this build does not write down the keys of connections");
+            args.line_not_here("this build does not write down the keys of connections", "remove the line");
             Ok(())
         },
     },
@@ -70,7 +71,8 @@ fn read_files(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let certificate = args.word()?;
     if certificate.text == "acme" {
         args.take_rest();
-        config.missing = Some("this build does not obtain certificates by ACME");
+        let help = "name the files of an ACME client: they are read again when they change";
+        args.line_not_here("this build does not obtain certificates by ACME", help);
         return Ok(());
     }
     config.certificate = certificate.text.clone();
@@ -81,16 +83,13 @@ fn read_files(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    if let Some(missing) = config.missing {
-        return Err(SetupError::new(missing));
-    }
     let greets = |label: &String| ["tls://", "grpc://"].iter().any(|scheme| label.starts_with(scheme));
     let labels: Vec<String> = setup.block.sites.iter().map(|site| site.server.clone()).filter(greets).collect();
     let certificates = Certificates {
         certificate: setup.path(&config.certificate),
         key: setup.path(&config.key),
         authorities: config.authorities.as_ref().map(|name| setup.path(name)),
-        clients: clients(config.clients)?,
+        clients: clients(config.clients),
     };
     let server = certificates.serve("tls", setup).map_err(SetupError::new)?;
     for label in labels {
@@ -102,14 +101,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(None)
 }
 
-fn clients(asked: Option<Clients>) -> Result<ClientCertificates, SetupError> {
+fn clients(asked: Option<Clients>) -> ClientCertificates {
     match asked {
-        None | Some(Clients::NoCert | Clients::Request) => Ok(ClientCertificates::Unasked),
-        Some(Clients::VerifyIfGiven) => Ok(ClientCertificates::Verified),
-        Some(Clients::RequireAndVerify) => Ok(ClientCertificates::Required),
-        Some(Clients::Require) => {
-            Err(SetupError::new("this build does not ask for certificates without looking at them")
-                .with_help("write `client_auth require_and_verify`"))
-        }
+        None | Some(Clients::NoCert | Clients::Request) => ClientCertificates::Unasked,
+        Some(Clients::VerifyIfGiven) => ClientCertificates::Verified,
+        Some(Clients::RequireAndVerify) => ClientCertificates::Required,
     }
 }

@@ -102,8 +102,6 @@ pub(super) enum Form {
     Zipkin,
     /// OTLP's JSON (OpenTelemetry).
     Otlp,
-    /// Datadog's own: not in this build.
-    Datadog,
 }
 
 /// An HTTP server, and what is posted to.
@@ -129,11 +127,19 @@ impl Default for Config {
     }
 }
 
-const FORMS: [(&str, Form); 3] = [("zipkin", Form::Zipkin), ("otlp", Form::Otlp), ("datadog", Form::Datadog)];
+/// What stands before an endpoint; without a form, what this build does not speak.
+const FORMS: [(&str, Option<Form>); 3] =
+    [("zipkin", Some(Form::Zipkin)), ("otlp", Some(Form::Otlp)), ("datadog", None)];
 
 fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     if args.rest().len() == 2 {
-        config.form = args.choice(&FORMS)?;
+        match args.choice(&FORMS)? {
+            Some(form) => config.form = form,
+            None => args.line_not_here(
+                "this build does not speak Datadog's own protocol",
+                "the Datadog agent takes OTLP: write `trace otlp HOST:4318`",
+            ),
+        }
     }
     let Some(word) = args.next_word() else { return Ok(()) };
     if FORMS.iter().any(|(name, _)| *name == word.text) {

@@ -31,7 +31,7 @@ pub(super) struct Exporter {
 impl Exporter {
     pub(super) fn new(config: &Config, outlet: Arc<Outlet>, tls: Option<TlsClient>, lost: Counter) -> Exporter {
         let around = match config.form {
-            Form::Zipkin | Form::Datadog => ("[".to_owned(), "]"),
+            Form::Zipkin => ("[".to_owned(), "]"),
             Form::Otlp => (otlp_start(&config.service), "]}]}]}"),
         };
         let (endpoint, interval) = (config.endpoint.clone(), config.interval);

@@ -35,10 +35,6 @@ const OCTETS_PER_SPAN: usize = 512;
 fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     // As in CoreDNS, the last line counts.
     let Some(config) = configs.pop() else { return Ok(None) };
-    if config.form == Form::Datadog {
-        return Err(SetupError::new("this build does not speak Datadog's own protocol")
-            .with_help("the Datadog agent takes OTLP: write `trace otlp HOST:4318`"));
-    }
     if config.every == 0 {
         return Ok(None);
     }

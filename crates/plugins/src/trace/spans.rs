@@ -102,7 +102,7 @@ impl Trace {
             // Writing into memory does not fail.
             let _ = match form {
                 Form::Otlp => self.write_otlp(at, span, &tags, now, text),
-                Form::Zipkin | Form::Datadog => self.write_zipkin(at, span, &tags, (service, now), text),
+                Form::Zipkin => self.write_zipkin(at, span, &tags, (service, now), text),
             };
         }
     }
