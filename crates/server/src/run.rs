@@ -75,7 +75,7 @@ pub(crate) async fn serve(
     let mut signals = Signals::new(changes).map_err(refuse)?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &companion)?;
-    let _pidfile = options.pidfile.as_deref().map(Pidfile::write).transpose().map_err(refuse)?;
+    let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);
     if !options.quiet {
         instance.banner().iter().for_each(|line| println!("{line}"));
         println!("{}", version_text());
@@ -259,9 +259,15 @@ async fn next_change(changes: &mut Option<Receiver<bool>>) -> bool {
 struct Pidfile<'a>(&'a Path);
 
 impl Pidfile<'_> {
-    fn write(path: &Path) -> std::io::Result<Pidfile<'_>> {
-        std::fs::write(path, format!("{}\n", std::process::id()))?;
-        Ok(Pidfile(path))
+    /// Writes it; without one, names are answered all the same.
+    fn write(path: &Path) -> Option<Pidfile<'_>> {
+        match std::fs::write(path, format!("{}\n", std::process::id())) {
+            Ok(()) => Some(Pidfile(path)),
+            Err(error) => {
+                tracing::error!(target: "portolan", "Could not write pidfile: open {}: {error}", path.display());
+                None
+            }
+        }
     }
 }
 

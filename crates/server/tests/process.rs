@@ -284,6 +284,18 @@ fn signals_as_in_coredns() {
 }
 
 #[test]
+fn without_a_file_for_the_process_id_it_serves() {
+    let folder = Folder::new("pidfile");
+    let path = folder.write("Corefile", HOSTS);
+    let pid = folder.path().join("nowhere/pid");
+    let arguments = ["-conf".as_ref(), path.as_os_str(), "-pidfile".as_ref(), pid.as_os_str()];
+    let mut server = Server::start_with(&arguments);
+    server.wait_for("Could not write pidfile: open ");
+    let mut client = Client::new(server.address_of("dns://:0"));
+    assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+}
+
+#[test]
 fn what_cannot_start_says_so() {
     let folder = Folder::new("wrong");
     for (text, part) in [
