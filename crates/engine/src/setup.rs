@@ -531,7 +531,7 @@ impl Inspection {
                 return;
             }
             seen = now;
-            if let Err(what) = changed(looking.files, read.map_err(|error| error.kind().into())) {
+            if let Err(what) = changed(looking.files, read) {
                 looking.lines.push(format!("[WARNING] plugin/{directive}: {what}"));
             }
         };
