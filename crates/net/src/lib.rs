@@ -29,6 +29,7 @@ mod trouble;
 #[allow(unsafe_code, reason = "the system call that makes a TUN device has no safe wrapper")]
 mod tun;
 mod udp;
+mod verifier;
 mod worker;
 
 pub use clock::MonotonicClock;

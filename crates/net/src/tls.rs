@@ -8,15 +8,16 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::verifier::{AnyCertificate, GivenCertificates};
 
 /// Makes TLS for directives.
 pub struct Rustls;
@@ -130,54 +131,22 @@ pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
     let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let config = config.map_err(|error| error.to_string())?;
     let config = if wanted.unverified {
-        config.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider())))
+        config.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider())))
     } else {
         let roots = Arc::new(roots(wanted.authorities.as_deref())?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-        config.with_webpki_verifier(verifier.map_err(|error| error.to_string())?)
+        let verifier = verifier.map_err(|error| error.to_string())?;
+        match &wanted.authorities {
+            Some(given) => {
+                let verifier = Arc::new(GivenCertificates::new(verifier, certificates(given)?));
+                config.dangerous().with_custom_certificate_verifier(verifier)
+            }
+            None => config.with_webpki_verifier(verifier),
+        }
     };
     let Some(identity) = &wanted.identity else { return Ok(config.with_no_client_auth()) };
     let (certificates, key) = read(identity)?;
     config.with_client_auth_cert(certificates, key).map_err(|error| error.to_string())
-}
-
-/// Takes any certificate; that the other side has the key to it is looked at nevertheless.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {

@@ -32,12 +32,14 @@ fn certificate_in_words(reason: &CertificateError) -> String {
         CertificateError::Expired => "it has expired".to_owned(),
         CertificateError::NotValidYet => "it is not valid yet".to_owned(),
         CertificateError::NotValidForName => "it is not for this name".to_owned(),
-        // The verifier has no name of its own for this.
-        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "it is an authority's own (CA:TRUE) and not a server's".to_owned()
-        }
+        reason if is_authority(reason) => "it is an authority's own (CA:TRUE) and not a server's".to_owned(),
         reason => reason.to_string(),
     }
+}
+
+/// Whether a certificate is refused because it is that of an authority: rustls has no name of its own for this.
+pub(crate) fn is_authority(reason: &CertificateError) -> bool {
+    matches!(reason, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,166 @@
+//! Whose certificates are believed, beyond what rustls does by itself.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+
+use crate::trouble::is_authority;
+
+/// Believes what given authorities have signed, and one of the given certificates itself if the other side shows that.
+///
+/// `openssl req -x509` makes a certificate that is its own authority (`CA:TRUE`, RFC 5280 §4.2.1.9), which people then name
+/// as what is to be believed. rustls refuses it as a server's; whoever named it meant it, and Go takes it.
+#[derive(Debug)]
+pub(crate) struct GivenCertificates {
+    authorities: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl GivenCertificates {
+    pub(crate) const fn new(
+        authorities: Arc<WebPkiServerVerifier>,
+        given: Vec<CertificateDer<'static>>,
+    ) -> GivenCertificates {
+        GivenCertificates { authorities, given }
+    }
+}
+
+impl ServerCertVerifier for GivenCertificates {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // Its time was looked at before that; its name was not.
+            Err(Error::InvalidCertificate(reason)) if is_authority(&reason) && self.given.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
+
+/// Takes any certificate; that the other side has the key to it is looked at nevertheless.
+#[derive(Debug)]
+pub(crate) struct AnyCertificate(Arc<CryptoProvider>);
+
+impl AnyCertificate {
+    pub(crate) const fn new(provider: Arc<CryptoProvider>) -> AnyCertificate {
+        AnyCertificate(provider)
+    }
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
+    use rustls::{CertificateError, RootCertStore};
+
+    use super::*;
+
+    /// A certificate for `name.test` that is its own authority, as OpenSSL makes it.
+    fn own_authority(change: fn(&mut CertificateParams)) -> CertificateDer<'static> {
+        let mut params = CertificateParams::new(["name.test".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        change(&mut params);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
+    }
+
+    /// What becomes of a certificate where another one is given.
+    fn verify(shown: &CertificateDer<'_>, given: &CertificateDer<'static>, host: &str) -> Result<(), Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add(given.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        let verifier = GivenCertificates::new(authorities, vec![given.clone()]);
+        let name = ServerName::try_from(host.to_owned()).unwrap();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_000));
+        verifier.verify_server_cert(shown, &[], &name, &[], now).map(|_| ())
+    }
+
+    #[test]
+    fn a_given_certificate_is_believed_for_its_name_and_time_alone() {
+        let given = own_authority(|_| {});
+        assert_eq!(verify(&given, &given, "name.test"), Ok(()));
+        let reason = |outcome: Result<(), Error>| match outcome {
+            Err(Error::InvalidCertificate(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
+        let other_name = reason(verify(&given, &given, "other.test"));
+        assert!(matches!(other_name, CertificateError::NotValidForNameContext { .. }), "{other_name:?}");
+        let old = own_authority(|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
+        let expired = reason(verify(&old, &old, "name.test"));
+        assert!(matches!(expired, CertificateError::ExpiredContext { .. }), "{expired:?}");
+        let stranger = own_authority(|params| params.distinguished_name.push(DnType::CommonName, "stranger"));
+        let unknown = reason(verify(&stranger, &given, "name.test"));
+        assert!(is_authority(&unknown) || unknown == CertificateError::UnknownIssuer, "{unknown:?}");
+    }
+}
