@@ -255,8 +255,12 @@ fn character(number: u64) -> char {
     u32::try_from(number).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
+/// Digits of the longest number, zeros before them included: behind them are zeros only.
+const DIGITS_MAX: usize = 1100;
+
 /// A number with so many digits in all, without zeros behind the last other one; with an exponent where it is shorter.
 fn shortest(number: f64, digits: usize) -> String {
+    let digits = digits.min(DIGITS_MAX);
     let text = format!("{number:.*e}", digits - 1);
     let (_, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i64 = exponent.parse().unwrap_or_default();
