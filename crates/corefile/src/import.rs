@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Token;
-use crate::complaints::{self};
+use crate::complaints;
 use crate::files::Found;
 use crate::lex::Kind;
 use crate::parse::Parser;

@@ -132,8 +132,8 @@ pub struct Exchange<'a> {
     pub until: Moment,
     /// How long connections may be kept, and from where they start.
     pub connections: Connections,
-    /// For whom a connection without TLS is kept that ends by nothing else, as over gRPC: it is closed once nobody has this any
-    /// more. One within TLS is kept as long as somebody has that.
+    /// For whom a connection without TLS is kept that ends by nothing else, as over gRPC: it is closed once nobody has this
+    /// any more. One within TLS is kept as long as somebody has that.
     pub kept_for: Option<&'a Keeper>,
     /// Over UDP, the query is sent once more, with the same id and from the same port, if there is no answer after so
     /// long: a datagram may be lost. `None` where a second copy would mean something else.

@@ -5,8 +5,8 @@ use wire::{Class, Flags, HEADER_LEN, Header, MessageBuf, Name, NameRef, Opt, Opt
 /// Octets that are taken from an upstream over UDP at most, whatever the client takes.
 const UDP_SIZE_MAX: u16 = 4096;
 
-/// A query for an upstream: the question, the opcode, RD, CD and AD of the client, and an OPT record of our own with DO if the client
-/// had set it. Options of the client are for this server alone (RFC 6891 §6.1.1); `options` are our own.
+/// A query for an upstream: the question, the opcode, RD, CD and AD of the client, and an OPT record of our own with DO if
+/// the client had set it. Options of the client are for this server alone (RFC 6891 §6.1.1); `options` are our own.
 #[must_use]
 pub fn outgoing<'o>(
     (name, qtype, qclass): (NameRef<'_>, Type, Class),
