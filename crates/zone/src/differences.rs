@@ -9,18 +9,19 @@
 //!
 //! What does not fit the zone that is there is an error: the whole zone is asked for then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use wire::{Class, Message, Name, NameRef, Record, Section, Type};
 
 use crate::incoming::{checked, soa_of};
-use crate::store::LENGTH_LEN;
 use crate::text::lowercase_names;
 use crate::{Broken, Builder, Incoming, Soa, Zone};
 
 /// Records that went or came, at most: a million take a hundred megabytes, and a whole zone costs less than many of them.
 const CHANGES_MAX: usize = 1 << 20;
+/// These, and all records of the sets that they are of, at most.
+const KEPT_MAX: usize = 4 << 20;
 
 /// A newer version of a zone, of which a part has come.
 pub struct Differences {
@@ -31,7 +32,10 @@ pub struct Differences {
     stage: Stage,
     /// Every record so far, as long as it may be the whole zone; the newest SOA record else.
     whole: Incoming,
-    changes: HashMap<Key, Change>,
+    /// What becomes of the records of each set that has changes, those of the old version included.
+    records: HashMap<Key, Now>,
+    /// The sets, by what their keys begin with.
+    sets: HashSet<Key>,
     count: usize,
 }
 
@@ -57,14 +61,9 @@ enum Stage {
 type Key = Vec<u8>;
 
 /// What becomes of a record.
-struct Change {
-    /// Whether it is in the old version.
-    is_old: bool,
-    now: Now,
-}
-
 enum Now {
-    There,
+    /// It is in the old version and stays.
+    Stays,
     Gone,
     Came(Box<Arrival>),
 }
@@ -84,7 +83,8 @@ impl Differences {
     pub fn new(old: Arc<Zone>) -> Differences {
         let serial = old.soa().map_or(0, |soa| soa.serial);
         let whole = Incoming::new(old.origin());
-        Differences { old, serial, newest: None, stage: Stage::Begin, whole, changes: HashMap::new(), count: 0 }
+        let (records, sets) = (HashMap::new(), HashSet::new());
+        Differences { old, serial, newest: None, stage: Stage::Begin, whole, records, sets, count: 0 }
     }
 
     /// Takes the next message; says whether more is to come.
@@ -164,21 +164,33 @@ impl Differences {
             return Err(Broken::ManyDifferences);
         }
         let rtype = record.rtype();
-        let mut key = Vec::new();
-        write_key(owner.as_ref(), rtype, &rdata, &mut key);
-        let old = &self.old;
-        let change = self.changes.entry(key).or_insert_with_key(|key| {
-            let is_old = has(old, owner.as_ref(), rtype, key);
-            Change { is_old, now: if is_old { Now::There } else { Now::Gone } }
-        });
-        let is_gone = matches!(change.now, Now::Gone);
+        self.take_set(owner.as_ref(), rtype)?;
+        let now = self.records.entry(key(owner.as_ref(), rtype, &rdata)).or_insert(Now::Gone);
+        let is_gone = matches!(now, Now::Gone);
         // What went was there, and what came was not.
         if is_gone != (self.stage == Stage::Came) {
             return Err(Broken::Differences);
         }
         let came = || Now::Came(Box::new(Arrival { at: self.count, owner, rtype, ttl: record.ttl(), rdata }));
-        change.now = if is_gone { came() } else { Now::Gone };
+        *now = if is_gone { came() } else { Now::Gone };
         Ok(self.stage)
+    }
+
+    /// Takes in the records that the old version has of this owner and type, once: each change is then found at once.
+    fn take_set(&mut self, owner: NameRef<'_>, rtype: Type) -> Result<(), Broken> {
+        if !self.sets.insert(key(owner, rtype, &[])) {
+            return Ok(());
+        }
+        let labels = owner.prefix_len(self.old.origin()).and_then(|len| owner.octets().get(..len));
+        let node = labels.and_then(|labels| self.old.find_labels(labels));
+        let sets = node.into_iter().flat_map(|node| self.old.all(node)).filter(|set| set.rtype == rtype);
+        for rdata in sets.flat_map(crate::RecordSet::data) {
+            self.records.insert(key(owner, rtype, rdata), Now::Stays);
+            if self.records.len() > KEPT_MAX {
+                return Err(Broken::ManyDifferences);
+            }
+        }
+        Ok(())
     }
 
     /// How many records went or came; `None` if the whole zone came.
@@ -210,14 +222,14 @@ impl Differences {
             for rdata in set.data() {
                 key.clear();
                 write_key(owner.as_ref(), set.rtype, rdata, &mut key);
-                if !self.changes.get(&key).is_some_and(|change| change.is_old) {
+                if matches!(self.records.get(&key), None | Some(Now::Stays)) {
                     builder.add(owner.as_ref(), (set.rtype, Class::IN, set.ttl), rdata).map_err(Broken::Unfit)?;
                 }
             }
         }
-        let came = self.changes.into_values().filter_map(|change| match change.now {
+        let came = self.records.into_values().filter_map(|now| match now {
             Now::Came(arrival) => Some(arrival),
-            Now::There | Now::Gone => None,
+            Now::Stays | Now::Gone => None,
         });
         let mut came: Vec<_> = came.collect();
         came.sort_unstable_by_key(|arrival| arrival.at);
@@ -229,6 +241,12 @@ impl Differences {
     }
 }
 
+fn key(owner: NameRef<'_>, rtype: Type, rdata: &[u8]) -> Key {
+    let mut key = Vec::with_capacity(owner.octets().len() + size_of::<u16>() + rdata.len());
+    write_key(owner, rtype, rdata, &mut key);
+    key
+}
+
 fn write_key(owner: NameRef<'_>, rtype: Type, rdata: &[u8], key: &mut Vec<u8>) {
     key.extend_from_slice(owner.octets());
     key.make_ascii_lowercase();
@@ -236,18 +254,6 @@ fn write_key(owner: NameRef<'_>, rtype: Type, rdata: &[u8], key: &mut Vec<u8>) {
     let start = key.len();
     key.extend_from_slice(rdata);
     lowercase_names(rtype, &mut key[start..]);
-}
-
-/// Whether a zone has a record of this owner, type and key.
-fn has(zone: &Zone, owner: NameRef<'_>, rtype: Type, key: &[u8]) -> bool {
-    let labels = owner.prefix_len(zone.origin()).and_then(|len| owner.octets().get(..len));
-    let Some(node) = labels.and_then(|labels| zone.find_labels(labels)) else { return false };
-    let mut other = Vec::with_capacity(key.len() + LENGTH_LEN);
-    zone.all(node).filter(|set| set.rtype == rtype).flat_map(crate::RecordSet::data).any(|rdata| {
-        other.clear();
-        write_key(owner, rtype, rdata, &mut other);
-        other == key
-    })
 }
 
 #[cfg(test)]

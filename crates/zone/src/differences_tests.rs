@@ -119,3 +119,31 @@ fn what_does_not_fit_is_refused() {
     let refused = refused.finish(None, core::iter::empty()).to_vec();
     assert_eq!(Differences::new(old()).take(&refused), Err(Broken::Refused(Rcode::REFUSED)));
 }
+
+/// Each record is looked for among those of its name and type: there may be tens of thousands.
+#[test]
+fn a_set_of_many_changes_as_a_whole() {
+    const RECORDS: u16 = 20_000;
+    let address = |first: u8, at: u16| [[first, 0], at.to_be_bytes()].concat();
+    let mut builder = Builder::new(origin().as_ref());
+    let soa = record(OLD[0]);
+    builder.add(origin().as_ref(), (Type::SOA, Class::IN, 60), &soa.rdata).unwrap();
+    (0..RECORDS).for_each(|at| builder.add(origin().as_ref(), (Type::A, Class::IN, 60), &address(10, at)).unwrap());
+    let mut differences = Differences::new(Arc::new(builder.finish().unwrap()));
+    differences.take(&message("soa 2; soa 1")).unwrap();
+    for first in [10, 172] {
+        for at in 0..RECORDS {
+            let mut part = MessageBuf::new();
+            part.start(Header::default(), None);
+            let fixed = (Type::A, Class::IN, 60);
+            part.push(Section::Answer, Owner::Name(origin().as_ref()), fixed, |data| data.octets(&address(first, at)));
+            assert_eq!(differences.take(part.finish(None, core::iter::empty())), Ok(true));
+        }
+        differences.take(&message("soa 2")).unwrap();
+    }
+    assert_eq!(differences.changes(), Some(2 * usize::from(RECORDS)));
+    let newer = differences.finish().unwrap().unwrap();
+    let all: Vec<_> =
+        newer.sets_from(0).flat_map(|(_, _, set)| set.data().map(<[u8]>::to_vec).collect::<Vec<_>>()).collect();
+    assert!(all.len() == usize::from(RECORDS) && all.iter().all(|rdata| rdata[0] == 172));
+}
