@@ -3,8 +3,8 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
 
+use arc_swap::ArcSwap;
 use engine::{Query, Response, Worker};
 use wire::{Name, Section};
 
@@ -19,7 +19,7 @@ type ByName = HashMap<Box<[u8]>, ByAddress>;
 /// The weights that hold now.
 #[derive(Default)]
 pub(super) struct Weights {
-    by_name: RwLock<ByName>,
+    by_name: ArcSwap<ByName>,
 }
 
 impl Weights {
@@ -45,14 +45,14 @@ impl Weights {
                 _ => return Err(wrong("a line is a name, or an address and a weight")),
             }
         }
-        *self.by_name.write().unwrap_or_else(PoisonError::into_inner) = by_name;
+        self.by_name.store(by_name.into());
         Ok(())
     }
 
     /// Chooses one address of the answer by weight, and one of the additional section: each changes places with the first.
     /// A weight is that of the record's own name, behind aliases and for targets of SRV records too, as in CoreDNS.
     pub(super) fn put_chosen_first(&self, query: &Query, response: &mut Response, worker: &mut Worker) {
-        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        let by_name = self.by_name.load();
         for section in [Section::Answer, Section::Additional] {
             let Some((first, chosen)) = choose(section, &by_name, response, worker) else { continue };
             if first != chosen {
