@@ -114,15 +114,16 @@ pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, 
     let mut reading = Reading { builder: Builder::new(origin), seen: Seen::default(), includes: Vec::new(), read };
     reading.builder.reserve(text.len() / LINE_GUESS);
     reading.file(path, &mut Entries::new(&text, origin), 0)?;
-    let Reading { mut builder, seen, includes, .. } = reading;
+    let Reading { mut builder, mut seen, includes, .. } = reading;
     let borrowed = seen.borrow_soa(&mut builder)?;
-    let remarks = borrowed.into_iter().chain(seen.into_remarks(builder.strangers())).collect();
+    let left_out = builder.strangers() - usize::from(borrowed.is_some());
+    let remarks = borrowed.into_iter().chain(seen.into_remarks(left_out)).collect();
     let zone = builder.finish().map_err(|unfit| whole(Trouble::Unfit(unfit)))?;
     Ok(Loaded { zone, remarks, includes })
 }
 
 /// A line and a column of a file.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 struct Place {
     file: PathBuf,
     at: (u32, u32),
@@ -151,8 +152,8 @@ struct Seen {
     earlier_soa: Option<Place>,
     /// The last one of another name.
     other_soa: Option<OtherSoa>,
-    /// The first record of another zone.
-    stranger: Option<Place>,
+    /// The first two records of other zones: one of them may be the SOA record that is taken after all.
+    strangers: Vec<Place>,
 }
 
 /// An SOA record that is not the zone's.
@@ -168,7 +169,7 @@ impl Seen {
     ///
     /// # Errors
     /// If nothing else is in the zone.
-    fn borrow_soa(&self, builder: &mut Builder) -> Result<Option<LoadError>, LoadError> {
+    fn borrow_soa(&mut self, builder: &mut Builder) -> Result<Option<LoadError>, LoadError> {
         let (None, Some(OtherSoa { place, owner, ttl, rdata })) = (&self.soa, &self.other_soa) else { return Ok(None) };
         let error = |trouble| place.clone().error(trouble);
         if builder.is_empty() {
@@ -177,12 +178,14 @@ impl Seen {
         let origin = builder.origin().to_name();
         let added = builder.add(origin.as_ref(), (Type::SOA, Class::IN, *ttl), rdata);
         added.map_err(|unfit| error(Trouble::Unfit(unfit)))?;
+        self.strangers.retain(|stranger| stranger != place);
         Ok(Some(error(Trouble::OtherSoa(owner.clone()))))
     }
 
-    fn into_remarks(self, strangers: usize) -> impl Iterator<Item = LoadError> {
-        let stranger = self.stranger.map(|place| place.error(Trouble::Strangers(strangers)));
-        stranger.into_iter().chain(self.earlier_soa.map(|place| place.error(Trouble::EarlierSoa)))
+    fn into_remarks(self, left_out: usize) -> impl Iterator<Item = LoadError> {
+        let first = self.strangers.into_iter().next();
+        let strangers = first.map(|place| place.error(Trouble::Strangers(left_out)));
+        strangers.into_iter().chain(self.earlier_soa.map(|place| place.error(Trouble::EarlierSoa)))
     }
 }
 
@@ -234,8 +237,8 @@ impl Reading<'_> {
         let here = || Place { file: file.to_owned(), at };
         let before = self.builder.strangers();
         self.builder.add(owner, fixed, rdata)?;
-        if self.builder.strangers() > before {
-            self.seen.stranger.get_or_insert_with(here);
+        if self.builder.strangers() > before && self.seen.strangers.len() < 2 {
+            self.seen.strangers.push(here());
         }
         match fixed {
             (Type::SOA, Class::IN, ttl) if owner != self.builder.origin() => {

@@ -67,7 +67,7 @@ fn included_files() {
 }
 
 #[test]
-fn what_is_remarks() {
+fn what_is_left_out() {
     let loaded = zone("other.test. A 192.0.2.1\nx CH TXT a\na A 192.0.2.1\na 30 A 192.0.2.1\nA A 192.0.2.2\n");
     let told = |loaded: &Loaded| loaded.remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(loaded.zone.len(), 3);
@@ -88,10 +88,15 @@ fn what_is_remarks() {
 /// The SOA record of another name stands in for that of the zone, if anything else is in the zone.
 #[test]
 fn borrowed_soas() {
-    let loaded = read(&[("z", "$TTL 60\nother.test. SOA ns1 host 8 1 1 1 1\na A 192.0.2.1\n")]).unwrap();
-    let told: Vec<_> = loaded.remarks.iter().map(ToString::to_string).collect();
-    assert_eq!(told[0], "z:2:1: the SOA record of other.test. is taken for that of the zone, which has none");
-    assert_eq!((loaded.zone.soa().unwrap().serial, loaded.zone.len(), told.len()), (8, 2, 2));
+    let text = "$TTL 60\nother.test. SOA ns1 host 8 1 1 1 1\na A 192.0.2.1\n";
+    let taken = "z:2:1: the SOA record of other.test. is taken for that of the zone, which has none";
+    let left_out = "z:4:1: a record is left out: it is not in the zone, or not of class IN";
+    for (more, expected) in [("", &[taken][..]), ("b.test. A 192.0.2.2\n", &[taken, left_out])] {
+        let loaded = read(&[("z", &format!("{text}{more}"))]).unwrap();
+        let told: Vec<_> = loaded.remarks.iter().map(ToString::to_string).collect();
+        assert_eq!((loaded.zone.soa().unwrap().serial, loaded.zone.len()), (8, 2));
+        assert_eq!(told, expected);
+    }
 }
 
 #[test]
