@@ -258,10 +258,8 @@ impl Kubernetes {
             if let Some(counter) = self.wildcards.get(query.zone_index()) {
                 worker.counters.count(*counter);
             }
-            return match self.find_among(view, among, query, response, worker) {
-                Ok(found) => found,
-                Err(alias) => self.follow_alias(view, query, &alias, response, worker),
-            };
+            let found = self.find_among(view, among, query, response, worker);
+            return found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker));
         }
         match target {
             Target::Apex => self.find_apex(query, response),
@@ -285,28 +283,39 @@ impl Kubernetes {
                 Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, self.needs_of_pods()))
             }
             Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
-                let asked = self.asked(query.qtype, Owner::Question, query.zone());
-                let mut alias = None;
-                let found = view.index.service(namespace, service, |service| {
-                    match self.answer(&asked, service, part, response, worker) {
-                        Outcome::Alias(target) => {
-                            alias = Some(Name::from_text(target));
-                            Found::NoData
-                        }
-                        outcome => {
-                            Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.needs.endpoints))
-                        }
-                    }
-                });
-                match alias {
-                    None => found.unwrap_or_else(|| self.absent_in(namespace, view.needs.services)),
-                    Some(Ok(target)) => self.follow_alias(view, query, &target, response, worker),
-                    // A target that is no name leads nowhere.
-                    Some(Err(_)) => Found::NoData,
-                }
+                let found = self.find_service(view, (namespace, service, part), query, response, worker);
+                found.unwrap_or_else(|alias| self.follow_alias(view, query, &alias, response, worker))
             }
             Target::Nothing => Found::NoName,
             _ => self.absent(LOCAL.namespaces),
+        }
+    }
+
+    /// A question for a Service, or for a part of it; as an error, the name that it is an alias of.
+    fn find_service(
+        &self,
+        view: &View,
+        (namespace, service, part): (&[u8], &[u8], name::Part<'_>),
+        query: &Query,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Result<Found, Box<Name>> {
+        let asked = self.asked(query.qtype, Owner::Question, query.zone());
+        let mut alias = None;
+        let found = view.index.service(namespace, service, |service| {
+            match self.answer(&asked, service, part, response, worker) {
+                Outcome::Alias(target) => {
+                    alias = Some(Name::from_text(target));
+                    Found::NoData
+                }
+                outcome => Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.needs.endpoints)),
+            }
+        });
+        match alias {
+            None => Ok(found.unwrap_or_else(|| self.absent_in(namespace, view.needs.services))),
+            Some(Ok(target)) => Err(target.into()),
+            // A target that is no name leads nowhere.
+            Some(Err(_)) => Ok(Found::NoData),
         }
     }
 
