@@ -73,16 +73,23 @@ impl Plan {
             let first = planned.zones.first().and_then(|(_, block)| listening.get(*block));
             listener.listening = first.cloned().unwrap_or_default();
         }
-        for (label, tls) in needs.tls.drain(..) {
-            if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == label) {
-                listener.tls = Some(tls);
-            }
-        }
+        needs.give_tls(&mut listeners);
         carried.forget_the_rest();
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
         let panics_end = needs.panics_end;
         let generation = Generation { listeners, sites, blocks, metrics, panics_end, ..Generation::default() };
         Ok(Built { generation, listeners: self.listeners, needs, carried })
+    }
+}
+
+impl Needs {
+    /// Gives the listeners their TLS, by their labels.
+    fn give_tls(&mut self, listeners: &mut [Listener]) {
+        for (label, tls) in self.tls.drain(..) {
+            if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == label) {
+                listener.tls = Some(tls);
+            }
+        }
     }
 }
 
