@@ -40,7 +40,7 @@ pub(crate) enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::TooLong => write!(f, "it has more than {} characters", LENGTH_MAX),
+            Fault::TooLong => write!(f, "it is longer than {LENGTH_MAX} octets"),
             Fault::TooLarge => f.write_str("what it repeats takes too much memory"),
             Fault::TooDeep => write!(f, "more than {DEPTH_MAX} groups stand in each other"),
             Fault::Escape(text) => write!(f, "invalid escape sequence: `{text}`"),
