@@ -1,6 +1,7 @@
 //! What several plugins need to read or to write their options.
 
 use core::fmt::Write;
+use core::num::IntErrorKind;
 use core::str::FromStr;
 use core::time::Duration;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
     let Some(word) = args.next_word() else { return Ok(None) };
     let brackets_match = word.text.starts_with('[') == word.text.contains("]:");
     match word.text.rsplit_once(':') {
-        Some((_, port)) if port.parse::<u64>().is_ok_and(|port| port > u16::MAX.into()) => {
+        Some((_, port)) if port.parse::<u16>().is_err_and(|error| *error.kind() == IntErrorKind::PosOverflow) => {
             Err(args.bad(word, "an address with a port of at most 65535"))
         }
         Some((host, _)) if brackets_match && (!host.contains(':') || host.starts_with('[')) => {
