@@ -19,7 +19,7 @@ pub(crate) trait Companion {
         None
     }
 
-    /// These sockets are about to be served.
+    /// These sockets are about to be served: nothing can come between any more.
     fn opened(&self, _opened: &Opened) {}
 
     /// Those of this label are served no more.

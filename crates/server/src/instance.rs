@@ -110,7 +110,7 @@ impl Instance {
             readiness: Arc::default(),
             commands: Vec::new(),
         };
-        sockets.into_iter().for_each(|opened| instance.workers.serve(opened));
+        instance.serve(sockets);
         // Nothing waits: what can be answered is. But it is said if something does not come.
         let awaited = core::mem::take(&mut built.needs.awaited);
         built.needs.jobs.push(Box::new(|_| Box::pin(awaited::wait(awaited))));
@@ -156,7 +156,7 @@ impl Instance {
         let prepared = self.admin.prepare(&built.needs.pages).map_err(Refused)?;
 
         self.live.store(Arc::new(built.generation));
-        sockets.into_iter().for_each(|opened| self.workers.serve(opened));
+        self.serve(sockets);
         for gone in &self.listeners {
             if !built.listeners.iter().any(|kept| kept.label() == gone.label()) {
                 self.workers.close(&gone.label());
@@ -170,6 +170,14 @@ impl Instance {
         self.take_up(built.needs, prepared)?;
         self.publish_fingerprint();
         Ok(())
+    }
+
+    /// Lets the workers serve these sockets. Not before nothing can fail any more: the companion keeps them open, too.
+    fn serve(&self, sockets: Vec<net::Opened>) {
+        for opened in sockets {
+            self.companion.opened(&opened);
+            self.workers.serve(opened);
+        }
     }
 
     /// Begins with what the generation that serves now needs beside the queries.

@@ -26,7 +26,6 @@ pub(crate) fn open<'a>(
                 Some(opened) => opened,
                 None => net::open(&address, workers)?,
             };
-            companion.opened(&opened);
             announce_free_port(&opened.label, address.port, opened.bound);
             Ok(opened)
         })

@@ -384,6 +384,19 @@ fn the_config_map_is_in_effect_within_a_second_and_the_cache_stays() {
     });
 }
 
+#[test]
+fn a_template_that_is_refused_leaves_no_socket_behind() {
+    in_namespace("a_template_that_is_refused_leaves_no_socket_behind", || {
+        let node = Node::new();
+        let mut server = node.start(&[]);
+        let nowhere = ".:5301 {\n    bind 127.0.0.1\n    prometheus 192.0.2.1:9999\n}\n";
+        node.0.write("Corefile.base", &format!("{TEMPLATE}{nowhere}"));
+        server.wait_for("Restart failed: listen tcp 192.0.2.1:9999");
+        let outcome = TcpStream::connect(("127.0.0.1", 5301));
+        assert!(outcome.is_err(), "somebody listens who does not answer");
+    });
+}
+
 /// Plays iptables: keeps the rules in a file.
 const IPTABLES: &str = r#"#!/bin/sh
 case "$1" in --version) exit 0;; esac
