@@ -397,6 +397,23 @@ fn a_template_that_is_refused_leaves_no_socket_behind() {
     });
 }
 
+#[test]
+fn what_the_next_instance_does_not_serve_ends_with_the_last_one() {
+    in_namespace("what_the_next_instance_does_not_serve_ends_with_the_last_one", || {
+        let (before, after) = (Node::new(), Node::new());
+        let local = ".:5301 {\n    bind 127.0.0.1\n    whoami\n}\n";
+        before.0.write("Corefile.base", &format!("{TEMPLATE}{local}"));
+        let is_open = || TcpStream::connect(("127.0.0.1", 5301)).is_ok();
+        let mut first = before.start(&[]);
+        assert!(is_open());
+        let mut second = after.start(&[]);
+        second.wait_for("Takes over 3 addresses");
+        first.signal("TERM");
+        assert_eq!(first.wait(), Some(0));
+        assert!(!is_open(), "somebody listens who does not answer");
+    });
+}
+
 /// Plays iptables: keeps the rules in a file.
 const IPTABLES: &str = r#"#!/bin/sh
 case "$1" in --version) exit 0;; esac

@@ -160,6 +160,7 @@ impl Companion for NodeCompanion {
 
     fn started(&self) {
         self.keeper.set_rules();
+        self.peers.close_others();
     }
 
     fn ending(&self) -> Ending {

@@ -92,6 +92,11 @@ impl Peers {
         Some(Opened { label: label.to_owned(), bound, sockets })
     }
 
+    /// Closes what another instance has given and this one does not serve: held open, it would take what nobody answers.
+    pub(super) fn close_others(&self) {
+        self.given.borrow_mut().clear();
+    }
+
     /// These are served from now on.
     pub(super) fn keep(&self, opened: &Opened) {
         let clone =
