@@ -140,9 +140,10 @@ async fn linger(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> 
     loop {
         let left = end.saturating_duration_since(tokio::time::Instant::now());
         match signals.next(Some(left)).await {
-            Told::Look => return None,
+            // A Corefile that was made anew is one to look at, too.
+            Told::Look if tokio::time::Instant::now() >= end => return None,
             Told::EndAtOnce(code) => return Some(code),
-            Told::End | Told::Reload | Told::Changed => {}
+            Told::End | Told::Reload | Told::Look | Told::Changed => {}
         }
     }
 }

@@ -97,6 +97,20 @@ fn a_directory_that_changes_is_in_effect_within_a_second_and_costs_no_cached_ans
 }
 
 #[test]
+fn what_changes_at_the_end_does_not_make_it_sooner() {
+    let (api, folder, upstream) = (FakeApi::with_shop(), Folder::new("kube-dns-end"), Upstream::start(1));
+    let mut pod = Pod::start(&api, &[format!("--config-dir={}", folder.path().display())]);
+    pod.server.wait_for("Portolan-");
+    let told = Instant::now();
+    pod.server.signal("TERM");
+    pod.server.wait_for("Going into lameduck mode for 5s");
+    folder.write("stubDomains", &stub("corp.example", &upstream));
+    pod.server.wait_for("Configuration updated: 1 stub domains");
+    assert_eq!(pod.server.wait(), Some(0));
+    assert!(told.elapsed() >= Duration::from_secs(5), "{:?}", told.elapsed());
+}
+
+#[test]
 fn a_config_map_is_watched_alone_and_a_bad_one_changes_nothing() {
     let (api, upstream, other) = (FakeApi::with_shop(), Upstream::start(1), Upstream::start(2));
     let put = |stub_domains: String| {
