@@ -53,7 +53,10 @@ pub(crate) fn block_on(serving: impl Future<Output = Result<ExitCode, Refused>>)
             return ExitCode::FAILURE;
         }
     };
-    match LocalSet::new().block_on(&runtime, serving) {
+    let outcome = LocalSet::new().block_on(&runtime, serving);
+    // What still reads a file, or looks a name up, may do so for ever: nobody waits for what it brings.
+    runtime.shutdown_background();
+    match outcome {
         Ok(code) => code,
         Err(Refused(what)) => {
             eprintln!("{}", what.trim_end());

@@ -9,7 +9,9 @@
 
 mod support;
 
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,6 +234,28 @@ fn a_process_that_is_throttled_answers_in_its_turns() {
     let before = server.processor_time();
     thread::sleep(Duration::from_millis(500));
     assert!(server.processor_time() - before < Duration::from_millis(100), "it is idle again");
+}
+
+#[test]
+fn a_file_that_never_ends_does_not_hold_up_the_end() {
+    let folder = Folder::new("endless");
+    folder.write("shop/web.yaml", "");
+    // Reading it never ends, as on a file system whose server is gone.
+    let pipe = folder.path().join("shop/pipe.yaml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
+    let shop = folder.path().join("shop").display().to_string();
+    let kubernetes = format!("kubernetes cluster.local {{\nmanifests {shop}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &HOSTS.replace("health", &format!("{kubernetes}health"))));
+    server.wait_for("Portolan-");
+    // Without a reader it could not be opened so; with a writer that is silent there is nothing to read, and no end.
+    let open = || OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&pipe);
+    let mut writer = None;
+    wait_until("it reads the pipe", || {
+        writer = open().ok();
+        writer.is_some()
+    });
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(0));
 }
 
 /// Asks without a pause until told to stop; gives how long each answer took.
