@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plugins::HostLookup;
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Type};
@@ -34,15 +34,15 @@ fn addresses_from(resolver: SocketAddr, name: &Name) -> io::Result<Vec<IpAddr>> 
     let any = if resolver.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any)?;
     socket.connect(resolver)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    let until = Instant::now() + PATIENCE;
     let mut addresses = Vec::new();
     for qtype in [Type::A, Type::AAAA] {
-        addresses.extend(ask(&socket, name, qtype)?);
+        addresses.extend(ask(&socket, name, qtype, until)?);
     }
     Ok(addresses)
 }
 
-fn ask(socket: &UdpSocket, name: &Name, qtype: Type) -> io::Result<Vec<IpAddr>> {
+fn ask(socket: &UdpSocket, name: &Name, qtype: Type, until: Instant) -> io::Result<Vec<IpAddr>> {
     let mut id = [0; 2];
     aws_lc_rs::rand::fill(&mut id).map_err(|_| io::Error::other("the system gives no random numbers"))?;
     let header = Header {
@@ -55,8 +55,14 @@ fn ask(socket: &UdpSocket, name: &Name, qtype: Type) -> io::Result<Vec<IpAddr>> 
     socket.send(query.finish(None, std::iter::empty()))?;
     let mut buffer = [0; 4096];
     loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        socket.set_read_timeout(Some(left))?;
         let length = socket.recv(&mut buffer)?;
-        let message = Message::parse(&buffer[..length]).map_err(|error| io::Error::other(error.to_string()))?;
+        // What is no answer of ours says nothing about the one that may still come.
+        let Ok(message) = Message::parse(&buffer[..length]) else { continue };
         let ours = message.question().is_some_and(|(asked, asked_type, _)| asked == *name && asked_type == qtype);
         if message.header().id == header.id && message.header().flags.is_response() && ours {
             return Ok(message.records().filter_map(|record| address(record.rtype(), record.rdata())).collect());
@@ -69,5 +75,39 @@ fn address(rtype: Type, rdata: &[u8]) -> Option<IpAddr> {
         Type::A => rdata.first_chunk::<4>().map(|octets| IpAddr::from(*octets)),
         Type::AAAA => rdata.first_chunk::<16>().map(|octets| IpAddr::from(*octets)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A resolver that answers each query with what `answer` makes of it, again and again until nobody listens any more.
+    fn resolver(answer: fn(&mut Vec<u8>)) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 512];
+            let (length, peer) = socket.recv_from(&mut buffer).unwrap();
+            let mut message = buffer[..length].to_vec();
+            answer(&mut message);
+            socket.connect(peer).unwrap();
+            while socket.send(&message).is_ok() {
+                std::thread::yield_now();
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn answers_to_other_questions_are_not_listened_to_for_ever() {
+        let other_id = |message: &mut Vec<u8>| {
+            message[0] ^= 1;
+            message[2] |= 0x80;
+        };
+        for answer in [other_id, |message: &mut Vec<u8>| message.truncate(5)] {
+            let error = Lookup.lookup("host.test", &[resolver(answer)]).unwrap_err();
+            assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error:?}");
+        }
     }
 }
