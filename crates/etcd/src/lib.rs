@@ -76,11 +76,7 @@ impl Stores for Edge {
         if let Some(given) = self.given.borrow().iter().find_map(same) {
             return Ok(given);
         }
-        let endpoints = request.endpoints.iter().map(|text| Endpoint::read(text, request.tls.is_some()));
-        let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_, _>>()?;
-        if request.tls.is_some() || endpoints.iter().any(|endpoint| endpoint.has_tls) {
-            connection::config(request.tls.as_ref())?;
-        }
+        let endpoints = endpoints(&request)?;
         let (mirror, index) = Mirror::new(&request);
         let follower = Follower::new(request.clone(), endpoints, mirror, &self.timing, &self.meter);
         let task = tokio::task::spawn_local(follower.run()).abort_handle();
@@ -88,6 +84,23 @@ impl Stores for Edge {
         self.given.borrow_mut().push(Arc::downgrade(&followed));
         Ok(followed)
     }
+}
+
+/// Whether a store could be followed: the addresses of its members can be read, and the files of its TLS.
+///
+/// # Errors
+/// In words, what can never become right by itself.
+pub fn check(request: &Request) -> Result<(), String> {
+    endpoints(request).map(drop)
+}
+
+fn endpoints(request: &Request) -> Result<Vec<Endpoint>, String> {
+    let endpoints = request.endpoints.iter().map(|text| Endpoint::read(text, request.tls.is_some()));
+    let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_, _>>()?;
+    if request.tls.is_some() || endpoints.iter().any(|endpoint| endpoint.has_tls) {
+        connection::config(request.tls.as_ref())?;
+    }
+    Ok(endpoints)
 }
 
 impl Following for Followed {

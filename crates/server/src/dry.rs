@@ -33,6 +33,7 @@ pub(crate) fn build(plan: Plan) -> Result<Found, Box<Diagnostic>> {
     let registry = Registry::new();
     let mut process = capabilities(&registry);
     process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
+    process.provide(Rc::new(Unasked) as Rc<dyn skydns::Stores>);
     process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
     let surroundings =
         Surroundings { registry: &registry, files: &Disk, process: &process, carried: Carried::default() };
@@ -56,6 +57,25 @@ struct Unfollowed(Arc<Index>);
 
 impl Following for Unfollowed {
     fn index(&self) -> &Arc<Index> {
+        &self.0
+    }
+}
+
+/// Stores that nobody asks.
+struct Unasked;
+
+impl skydns::Stores for Unasked {
+    fn follow(&self, request: &skydns::Request) -> Result<Arc<dyn skydns::Following>, String> {
+        etcd::check(request)?;
+        let (_, index) = skydns::Mirror::new(&request.canonical());
+        Ok(Arc::new(Empty(index)))
+    }
+}
+
+struct Empty(Arc<skydns::Index>);
+
+impl skydns::Following for Empty {
+    fn index(&self) -> &Arc<skydns::Index> {
         &self.0
     }
 }

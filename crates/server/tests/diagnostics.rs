@@ -87,6 +87,8 @@ fn files_are_looked_at_where_that_is_asked_for() {
         ("hosts nowhere", Some("setup/warned"), "nowhere: "),
         ("file db.bad bad.test", Some("setup/failed"), "db.bad:2"),
         ("tls cert.pem key.pem", Some("setup/failed"), "cert.pem"),
+        ("etcd skydns.test {\n endpoint http://127.0.0.1:1\n }", None, ""),
+        ("etcd skydns.test {\n endpoint https://127.0.0.1:1\n tls ca.pem\n }", Some("setup/failed"), "ca.pem"),
         ("probe a 127.0.0.1:53 a.test\n probe a 127.0.0.1:53 b.test", Some("setup/failed"), "two probes a"),
         ("quic", Some("directives/not-here"), "quic"),
     ];
