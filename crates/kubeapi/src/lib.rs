@@ -34,7 +34,7 @@ pub use credentials::connect;
 pub use failure::causes;
 pub use meter::METRICS;
 pub use problem::SetupProblem;
-pub use subscribe::{Subscriber, Subscription};
+pub use subscribe::{Subscriber, Subscription, check};
 pub use timing::Timing;
 
 /// Where the lines of the log say that they come from.

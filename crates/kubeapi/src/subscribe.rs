@@ -26,6 +26,19 @@ pub struct Subscription {
     _held: oneshot::Sender<()>,
 }
 
+/// Whether a request could be followed, as far as files say: a kubeconfig and what it names, manifests. What a Pod finds in
+/// its own place is not looked at.
+///
+/// # Errors
+/// What can never become right by itself.
+pub fn check(request: &Request) -> Result<(), SetupProblem> {
+    match &request.source {
+        Source::Manifests(paths) => manifests::Manifests::new(paths, request).map(drop),
+        Source::InCluster => Ok(()),
+        Source::Kubeconfig { .. } | Source::Endpoint { .. } => credentials::config(&request.source).map(drop),
+    }
+}
+
 /// Makes subscriptions on one thread.
 ///
 /// Equal requests get the same subscription while anybody holds it: two stanzas that ask for the same share it, and a

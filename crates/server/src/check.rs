@@ -58,7 +58,8 @@ pub fn check(options: &CheckOptions) -> ExitCode {
     let read = Origin::find(Some(name)).and_then(|origin| Configuration::read(&origin, DNS_PORT));
     match read {
         Ok(mut configuration) => {
-            let found = (options.files || options.rbac).then(|| look_at_files(&mut configuration)).flatten();
+            let found =
+                (options.files || options.rbac).then(|| look_at_files(&mut configuration, options.files)).flatten();
             say(&configuration, options);
             match configuration.problems.iter().any(Diagnostic::is_error) {
                 true => return ExitCode::FAILURE,
@@ -74,9 +75,10 @@ pub fn check(options: &CheckOptions) -> ExitCode {
     }
 }
 
-/// Notes what the world has against it; gives what it asks of clusters, if nothing would end the start.
-fn look_at_files(configuration: &mut Configuration) -> Option<Vec<Request>> {
-    match dry::build(configuration.plan.take()?) {
+/// Notes what the world has against it; gives what it asks of clusters, if nothing would end the start. Where clusters are is
+/// not looked at for rights alone: the machine may be another one.
+fn look_at_files(configuration: &mut Configuration, looks_at_clusters: bool) -> Option<Vec<Request>> {
+    match dry::build(configuration.plan.take()?, looks_at_clusters) {
         Ok(Found { requests, warnings }) => {
             configuration.problems.extend(warnings);
             Some(requests)

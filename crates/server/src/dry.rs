@@ -24,12 +24,12 @@ pub(crate) struct Found {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Builds it.
+/// Builds it; with `looks_at_clusters` the files are read too that say where clusters are.
 ///
 /// # Errors
 /// What would end the start.
-pub(crate) fn build(plan: Plan) -> Result<Found, Box<Diagnostic>> {
-    let recorder = Rc::new(Recorder::default());
+pub(crate) fn build(plan: Plan, looks_at_clusters: bool) -> Result<Found, Box<Diagnostic>> {
+    let recorder = Rc::new(Recorder { requests: RefCell::default(), looks_at_clusters });
     let registry = Registry::new();
     let mut process = capabilities(&registry);
     process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
@@ -38,16 +38,21 @@ pub(crate) fn build(plan: Plan) -> Result<Found, Box<Diagnostic>> {
     let surroundings =
         Surroundings { registry: &registry, files: &Disk, process: &process, carried: Carried::default() };
     let built = plan.build(surroundings)?;
-    Ok(Found { requests: recorder.0.take(), warnings: built.needs.warnings })
+    Ok(Found { requests: recorder.requests.take(), warnings: built.needs.warnings })
 }
 
 /// Notes what is asked for and follows nothing.
-#[derive(Default)]
-struct Recorder(RefCell<Vec<Request>>);
+struct Recorder {
+    requests: RefCell<Vec<Request>>,
+    looks_at_clusters: bool,
+}
 
 impl Clusters for Recorder {
     fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String> {
-        self.0.borrow_mut().push(request.canonical());
+        if self.looks_at_clusters {
+            kubeapi::check(request).map_err(|problem| problem.to_string())?;
+        }
+        self.requests.borrow_mut().push(request.canonical());
         let (_, index) = World::new(&request.watches());
         Ok(Arc::new(Unfollowed(index)))
     }
