@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use cluster::Request;
 use corefile::{Diagnostic, Style};
 
-use crate::configuration::{Configuration, Origin};
+use crate::configuration::{self, Configuration, Origin};
 use crate::dry::{self, Found};
 use crate::{diagnostics, rbac, report};
 
@@ -78,7 +78,7 @@ pub fn check(options: &CheckOptions) -> ExitCode {
 /// Notes what the world has against it; gives what it asks of clusters, if nothing would end the start. Where clusters are is
 /// not looked at for rights alone: the machine may be another one.
 fn look_at_files(configuration: &mut Configuration, looks_at_clusters: bool) -> Option<Vec<Request>> {
-    match dry::build(configuration.plan.take()?, looks_at_clusters) {
+    let requests = match dry::build(configuration.plan.take()?, looks_at_clusters) {
         Ok(Found { requests, warnings }) => {
             configuration.problems.extend(warnings);
             Some(requests)
@@ -89,7 +89,9 @@ fn look_at_files(configuration: &mut Configuration, looks_at_clusters: bool) -> 
             configuration.problems.push(*problem);
             None
         }
-    }
+    };
+    configuration::sort(&mut configuration.problems);
+    requests
 }
 
 fn say(configuration: &Configuration, options: &CheckOptions) {

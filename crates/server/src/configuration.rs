@@ -88,7 +88,7 @@ impl Configuration {
         let plan = engine::plan(&served, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
         // A snippet is read at each of its uses, and what is wrong in it is said once.
-        problems.sort_by_key(|problem| (problem.span.file, problem.span.start, problem.code));
+        sort(&mut problems);
         problems.dedup_by(|one, other| (one.span, one.code, &one.message) == (other.span, other.code, &other.message));
         Ok(Configuration { plan, problems, fingerprint: served.fingerprint_text(), sources: written.sources })
     }
@@ -97,6 +97,11 @@ impl Configuration {
     pub(crate) fn render_problems(&self, style: Style) -> String {
         corefile::render(&self.problems, &self.sources, style)
     }
+}
+
+/// Puts problems in the order of their places.
+pub(crate) fn sort(problems: &mut [Diagnostic]) {
+    problems.sort_by_key(|problem| (problem.span.file, problem.span.start, problem.code));
 }
 
 /// What is served without a Corefile; nothing in it is wrong.

@@ -111,6 +111,14 @@ fn files_are_looked_at_where_that_is_asked_for() {
     }
 }
 
+#[test]
+fn what_files_say_is_in_the_order_of_places_too() {
+    let corefile = ".:0 {\n    tls nowhere nowhere\n    hosts {\n    }\n    forward . 192.0.2.1\n}\n";
+    let (_, document) = check_in(&Folder::new("order"), corefile, &["--json", "--files"]);
+    let lines: Vec<_> = document["diagnostics"].as_array().unwrap().iter().map(|problem| &problem["line"]).collect();
+    assert_eq!(lines, [2, 5]);
+}
+
 fn text(value: &Value) -> &str {
     value.as_str().expect("a text")
 }
