@@ -36,16 +36,16 @@ pub(crate) enum Stage {
 pub(crate) type Closing = watch::Receiver<Stage>;
 
 impl Endpoint {
-    /// The address of this label, which the generation that serves has.
-    pub(crate) fn new(label: &str, shared: &Shared, connections: Arc<AtomicUsize>) -> Endpoint {
+    /// The address of this label; `None` if the generation that serves has it no more, since another reload came at once.
+    pub(crate) fn new(label: &str, shared: &Shared, connections: Arc<AtomicUsize>) -> Option<Endpoint> {
         let live = shared.live.load_full();
-        let index = live.listeners.iter().position(|listener| listener.label == label).unwrap_or(0);
-        Endpoint {
+        let index = live.listeners.iter().position(|listener| listener.label == label)?;
+        Some(Endpoint {
             label: label.to_owned(),
             seen: RefCell::new((live, index)),
             connections,
             stage: watch::Sender::new(Stage::Open),
-        }
+        })
     }
 
     /// Whether this is its label.

@@ -127,7 +127,7 @@ async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>) {
     while let Some(order) = orders.recv().await {
         match order {
             Order::Serve(label, sockets, connections) => {
-                served.push(Served::start(&shared, &label, sockets, connections));
+                served.extend(Served::start(&shared, &label, sockets, connections));
             }
             Order::Look => served.iter().for_each(|served| drop(served.endpoint.listener(&shared))),
             Order::Close(label) => served.retain(|served| {
@@ -160,13 +160,13 @@ impl Served {
         label: &str,
         (udp, tcp): (Option<UdpSocket>, TcpListener),
         connections: Arc<AtomicUsize>,
-    ) -> Served {
-        let endpoint = Rc::new(Endpoint::new(label, shared, connections));
+    ) -> Option<Served> {
+        let endpoint = Rc::new(Endpoint::new(label, shared, connections)?);
         let datagrams = udp.map(|udp| udp::serve(Rc::clone(shared), Rc::clone(&endpoint), udp));
         let datagrams = datagrams.map(|serve| tokio::task::spawn_local(async { drop(serve.await) }));
         let streams = streams::serve(Rc::clone(shared), Rc::clone(&endpoint), tcp);
         let streams = tokio::task::spawn_local(async { drop(streams.await) }).abort_handle();
-        Served { endpoint, datagrams, streams }
+        Some(Served { endpoint, datagrams, streams })
     }
 
     fn close(&self) {
