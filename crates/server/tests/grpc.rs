@@ -9,9 +9,10 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
@@ -97,7 +98,8 @@ fn a_connection_ends_with_its_last_line() {
     let folder = Folder::new("grpc-unwritten");
     let mut upstream = upstream(&folder, "grpc_server {\nmax_connections 1\n}");
     let to = upstream.address_of("grpc://127.0.0.1:0");
-    let (mut server, mut client) = passing_on(&folder, "reloaded", to, "");
+    let mut server = with_one_worker(&write_passing_on(&folder, "reloaded", to, ""));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
     let mut reload = |to: SocketAddr, options: &str| {
         write_passing_on(&folder, "reloaded", to, options);
         server.signal("USR1");
@@ -110,6 +112,15 @@ fn a_connection_ends_with_its_last_line() {
     assert!(!is_taken(to), "the connection is there still");
     reload("192.0.2.1:53".parse().unwrap(), "");
     wait_until("there is room again", || is_taken(to));
+}
+
+/// A server with one worker, as on a machine with one processor: each worker has connections of its own.
+fn with_one_worker(corefile: &Path) -> Server {
+    let status = std::fs::read_to_string("/proc/self/status").expect("what this process may");
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("its processors");
+    let first = allowed.trim().split(['-', ',']).next().expect("a processor");
+    let words = ["-c", first, env!("CARGO_BIN_EXE_portolan"), "-conf"].map(OsStr::new);
+    Server::start_program(Path::new("taskset"), &[&words[..], &[corefile.as_os_str()]].concat())
 }
 
 /// Whether a connection is greeted, and not closed at once.
