@@ -32,6 +32,9 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 /// How often a client is asked whether it is still there, and how long it may take to say so.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a client may take to hear the rest once no more calls of it are answered: one that takes no octets would keep its
+/// connection for ever.
+const PARTING: Duration = Duration::from_secs(30);
 /// Octets of the headers of one call: there is nothing to say in them.
 const HEADERS_MAX: u32 = 16 << 10;
 /// Octets of answers that one call may have unwritten.
@@ -70,7 +73,7 @@ pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + 
         () = calls.stopped() => {}
     }
     connection.as_mut().graceful_shutdown();
-    connection.await.map_err(io::Error::other)
+    timeout(PARTING, connection).await?.map_err(io::Error::other)
 }
 
 impl Client {
