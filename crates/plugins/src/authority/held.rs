@@ -57,7 +57,6 @@ impl Held {
     /// Serves another version.
     pub(crate) fn set(&self, zone: Zone) {
         self.zone.store(Some(Arc::new(zone)));
-        self.elsewhere.store(false, Ordering::Relaxed);
         self.expired.store(false, Ordering::Relaxed);
     }
 
@@ -66,9 +65,9 @@ impl Held {
         self.elsewhere.load(Ordering::Relaxed)
     }
 
-    /// The file that it should come from has another zone. What is served stays.
-    pub(crate) fn set_elsewhere(&self) {
-        self.elsewhere.store(true, Ordering::Relaxed);
+    /// Whether the file that it should come from has another zone. What is served stays.
+    pub(crate) fn set_elsewhere(&self, elsewhere: bool) {
+        self.elsewhere.store(elsewhere, Ordering::Relaxed);
     }
 
     /// Whether it is too old to be served (RFC 1035 §3.3.13, EXPIRE).

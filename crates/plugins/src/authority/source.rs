@@ -54,9 +54,7 @@ impl FileZone {
             files.read(path)
         };
         let loaded = zone::load(self.held.origin.as_ref(), &self.path, &mut read);
-        if let Err(LoadError { trouble: Trouble::OtherZone(_), .. }) = &loaded {
-            self.held.set_elsewhere();
-        }
+        self.held.set_elsewhere(matches!(&loaded, Err(LoadError { trouble: Trouble::OtherZone(_), .. })));
         let Loaded { zone, remarks, .. } = loaded?;
         let serial = zone.soa().map(|soa| soa.serial).unwrap_or_default();
         if self.held.soa().is_some_and(|soa| soa.serial == serial) && !by_time {
