@@ -116,7 +116,8 @@ pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, 
     reading.file(path, &mut Entries::new(&text, origin), 0)?;
     let Reading { mut builder, mut seen, includes, .. } = reading;
     let borrowed = seen.borrow_soa(&mut builder)?;
-    let left_out = builder.strangers() - usize::from(borrowed.is_some());
+    let is_taken = borrowed.is_some() && seen.other_soa.as_ref().is_some_and(|soa| soa.is_stranger);
+    let left_out = builder.strangers() - usize::from(is_taken);
     let remarks = borrowed.into_iter().chain(seen.into_remarks(left_out)).collect();
     let zone = builder.finish().map_err(|unfit| whole(Trouble::Unfit(unfit)))?;
     Ok(Loaded { zone, remarks, includes })
@@ -159,6 +160,8 @@ struct Seen {
 /// An SOA record that is not the zone's.
 struct OtherSoa {
     place: Place,
+    /// Whether its name is not in the zone at all, so that it is left out.
+    is_stranger: bool,
     owner: Box<Name>,
     ttl: u32,
     rdata: Vec<u8>,
@@ -170,7 +173,9 @@ impl Seen {
     /// # Errors
     /// If nothing else is in the zone.
     fn borrow_soa(&mut self, builder: &mut Builder) -> Result<Option<LoadError>, LoadError> {
-        let (None, Some(OtherSoa { place, owner, ttl, rdata })) = (&self.soa, &self.other_soa) else { return Ok(None) };
+        let (None, Some(OtherSoa { place, owner, ttl, rdata, .. })) = (&self.soa, &self.other_soa) else {
+            return Ok(None);
+        };
         let error = |trouble| place.clone().error(trouble);
         if builder.is_empty() {
             return Err(error(Trouble::OtherZone(owner.clone())));
@@ -237,13 +242,14 @@ impl Reading<'_> {
         let here = || Place { file: file.to_owned(), at };
         let before = self.builder.strangers();
         self.builder.add(owner, fixed, rdata)?;
-        if self.builder.strangers() > before && self.seen.strangers.len() < 2 {
+        let is_stranger = self.builder.strangers() > before;
+        if is_stranger && self.seen.strangers.len() < 2 {
             self.seen.strangers.push(here());
         }
         match fixed {
             (Type::SOA, Class::IN, ttl) if owner != self.builder.origin() => {
                 let (owner, rdata) = (Box::new(owner.to_name()), rdata.to_vec());
-                self.seen.other_soa = Some(OtherSoa { place: here(), owner, ttl, rdata });
+                self.seen.other_soa = Some(OtherSoa { place: here(), is_stranger, owner, ttl, rdata });
             }
             (Type::SOA, Class::IN, _) => {
                 let earlier = self.seen.soa.replace(here());

@@ -97,6 +97,10 @@ fn borrowed_soas() {
         assert_eq!((loaded.zone.soa().unwrap().serial, loaded.zone.len()), (8, 2));
         assert_eq!(told, expected);
     }
+    // One that is in the zone, below its apex, is not among those that are left out.
+    let text = "$TTL 60\nsub SOA ns1 host 8 1 1 1 1\na A 192.0.2.1\nb.test. A 192.0.2.2\n";
+    let loaded = read(&[("z", text)]).unwrap();
+    assert_eq!(loaded.remarks.last().unwrap().to_string(), left_out);
 }
 
 #[test]
