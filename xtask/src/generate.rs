@@ -38,12 +38,12 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     for (shell, name) in [(Shell::Bash, "portolan.bash"), (Shell::Zsh, "_portolan"), (Shell::Fish, "portolan.fish")] {
         texts.push((Path::new("docs/completions").join(name), completions(shell)));
     }
-    let readme = read(Path::new("README.md"))?;
-    texts.push((PathBuf::from("README.md"), with_block(&readme, "plugins", &plugins_table())?));
+    let plugins = read(Path::new("docs/plugins.md"))?;
+    texts.push((PathBuf::from("docs/plugins.md"), with_block(&plugins, "plugins", &plugins_table())?));
     let diagnostics = read(Path::new("docs/diagnostics.md"))?;
     texts.push((PathBuf::from("docs/diagnostics.md"), with_block(&diagnostics, "codes", &codes_table())?));
     let language = read(Path::new("docs/corefile.md"))?;
-    texts.push(man_file("portolan-corefile", 5, "the language of the configuration", &language));
+    texts.push(man_file("portolan-corefile", 5, "the configuration language", &language));
     for slot in plugins::DIRECTIVES {
         if let Slot::Here(directive) = slot {
             let (path, readme) = plugin_readme(*directive)?;
@@ -132,13 +132,14 @@ fn plugins_table() -> String {
         match slot {
             Slot::Here(directive) => {
                 let name = directive.name();
-                let _ = writeln!(text, "| [{name}](crates/plugins/src/{name}/README.md) | {} |", directive.summary());
+                let _ =
+                    writeln!(text, "| [{name}](../crates/plugins/src/{name}/README.md) | {} |", directive.summary());
             }
             Slot::Later(_) => later.push(slot.name()),
             Slot::Gone(_) => {}
         }
     }
-    let _ = writeln!(text, "\nNot in this build yet, checked and then refused by name: {}.", later.join(", "));
+    let _ = writeln!(text, "\nNot in this build yet; a Corefile with them is refused by name: {}.", later.join(", "));
     text
 }
 
