@@ -32,13 +32,18 @@ const PLACES: [(&str, &str); 6] = [
     ("clusterroles", "/apis/rbac.authorization.k8s.io/v1"),
 ];
 
-/// Whether it can be had; that it cannot is said loudly.
+/// Returns true if the programs for a cluster are installed; otherwise says so on standard error.
 pub(crate) fn is_installed() -> bool {
+    are_in_path(&PROGRAMS)
+}
+
+/// Returns true if all `programs` are in the `PATH`; otherwise says on standard error which are missing.
+pub(crate) fn are_in_path(programs: &[&str]) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let has = |name: &&str| std::env::split_paths(&paths).any(|folder| folder.join(name).is_file());
-    let missing: Vec<&str> = PROGRAMS.into_iter().filter(|name| !has(name)).collect();
+    let has = |name: &str| std::env::split_paths(&paths).any(|folder| folder.join(name).is_file());
+    let missing: Vec<&str> = programs.iter().copied().filter(|name| !has(name)).collect();
     if !missing.is_empty() {
-        // Past the harness, which would keep it to itself.
+        // Written past the test harness, which would swallow it.
         let _ = writeln!(std::io::stderr(), "SKIPPED: a test with a real Kubernetes API server needs {missing:?}");
     }
     missing.is_empty()
