@@ -1,8 +1,8 @@
-//! A message under construction, in wire form from its first octet on.
+//! Builder for a DNS message in wire form.
 //!
-//! Records are appended in the order of the sections; beside the octets a short table says where each one stands, so
-//! that a plugin on the way up can set TTLs, shuffle addresses or cut sections without parsing. What does not fit in
-//! the limit is left out and the message is marked truncated (RFC 2181 §9).
+//! [`MessageBuf`] appends records in section order. Beside the bytes it keeps a table of [`Mark`]s, one per record with
+//! its offsets, so that a plugin on the response path can set TTLs, shuffle addresses or remove sections without
+//! parsing. A record that does not fit the size limit is left out, and the message is marked truncated (RFC 2181 §9).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,53 +10,53 @@ use crate::compress::Compressor;
 use crate::message::{Message, Record};
 use crate::{Class, Flags, HEADER_LEN, Header, Name, NameError, NameRef, OPT_FIXED_LEN, Opt, OptionCode, Type};
 
-/// Octets in the longest message.
+/// Maximum length of a message in bytes.
 const MESSAGE_MAX: usize = 65_535;
-/// Octets that a new buffer has room for: nearly all answers over UDP.
+/// Initial capacity in bytes. Nearly all responses over UDP fit.
 const CAPACITY: usize = 2048;
 
-/// A pointer to the name in the question, which stands right behind the header.
+/// Compression pointer to the name in the question, which directly follows the header.
 const QUESTION_POINTER: [u8; 2] = [0xc0, 12];
 
-/// A section of records.
+/// Record section of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
-    /// Records that answer the question.
+    /// Answer section: records that answer the question.
     Answer,
-    /// Records that point to an authority.
+    /// Authority section: records that point to an authority.
     Authority,
-    /// Records that may help.
+    /// Additional section: records that may help the client.
     Additional,
 }
 
 impl Section {
-    /// The sections in their order.
+    /// All sections in message order.
     pub const ALL: [Section; 3] = [Section::Answer, Section::Authority, Section::Additional];
 }
 
-/// Who owns a record that is being written.
+/// Owner name of a record to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner<'a> {
     /// The name in the question.
     Question,
-    /// The name that stands at this offset of the message.
+    /// The name at this offset of the message.
     At(usize),
     /// Another name.
     Name(NameRef<'a>),
 }
 
-/// Where a record stands in the message.
+/// Position of a record in the message, as byte offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Its first octet.
+    /// Offset of the record's first byte.
     pub start: u16,
-    /// The first octet of its data.
+    /// Offset of the first byte of RDATA.
     pub rdata: u16,
-    /// The octet behind it.
+    /// Offset after the record's last byte.
     pub end: u16,
-    /// Its type.
+    /// The record's type.
     pub rtype: Type,
-    /// Its section.
+    /// The record's section.
     pub section: Section,
 }
 
@@ -65,16 +65,16 @@ impl Mark {
         usize::from(self.rdata) - 6
     }
 
-    /// Where its data stands.
+    /// Returns the offsets of RDATA.
     #[must_use]
     pub fn rdata_range(self) -> core::ops::Range<usize> {
         usize::from(self.rdata)..usize::from(self.end)
     }
 }
 
-/// A message that is being written.
+/// Message under construction.
 pub struct MessageBuf {
-    /// Id and flags; the counts are set by [`MessageBuf::finish`].
+    /// ID and flags. [`MessageBuf::finish`] sets the counts.
     pub header: Header,
     octets: Vec<u8>,
     marks: Vec<Mark>,
@@ -90,7 +90,7 @@ impl Default for MessageBuf {
 }
 
 impl MessageBuf {
-    /// An empty message; its buffer grows to the largest answer that it ever held and stays.
+    /// Creates an empty message. The buffer grows to the largest message that it has held and never shrinks.
     #[must_use]
     pub fn new() -> MessageBuf {
         MessageBuf {
@@ -103,7 +103,7 @@ impl MessageBuf {
         }
     }
 
-    /// Begins anew, with a question or with none.
+    /// Discards the contents and starts a new message, with or without a question.
     pub fn start(&mut self, header: Header, question: Option<(NameRef<'_>, Type, Class)>) {
         self.header = Header { questions: u16::from(question.is_some()), ..header };
         self.octets.clear();
@@ -118,7 +118,8 @@ impl MessageBuf {
         self.clear();
     }
 
-    /// Becomes a copy of another message; names that are written into it later are not shortened by those in it.
+    /// Copies another message into this buffer. Names written later are not compressed against names in the copied
+    /// records.
     pub fn copy_from(&mut self, other: &MessageBuf) {
         self.header = other.header;
         self.octets.clone_from(&other.octets);
@@ -128,7 +129,7 @@ impl MessageBuf {
         self.limit = other.limit;
     }
 
-    /// Takes away all records; the question, the limit and the header but for TC stay.
+    /// Removes all records and clears TC. The question, the limit and the rest of the header stay.
     pub fn clear(&mut self) {
         self.octets.truncate(self.question_end);
         self.marks.clear();
@@ -136,61 +137,64 @@ impl MessageBuf {
         self.header.flags = self.header.flags.with_truncated(false);
     }
 
-    /// Sets how many octets the records may reach to, the question included and an OPT record not.
+    /// Limits the length of the message in bytes: header, question and records, without the OPT record.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit.min(MESSAGE_MAX);
     }
 
-    /// The question in wire form: name, type, class; empty if there is none.
+    /// Returns the question in wire form (name, type, class). The slice is empty if the message has no question.
     #[must_use]
     pub fn question(&self) -> &[u8] {
         &self.octets[HEADER_LEN..self.question_end]
     }
 
-    /// Where the records stand, in order.
+    /// Returns the positions of all records in message order.
     #[must_use]
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
 
-    /// The records of one section.
+    /// Returns the positions of the records in one section.
     pub fn section(&self, section: Section) -> impl Iterator<Item = Mark> + '_ {
         self.marks.iter().copied().filter(move |mark| mark.section == section)
     }
 
-    /// The record at a mark.
+    /// Returns the record at `mark`.
     #[must_use]
     pub fn record(&self, mark: Mark) -> Record<'_> {
         Record::at_mark(&self.octets, mark)
     }
 
-    /// The octets at an offset range of the message, such as a record's data.
+    /// Returns the bytes at an offset range of the message, such as a record's RDATA. The slice is empty if the range
+    /// is out of bounds.
     #[must_use]
     pub fn octets_at(&self, range: core::ops::Range<usize>) -> &[u8] {
         self.octets.get(range).unwrap_or_default()
     }
 
-    /// Octets so far.
+    /// Returns the current length of the message in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.octets.len()
     }
 
-    /// Whether no record has been written.
+    /// Returns true if the message has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
 
-    /// Whether something did not fit.
+    /// Returns true if TC is set because a record did not fit.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.header.flags.truncated()
     }
 
-    /// Appends a record and gives its mark, or marks the message truncated and gives `None`.
+    /// Appends a record and returns its position. If the record does not fit, or TC is already set, sets TC and returns
+    /// `None`.
     ///
-    /// Records come in the order of their sections; one that comes late counts to the section that is open.
+    /// Callers append records in section order. A record for a section that is already complete is counted in the
+    /// current section.
     pub fn push(
         &mut self,
         section: Section,
@@ -250,7 +254,9 @@ impl MessageBuf {
         self.compressor.write(&mut self.octets, name, true);
     }
 
-    /// The question's suffixes are remembered when the first name is written beside it: most answers write none.
+    /// Registers the suffixes of the question's name for compression.
+    ///
+    /// The first write of a name calls this, because most responses contain no name besides the question.
     fn remember_question(&mut self) {
         if self.header.questions == 1 && self.compressor.is_empty() {
             let Ok(name) = NameRef::from_octets(&self.octets[HEADER_LEN..self.question_end - 4]) else { return };
@@ -258,7 +264,7 @@ impl MessageBuf {
         }
     }
 
-    /// Appends an address record.
+    /// Appends an A or AAAA record.
     pub fn push_address(&mut self, section: Section, owner: Owner<'_>, ttl: u32, address: IpAddr) -> Option<Mark> {
         match address {
             IpAddr::V4(v4) => self.push_a(section, owner, ttl, v4),
@@ -276,7 +282,7 @@ impl MessageBuf {
         self.push(section, owner, (Type::AAAA, Class::IN, ttl), |rdata| rdata.octets(&address.octets()))
     }
 
-    /// Appends a record whose data is one name that may be compressed: CNAME, NS or PTR.
+    /// Appends a record whose RDATA is a single name that may be compressed: CNAME, NS or PTR.
     pub fn push_name(
         &mut self,
         section: Section,
@@ -288,19 +294,19 @@ impl MessageBuf {
         self.push(section, owner, (rtype, Class::IN, ttl), |rdata| rdata.name(name))
     }
 
-    /// Appends a copy of a record of another message, its names written anew.
+    /// Appends a copy of a record from another message. Names are compressed against this message.
     ///
     /// # Errors
-    /// If a name in it cannot be read.
+    /// A name in the record cannot be read.
     pub fn push_record(&mut self, section: Section, record: &Record<'_>) -> Result<Option<Mark>, NameError> {
         let owner = record.owner()?;
         self.push_record_as(section, Owner::Name(owner.as_ref()), record.ttl(), record)
     }
 
-    /// As [`MessageBuf::push_record`], with another owner and time to live.
+    /// Appends a copy of a record like [`MessageBuf::push_record`], with another owner and TTL.
     ///
     /// # Errors
-    /// If a name in it cannot be read.
+    /// A name in the record cannot be read.
     pub fn push_record_as(
         &mut self,
         section: Section,
@@ -311,10 +317,11 @@ impl MessageBuf {
         self.push_record_mapped(section, owner, ttl, record, |name| name)
     }
 
-    /// As [`MessageBuf::push_record_as`], with each name in the data as `map` gives it.
+    /// Appends a copy of a record like [`MessageBuf::push_record_as`], and replaces each name in RDATA by the result of
+    /// `map`.
     ///
     /// # Errors
-    /// If a name in it cannot be read.
+    /// A name in the record cannot be read.
     pub fn push_record_mapped(
         &mut self,
         section: Section,
@@ -338,7 +345,8 @@ impl MessageBuf {
         outcome.map(|()| mark)
     }
 
-    /// Appends a record whose data are given in wire form with their names in full; those that may be are compressed.
+    /// Appends a record from RDATA in wire form with uncompressed names. Compresses those names for which RFC 3597 §4
+    /// allows it.
     pub fn push_data(
         &mut self,
         section: Section,
@@ -351,7 +359,7 @@ impl MessageBuf {
         };
         self.remember_question();
         self.push(section, owner, (rtype, class, ttl), |rdata| {
-            // Data without such names are taken as they are.
+            // If RDATA does not have the format of its type, it is copied unchanged.
             let start = rdata.octets.len();
             if rdata.copy_fields(data, compress, fields, |at| Name::read(data, at)).is_err() {
                 rdata.compressor.cut(start);
@@ -361,11 +369,14 @@ impl MessageBuf {
         })
     }
 
-    /// Takes the records of a message whose question is this one's but for case; OPT and TSIG are left behind, since
-    /// they speak of one hop (RFC 6891 §6.1.1, RFC 8945 §5.3).
+    /// Replaces the records of this message by those of `message`, which must have the same question up to case.
+    ///
+    /// Drops OPT and TSIG, because these records are hop-by-hop (RFC 6891 §6.1.1, RFC 8945 §5.3). If possible, copies
+    /// the records as bytes, which keeps their compression pointers valid. Writes each record again if the questions
+    /// have different lengths, the message is longer than the limit, or OPT or TSIG precedes another record.
     ///
     /// # Errors
-    /// If a record must be written anew and a name in it cannot be read.
+    /// A record has to be written again and a name in it cannot be read.
     pub fn adopt(&mut self, message: &Message<'_>) -> Result<(), NameError> {
         self.clear();
         let in_place = message.records_at() == self.question_end && message.octets().len() <= self.limit;
@@ -375,7 +386,7 @@ impl MessageBuf {
             let mut kept = message.records().filter(|record| !of_hop(record));
             return kept.try_for_each(|record| self.push_record(record.section(), &record).map(|_| ()));
         }
-        // The same question has the same length, so each pointer of the message points at the same name here.
+        // Both questions have the same length, so each compression pointer points at the same name here.
         for record in message.records().take_while(|record| !of_hop(record)) {
             let start = self.octets.len();
             self.octets.extend_from_slice(&message.octets()[record.start()..record.end()]);
@@ -384,8 +395,8 @@ impl MessageBuf {
         Ok(())
     }
 
-    /// Takes records that this buffer itself gave away by [`MessageBuf::records_octets`], for a question of the same
-    /// length: octets and marks.
+    /// Restores records that this buffer returned from [`MessageBuf::records_octets`] with their `marks`. The question
+    /// must have the same length as at that time. Removes records from the end and sets TC if they exceed the limit.
     pub fn restore(&mut self, octets: &[u8], marks: &[Mark]) {
         self.clear();
         self.octets.extend_from_slice(octets);
@@ -395,7 +406,7 @@ impl MessageBuf {
         }
     }
 
-    /// Takes away the last record and marks the message truncated.
+    /// Removes the last record and sets TC.
     fn pop(&mut self) {
         self.header.flags = self.header.flags.with_truncated(true);
         match self.marks.pop() {
@@ -404,18 +415,18 @@ impl MessageBuf {
         }
     }
 
-    /// The octets of all records: what stands between the question and the end.
+    /// Returns the bytes of all records, from the end of the question to the end of the message.
     #[must_use]
     pub fn records_octets(&self) -> &[u8] {
         &self.octets[self.question_end..]
     }
 
-    /// Takes away this section and those after it.
+    /// Removes `section` and all later sections.
     pub fn cut_from(&mut self, section: Section) {
         self.keep(self.marks.iter().take_while(|mark| mark.section < section).count());
     }
 
-    /// Takes away all records behind the first so many.
+    /// Keeps the first `records` records and removes the rest.
     pub fn keep(&mut self, records: usize) {
         if let Some(first) = self.marks.get(records) {
             self.octets.truncate(usize::from(first.start));
@@ -424,34 +435,35 @@ impl MessageBuf {
         }
     }
 
-    /// The time to live of a record.
+    /// Returns the TTL of a record in seconds.
     #[must_use]
     pub fn ttl(&self, mark: Mark) -> u32 {
         let at = mark.ttl_at();
         self.octets.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |octets| u32::from_be_bytes(*octets))
     }
 
-    /// The lowest time to live in the message, if there is a record.
+    /// Returns the lowest TTL in the message, or `None` if it has no records.
     #[must_use]
     pub fn ttl_min(&self) -> Option<u32> {
         self.marks.iter().map(|mark| self.ttl(*mark)).min()
     }
 
-    /// Sets the time to live of a record.
+    /// Sets the TTL of a record.
     pub fn set_ttl(&mut self, mark: Mark, ttl: u32) {
         if let Some(field) = self.octets.get_mut(mark.ttl_at()..mark.ttl_at() + 4) {
             field.copy_from_slice(&ttl.to_be_bytes());
         }
     }
 
-    /// Sets the time to live of all records.
+    /// Sets the TTL of all records.
     pub fn set_ttls(&mut self, ttl: u32) {
         for at in 0..self.marks.len() {
             self.set_ttl(self.marks[at], ttl);
         }
     }
 
-    /// Exchanges the data of two records of the same length of data, such as two addresses of one RRset.
+    /// Swaps the RDATA of two records, given by index. Does nothing unless both have the same length, as two addresses
+    /// of one RRset do.
     pub fn swap_rdata(&mut self, one: usize, other: usize) {
         let (Some(one), Some(other)) = (self.marks.get(one), self.marks.get(other)) else { return };
         let (first, second) = if one.start < other.start { (*one, *other) } else { (*other, *one) };
@@ -463,30 +475,30 @@ impl MessageBuf {
         head[first.rdata_range()].swap_with_slice(&mut tail[..length]);
     }
 
-    /// The owner of a record.
+    /// Returns the owner name of a record.
     ///
     /// # Errors
-    /// If it cannot be read, which can be only in records of another server.
+    /// The name cannot be read. This happens only in records adopted from another server.
     pub fn owner(&self, mark: Mark) -> Result<Name, NameError> {
         Name::read(&self.octets, usize::from(mark.start)).map(|(name, _)| name)
     }
 
-    /// A name in the data of a record, `offset` octets in.
+    /// Returns the name at byte `offset` of a record's RDATA.
     ///
     /// # Errors
-    /// If there is none.
+    /// RDATA has no valid name at `offset`.
     pub fn name_in(&self, mark: Mark, offset: usize) -> Result<Name, NameError> {
         Name::read(&self.octets, usize::from(mark.rdata) + offset).map(|(name, _)| name)
     }
 
-    /// Takes whole records from the end until the message has at most `limit` octets, and marks it truncated if any went.
+    /// Removes records from the end until the message is at most `limit` bytes long. Sets TC if it removes any.
     pub fn fit(&mut self, limit: usize) {
         while self.octets.len() > limit && !self.marks.is_empty() {
             self.pop();
         }
     }
 
-    /// Writes the counts, and an OPT record with options if there is one, and gives the whole message.
+    /// Writes the counts and, if `opt` is set, an OPT record with `options`. Returns the complete message.
     pub fn finish<'o>(&mut self, opt: Option<Opt>, options: impl Iterator<Item = (OptionCode, &'o [u8])>) -> &[u8] {
         let mut counts = [0u16; 3];
         for mark in &self.marks {
@@ -502,7 +514,7 @@ impl MessageBuf {
         &self.octets
     }
 
-    /// Appends one more additional record, in wire form, to a message that is finished: a signature over all before it.
+    /// Appends an additional record in wire form to a finished message, such as a signature over the preceding bytes.
     pub fn push_behind(&mut self, record: &[u8]) {
         const ADDITIONALS_AT: core::ops::Range<usize> = 10..12;
         let counted = self.octets.get_mut(ADDITIONALS_AT).and_then(|octets| octets.first_chunk_mut());
@@ -525,59 +537,60 @@ impl MessageBuf {
         self.octets[start..start + OPT_FIXED_LEN].copy_from_slice(&opt.to_octets(options_len));
     }
 
-    /// The flags.
+    /// Returns the flags.
     #[must_use]
     pub fn flags(&self) -> Flags {
         self.header.flags
     }
 }
 
-/// Writes the data of one record.
+/// Writer for the RDATA of one record.
 pub struct RdataWriter<'m> {
     octets: &'m mut Vec<u8>,
     compressor: &'m mut Compressor,
 }
 
 impl RdataWriter<'_> {
-    /// Appends octets as they are.
+    /// Appends bytes unchanged.
     pub fn octets(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
     }
 
-    /// Appends a number of two octets.
+    /// Appends a 16-bit number.
     pub fn u16(&mut self, number: u16) {
         self.octets(&number.to_be_bytes());
     }
 
-    /// Appends a number of four octets.
+    /// Appends a 32-bit number.
     pub fn u32(&mut self, number: u32) {
         self.octets(&number.to_be_bytes());
     }
 
-    /// Appends a character string: at most 255 octets, the rest is cut (RFC 1035 §3.3).
+    /// Appends a character string (RFC 1035 §3.3). Text beyond 255 bytes is cut off.
     pub fn character_string(&mut self, text: &[u8]) {
         let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
         self.octets.push(length);
         self.octets(&text[..usize::from(length)]);
     }
 
-    /// Appends a name, compressed: only for the types of RFC 1035 (RFC 3597 §4).
+    /// Appends a compressed name. Only the types of RFC 1035 may use this (RFC 3597 §4).
     pub fn name(&mut self, name: NameRef<'_>) {
         self.compressor.write(self.octets, name, true);
     }
 
-    /// Appends a name in full, as SRV and all newer types want it; later names may point at it.
+    /// Appends an uncompressed name, as SRV and all newer types require. Later names may point at it.
     pub fn plain_name(&mut self, name: NameRef<'_>) {
         self.compressor.write(self.octets, name, false);
     }
 
-    /// Appends labels in wire form without a root label, and a pointer to the name that stands at `at` of the message.
+    /// Appends labels in wire form without a root label, followed by a pointer to the name at offset `at` of the
+    /// message.
     pub fn labels_to(&mut self, labels: &[u8], at: usize) {
         self.octets(labels);
         self.u16(0xc000 | u16::try_from(at & 0x3fff).unwrap_or_default());
     }
 
-    /// Appends the data of another message's record, its names written anew as `map` gives them.
+    /// Appends the RDATA of a record from another message, with each name in it replaced by the result of `map`.
     fn copy(&mut self, record: &Record<'_>, mut map: impl FnMut(Name) -> Name) -> Result<(), NameError> {
         let Some((compress, fields)) = name_fields(record.rtype()) else {
             self.octets(record.rdata());
@@ -586,7 +599,7 @@ impl RdataWriter<'_> {
         self.copy_fields(record.rdata(), compress, fields, |at| record.name_at(at).map(|(name, end)| (map(name), end)))
     }
 
-    /// Appends data whose names stand where `fields` says and are read by `name_at`, which gives their ends too.
+    /// Appends RDATA laid out as `fields`. `name_at` reads the name at an offset and returns it with its end offset.
     fn copy_fields(
         &mut self,
         rdata: &[u8],
@@ -620,8 +633,9 @@ enum Field {
     Name,
 }
 
-/// The data of the types in which a name may come compressed, up to their last name, and whether we may compress it
-/// (RFC 3597 §4: receivers decompress all of these, senders compress only the types of RFC 1035).
+/// Returns the RDATA fields, up to the last name, of the types in which a name may arrive compressed. The flag is true
+/// if a sender may compress it. Receivers decompress all of these types, but senders compress only those of RFC 1035
+/// (RFC 3597 §4).
 fn name_fields(rtype: Type) -> Option<(bool, &'static [Field])> {
     use Field::{Name, Octets, String};
     Some(match rtype {

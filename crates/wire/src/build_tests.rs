@@ -17,7 +17,7 @@ fn finished(buf: &mut MessageBuf) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_reads_back() {
+fn round_trips_an_answer_with_an_opt_record() {
     let mut buf = started("Web.prod.svc.cluster.local.", Type::A);
     buf.push_a(Section::Answer, Owner::Question, 30, Ipv4Addr::new(10, 96, 0, 1)).unwrap();
     let opt = Opt { udp_size: 1232, extended_rcode: 0, version: 0, dnssec_ok: false };
@@ -34,7 +34,7 @@ fn an_answer_reads_back() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_out_whole() {
+fn omits_whole_records_past_the_limit_and_sets_tc() {
     let mut buf = started("big.", Type::A);
     buf.set_limit(64);
     for last in 0..10 {
@@ -48,7 +48,7 @@ fn what_does_not_fit_is_left_out_whole() {
 }
 
 #[test]
-fn srv_targets_are_plain_and_later_owners_point_at_them() {
+fn writes_srv_targets_uncompressed_and_lets_later_owners_point_at_them() {
     let mut buf = started("_http._tcp.web.x.test.", Type::SRV);
     let target = name("w0.web.x.test.");
     let mark = buf
@@ -68,7 +68,7 @@ fn srv_targets_are_plain_and_later_owners_point_at_them() {
 }
 
 #[test]
-fn adopts_an_answer_in_place_or_anew() {
+fn adopts_an_answer_for_the_same_or_a_longer_question() {
     let mut from = started("a.test.", Type::A);
     from.push_name(Section::Answer, Owner::Question, (Type::CNAME, 9), name("b.test.").as_ref()).unwrap();
     from.push_a(Section::Answer, Owner::Name(name("b.test.").as_ref()), 9, Ipv4Addr::LOCALHOST).unwrap();
@@ -88,7 +88,7 @@ fn adopts_an_answer_in_place_or_anew() {
 }
 
 #[test]
-fn sections_are_cut_and_times_set() {
+fn removes_sections_and_sets_ttls() {
     let mut buf = started("x.test.", Type::A);
     buf.push_a(Section::Answer, Owner::Question, 9, Ipv4Addr::new(1, 1, 1, 1));
     buf.push_a(Section::Answer, Owner::Question, 7, Ipv4Addr::new(2, 2, 2, 2));
@@ -104,7 +104,7 @@ fn sections_are_cut_and_times_set() {
 }
 
 #[test]
-fn the_extended_rcode_stands_in_two_places() {
+fn splits_the_extended_rcode_between_header_and_opt() {
     let mut buf = started("x.", Type::A);
     buf.header.flags = buf.header.flags.with_rcode(Rcode::BADVERS);
     let opt = Opt { udp_size: 1232, extended_rcode: 1, version: 0, dnssec_ok: false };
@@ -114,7 +114,7 @@ fn the_extended_rcode_stands_in_two_places() {
 }
 
 #[test]
-fn a_record_behind_a_finished_message_is_counted() {
+fn counts_a_record_appended_to_a_finished_message() {
     let mut message = MessageBuf::new();
     message.start(Header::default(), Some((NameRef::ROOT, Type::A, Class::IN)));
     message.push_a(Section::Answer, Owner::Question, 1, Ipv4Addr::LOCALHOST);
@@ -127,7 +127,7 @@ fn a_record_behind_a_finished_message_is_counted() {
 }
 
 #[test]
-fn names_in_the_data_may_be_changed() {
+fn maps_names_in_rdata() {
     let mut from = started("a.test.", Type::MX);
     let mx = (Type::MX, Class::IN, 9);
     from.push(Section::Answer, Owner::Question, mx, |rdata| {

@@ -1,4 +1,4 @@
-//! The numbers of the protocol and their mnemonics (IANA "Domain Name System (DNS) Parameters").
+//! Protocol numbers and their mnemonics (IANA "Domain Name System (DNS) Parameters").
 
 use core::fmt;
 use core::str::FromStr;
@@ -13,7 +13,7 @@ macro_rules! codes {
         impl $name {
             $($(#[$cdoc])* pub const $konst: $name = $name($value);)*
 
-            /// The mnemonic, if the number has one.
+            /// Returns the mnemonic, or `None` if the number has none.
             #[must_use]
             pub const fn mnemonic(self) -> Option<&'static str> {
                 match self.0 { $($value => Some($text),)* _ => None }
@@ -38,7 +38,7 @@ macro_rules! codes {
         impl FromStr for $name {
             type Err = UnknownMnemonic;
 
-            /// Reads a mnemonic in any case, or the generic form of RFC 3597 §5.
+            /// Parses a mnemonic in any case, or the generic form such as `TYPE65280` (RFC 3597 §5).
             fn from_str(text: &str) -> Result<Self, UnknownMnemonic> {
                 $(if text.eq_ignore_ascii_case($text) { return Ok($name($value)); })*
                 let generic = text.get(..$prefix.len()).filter(|head| head.eq_ignore_ascii_case($prefix));
@@ -48,7 +48,7 @@ macro_rules! codes {
     };
 }
 
-/// A text that is no mnemonic of the wanted kind.
+/// Error for a text that is not a mnemonic of the expected kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownMnemonic;
 
@@ -59,7 +59,7 @@ impl fmt::Display for UnknownMnemonic {
 }
 
 codes! {
-    /// A resource record type or query type.
+    /// Resource record type or query type.
     Type(u16), unknown = "TYPE" {
         A = 1 => "A", NS = 2 => "NS", MD = 3 => "MD", MF = 4 => "MF", CNAME = 5 => "CNAME", SOA = 6 => "SOA",
         MB = 7 => "MB", MG = 8 => "MG", MR = 9 => "MR", NULL = 10 => "NULL", WKS = 11 => "WKS", PTR = 12 => "PTR",
@@ -82,14 +82,14 @@ codes! {
 }
 
 codes! {
-    /// A class.
+    /// Record class.
     Class(u16), unknown = "CLASS" {
         IN = 1 => "IN", CS = 2 => "CS", CH = 3 => "CH", HS = 4 => "HS", NONE = 254 => "NONE", ANY = 255 => "ANY",
     }
 }
 
 codes! {
-    /// A response code, with the upper eight bits of EDNS (RFC 6891 §6.1.3).
+    /// Response code, including the upper eight bits from EDNS (RFC 6891 §6.1.3).
     Rcode(u16), unknown = "RCODE" {
         NOERROR = 0 => "NOERROR", FORMERR = 1 => "FORMERR", SERVFAIL = 2 => "SERVFAIL", NXDOMAIN = 3 => "NXDOMAIN",
         NOTIMP = 4 => "NOTIMP", REFUSED = 5 => "REFUSED", YXDOMAIN = 6 => "YXDOMAIN", YXRRSET = 7 => "YXRRSET",
@@ -100,7 +100,7 @@ codes! {
 }
 
 codes! {
-    /// An operation code.
+    /// Operation code.
     Opcode(u8), unknown = "OPCODE" {
         QUERY = 0 => "QUERY", IQUERY = 1 => "IQUERY", STATUS = 2 => "STATUS", NOTIFY = 4 => "NOTIFY",
         UPDATE = 5 => "UPDATE", DSO = 6 => "DSO",
@@ -108,13 +108,14 @@ codes! {
 }
 
 impl Type {
-    /// Zone transfers, which are a stream of messages and never answered from a cache or over UDP.
+    /// Returns true for AXFR and IXFR. Zone transfers are message streams and are never answered from a cache or over
+    /// UDP.
     #[must_use]
     pub const fn is_transfer(self) -> bool {
         matches!(self, Type::AXFR | Type::IXFR)
     }
 
-    /// A or AAAA.
+    /// Returns true for A and AAAA.
     #[must_use]
     pub const fn is_address(self) -> bool {
         matches!(self, Type::A | Type::AAAA)
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mnemonics_read_back() {
+    fn round_trips_all_mnemonics_and_generic_forms() {
         for number in 0..=u16::MAX {
             let (rtype, class, rcode) = (Type(number), Class(number), Rcode(number));
             assert_eq!(rtype.to_string().to_lowercase().parse(), Ok(rtype));

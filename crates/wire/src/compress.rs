@@ -1,16 +1,18 @@
-//! Name compression (RFC 1035 §4.1.4): which names already stand in the message, and where.
+//! Name compression (RFC 1035 §4.1.4): table of the name suffixes already written to a message, with their offsets.
 //!
-//! A fixed number of suffixes is remembered and each is looked at once per label, so that no message, however built,
-//! makes encoding slow (the class of CVE-2024-8508). Case is kept: a pointer is used only where the octets agree.
+//! The table has a fixed size, and a write compares each label's suffix only with the entries of that table. No message
+//! can therefore make encoding slow (the vulnerability class of CVE-2024-8508). Pointers are used only for
+//! byte-identical suffixes, so the case of every name is preserved.
 
 use crate::NameRef;
 use crate::name::LABEL_MAX;
 
-/// Suffixes remembered: a large SRV answer writes some thirty; past the bound names are written in full.
+/// Maximum number of suffixes in the table. A large SRV answer needs about 30. Beyond the maximum, names are written in
+/// full.
 const SUFFIXES_MAX: usize = 64;
-/// Pointers reach the first 16 KiB of a message.
+/// Highest offset that a compression pointer can hold: pointers reach the first 16 KiB of a message.
 const OFFSET_MAX: usize = 0x3fff;
-/// Labels in the longest name.
+/// Maximum number of labels in a name.
 const LABELS_MAX: usize = 127;
 
 #[derive(Clone, Copy, Default)]
@@ -19,7 +21,7 @@ struct Suffix {
     at: u16,
 }
 
-/// The suffixes that stand in a message.
+/// Table of the suffixes written to a message.
 pub(crate) struct Compressor {
     suffixes: [Suffix; SUFFIXES_MAX],
     filled: usize,
@@ -38,7 +40,7 @@ impl Compressor {
         self.filled == 0
     }
 
-    /// Remembers the suffixes of a name that stands in full at `at`.
+    /// Adds the suffixes of a name that is already at offset `at` in uncompressed form.
     pub(crate) fn remember_name(&mut self, name: NameRef<'_>, at: usize) {
         let hashed = Hashed::new(name);
         for (start, hash) in hashed.suffixes() {
@@ -46,15 +48,16 @@ impl Compressor {
         }
     }
 
-    /// Forgets what stood at or behind `end`, which is being cut off.
+    /// Drops the entries at or after offset `end`, where the message is about to be cut.
     pub(crate) fn cut(&mut self, end: usize) {
-        // Suffixes are remembered in the order of their places.
+        // Entries are in ascending order of offset.
         while self.filled > 0 && usize::from(self.suffixes[self.filled - 1].at) >= end {
             self.filled -= 1;
         }
     }
 
-    /// Writes `name` at the end of `message`, as labels and a pointer where `compress`, and remembers its suffixes.
+    /// Appends `name` to `message` and adds its suffixes to the table. If `compress` is set and a suffix is already in
+    /// the message, writes a pointer for that suffix.
     pub(crate) fn write(&mut self, message: &mut Vec<u8>, name: NameRef<'_>, compress: bool) {
         let octets = name.octets();
         let hashed = Hashed::new(name);
@@ -86,7 +89,7 @@ impl Compressor {
     }
 }
 
-/// Where each label of a name starts, with a hash (FNV-1a) of the suffix that begins there.
+/// Offset of each label of a name, with the FNV-1a hash of the suffix that starts there.
 struct Hashed {
     starts: [u8; LABELS_MAX],
     hashes: [u32; LABELS_MAX],
@@ -119,7 +122,8 @@ impl Hashed {
     }
 }
 
-/// Whether `suffix`, octet for octet, is the name at `at`, which this builder wrote: its pointers lead backwards.
+/// Returns true if the name at offset `at` is byte-identical to `suffix`. The loop ends because pointers must lead
+/// backwards.
 fn stands_at(message: &[u8], mut at: usize, mut suffix: &[u8]) -> bool {
     loop {
         match (message.get(at), suffix.first()) {
@@ -163,7 +167,7 @@ mod tests {
         assert_eq!(write(&mut compressor, &mut message, "a.x.test."), 2);
         assert_eq!(write(&mut compressor, &mut message, "b.x.test."), 4);
         assert_eq!(write(&mut compressor, &mut message, "c.b.x.test."), 4);
-        // Another case is another text: the case asked is the case answered.
+        // Another case is another byte string: the response keeps the case of the query.
         assert_eq!(write(&mut compressor, &mut message, "X.test."), 4);
         assert_eq!(write(&mut compressor, &mut message, "."), 1);
         let (read, _) = Name::read(&message, 12 + 10 + 2 + 4).unwrap();
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_is_bounded() {
+    fn bounds_the_number_of_suffixes() {
         let (mut compressor, mut message) = (Compressor::new(), vec![0; 12]);
         for number in 0..1000 {
             write(&mut compressor, &mut message, &format!("n{number}.test."));

@@ -1,11 +1,11 @@
-//! EDNS: the OPT record (RFC 6891) and the numbers of its options.
+//! EDNS(0): OPT record (RFC 6891), option codes and Extended DNS Error codes.
 
 use core::fmt;
 
-/// Octets of an OPT record without options: root owner, type, class, TTL and length.
+/// Length in bytes of an OPT record without options: root owner, type, class, TTL and RDLENGTH.
 pub const OPT_FIXED_LEN: usize = 11;
 
-/// An option code (IANA "DNS EDNS0 Option Codes").
+/// Option code (IANA "DNS EDNS0 Option Codes").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct OptionCode(pub u16);
 
@@ -26,61 +26,61 @@ impl OptionCode {
     pub const EXTENDED_ERROR: OptionCode = OptionCode(15);
 }
 
-/// An Extended DNS Error code (RFC 8914 §4): why an answer is as it is.
+/// Extended DNS Error code (RFC 8914 §4): the reason for a response.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EdeCode(pub u16);
 
 impl EdeCode {
     /// 0: no other code fits.
     pub const OTHER: EdeCode = EdeCode(0);
-    /// 3: the answer is past its time to live.
+    /// 3: the answer comes from the cache after its TTL expired.
     pub const STALE_ANSWER: EdeCode = EdeCode(3);
-    /// 13: a failure that was cached.
+    /// 13: the failure comes from the cache.
     pub const CACHED_ERROR: EdeCode = EdeCode(13);
-    /// 14: the server is not up to it yet.
+    /// 14: the server is not yet ready to answer.
     pub const NOT_READY: EdeCode = EdeCode(14);
     /// 15: blocked by the operator.
     pub const BLOCKED: EdeCode = EdeCode(15);
-    /// 17: filtered as the client asked.
+    /// 17: filtered at the client's request.
     pub const FILTERED: EdeCode = EdeCode(17);
-    /// 18: the client may not ask here.
+    /// 18: the client is not authorized to query this server.
     pub const PROHIBITED: EdeCode = EdeCode(18);
-    /// 19: a denial past its time to live.
+    /// 19: the NXDOMAIN comes from the cache after its TTL expired.
     pub const STALE_NXDOMAIN: EdeCode = EdeCode(19);
-    /// 20: not an authority for the name and no recursion.
+    /// 20: the server is not authoritative for the name and does not recurse.
     pub const NOT_AUTHORITATIVE: EdeCode = EdeCode(20);
     /// 21: the operation is not supported.
     pub const NOT_SUPPORTED: EdeCode = EdeCode(21);
     /// 22: no upstream could be reached.
     pub const NO_REACHABLE_AUTHORITY: EdeCode = EdeCode(22);
-    /// 23: the network failed on the way to an upstream.
+    /// 23: a network error occurred on the way to an upstream.
     pub const NETWORK_ERROR: EdeCode = EdeCode(23);
-    /// 24: an upstream gave data that cannot be used.
+    /// 24: an upstream returned unusable data.
     pub const INVALID_DATA: EdeCode = EdeCode(24);
 }
 
-/// The fixed part of an OPT record.
+/// Fixed part of an OPT record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opt {
-    /// Octets that the sender can take over UDP.
+    /// Largest UDP payload in bytes that the sender accepts.
     pub udp_size: u16,
     /// Upper eight bits of the response code.
     pub extended_rcode: u8,
-    /// EDNS version; only 0 exists.
+    /// EDNS version. Only version 0 exists.
     pub version: u8,
-    /// DO: the sender wants DNSSEC records (RFC 3225).
+    /// DO bit: the sender wants DNSSEC records (RFC 3225).
     pub dnssec_ok: bool,
 }
 
 impl Opt {
-    /// Reads the class and TTL fields of an OPT record.
+    /// Decodes the class and TTL fields of an OPT record.
     #[must_use]
     pub fn from_fields(class: u16, ttl: u32) -> Opt {
         let [extended_rcode, version, flags, _] = ttl.to_be_bytes();
         Opt { udp_size: class, extended_rcode, version, dnssec_ok: flags & 0x80 != 0 }
     }
 
-    /// The eleven octets of the record up to its options, which are `options_len` octets long.
+    /// Encodes the 11 bytes before the options, which are `options_len` bytes long.
     #[must_use]
     pub fn to_octets(self, options_len: u16) -> [u8; OPT_FIXED_LEN] {
         let [size_high, size_low] = self.udp_size.to_be_bytes();
@@ -90,14 +90,14 @@ impl Opt {
     }
 }
 
-/// The options of an OPT record, as code and data.
+/// Iterator over the options of an OPT record, as code and data.
 #[derive(Clone)]
 pub(crate) struct Options<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Options<'a> {
-    /// Takes the data of an OPT record; `None` if the lengths in it do not add up.
+    /// Creates an iterator over the RDATA of an OPT record. Returns `None` if the option lengths do not match the data.
     #[must_use]
     pub(crate) fn new(data: &'a [u8]) -> Option<Options<'a>> {
         let mut options = Options { rest: data };
@@ -106,7 +106,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The options in the data of an OPT record (RFC 6891 §6.1.2); none if they do not add up.
+/// Returns the options in the RDATA of an OPT record (RFC 6891 §6.1.2). Yields nothing if the option lengths do not
+/// match the data.
 pub fn options(data: &[u8]) -> impl Iterator<Item = (OptionCode, &[u8])> {
     Options::new(data).into_iter().flatten()
 }
@@ -133,14 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fixed_part_reads_back() {
+    fn round_trips_the_fixed_part() {
         let opt = Opt { udp_size: 1232, extended_rcode: 1, version: 0, dnssec_ok: true };
         assert_eq!(opt.to_octets(0), [0, 0, 41, 4, 208, 1, 0, 0x80, 0, 0, 0]);
         assert_eq!(Opt::from_fields(1232, 0x0100_8000), opt);
     }
 
     #[test]
-    fn options_must_add_up() {
+    fn rejects_options_whose_lengths_do_not_match_the_data() {
         let data = [0, 10, 0, 2, 7, 7, 0, 3, 0, 0];
         let listed: Vec<_> = Options::new(&data).unwrap().collect();
         assert_eq!(listed, [(OptionCode::COOKIE, &[7u8, 7][..]), (OptionCode::NSID, &[][..])]);

@@ -1,11 +1,11 @@
-//! The twelve octets that open every message (RFC 1035 §4.1.1, flags of RFC 4035 §3.1.6 and §3.2.2).
+//! Message header: the first 12 bytes of every message (RFC 1035 §4.1.1, flags of RFC 4035 §3.1.6 and §3.2.2).
 
 use crate::{Opcode, Rcode};
 
-/// Octets in a header.
+/// Length of the header in bytes.
 pub const HEADER_LEN: usize = 12;
 
-/// The sixteen flag bits.
+/// The 16 flag bits, which include opcode and response code.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u16);
 
@@ -13,7 +13,7 @@ macro_rules! bits {
     ($($(#[$doc:meta])* $get:ident $set:ident = $bit:literal;)*) => {
         impl Flags {
             $($(#[$doc])* #[must_use] pub const fn $get(self) -> bool { self.0 & $bit != 0 }
-            #[doc = concat!("With `", stringify!($get), "` set or cleared.")]
+            #[doc = concat!("Returns these flags with `", stringify!($get), "` set or cleared.")]
             #[must_use]
             pub const fn $set(self, on: bool) -> Flags {
                 if on { Flags(self.0 | $bit) } else { Flags(self.0 & !$bit) }
@@ -23,44 +23,44 @@ macro_rules! bits {
 }
 
 bits! {
-    /// QR: this message is a response.
+    /// QR: the message is a response.
     is_response with_response = 0x8000;
-    /// AA: the responder is an authority for the name.
+    /// AA: the responder is authoritative for the name.
     authoritative with_authoritative = 0x0400;
-    /// TC: the message was cut.
+    /// TC: the message is truncated.
     truncated with_truncated = 0x0200;
     /// RD: the client asks for recursion.
     recursion_desired with_recursion_desired = 0x0100;
     /// RA: recursion is available.
     recursion_available with_recursion_available = 0x0080;
-    /// Z: reserved, zero.
+    /// Z: reserved, must be zero.
     reserved with_reserved = 0x0040;
-    /// AD: the data is authentic.
+    /// AD: the data is authentic (DNSSEC-validated).
     authentic_data with_authentic_data = 0x0020;
-    /// CD: the client checks signatures itself.
+    /// CD: the client validates DNSSEC signatures itself.
     checking_disabled with_checking_disabled = 0x0010;
 }
 
 impl Flags {
-    /// The operation code.
+    /// Returns the operation code.
     #[must_use]
     pub const fn opcode(self) -> Opcode {
         Opcode((self.0 >> 11) as u8 & 0xf)
     }
 
-    /// The lower four bits of the response code.
+    /// Returns the lower four bits of the response code.
     #[must_use]
     pub const fn rcode(self) -> Rcode {
         Rcode(self.0 & 0xf)
     }
 
-    /// With the lower four bits of `rcode`; the upper ones belong in the OPT record.
+    /// Returns these flags with the lower four bits of `rcode`. The upper bits belong in the OPT record.
     #[must_use]
     pub const fn with_rcode(self, rcode: Rcode) -> Flags {
         Flags(self.0 & !0xf | rcode.0 & 0xf)
     }
 
-    /// With another operation code.
+    /// Returns these flags with another operation code.
     #[must_use]
     pub const fn with_opcode(self, opcode: Opcode) -> Flags {
         Flags(self.0 & !0x7800 | ((opcode.0 & 0xf) as u16) << 11)
@@ -84,25 +84,25 @@ impl core::fmt::Debug for Flags {
     }
 }
 
-/// A header, read.
+/// Decoded message header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Matches a response to its query.
+    /// ID that matches a response to its query.
     pub id: u16,
     /// The flag bits.
     pub flags: Flags,
-    /// Entries in the question section.
+    /// Number of entries in the question section.
     pub questions: u16,
-    /// Records in the answer section.
+    /// Number of records in the answer section.
     pub answers: u16,
-    /// Records in the authority section.
+    /// Number of records in the authority section.
     pub authorities: u16,
-    /// Records in the additional section.
+    /// Number of records in the additional section.
     pub additionals: u16,
 }
 
 impl Header {
-    /// Reads the first twelve octets; `None` if there are fewer.
+    /// Decodes the first 12 bytes. Returns `None` if the packet is shorter.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Header> {
         let octets: &[u8; HEADER_LEN] = packet.first_chunk()?;
@@ -117,7 +117,7 @@ impl Header {
         })
     }
 
-    /// The twelve octets.
+    /// Encodes the header.
     #[must_use]
     pub fn to_octets(self) -> [u8; HEADER_LEN] {
         let mut octets = [0; HEADER_LEN];
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_back_what_it_writes() {
+    fn round_trips_a_header() {
         let flags = Flags::default()
             .with_response(true)
             .with_opcode(Opcode::NOTIFY)

@@ -1,8 +1,26 @@
-//! DNS messages as bytes (RFC 1035 §4): borrowed views over packets, names on the stack, a builder that writes
-//! into one reused buffer, EDNS, truncation.
+//! DNS wire format (RFC 1035 §4): borrowed views over packets, names on the stack, a message builder with one reused
+//! buffer, name compression and EDNS.
 //!
-//! Nothing here allocates while reading; the builder reuses its buffer. Nothing here knows sockets, clocks or
-//! what an answer means. Bytes from the network never panic: every read is checked and says what was wrong.
+//! Reading does not allocate. The crate does no I/O, reads no clock and gives answers no meaning. Input from the
+//! network never causes a panic: every read is bounds-checked and returns an error.
+//!
+//! - [`Request`] decodes a query in one pass.
+//! - [`Message`] is a view over any message, such as an upstream's response.
+//! - [`MessageBuf`] builds a message.
+//!
+//! ```
+//! use wire::{Class, Header, Message, MessageBuf, Name, Owner, Section, Type};
+//!
+//! let name = Name::from_text("example.org.").unwrap();
+//! let mut buffer = MessageBuf::new();
+//! buffer.start(Header::default(), Some((name.as_ref(), Type::A, Class::IN)));
+//! buffer.push_a(Section::Answer, Owner::Question, 300, [192, 0, 2, 1].into());
+//! let packet = buffer.finish(None, std::iter::empty());
+//!
+//! let message = Message::parse(packet).unwrap();
+//! let record = message.records().next().unwrap();
+//! assert_eq!((record.rtype(), record.ttl(), record.rdata()), (Type::A, 300, &[192, 0, 2, 1][..]));
+//! ```
 
 mod build;
 mod code;

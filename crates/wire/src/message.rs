@@ -1,16 +1,16 @@
-//! A message that came from somewhere else, read in place: its questions and its records, each boundary checked.
+//! View over a received message. Parsing checks every record boundary and copies nothing.
 
 use core::fmt;
 
 use crate::name::skip_name;
 use crate::{Class, HEADER_LEN, Header, Mark, Name, NameError, Section, Type};
 
-/// Why octets are not a message.
+/// Reason why a packet is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
-    /// It ends before what its counts promise.
+    /// The packet ends before the last record that the header counts.
     Short,
-    /// It holds a name that is none.
+    /// A name is invalid.
     Name(NameError),
 }
 
@@ -26,13 +26,13 @@ impl From<NameError> for MessageError {
 impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MessageError::Short => f.write_str("the message ends before its counts say"),
+            MessageError::Short => f.write_str("message is too short for the counts in its header"),
             MessageError::Name(error) => error.fmt(f),
         }
     }
 }
 
-/// A message, borrowed. Every record boundary has been checked; names inside are read when asked for.
+/// Borrowed message. Every record boundary has been checked. Names are decoded on access.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
     packet: &'a [u8],
@@ -42,10 +42,10 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Checks that the sections that the header counts lie within `packet`; octets after them are ignored.
+    /// Checks that all sections counted in the header lie within `packet`. Ignores trailing bytes.
     ///
     /// # Errors
-    /// What is wrong with the packet.
+    /// The packet is too short or contains an invalid name.
     pub fn parse(packet: &'a [u8]) -> Result<Message<'a>, MessageError> {
         let header = Header::read(packet).ok_or(MessageError::Short)?;
         let mut at = HEADER_LEN;
@@ -63,25 +63,25 @@ impl<'a> Message<'a> {
         Ok(Message { packet, header, records_at, end: at })
     }
 
-    /// The header.
+    /// Returns the header.
     #[must_use]
     pub const fn header(&self) -> Header {
         self.header
     }
 
-    /// The octets of the message, without what trails it.
+    /// Returns the bytes of the message without trailing bytes.
     #[must_use]
     pub fn octets(&self) -> &'a [u8] {
         &self.packet[..self.end]
     }
 
-    /// Where the question section ends and the records begin.
+    /// Returns the offset at which the question section ends and the records begin.
     #[must_use]
     pub const fn records_at(&self) -> usize {
         self.records_at
     }
 
-    /// The question, if there is exactly one and its name can be read.
+    /// Returns the question, or `None` if the message does not have exactly one or its name cannot be read.
     #[must_use]
     pub fn question(&self) -> Option<(Name, Type, Class)> {
         if self.header.questions != 1 {
@@ -91,7 +91,7 @@ impl<'a> Message<'a> {
         Some((name, Type(word(self.packet, at)?), Class(word(self.packet, at + 2)?)))
     }
 
-    /// The records of the three sections, in order.
+    /// Returns the records of the three sections in message order.
     #[must_use]
     pub fn records(&self) -> Records<'a> {
         let Header { answers, authorities, additionals, .. } = self.header;
@@ -119,7 +119,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// A record in a message, borrowed.
+/// Borrowed record of a message.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     packet: &'a [u8],
@@ -137,7 +137,7 @@ impl<'a> Record<'a> {
         if record.end() > packet.len() { Err(MessageError::Short) } else { Ok(record) }
     }
 
-    /// The record at a mark of a message that is being written.
+    /// Returns the record at `mark` of a message under construction.
     pub(crate) fn at_mark(packet: &'a [u8], mark: Mark) -> Record<'a> {
         let rdata = mark.rdata_range();
         Record {
@@ -149,73 +149,73 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The section it stands in.
+    /// Returns the section that contains the record.
     #[must_use]
     pub const fn section(&self) -> Section {
         self.section
     }
 
-    /// The owner name.
+    /// Returns the owner name.
     ///
     /// # Errors
-    /// If the name cannot be read.
+    /// The name cannot be read.
     pub fn owner(&self) -> Result<Name, NameError> {
         Name::read(self.packet, self.start).map(|(name, _)| name)
     }
 
-    /// The type.
+    /// Returns the record type.
     #[must_use]
     pub fn rtype(&self) -> Type {
         Type(self.fixed(0))
     }
 
-    /// The class.
+    /// Returns the record class.
     #[must_use]
     pub fn class(&self) -> Class {
         Class(self.fixed(2))
     }
 
-    /// The time to live in seconds; one with the top bit set counts as 0 (RFC 2181 §8).
+    /// Returns the TTL in seconds. A value with the top bit set counts as 0 (RFC 2181 §8).
     #[must_use]
     pub fn ttl(&self) -> u32 {
         let ttl = self.raw_ttl();
         if ttl > i32::MAX.unsigned_abs() { 0 } else { ttl }
     }
 
-    /// The TTL field as it stands: in an OPT record it is no time.
+    /// Returns the TTL field unchanged. An OPT record stores flags in it, not a time.
     #[must_use]
     pub fn raw_ttl(&self) -> u32 {
         u32::from(self.fixed(4)) << 16 | u32::from(self.fixed(6))
     }
 
-    /// The data, its names still compressed.
+    /// Returns RDATA. Names in it may be compressed.
     #[must_use]
     pub fn rdata(&self) -> &'a [u8] {
         &self.packet[self.rdata_at..self.end()]
     }
 
-    /// A name inside the data, `offset` octets in, and the offset behind it.
+    /// Returns the name at byte `offset` of RDATA, and the offset after it.
     ///
     /// # Errors
-    /// If there is no name there, or it ends behind the data.
+    /// RDATA has no valid name at `offset`, or the name extends past the end of RDATA.
     pub fn name_at(&self, offset: usize) -> Result<(Name, usize), NameError> {
         let (name, end) = Name::read(self.packet, self.rdata_at + offset)?;
         if end > self.end() { Err(NameError::Short) } else { Ok((name, end - self.rdata_at)) }
     }
 
-    /// Where the record starts in the packet.
+    /// Returns the offset of the record in the packet.
     #[must_use]
     pub const fn start(&self) -> usize {
         self.start
     }
 
-    /// Where its data starts in the packet; the ten octets of type, class, TTL and length stand before it.
+    /// Returns the offset of RDATA in the packet. The 10 bytes before it hold type, class, TTL and RDLENGTH.
     #[must_use]
     pub const fn rdata_at(&self) -> usize {
         self.rdata_at
     }
 
-    /// Where it ends in the packet.
+    /// Returns the offset in the packet after the record.
     #[must_use]
     pub const fn end(&self) -> usize {
         self.rdata_at + self.rdata_len
@@ -226,7 +226,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Where the question section of a message with exactly one question ends.
+/// Returns the offset after the question section of a message with exactly one question.
 #[must_use]
 pub fn question_end(packet: &[u8]) -> Option<usize> {
     Header::read(packet).filter(|header| header.questions == 1)?;
@@ -234,7 +234,7 @@ pub fn question_end(packet: &[u8]) -> Option<usize> {
     (end <= packet.len()).then_some(end)
 }
 
-/// The two octets at `at`.
+/// Reads the 16-bit number at offset `at`.
 pub(crate) fn word(packet: &[u8], at: usize) -> Option<u16> {
     packet.get(at..)?.first_chunk().map(|pair| u16::from_be_bytes(*pair))
 }

@@ -1,110 +1,113 @@
 //! Domain names in uncompressed wire form: borrowed ([`NameRef`]) and on the stack ([`Name`]).
 //!
-//! Upper and lower case mean the same in a name (RFC 4343), but the case asked is the case answered, so both kinds keep
-//! it. A length octet is at most 63 and a letter at least 65, so folding the whole wire form folds only its letters.
+//! Names compare case-insensitively (RFC 4343), but both types keep the original case, because a response repeats the
+//! case of the query. Case folding works on the whole wire form: a length byte is at most 63 and letters start at 65,
+//! so only letters change.
 
 use core::fmt;
 
-/// Octets in the longest name, with its length octets and the root label (RFC 1035 §2.3.4).
+/// Maximum length of a name in bytes, including length bytes and the root label (RFC 1035 §2.3.4).
 pub const NAME_MAX: usize = 255;
-/// Octets in the longest label.
+/// Maximum length of a label in bytes.
 pub const LABEL_MAX: usize = 63;
-/// Compression pointers that are followed in one name: more than any real message needs, fewer than a bomb does.
+/// Maximum number of compression pointers followed in one name: more than any real message needs, and low enough to
+/// stop a decompression bomb.
 const POINTERS_MAX: usize = 64;
 
-/// Why octets or a text are not a name.
+/// Reason why bytes or a text are not a valid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// The packet ends inside the name.
+    /// The data ends inside the name.
     Short,
-    /// Over 255 octets.
+    /// The name is longer than 255 bytes.
     TooLong,
-    /// A label over 63 octets, or an empty one inside a text.
+    /// A label is longer than 63 bytes or, in a text, empty.
     BadLabel,
-    /// A compression pointer that does not point strictly backwards, or too many of them (RFC 9267 §2).
+    /// A compression pointer does not point strictly backwards, or the name has too many pointers (RFC 9267 §2).
     BadPointer,
-    /// A backslash in a text that does not begin an escape of RFC 1035 §5.1.
+    /// A backslash in a text does not start a valid escape (RFC 1035 §5.1).
     BadEscape,
 }
 
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NameError::Short => "the message ends inside a name",
-            NameError::TooLong => "the name is longer than 255 octets",
-            NameError::BadLabel => "a label is empty or longer than 63 octets",
-            NameError::BadPointer => "a compression pointer does not point backwards",
-            NameError::BadEscape => "a backslash is not followed by a character or three digits",
+            NameError::Short => "data ends inside a name",
+            NameError::TooLong => "name is longer than 255 bytes",
+            NameError::BadLabel => "a label is empty or longer than 63 bytes",
+            NameError::BadPointer => "a compression pointer does not point backwards, or there are too many",
+            NameError::BadEscape => "a backslash must be followed by a character or by three digits up to 255",
         })
     }
 }
 
 impl core::error::Error for NameError {}
 
-/// A name in uncompressed wire form, borrowed: length-prefixed labels up to and with the root label.
+/// Borrowed name in uncompressed wire form: length-prefixed labels, ending with the root label.
 #[derive(Clone, Copy)]
 pub struct NameRef<'a> {
     octets: &'a [u8],
 }
 
 impl<'a> NameRef<'a> {
-    /// The root.
+    /// The root name.
     pub const ROOT: NameRef<'static> = NameRef { octets: &[0] };
 
-    /// Takes octets that are exactly one uncompressed name.
+    /// Creates a name from bytes that are exactly one uncompressed name.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The bytes are not one valid name.
     pub fn from_octets(octets: &'a [u8]) -> Result<Self, NameError> {
         let end = plain_name_end(octets, 0)?;
         if end == octets.len() { Ok(NameRef { octets }) } else { Err(NameError::BadLabel) }
     }
 
-    /// The wire form, root label included.
+    /// Returns the wire form, including the root label.
     #[must_use]
     pub const fn octets(self) -> &'a [u8] {
         self.octets
     }
 
-    /// Octets in wire form, 1 to 255.
+    /// Returns the length in wire form: 1 to 255 bytes.
     #[must_use]
-    #[allow(clippy::len_without_is_empty, reason = "a name is never empty: the root has one octet")]
+    #[allow(clippy::len_without_is_empty, reason = "a name is never empty: the root has one byte")]
     pub const fn len(self) -> usize {
         self.octets.len()
     }
 
-    /// Whether this is the root.
+    /// Returns true for the root name.
     #[must_use]
     pub const fn is_root(self) -> bool {
         self.octets.len() == 1
     }
 
-    /// The labels from left to right, without the root label.
+    /// Returns the labels from left to right, without the root label.
     #[must_use]
     pub const fn labels(self) -> Labels<'a> {
         Labels { rest: self.octets }
     }
 
-    /// The name without its leftmost label; `None` at the root.
+    /// Returns the name without its leftmost label, or `None` for the root.
     #[must_use]
     pub fn parent(self) -> Option<NameRef<'a>> {
         let (&length, _) = self.octets.split_first()?;
         (length != 0).then(|| NameRef { octets: &self.octets[1 + usize::from(length)..] })
     }
 
-    /// This name and each ancestor, up to and with the root.
+    /// Returns this name and all its ancestors, ending with the root.
     pub fn ancestors(self) -> impl Iterator<Item = NameRef<'a>> {
         core::iter::successors(Some(self), |name| name.parent())
     }
 
-    /// Octets that stand before `zone` in this name, if this name is at or below it; case does not matter.
+    /// Returns the number of bytes before `zone` in this name, or `None` if this name is not at or below `zone`.
+    /// Ignores case.
     #[must_use]
     pub fn prefix_len(self, zone: NameRef<'_>) -> Option<usize> {
         let at = self.octets.len().checked_sub(zone.octets.len())?;
         if !self.octets[at..].eq_ignore_ascii_case(zone.octets) {
             return None;
         }
-        // The octets agree; they are a suffix of labels only if a label begins there.
+        // The bytes match, but they are a suffix of labels only if a label starts at this offset.
         let mut label = 0;
         while label < at {
             label += 1 + usize::from(self.octets[label]);
@@ -112,19 +115,19 @@ impl<'a> NameRef<'a> {
         (label == at).then_some(at)
     }
 
-    /// Whether this name is `zone` or below it; case does not matter.
+    /// Returns true if this name is at or below `zone`. Ignores case.
     #[must_use]
     pub fn is_within(self, zone: NameRef<'_>) -> bool {
         self.prefix_len(zone).is_some()
     }
 
-    /// Whether both are the same name; case does not matter.
+    /// Returns true if both names are equal. Ignores case.
     #[must_use]
     pub fn same(self, other: NameRef<'_>) -> bool {
         self.octets.eq_ignore_ascii_case(other.octets)
     }
 
-    /// A copy on the stack.
+    /// Copies the name to the stack.
     #[must_use]
     pub fn to_name(self) -> Name {
         let mut name = Name::root();
@@ -142,7 +145,7 @@ impl PartialEq for NameRef<'_> {
 impl Eq for NameRef<'_> {}
 
 impl fmt::Display for NameRef<'_> {
-    /// Presentation format, absolute, with the escapes of RFC 1035 §5.1.
+    /// Writes the absolute name in presentation format, with the escapes of RFC 1035 §5.1.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
         if self.is_root() {
@@ -168,7 +171,7 @@ impl fmt::Debug for NameRef<'_> {
     }
 }
 
-/// Iterator over the labels of a name, left to right.
+/// Iterator over the labels of a name, from left to right.
 #[derive(Clone)]
 pub struct Labels<'a> {
     rest: &'a [u8],
@@ -188,7 +191,7 @@ impl<'a> Iterator for Labels<'a> {
     }
 }
 
-/// A name in uncompressed wire form, on the stack.
+/// Name in uncompressed wire form, on the stack.
 #[derive(Clone)]
 pub struct Name {
     len: u8,
@@ -196,26 +199,27 @@ pub struct Name {
 }
 
 impl Name {
-    /// The root.
+    /// Returns the root name.
     #[must_use]
     pub const fn root() -> Name {
         Name { len: 1, octets: [0; NAME_MAX] }
     }
 
-    /// Reads the name at `at` of `packet`, following compression pointers, and gives where the name ends there.
+    /// Reads the name at offset `at` of `packet`, following compression pointers. Returns the name and the offset after
+    /// it.
     ///
     /// # Errors
-    /// If the octets are not a name; nothing is followed that does not point strictly backwards.
+    /// The bytes are not a valid name. A pointer that does not point strictly backwards is an error.
     pub fn read(packet: &[u8], at: usize) -> Result<(Name, usize), NameError> {
         let mut name = Name::root();
         let end = name.read_from(packet, at)?;
         Ok((name, end))
     }
 
-    /// As [`Name::read`], into this name; on error this name is the root.
+    /// Reads a name like [`Name::read`] into this name. On error, this name becomes the root.
     ///
     /// # Errors
-    /// As [`Name::read`].
+    /// The same as for [`Name::read`].
     pub fn read_from(&mut self, packet: &[u8], at: usize) -> Result<usize, NameError> {
         match self.try_read_from(packet, at) {
             Ok(end) => Ok(end),
@@ -235,7 +239,7 @@ impl Name {
                 1..=0x3f => {
                     let next = at + 1 + usize::from(length);
                     let label = packet.get(at..next).ok_or(NameError::Short)?;
-                    // One octet stays free for the root label.
+                    // Leaves one byte for the root label.
                     if len + label.len() >= NAME_MAX {
                         return Err(NameError::TooLong);
                     }
@@ -261,10 +265,10 @@ impl Name {
         Ok(end.unwrap_or(at + 1))
     }
 
-    /// Reads presentation format; a text without a final dot is taken as absolute too.
+    /// Parses presentation format. A name without a final dot is also absolute.
     ///
     /// # Errors
-    /// If the text is not a name.
+    /// The text is not a valid name.
     pub fn from_text(text: &str) -> Result<Name, NameError> {
         let mut name = Name::root();
         if text == "." {
@@ -290,10 +294,10 @@ impl Name {
         Ok(name)
     }
 
-    /// Adds a label on the right, just before the root.
+    /// Appends a label, directly before the root label.
     ///
     /// # Errors
-    /// If the label is empty or over 63 octets, or the name grows over 255.
+    /// The label is empty or longer than 63 bytes, or the name would exceed 255 bytes.
     pub fn push_label(&mut self, label: &[u8]) -> Result<(), NameError> {
         if label.is_empty() || label.len() > LABEL_MAX {
             return Err(NameError::BadLabel);
@@ -310,10 +314,10 @@ impl Name {
         Ok(())
     }
 
-    /// Puts `suffix` in the place of the root label.
+    /// Appends `suffix` in place of the root label.
     ///
     /// # Errors
-    /// If the name grows over 255 octets.
+    /// The name would exceed 255 bytes.
     pub fn append(&mut self, suffix: NameRef<'_>) -> Result<(), NameError> {
         let start = usize::from(self.len) - 1;
         let end = start + suffix.len();
@@ -323,32 +327,32 @@ impl Name {
         Ok(())
     }
 
-    /// Becomes a copy of `other`.
+    /// Replaces this name by `other`.
     pub fn set(&mut self, other: NameRef<'_>) {
         self.octets[..other.len()].copy_from_slice(other.octets);
         self.len = length_octet(other.len());
     }
 
-    /// Becomes a copy of `other` in lower case.
+    /// Replaces this name by `other` in lower case.
     pub fn set_lowercase(&mut self, other: NameRef<'_>) {
         self.set(other);
         self.octets[..usize::from(self.len)].make_ascii_lowercase();
     }
 
-    /// This name in lower case.
+    /// Converts this name to lower case.
     #[must_use]
     pub fn into_lowercase(mut self) -> Name {
         self.octets[..usize::from(self.len)].make_ascii_lowercase();
         self
     }
 
-    /// The name, borrowed.
+    /// Borrows the name.
     #[must_use]
     pub fn as_ref(&self) -> NameRef<'_> {
         NameRef { octets: &self.octets[..usize::from(self.len)] }
     }
 
-    /// The wire form, root label included.
+    /// Returns the wire form, including the root label.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets[..usize::from(self.len)]
@@ -381,7 +385,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Where an uncompressed name at `at` ends.
+/// Returns the offset after the uncompressed name at `at`.
 fn plain_name_end(octets: &[u8], at: usize) -> Result<usize, NameError> {
     let mut end = at;
     loop {
@@ -399,7 +403,7 @@ fn plain_name_end(octets: &[u8], at: usize) -> Result<usize, NameError> {
     }
 }
 
-/// Where the name at `at` ends in `packet`, compressed or not; pointers are not followed.
+/// Returns the offset after the name at `at` of `packet`, compressed or not. Does not follow pointers.
 pub(crate) fn skip_name(packet: &[u8], mut at: usize) -> Result<usize, NameError> {
     let start = at;
     loop {
@@ -416,7 +420,7 @@ pub(crate) fn skip_name(packet: &[u8], mut at: usize) -> Result<usize, NameError
     }
 }
 
-/// The octet after a backslash: three decimal digits or the character itself (RFC 1035 §5.1).
+/// Decodes the rest of an escape after its backslash: three decimal digits or a character (RFC 1035 §5.1).
 fn unescape(octets: &mut core::str::Bytes<'_>) -> Result<u8, NameError> {
     let first = octets.next().ok_or(NameError::BadEscape)?;
     if !first.is_ascii_digit() {
@@ -430,8 +434,8 @@ fn unescape(octets: &mut core::str::Bytes<'_>) -> Result<u8, NameError> {
     u8::try_from(value).map_err(|_| NameError::BadEscape)
 }
 
-/// A length that the caller has bounded by [`NAME_MAX`].
-#[allow(clippy::cast_possible_truncation, reason = "names and labels are at most 255 octets")]
+/// Converts a length that the caller has bounded by [`NAME_MAX`].
+#[allow(clippy::cast_possible_truncation, reason = "names and labels are at most 255 bytes")]
 const fn length_octet(length: usize) -> u8 {
     length as u8
 }
@@ -445,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn text_reads_back() {
+    fn round_trips_presentation_format() {
         for text in [".", "a.", "web.Prod.svc.cluster.local.", "\\000\\255.x.", "a\\.b.c.", "_http._tcp.x."] {
             assert_eq!(name(text).to_string(), text);
         }
@@ -453,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_not_names() {
+    fn rejects_texts_that_are_not_names() {
         let long_label = "a".repeat(64);
         let long_name = "a.".repeat(128);
         let cases = [
@@ -480,7 +484,7 @@ mod tests {
         assert_eq!(name("mycluster.local.").as_ref().prefix_len(zone.as_ref()), None);
         assert_eq!(name("local.").as_ref().prefix_len(zone.as_ref()), None);
         assert_eq!(name("a.b.").as_ref().prefix_len(NameRef::ROOT), Some(4));
-        // The octets `\007cluster` inside a label look like a label boundary but are not one.
+        // The byte `\007` and `cluster` inside a label look like a label boundary but are not one.
         let mut tricky = Name::root();
         tricky.push_label(b"x\x07cluster").unwrap();
         tricky.push_label(b"local").unwrap();
@@ -501,8 +505,8 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_pointers_is_bounded() {
-        // Each pointer leads to the one before it: legal one by one, endless in sum.
+    fn bounds_chains_of_pointers() {
+        // Each pointer leads to the previous one: each is legal, but the chain is too long.
         let mut packet = vec![0u8; 2];
         for at in (0..2000u16).step_by(2) {
             packet.extend_from_slice(&(0xc000 | at).to_be_bytes());
@@ -511,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_end_at_the_root() {
+    fn lists_ancestors_up_to_the_root() {
         let texts: Vec<String> = name("a.b.").as_ref().ancestors().map(|n| n.to_string()).collect();
         assert_eq!(texts, ["a.b.", "b.", "."]);
     }

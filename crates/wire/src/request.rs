@@ -1,4 +1,4 @@
-//! A query read in one pass: what the hot path needs, and nothing that it does not.
+//! Query decoder for the hot path: one pass over the packet that decodes only the question and EDNS.
 
 use core::fmt;
 use core::ops::Range;
@@ -7,46 +7,49 @@ use crate::edns::Options;
 use crate::message::word;
 use crate::{Class, HEADER_LEN, Header, Message, Name, NameError, Opt, OptionCode, Section, Type};
 
-/// Why a packet is no query that could be answered other than by FORMERR.
+/// Reason why a packet is not a valid query. The response is FORMERR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Shorter than what its header promises.
+    /// The packet ends before the last record that the header counts.
     Short,
-    /// Not exactly one question (RFC 9619 §4), or more records than a query has.
+    /// The query does not have exactly one question (RFC 9619 §4), or has more records than any query needs.
     Counts,
-    /// A name that is none.
+    /// A name is invalid.
     Name(NameError),
-    /// Two OPT records, one that is not owned by the root, or options that do not add up (RFC 6891 §6.1.1).
+    /// The packet has two OPT records, one outside the additional section, one not owned by the root, or one whose
+    /// option lengths do not match its data (RFC 6891 §6.1.1).
     Opt,
 }
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Malformed::Short => f.write_str("the message ends before its counts say"),
-            Malformed::Counts => f.write_str("a query has one question and few records"),
+            Malformed::Short => f.write_str("message is too short for the counts in its header"),
+            Malformed::Counts => {
+                f.write_str("expected one question and at most 1 answer, 1 authority and 2 additional records")
+            }
             Malformed::Name(error) => error.fmt(f),
-            Malformed::Opt => f.write_str("the OPT record is malformed"),
+            Malformed::Opt => f.write_str("OPT record is malformed, duplicated or misplaced"),
         }
     }
 }
 
-/// A query: its header, its one question and what EDNS says.
+/// Decoded query: header, question and EDNS.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The header as it came.
+    /// The received header.
     pub header: Header,
-    /// The name asked, its case kept.
+    /// QNAME in its original case.
     pub name: Name,
-    /// The type asked.
+    /// QTYPE.
     pub qtype: Type,
-    /// The class asked.
+    /// QCLASS.
     pub qclass: Class,
-    /// Where the question section ends; it starts after the header.
+    /// Offset after the question section. The section starts after the header.
     pub question_end: usize,
-    /// The fixed part of the OPT record, if there is one.
+    /// Fixed part of the OPT record, if the query has one.
     pub opt: Option<Opt>,
-    /// Where the options of the OPT record stand in the packet.
+    /// Offsets of the OPT record's options in the packet.
     options: Range<usize>,
 }
 
@@ -65,12 +68,12 @@ impl Default for Request {
 }
 
 impl Request {
-    /// Reads a query whose header has been read already; `self` is overwritten.
+    /// Decodes a query whose header the caller has already decoded. Overwrites `self`.
     ///
     /// # Errors
-    /// If it is malformed; `self` then says nothing.
+    /// The query is malformed. The contents of `self` are then unspecified.
     pub fn read(&mut self, header: Header, packet: &[u8]) -> Result<(), Malformed> {
-        // One question; the answer of a NOTIFY, the authority of an IXFR, OPT and TSIG: no query has more.
+        // A NOTIFY has one answer, an IXFR one authority record, and OPT and TSIG are additional. No query has more.
         if header.questions != 1 || header.answers > 1 || header.authorities > 1 || header.additionals > 2 {
             return Err(Malformed::Counts);
         }
@@ -101,7 +104,8 @@ impl Request {
         Ok(())
     }
 
-    /// The usual case at once: nothing but an OPT record without options follows the question.
+    /// Fast path for the usual case: one OPT record without options and nothing else after the question. Returns false
+    /// if the query is different.
     fn read_lone_opt(&mut self, packet: &[u8]) -> bool {
         let Header { answers, authorities, additionals, .. } = self.header;
         let Some(&[0, 0, 41, size_high, size_low, rcode, version, flags, _, 0, 0]) =
@@ -117,7 +121,7 @@ impl Request {
         true
     }
 
-    /// The options of the OPT record in `packet`, which must be the packet that was read.
+    /// Returns the options of the OPT record. `packet` must be the packet that [`Request::read`] decoded.
     pub fn options<'p>(&self, packet: &'p [u8]) -> impl Iterator<Item = (OptionCode, &'p [u8])> + use<'p> {
         packet.get(self.options.clone()).and_then(Options::new).into_iter().flatten()
     }
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_query() {
+    fn rejects_malformed_queries() {
         let counts = |at: usize, value: u8| {
             let mut packet = [QUERY, OPT].concat();
             packet[at] = value;
@@ -164,7 +168,7 @@ mod tests {
         assert_eq!(read(&counts(7, 2)).err(), Some(Malformed::Counts));
         assert_eq!(read(&counts(9, 2)).err(), Some(Malformed::Counts));
         assert_eq!(read(&counts(11, 3)).err(), Some(Malformed::Counts));
-        // One record is promised, none is there.
+        // The header counts one record, but the packet has none.
         assert_eq!(read(QUERY).err(), Some(Malformed::Short));
         let mut two_opts = [QUERY, OPT, OPT].concat();
         two_opts[11] = 2;

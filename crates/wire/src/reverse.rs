@@ -1,14 +1,15 @@
-//! Addresses as names below in-addr.arpa (RFC 1035 §3.5) and ip6.arpa (RFC 3596 §2.5), both ways.
+//! Reverse names: conversion between addresses and names below in-addr.arpa (RFC 1035 §3.5) or ip6.arpa
+//! (RFC 3596 §2.5).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::{Name, NameRef};
 
-/// The name under which the PTR records of an address stand.
+/// Returns the owner name of an address's PTR records.
 #[must_use]
 pub fn reverse_name(address: IpAddr) -> Name {
     let mut name = Name::root();
-    // The longest of these names has 74 octets, so no push can fail.
+    // The longest of these names has 74 bytes, so no push can fail.
     let mut push = |label: &[u8]| {
         let _ = name.push_label(label);
     };
@@ -32,7 +33,7 @@ pub fn reverse_name(address: IpAddr) -> Name {
     name
 }
 
-/// The address whose PTR records stand under `name`, if it is the full reverse name of one.
+/// Returns the address of a full reverse name, or `None` for any other name.
 #[must_use]
 pub fn address_of(name: NameRef<'_>) -> Option<IpAddr> {
     let mut labels = name.labels();
@@ -55,7 +56,7 @@ pub fn address_of(name: NameRef<'_>) -> Option<IpAddr> {
     }
 }
 
-/// Whether full reverse names of addresses can stand below `name`: it is the end of some.
+/// Returns true if `name` is a proper suffix of full reverse names, but not `in-addr.arpa` or `ip6.arpa` itself.
 #[must_use]
 pub fn is_above_addresses(name: NameRef<'_>) -> bool {
     let Some(above) = name.labels().count().checked_sub(2) else { return false };
@@ -83,7 +84,7 @@ fn decimal(octet: u8, text: &mut [u8; 3]) -> &[u8] {
     }
 }
 
-/// A decimal octet as it stands in a reverse name: no leading zeros.
+/// Parses one label of an in-addr.arpa name: a decimal number up to 255 without leading zeros.
 fn decimal_value(label: &[u8]) -> Option<u8> {
     if label.len() > 1 && label[0] == b'0' {
         return None;
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_read_back() {
+    fn round_trips_addresses() {
         for text in ["10.96.0.1", "0.0.0.0", "255.9.10.100", "fd00:96::14", "::", "2001:db8::ffff"] {
             let address: IpAddr = text.parse().unwrap();
             assert_eq!(address_of(reverse_name(address).as_ref()), Some(address));
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_address() {
+    fn rejects_names_that_are_not_full_reverse_names() {
         for text in [
             "0.96.10.in-addr.arpa.",
             "1.0.0.96.10.in-addr.arpa.",
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn names_above_addresses() {
+    fn recognizes_suffixes_of_reverse_names() {
         for (text, is_above) in [
             ("10.in-addr.arpa.", true),
             ("0.96.10.IN-ADDR.arpa.", true),

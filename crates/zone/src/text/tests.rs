@@ -59,7 +59,7 @@ fn faults_and_where_they_are() {
         ("x FOO 192.0.2.1", "1:3: expected a time to live, a class or a type, found `FOO`"),
         ("x TXT \"a\nb", "1:7: a quote is not closed"),
         ("x TXT a\\300", "1:7: expected an escape, `\\X` or `\\DDD`, found `a\\300`"),
-        ("a..b A 192.0.2.1", "1:1: expected a name, found `a..b`: a label is empty or longer than 63 octets"),
+        ("a..b A 192.0.2.1", "1:1: expected a name, found `a..b`: a label is empty or longer than 63 bytes"),
         ("x MX 70000 m", "1:6: expected a number from 0 to 65535, found `70000`"),
         ("x AAAA 1.2.3.4", "1:8: expected an IPv6 address, found `1.2.3.4`"),
         ("x TYPE65400 abc", "1:13: expected data, in the form `\\# LENGTH HEX`, found `abc`"),
