@@ -1,15 +1,33 @@
-//! Tables that are read without locks while they are written: hash tables ([`Shards`]), and one in the order of its keys
-//! ([`Sorted`]).
+//! Read-copy-update tables: a sharded hash table ([`Shards`]) and an ordered table with byte-string keys ([`Sorted`]).
 //!
-//! A hash table is cut into shards, each an immutable hash table behind one pointer. A reader takes the pointer, looks and
-//! lets go: it never waits, never allocates (but for its thread's first read ever) and writes nothing that another
-//! reader writes. A writer copies the one shard that it changes, so a write costs its shard and never the table; the
-//! last reader of an old shard frees it. What one read sees is one state of one shard; two reads may see two states.
+//! Each shard of a hash table is an immutable hash table behind one atomic pointer. A reader loads the pointer, looks
+//! up the entry and releases the pointer. Readers never wait, do not write to memory that other readers write, and do
+//! not allocate except for the first read on a thread. A writer copies one shard, changes the copy and swaps the
+//! pointer. The cost of a write is thus the size of one shard, not of the table. The last reader of an old shard frees
+//! it. One read sees one consistent state of one shard. Two reads may see different states.
 //!
-//! Writers take turns on a lock inside the table. The alternative, `&mut`, would need a second handle beside the one
-//! that readers share, to save some 20 ns of a write that costs a microsecond.
+//! A lock inside the table serializes writers. The alternative, `&mut` access, would need a writer handle beside the
+//! shared one, to save about 20 ns of a write that takes a microsecond.
 //!
-//! Nothing here knows what is kept, evicts, or bounds the number of entries: that is for the owner of the table.
+//! The tables do not evict entries or bound their number. The owner of a table does that.
+//!
+//! ```
+//! use rcu::{Entry, Seed, Shards};
+//!
+//! #[derive(Clone)]
+//! struct Port(&'static str, u16);
+//!
+//! impl Entry for Port {
+//!     fn hash(&self, seed: &Seed) -> u64 {
+//!         std::hash::BuildHasher::hash_one(seed, self.0)
+//!     }
+//! }
+//!
+//! let ports = Shards::new(16);
+//! ports.insert(Port("domain", 53));
+//! let hash = ports.hash("domain");
+//! assert_eq!(ports.read(hash, |port| port.0 == "domain", |port| port.1), Some(53));
+//! ```
 
 mod sorted;
 
@@ -21,13 +39,13 @@ use hashbrown::HashTable;
 
 pub use sorted::{Edit, Entries, Pages, Reading, Sorted};
 
-/// The random secret of a table's hash function: with it unknown, nobody can choose keys that collide. Of the two
-/// qualities the better one, because users keep its 64 bits as the identity of what was hashed.
+/// Random seed of a table's hash function. Because it is secret, an attacker cannot choose colliding keys. This is the
+/// `quality` variant of foldhash, because users of the table keep the 64-bit hash as the identity of a key.
 pub type Seed = foldhash::quality::RandomState;
 
-/// What a table keeps: a value that can tell its own hash, so that the table need not store it.
+/// Table entry that computes its own hash, so that the table does not have to store it.
 pub trait Entry {
-    /// The hash under which this entry is kept. It must never change while the entry is in a table.
+    /// Returns the hash under which the table stores this entry. It must not change while the entry is in a table.
     fn hash(&self, seed: &Seed) -> u64;
 }
 
@@ -37,7 +55,7 @@ impl<T: Entry + ?Sized> Entry for Arc<T> {
     }
 }
 
-/// A hash table with many readers that never wait, and writers that take turns. Entries may be equal to one another.
+/// Sharded hash table with lock-free readers and serialized writers. Equal entries may coexist.
 pub struct Shards<T> {
     shards: Box<[ArcSwap<HashTable<T>>]>,
     seed: Seed,
@@ -45,8 +63,9 @@ pub struct Shards<T> {
 }
 
 impl<T: Entry + Clone> Shards<T> {
-    /// An empty table of `shards` parts, rounded up to a power of two. A write copies entries / shards entries; a part
-    /// costs 8 octets while it is empty and some 100 octets more once it is not.
+    /// Creates an empty table with `shards` shards, rounded up to a power of two. A write copies one shard, on average
+    /// `entries / shards` entries. A shard costs 8 bytes while it is empty, and about 100 bytes plus its entries
+    /// otherwise.
     #[must_use]
     pub fn new(shards: usize) -> Self {
         let empty = Arc::new(HashTable::new());
@@ -54,48 +73,48 @@ impl<T: Entry + Clone> Shards<T> {
         Shards { shards, seed: Seed::default(), writing: Mutex::new(()) }
     }
 
-    /// The hash of a key in this table.
+    /// Returns the hash of a key in this table.
     #[must_use]
     pub fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.seed.hash_one(key)
     }
 
-    /// Reads an entry with this hash that `equal` accepts.
+    /// Finds an entry with this hash for which `equal` returns true, and returns the result of `read`.
     pub fn read<R>(&self, hash: u64, equal: impl FnMut(&T) -> bool, read: impl FnOnce(&T) -> R) -> Option<R> {
         self.shard(hash).load().find(hash, equal).map(read)
     }
 
-    /// Visits every entry that may have this hash; the visitor compares.
+    /// Visits every entry that may have this hash. The visitor has to compare the key.
     pub fn read_all(&self, hash: u64, visit: impl FnMut(&T)) {
         self.shard(hash).load().iter_hash(hash).for_each(visit);
     }
 
-    /// Visits every entry of the shard that this hash belongs to: the neighbours among which an owner with a bound may
-    /// choose the one that has to go.
+    /// Visits every entry in the shard of this hash. An owner that bounds the table can choose an entry to evict among
+    /// them.
     pub fn for_each_beside(&self, hash: u64, visit: impl FnMut(&T)) {
         self.shard(hash).load().iter().for_each(visit);
     }
 
-    /// Visits every entry, shard by shard, in no order.
+    /// Visits every entry, shard by shard, in no particular order.
     pub fn for_each(&self, mut visit: impl FnMut(&T)) {
         for shard in &self.shards {
             shard.load().iter().for_each(&mut visit);
         }
     }
 
-    /// Entries in the table.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.load().len()).sum()
     }
 
-    /// Whether the table has no entry.
+    /// Returns true if the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shards.iter().all(|shard| shard.load().is_empty())
     }
 
-    /// Adds an entry, even beside an equal one.
+    /// Adds an entry, even if the table has an equal one.
     pub fn insert(&self, entry: T) {
         let hash = entry.hash(&self.seed);
         self.write(hash, |table| {
@@ -103,7 +122,8 @@ impl<T: Entry + Clone> Shards<T> {
         });
     }
 
-    /// Puts an entry in the place of one that `equal` accepts, which is given back; without one it adds the entry.
+    /// Replaces an entry for which `equal` returns true, and returns the old one. If no entry matches, adds the new
+    /// one.
     pub fn replace(&self, entry: T, equal: impl FnMut(&T) -> bool) -> Option<T> {
         let hash = entry.hash(&self.seed);
         self.write(hash, |table| match table.find_mut(hash, equal) {
@@ -115,7 +135,7 @@ impl<T: Entry + Clone> Shards<T> {
         })
     }
 
-    /// Takes out one entry with this hash that `equal` accepts. Without one nothing is copied.
+    /// Removes one entry with this hash for which `equal` returns true. If no entry matches, copies nothing.
     pub fn remove(&self, hash: u64, mut equal: impl FnMut(&T) -> bool) -> Option<T> {
         self.read(hash, &mut equal, |_| ())?;
         self.write(hash, |table| {
@@ -128,13 +148,14 @@ impl<T: Entry + Clone> Shards<T> {
     }
 
     fn shard(&self, hash: u64) -> &ArcSwap<HashTable<T>> {
-        // Inside a shard the lowest bits choose the bucket and the highest seven are the tag: those between are free.
+        // Inside a shard, hashbrown uses the lowest bits for the bucket and the top seven as the tag. The bits between
+        // them are free to select the shard.
         #[allow(clippy::cast_possible_truncation, reason = "the mask keeps fewer bits than any usize has")]
         let number = (hash >> 32) as usize & (self.shards.len() - 1);
         &self.shards[number]
     }
 
-    /// Changes a copy of one shard and lets readers see it. If `change` panics, they go on with the old one.
+    /// Changes a copy of one shard and publishes it. If `change` panics, readers keep the old shard.
     fn write<R>(&self, hash: u64, change: impl FnOnce(&mut HashTable<T>) -> R) -> R {
         let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let shard = self.shard(hash);
@@ -145,7 +166,7 @@ impl<T: Entry + Clone> Shards<T> {
     }
 }
 
-/// A shard gives memory back when less than one in so many of its places is taken.
+/// Load factor below which a shard shrinks: fewer than one in `SPARSE` slots in use.
 const SPARSE: usize = 4;
 
 #[cfg(test)]

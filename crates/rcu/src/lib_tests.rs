@@ -1,10 +1,10 @@
-//! The table against a plain list, and readers that run while a writer changes everything under them.
+//! Comparison of the table with a plain list, and concurrent readers while a writer changes every entry.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 
-/// A key and two copies of a value, so that a torn or mixed entry shows.
+/// Key with a value and the value's complement, so that a test notices a torn or mixed entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     key: u32,
@@ -35,7 +35,7 @@ fn contents(table: &Shards<Pair>) -> Vec<Pair> {
     pairs
 }
 
-/// A small repeatable source of numbers (xorshift).
+/// Returns a reproducible pseudorandom number generator (xorshift).
 fn numbers(mut state: u64) -> impl FnMut(u32) -> u32 {
     move |below| {
         state ^= state << 13;
@@ -46,7 +46,7 @@ fn numbers(mut state: u64) -> impl FnMut(u32) -> u32 {
 }
 
 #[test]
-fn agrees_with_a_list_whatever_the_number_of_shards() {
+fn agrees_with_a_list_for_any_number_of_shards() {
     for shards in [0, 1, 3, 64] {
         let table = Shards::new(shards);
         let mut list: Vec<Pair> = Vec::new();
@@ -55,7 +55,7 @@ fn agrees_with_a_list_whatever_the_number_of_shards() {
             let pair = Pair::new(number(200), step);
             let at = list.iter().position(|kept| kept.key == pair.key);
             let same = |kept: &Pair| kept.key == pair.key;
-            // Three in four of the first half grow the table, three in four of the second half shrink it.
+            // In the first half three of four steps insert, in the second half three of four steps remove.
             if (number(4) == 0) == (step < 1500) {
                 let removed = table.remove(table.hash(&pair.key), same);
                 assert_eq!(removed, at.map(|at| list.remove(at)));
@@ -72,7 +72,7 @@ fn agrees_with_a_list_whatever_the_number_of_shards() {
 }
 
 #[test]
-fn equal_entries_stand_side_by_side() {
+fn keeps_equal_entries() {
     let table = Shards::new(4);
     for value in [1, 2, 2] {
         table.insert(Pair::new(7, value));
@@ -91,7 +91,7 @@ fn equal_entries_stand_side_by_side() {
 }
 
 #[test]
-fn an_emptied_table_gives_its_memory_back() {
+fn frees_the_memory_of_an_emptied_table() {
     let table = Shards::new(1);
     (0..1000).for_each(|key| table.insert(Pair::new(key, 0)));
     (0..1000).for_each(|key| assert!(table.remove(table.hash(&key), |pair| pair.key == key).is_some()));
@@ -99,7 +99,7 @@ fn an_emptied_table_gives_its_memory_back() {
 }
 
 #[test]
-fn a_panic_of_a_writer_changes_nothing_and_blocks_nobody() {
+fn survives_a_panic_in_a_writer() {
     let table = Shards::new(1);
     table.insert(Pair::new(1, 1));
     let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -111,7 +111,7 @@ fn a_panic_of_a_writer_changes_nothing_and_blocks_nobody() {
 }
 
 #[test]
-fn writers_on_one_shard_lose_nothing() {
+fn loses_no_insert_of_concurrent_writers() {
     const KEYS: u32 = 2000;
     let table = Shards::new(1);
     std::thread::scope(|threads| {
@@ -123,9 +123,10 @@ fn writers_on_one_shard_lose_nothing() {
     assert_eq!(contents(&table), (0..KEYS).map(|key| Pair::new(key, 0)).collect::<Vec<_>>());
 }
 
-/// Odd keys are always there and their values only grow; even keys come and go. Readers run until the writer is done.
+/// Odd keys are always present, and their values only grow. Even keys come and go. Readers run until the writer is
+/// done.
 #[test]
-fn readers_see_whole_and_ever_newer_entries_while_a_writer_runs() {
+fn concurrent_readers_see_intact_and_never_older_entries() {
     const KEYS: u32 = 64;
     const ROUNDS: u32 = 300;
     let table = Shards::new(4);

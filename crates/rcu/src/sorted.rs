@@ -1,22 +1,22 @@
-//! A table in the order of its keys, which are octets: read without locks while it is written, like the hash tables of this
-//! crate, and by ranges.
+//! Ordered table with byte-string keys: lock-free readers, one writer at a time, lookups by key, prefix and range.
 //!
-//! The table is a tree of three levels: pages of a few dozen entries, chapters of a few dozen pages, and the list of
-//! chapters. A reader takes the list and sees that one state of the whole table for as long as it holds it; it finds an entry
-//! by three binary searches, each in one piece of memory. A writer copies the list, and the chapters and pages that it
-//! changes, and shows all of its changes at once: so they are best made by many.
+//! The table is a copy-on-write B-tree of fixed height: the root lists chapters, a chapter lists pages, and a page
+//! holds entries. Pages and chapters have up to [`PAGE_MAX`] elements. A reader loads the root and sees one consistent
+//! state of the whole table for as long as it holds it. A lookup is three binary searches, each in contiguous memory. A
+//! writer copies the root and every chapter and page that it changes, and then publishes all changes at once. Batches
+//! of changes are therefore much cheaper than single ones.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 
-/// Entries in a page, and pages in a chapter: a write copies one of each.
+/// Maximum number of entries in a page, and of pages in a chapter. A write copies one of each.
 const PAGE_MAX: usize = 64;
-/// One with fewer is joined with the next, if that has room.
+/// A page or chapter with fewer elements is merged with the next one, if the result fits in [`PAGE_MAX`].
 const PAGE_MIN: usize = 16;
 
-/// A table in the order of its keys, with many readers that never wait, and writers that take turns.
+/// Ordered table with lock-free readers and serialized writers.
 pub struct Sorted<V> {
     shown: ArcSwap<Pages<V>>,
     writing: Mutex<()>,
@@ -30,13 +30,14 @@ impl<V> Default for Sorted<V> {
 }
 
 impl<V: Clone> Sorted<V> {
-    /// The table as it is now; while this is held it does not change. It is for one short look, on one thread.
+    /// Returns the current state of the table. It does not change while the caller holds it. Meant for a short lookup
+    /// on one thread.
     #[must_use]
     pub fn read(&self) -> Reading<V> {
         Reading(self.shown.load())
     }
 
-    /// Begins to write, once every other writer has ended.
+    /// Starts an edit, after waiting for the current writer to finish.
     pub fn edit(&self) -> Edit<'_, V> {
         let turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let pages = Pages::clone(&self.shown.load());
@@ -44,7 +45,7 @@ impl<V: Clone> Sorted<V> {
     }
 }
 
-/// One state of a table, held by a reader.
+/// State of a table, held by a reader.
 pub struct Reading<V>(Guard<Arc<Pages<V>>>);
 
 impl<V> Deref for Reading<V> {
@@ -55,14 +56,15 @@ impl<V> Deref for Reading<V> {
     }
 }
 
-/// One state of a table.
+/// State of a table.
 pub struct Pages<V> {
-    /// Neither a chapter nor a page is empty. The key of each is no greater than any in it, and greater than any before it.
+    /// Root of the tree. No chapter and no page is empty. The key stored for a chapter or page is at most the first key
+    /// in it, and greater than every key before it.
     chapters: Page<Arc<Chapter<V>>>,
     len: usize,
 }
 
-/// Neighbouring pages.
+/// Run of consecutive pages.
 type Chapter<V> = Page<Arc<Page<V>>>;
 
 impl<V> Clone for Pages<V> {
@@ -72,26 +74,26 @@ impl<V> Clone for Pages<V> {
 }
 
 impl<V> Pages<V> {
-    /// Entries in the table.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the table has no entry.
+    /// Returns true if the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The value under a key.
+    /// Returns the value for `key`.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&V> {
         let (known, value) = self.from(key).next()?;
         (known == key).then_some(value)
     }
 
-    /// The entries from this key on, in order.
+    /// Returns the entries with keys greater than or equal to `key`, in order.
     #[must_use]
     pub fn from(&self, key: &[u8]) -> Entries<'_, V> {
         let chapter = self.chapters.place_of(key);
@@ -101,13 +103,13 @@ impl<V> Pages<V> {
         Entries { chapters: &self.chapters.values, chapter, page, at }
     }
 
-    /// The entries whose keys begin with this, in order.
+    /// Returns the entries whose keys start with `prefix`, in order.
     pub fn below<'v, 'p>(&'v self, prefix: &'p [u8]) -> impl Iterator<Item = (&'v [u8], &'v V)> + use<'v, 'p, V> {
         self.from(prefix).take_while(move |(key, _)| key.starts_with(prefix))
     }
 }
 
-/// Some entries of a table, in the order of their keys.
+/// Iterator over a range of entries in key order.
 pub struct Entries<'v, V> {
     chapters: &'v [Arc<Chapter<V>>],
     chapter: usize,
@@ -141,12 +143,12 @@ impl<'v, V> Iterator for Entries<'v, V> {
     }
 }
 
-/// Neighbouring entries.
+/// Run of consecutive entries: leaf page of the tree. A chapter is a page whose values are pages.
 #[derive(Clone)]
 struct Page<V> {
-    /// The keys, one behind the other.
+    /// All keys, concatenated.
     keys: Vec<u8>,
-    /// Where each of them ends.
+    /// End offset of each key in `keys`.
     ends: Vec<u32>,
     values: Vec<V>,
 }
@@ -172,7 +174,7 @@ impl<V> Page<V> {
         at.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
     }
 
-    /// Where a key is, or else would be.
+    /// Finds `key`: `Ok` with its index, or `Err` with the index at which to insert it.
     fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.values.len());
         while low < high {
@@ -186,7 +188,7 @@ impl<V> Page<V> {
         Err(low)
     }
 
-    /// The last place whose key is no greater than this one, or the first.
+    /// Returns the index of the last key that is at most `key`, or 0 if there is no such key.
     fn place_of(&self, key: &[u8]) -> usize {
         self.search(key).unwrap_or_else(|at| at.saturating_sub(1))
     }
@@ -209,7 +211,7 @@ impl<V> Page<V> {
         self.values.remove(at)
     }
 
-    /// Has this key stand there, if the one that does is greater.
+    /// Replaces the key at index `at` by `key`, if `key` is smaller.
     fn lower(&mut self, at: usize, key: &[u8]) {
         if at < self.values.len() && self.key(at) > key {
             let value = self.remove(at);
@@ -217,8 +219,8 @@ impl<V> Page<V> {
         }
     }
 
-    /// Takes entries from its end away if they are too many. `last` is the place that was added last: what comes in the order
-    /// of its keys leaves full pages behind.
+    /// Splits off the upper part of an overfull page and returns it. `last` is the index of the newest element: if that
+    /// is the last one, only that element moves, so that keys inserted in ascending order fill their pages completely.
     fn split(&mut self, last: usize) -> Option<Page<V>> {
         if self.values.len() <= PAGE_MAX {
             return None;
@@ -244,7 +246,7 @@ impl<V> Page<V> {
 }
 
 impl<V: Clone> Page<Arc<Page<V>>> {
-    /// Takes a page out that has become empty, and joins one that has become short with the next.
+    /// Removes the page at index `at` if it is empty, or merges it with the next one if it is short.
     fn tidy(&mut self, at: usize) {
         let len = self.values[at].values.len();
         let next = self.values.get(at + 1).map_or(PAGE_MAX, |next| next.values.len());
@@ -257,7 +259,7 @@ impl<V: Clone> Page<Arc<Page<V>>> {
     }
 }
 
-/// Changes that nobody sees yet. Dropped, they never were.
+/// Unpublished changes. Dropping the edit discards them.
 pub struct Edit<'t, V> {
     table: &'t Sorted<V>,
     pages: Pages<V>,
@@ -265,7 +267,7 @@ pub struct Edit<'t, V> {
 }
 
 impl<V: Clone> Edit<'_, V> {
-    /// Puts a value under a key, and gives back the one that was there.
+    /// Sets the value for `key` and returns the previous one.
     pub fn insert(&mut self, key: &[u8], value: V) -> Option<V> {
         let chapters = &mut self.pages.chapters;
         let chapter_at = chapters.place_of(key);
@@ -294,7 +296,7 @@ impl<V: Clone> Edit<'_, V> {
         None
     }
 
-    /// Takes a key out, and gives back its value.
+    /// Removes `key` and returns its value.
     pub fn remove(&mut self, key: &[u8]) -> Option<V> {
         self.pages.get(key)?;
         let chapters = &mut self.pages.chapters;
@@ -309,13 +311,13 @@ impl<V: Clone> Edit<'_, V> {
         Some(value)
     }
 
-    /// What the table will be.
+    /// Returns the state that [`Edit::publish`] would publish.
     #[must_use]
     pub fn pages(&self) -> &Pages<V> {
         &self.pages
     }
 
-    /// Shows the changes to readers.
+    /// Publishes the changes to readers.
     pub fn publish(self) {
         self.table.shown.store(Arc::new(self.pages));
     }

@@ -9,7 +9,7 @@ fn contents(table: &Sorted<u32>) -> Vec<(Vec<u8>, u32)> {
     table.read().below(b"").map(|(key, value)| (key.to_vec(), *value)).collect()
 }
 
-/// Pages and chapters are neither empty nor too long, and those that were split or joined are still in order.
+/// Checks that pages and chapters are neither empty nor overfull, and that all keys are in order.
 fn check(pages: &Pages<u32>, model: &Model) {
     assert_eq!(pages.len(), model.len());
     let is_right = |len: usize| (1..=PAGE_MAX).contains(&len);
@@ -23,7 +23,7 @@ fn check(pages: &Pages<u32>, model: &Model) {
     assert_eq!(listed, model.iter().map(|(key, value)| (key.as_slice(), *value)).collect::<Vec<_>>());
 }
 
-/// Numbers that look random and are the same in each run (xorshift64).
+/// Returns a reproducible pseudorandom number generator (xorshift64).
 fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
     move |below| {
         state ^= state << 13;
@@ -38,14 +38,14 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn it_is_what_an_ordered_map_is() {
-    // Of few keys, so that most of them come and go, and of so many that there are several chapters.
+fn agrees_with_a_btree_map() {
+    // Few keys make most of them come and go. Many keys give the tree several chapters.
     for (seed, keys, edits) in (1..12).map(|seed| (seed, 800, 40)).chain([(12, 100_000, 1000), (13, 20_000, 500)]) {
         let mut next = numbers(seed);
         let (table, mut model) = (Sorted::default(), Model::new());
         for round in 0..60 {
             let mut edit = table.edit();
-            // It grows first and is emptied in the end.
+            // The table grows in the first 30 rounds and shrinks in the rest.
             let removed_of_ten = if round < 30 { 2 } else { 8 };
             for _ in 0..edits {
                 let key = key(next(keys));
@@ -70,7 +70,7 @@ fn it_is_what_an_ordered_map_is() {
 }
 
 #[test]
-fn what_comes_in_order_fills_pages() {
+fn fills_pages_completely_when_keys_are_inserted_in_order() {
     let table = Sorted::default();
     let mut edit = table.edit();
     for number in 0..6400u32 {
@@ -83,7 +83,7 @@ fn what_comes_in_order_fills_pages() {
 }
 
 #[test]
-fn an_edit_that_is_dropped_never_was() {
+fn discards_a_dropped_edit() {
     let table = Sorted::default();
     let mut edit = table.edit();
     edit.insert(b"a", 1);
@@ -96,9 +96,9 @@ fn an_edit_that_is_dropped_never_was() {
     assert!(!table.read().is_empty());
 }
 
-/// All values are the same in each state, whatever the writer is doing.
+/// Every published state has the same value everywhere. A reader that finds two values saw a mix of states.
 #[test]
-fn readers_see_whole_states_while_a_writer_runs() {
+fn concurrent_readers_see_consistent_states() {
     let table = Sorted::default();
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
