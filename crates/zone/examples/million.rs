@@ -1,5 +1,5 @@
-//! How long a million records take to become a zone, and how much memory they take; how long a newer version of it takes that
-//! differs in ten records, and how much memory while it is made.
+//! Benchmark: time and memory to load a zone with a million records, to answer from it, and to apply an IXFR with ten
+//! changes.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a measurement reads the clock and prints")]
 
 use std::fmt::Write;
@@ -26,16 +26,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let loaded = zone::load(origin.as_ref(), Path::new("zone"), &mut |_| Ok(text.clone()))?;
     let (took, records) = (began.elapsed(), loaded.zone.len());
     let busy = self::busy()?.saturating_sub(busy);
-    println!("{records} records in {took:?} ({busy:?} on a processor), {} octets each", loaded.zone.octets() / records);
+    println!("{records} records in {took:?} ({busy:?} on a processor), {} bytes each", loaded.zone.octets() / records);
     println!("{:?} a question", ask(&loaded.zone)? / QUESTIONS);
     drop(text);
     differ(&Arc::new(loaded.zone))
 }
 
-/// Takes differences to the zone, with the old version still there.
+/// Applies an IXFR to the zone while the old version is still in memory.
 fn differ(old: &Arc<zone::Zone>) -> Result<(), Box<dyn std::error::Error>> {
     let message = differences()?;
-    // What has been freed is not in use, and the peak is counted from here.
+    // Resets the peak (VmHWM) to the current resident set size.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let before = kibibytes("VmRSS")?;
     let (began, busy) = (Instant::now(), busy()?);
@@ -50,7 +50,7 @@ fn differ(old: &Arc<zone::Zone>) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Some records go, and as many come.
+/// Builds an IXFR response that removes some records and adds as many.
 fn differences() -> Result<Vec<u8>, NameError> {
     let origin = Name::from_text("example.org.")?;
     let mut message = MessageBuf::new();
@@ -76,14 +76,14 @@ fn differences() -> Result<Vec<u8>, NameError> {
     Ok(message.finish(None, core::iter::empty()).to_vec())
 }
 
-/// A line of what the kernel says of this process, in KiB.
+/// Returns a line of `/proc/self/status` in KiB.
 fn kibibytes(name: &str) -> std::io::Result<usize> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     Ok(line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default())
 }
 
-/// How long this process has been on a processor: other processes do not count.
+/// Returns the CPU time of this process, so that other processes do not disturb the measurement.
 fn busy() -> std::io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/self/schedstat")?;
     let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());

@@ -1,4 +1,4 @@
-//! What a zone says to a question: records into a message, in the order of its sections.
+//! Authoritative answers: writes the records for a question into a message, section by section.
 
 use wire::{Class, MessageBuf, Name, NameRef, Owner, Rcode, Section, Type};
 
@@ -6,38 +6,38 @@ use crate::find::Found;
 use crate::store::{ALIAS, APEX, Node, RecordSet, Zone};
 use crate::text::name_at_start;
 
-/// Aliases that are followed within the zone: as many as CoreDNS follows. A longer row ends there, and the client follows
-/// the rest.
+/// Maximum number of aliases to follow within the zone, as in CoreDNS. A longer chain is cut here, and the client
+/// follows the rest.
 const ALIASES_MAX: usize = 10;
-/// Names whose addresses are added to an answer.
+/// Maximum number of names whose addresses are added to the additional section.
 const TARGETS_MAX: usize = 16;
 
-/// What is asked.
+/// Question to a zone.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'q> {
-    /// The name; it stands as the question in the message.
+    /// QNAME. The message must have the same name in its question section.
     pub name: NameRef<'q>,
-    /// The type; ANY is a type that no name has, as in CoreDNS.
+    /// QTYPE. ANY matches no record type, as in CoreDNS.
     pub qtype: Type,
-    /// Whether signatures and proofs are wanted.
+    /// True if the client wants signatures and proofs of nonexistence (DO bit).
     pub dnssec_ok: bool,
 }
 
-/// What came of it, beside the records.
+/// Outcome of an answer, besides the records in the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The response code.
+    /// Response code.
     pub rcode: Rcode,
-    /// Whether the zone is an authority for the first name of the answer.
+    /// True if the zone is authoritative for the first owner name in the answer (AA).
     pub authoritative: bool,
-    /// The name outside the zone that an alias leads to: the authority section waits for what is found out about it, and
-    /// for [`Zone::end_alias`].
+    /// Alias target outside the zone. If set, the authority section is still missing: the caller resolves the target
+    /// and then calls [`Zone::end_alias`].
     pub next: Option<Name>,
-    /// The wildcard that stood in for the name asked.
+    /// Wildcard that matched QNAME.
     pub wildcard: Option<Node>,
 }
 
-/// How an answer ends.
+/// End of an answer.
 struct End {
     rcode: Rcode,
     authoritative: bool,
@@ -54,14 +54,14 @@ impl End {
 }
 
 impl Zone {
-    /// Answers a question; `None` if its name is not in the zone.
+    /// Answers a question. Returns `None` if the name is not in the zone.
     pub fn answer(&self, question: Question<'_>, message: &mut MessageBuf) -> Option<Reply> {
         let found = self.find(question.name, question.qtype)?;
         let wildcard = if let Found::Wildcard { at, .. } = found { Some(at) } else { None };
         Some(Reply { wildcard, ..Writer::new(self, question, message).answer(found) })
     }
 
-    /// Ends an answer whose alias led out of the zone.
+    /// Writes the authority section of an answer whose alias led out of the zone.
     pub fn end_alias(&self, dnssec_ok: bool, message: &mut MessageBuf) {
         let question = Question { name: NameRef::ROOT, qtype: Type::CNAME, dnssec_ok };
         Writer::new(self, question, message).end_positive();
@@ -72,17 +72,17 @@ struct Writer<'a> {
     zone: &'a Zone,
     question: Question<'a>,
     message: &'a mut MessageBuf,
-    /// The name that an alias has led to.
+    /// Current alias target, or `None` while QNAME itself is looked up.
     name: Option<Name>,
-    /// Whether a wildcard stands in for the present name.
+    /// True if a wildcard matches the current name.
     is_wildcard: bool,
-    /// Names whose aliases have been followed.
+    /// Nodes whose aliases have been followed.
     followed: Nodes<ALIASES_MAX>,
-    /// Names whose NSEC records prove that wildcards stood in for nothing closer.
+    /// Nodes whose NSEC records prove that no closer name than the wildcard exists.
     proofs: Nodes<ALIASES_MAX>,
 }
 
-/// A few nodes, each once.
+/// Small set of nodes with a fixed capacity.
 struct Nodes<const MAX: usize> {
     nodes: [u32; MAX],
     count: usize,
@@ -93,7 +93,7 @@ impl<const MAX: usize> Nodes<MAX> {
         Nodes { nodes: [APEX; MAX], count: 0 }
     }
 
-    /// Adds one, unless it is there already or there is no room for it.
+    /// Adds a node. Returns false if the set already contains it or is full.
     fn add(&mut self, node: u32) -> bool {
         let fresh = !self.as_slice().contains(&node) && self.count < MAX;
         if fresh {
@@ -113,7 +113,7 @@ impl<'a> Writer<'a> {
         Writer { zone, question, message, name: None, is_wildcard: false, followed: Nodes::new(), proofs: Nodes::new() }
     }
 
-    /// Follows aliases to the last name, and says what is there.
+    /// Follows aliases to the last name and writes its records.
     fn answer(mut self, mut found: Found) -> Reply {
         loop {
             self.is_wildcard = matches!(found, Found::Wildcard { .. });
@@ -128,7 +128,7 @@ impl<'a> Writer<'a> {
                 Found::Nothing(encloser) => Err(self.deny_name(encloser)),
             };
             let target = match target {
-                // An alias that a DNAME record makes is what a question for CNAME asks for (RFC 6672 §3.1).
+                // A CNAME record synthesized from DNAME answers a query for CNAME (RFC 6672 §3.1).
                 Ok(_) if self.question.qtype == Type::CNAME => return self.end_found().reply(None),
                 Ok(target) => target,
                 Err(end) => return end.reply(None),
@@ -148,7 +148,8 @@ impl<'a> Writer<'a> {
         self.followed.as_slice().contains(&node.0)
     }
 
-    /// The row of aliases has no end, or none near. CoreDNS fails for NS; other types get as much of the row as there is.
+    /// Ends an answer with an alias loop, or with too many aliases. CoreDNS returns SERVFAIL for NS queries. For other
+    /// types, it returns the part of the chain so far.
     fn give_up(mut self) -> End {
         self.end_positive();
         End::authoritative(if self.question.qtype == Type::NS { Rcode::SERVFAIL } else { Rcode::NOERROR })
@@ -159,7 +160,7 @@ impl<'a> Writer<'a> {
         End::authoritative(Rcode::NOERROR)
     }
 
-    /// A name that is there: gives the name that it is an alias of, or what came of it.
+    /// Answers for an existing name. Returns the alias target, or the end of the answer if the name is not an alias.
     fn at_name(&mut self, Node(node): Node) -> Result<Name, End> {
         let (zone, qtype) = (self.zone, self.question.qtype);
         if let Some(set) = zone.set(node, qtype) {
@@ -181,7 +182,7 @@ impl<'a> Writer<'a> {
         Ok(name_at_start(set.first()).unwrap_or(NameRef::ROOT).to_name())
     }
 
-    /// The name servers of the zone, which end each answer, and what proves wildcards.
+    /// Writes the authority section of a positive answer: the zone's NS records and the proofs for wildcards.
     fn end_positive(&mut self) {
         if let Some(set) = self.zone.set(APEX, Type::NS) {
             self.push_at(Section::Authority, APEX, set);
@@ -189,12 +190,13 @@ impl<'a> Writer<'a> {
         self.push_proofs();
     }
 
-    /// No record of this type.
+    /// Writes a NODATA answer.
     fn deny_type(&mut self, node: u32) -> End {
         let proves = self.proves();
         let aliases = self.followed.count;
-        // CoreDNS ends an alias to a name without the type as if it had been found, unless it looks for NS or a wildcard
-        // stands there. Who wants proofs needs the SOA record, whoever signs it.
+        // If an alias target exists but lacks the type, CoreDNS ends the answer with the NS records, as for a positive
+        // answer. Exceptions are wildcards, and NS queries after a single alias. A client with the DO bit gets the SOA
+        // record, because the denial needs it, even if another plugin adds the signatures.
         let has_records = self.zone.all(node).next().is_some();
         let is_plain = !self.question.dnssec_ok && !self.is_wildcard;
         if aliases > 0 && has_records && is_plain && (aliases > 1 || self.question.qtype != Type::NS) {
@@ -209,7 +211,7 @@ impl<'a> Writer<'a> {
         End::authoritative(Rcode::NOERROR)
     }
 
-    /// No such name, and no wildcard for it: RFC 4035 §3.1.3.2.
+    /// Writes an NXDOMAIN answer with its proofs (RFC 4035 §3.1.3.2).
     fn deny_name(&mut self, Node(encloser): Node) -> End {
         self.push_soa();
         if self.proves() {
@@ -223,7 +225,7 @@ impl<'a> Writer<'a> {
         End::authoritative(Rcode::NXDOMAIN)
     }
 
-    /// A zone cut: its name servers, whether it is signed, and addresses (RFC 4035 §3.1.4).
+    /// Writes a referral: the NS records of the zone cut, DS or the proof of its absence, and glue (RFC 4035 §3.1.4).
     fn refer(&mut self, Node(node): Node) -> End {
         let servers = self.zone.set(node, Type::NS);
         if let Some(set) = servers {
@@ -240,7 +242,8 @@ impl<'a> Writer<'a> {
         End { rcode: Rcode::NOERROR, authoritative: self.name.is_some() }
     }
 
-    /// A name below one that owns DNAME: that record, and the alias that it makes (RFC 6672 §3.2).
+    /// Answers for a name below a DNAME owner: writes the DNAME record and the CNAME synthesized from it
+    /// (RFC 6672 §3.2).
     fn rename(&mut self, Node(node): Node) -> Result<Name, End> {
         let zone = self.zone;
         let Some(set) = zone.set(node, Type::DNAME) else { return Err(End::authoritative(Rcode::SERVFAIL)) };
@@ -254,12 +257,12 @@ impl<'a> Writer<'a> {
         Ok(target)
     }
 
-    /// The name that is being looked for.
+    /// Returns the name to look up: QNAME or the current alias target.
     fn current(&self) -> NameRef<'_> {
         self.name.as_ref().map_or(self.question.name, Name::as_ref)
     }
 
-    /// Whether what is not there is proven not to be.
+    /// Returns true if negative answers need proofs: the zone is signed and the client wants them.
     const fn proves(&self) -> bool {
         self.question.dnssec_ok && self.zone.is_signed()
     }
@@ -269,7 +272,7 @@ impl<'a> Writer<'a> {
         self.zone.nsec_for(name.octets().get(..labels_len)?)
     }
 
-    /// Keeps in mind to prove that the present name does not exist (RFC 4035 §3.1.3.3).
+    /// Schedules the proof that the current name does not exist (RFC 4035 §3.1.3.3).
     fn prove_absence(&mut self) {
         if self.proves()
             && let Some(nsec) = self.nsec_of(self.current())
@@ -296,12 +299,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Appends records of the name that is being looked for.
+    /// Appends records owned by the current name to the answer section.
     fn push_owned(&mut self, set: RecordSet<'_>) {
         set.push_to(self.message, Section::Answer, owner(self.name.as_ref()));
     }
 
-    /// As [`Writer::push_owned`], with their signatures.
+    /// Appends records like [`Writer::push_owned`], followed by their signatures.
     fn push_signed(&mut self, node: u32, set: RecordSet<'_>) {
         self.push_owned(set);
         if let Some(signatures) = self.signatures(node, set.rtype) {
@@ -309,14 +312,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Appends records of a node, under its own name.
+    /// Appends records of a node, owned by the node's own name.
     fn push_under(&mut self, section: Section, node: u32, set: RecordSet<'_>) {
         let name = self.zone.name(node);
         let is_asked = self.question.name.octets() == name.octets();
         set.push_to(self.message, section, if is_asked { Owner::Question } else { Owner::Name(name.as_ref()) });
     }
 
-    /// As [`Writer::push_under`], with their signatures.
+    /// Appends records like [`Writer::push_under`], followed by their signatures.
     fn push_at(&mut self, section: Section, node: u32, set: RecordSet<'_>) {
         self.push_under(section, node, set);
         if let Some(signatures) = self.signatures(node, set.rtype) {
@@ -328,7 +331,7 @@ impl<'a> Writer<'a> {
         if self.question.dnssec_ok { self.zone.signatures(node, covered) } else { None }
     }
 
-    /// Appends the addresses of the names that records lead to.
+    /// Appends the addresses of the names that the records point to.
     fn push_targets(&mut self, set: RecordSet<'_>) {
         let Some(offset) = target_at(set.rtype) else { return };
         let mut seen = Nodes::<TARGETS_MAX>::new();
@@ -343,7 +346,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The node of a target; `.` is the owner itself in service bindings (RFC 9460 §2.5.2).
+    /// Returns the node of a target name. In SVCB and HTTPS records, the target `.` means the owner (RFC 9460 §2.5.2).
     fn target_node(&self, rtype: Type, target: NameRef<'_>) -> Option<u32> {
         let is_owner = target.is_root() && matches!(rtype, Type::SVCB | Type::HTTPS);
         let target = if is_owner { self.current() } else { target };
@@ -353,7 +356,7 @@ impl<'a> Writer<'a> {
 }
 
 impl RecordSet<'_> {
-    /// Appends the records to a message.
+    /// Appends the records to a section of a message.
     pub fn push_to(self, message: &mut MessageBuf, section: Section, owner: Owner<'_>) {
         for rdata in self.data() {
             message.push_data(section, owner, (self.rtype, Class::IN, self.ttl), rdata);
@@ -361,12 +364,12 @@ impl RecordSet<'_> {
     }
 }
 
-/// The owner of what answers: the name that aliases have led to, or that of the question.
+/// Returns the owner of the answer's records: the current alias target, or QNAME.
 fn owner(name: Option<&Name>) -> Owner<'_> {
     name.map_or(Owner::Question, |name| Owner::Name(name.as_ref()))
 }
 
-/// `name` with `stem` in the place of `above`; `None` if that is too long.
+/// Returns `name` with its suffix `above` replaced by `stem`, or `None` if the result is too long.
 fn renamed(name: NameRef<'_>, above: NameRef<'_>, stem: NameRef<'_>) -> Option<Name> {
     let labels = name.labels().count().checked_sub(above.labels().count())?;
     let mut renamed = Name::root();
@@ -375,7 +378,8 @@ fn renamed(name: NameRef<'_>, above: NameRef<'_>, stem: NameRef<'_>) -> Option<N
     Some(renamed)
 }
 
-/// Where, in the data of a type, the name stands whose addresses the client will want.
+/// Returns the offset in RDATA of the name whose addresses the client will need, or `None` if the type has no such
+/// name.
 const fn target_at(rtype: Type) -> Option<usize> {
     match rtype {
         Type::NS => Some(0),

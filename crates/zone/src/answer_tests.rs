@@ -35,7 +35,8 @@ fn zone(text: &str) -> Zone {
     load(origin.as_ref(), Path::new("z"), &mut |_| Ok(text.as_bytes().to_vec())).unwrap().zone
 }
 
-/// What is answered: the code, whether with authority, and owner and type of the records of each section.
+/// Summarizes the answer: response code, `aa`, owner and type of each section's records, and the target outside the
+/// zone.
 fn ask(zone: &Zone, name: &str, qtype: Type, dnssec_ok: bool) -> String {
     let name = Name::from_text(name).unwrap();
     let mut message = MessageBuf::new();
@@ -58,7 +59,7 @@ fn ask(zone: &Zone, name: &str, qtype: Type, dnssec_ok: bool) -> String {
 }
 
 #[test]
-fn names_and_what_is_said_of_them() {
+fn answers_by_name_and_type() {
     let zone = zone(ZONE);
     for (name, qtype, wanted) in [
         ("www.z.test.", Type::A, "aa | www A | z.test. NS |"),
@@ -102,7 +103,7 @@ fn names_and_what_is_said_of_them() {
     }
 }
 
-/// The signatures are no signatures here: what matters is which come along.
+/// Zone with dummy signatures: the tests check only which signatures are returned.
 const SIGNED: &str = "$TTL 60
 @ SOA ns host 1 2 3 4 5
 @ RRSIG SOA 13 2 60 0 0 1 @ AA==
@@ -128,7 +129,7 @@ z NSEC @ CNAME
 ";
 
 #[test]
-fn proofs() {
+fn adds_signatures_and_proofs_of_nonexistence() {
     let zone = zone(SIGNED);
     for (name, qtype, wanted) in [
         ("a.z.test.", Type::A, "aa | a A a RRSIG | z.test. NS z.test. RRSIG |"),

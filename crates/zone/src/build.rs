@@ -1,4 +1,4 @@
-//! Records, in whatever order they come, become a zone.
+//! Zone builder: accepts records in any order and produces an immutable [`Zone`].
 
 use core::fmt;
 use std::collections::HashSet;
@@ -11,24 +11,24 @@ use crate::canonical;
 use crate::keys::hash;
 use crate::store::{ALIAS, APEX, BELOW, CUT, DNAME, LENGTH_LEN, NodeEntry, SetEntry, WILDCARD, Zone};
 
-/// Records in the largest zone: a gigabyte or so of memory.
+/// Maximum number of records in a zone: about 1 GiB of memory.
 const RECORDS_MAX: usize = 1 << 24;
-/// Octets of a name and of the data of a record, for making room.
+/// Typical lengths in bytes of a record's name and RDATA, for preallocation.
 const NAME_GUESS: usize = 16;
 const DATA_GUESS: usize = 8;
-/// Octets of an arena: offsets are 32 bits.
+/// Maximum length of an arena in bytes, because offsets have 32 bits.
 const ARENA_MAX: usize = u32::MAX as usize;
 
-/// Why records are no zone.
+/// Reason why a set of records is not a valid zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// No SOA record at the zone's name.
+    /// The zone has no SOA record at its apex.
     NoSoa,
-    /// More than 16,777,216 records, or 4 GiB of them.
+    /// The zone has more than 16,777,216 records or 4 GiB of data.
     TooLarge,
-    /// More than 65,535 records of one name and type.
+    /// An RRset has more than 65,535 records, or a name has more than 65,535 RRsets.
     SetTooLarge,
-    /// Signed with NSEC3, which is not served.
+    /// The zone is signed with NSEC3, which is not supported.
     Nsec3,
 }
 
@@ -36,14 +36,14 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Unfit::NoSoa => "the zone has no SOA record",
-            Unfit::TooLarge => "the zone has more than 16777216 records or 4 GiB of data",
-            Unfit::SetTooLarge => "more than 65535 records of one name and type",
-            Unfit::Nsec3 => "the zone is signed with NSEC3, which is not served: sign it with NSEC",
+            Unfit::TooLarge => "the zone is too large; the maximum is 16777216 records and 4 GiB of data",
+            Unfit::SetTooLarge => "an RRset has more than 65535 records, or a name more than 65535 RRsets",
+            Unfit::Nsec3 => "the zone is signed with NSEC3, which is not supported; sign it with NSEC",
         })
     }
 }
 
-/// Takes the records of a zone.
+/// Collects the records of a zone.
 pub struct Builder {
     origin: Name,
     names: Vec<u8>,
@@ -51,12 +51,12 @@ pub struct Builder {
     table: HashTable<u32>,
     pending: Vec<Pending>,
     data: Vec<u8>,
-    /// The last owner's node: records of one name come together.
+    /// Most recent owner name and its node. Consecutive records usually share their owner.
     last: (Name, u32),
     strangers: usize,
 }
 
-/// A record that has no place yet.
+/// Record that is not yet assigned to an RRset.
 #[derive(Clone, Copy)]
 struct Pending {
     node: u32,
@@ -67,7 +67,7 @@ struct Pending {
 }
 
 impl Builder {
-    /// A zone of this name.
+    /// Creates a builder for the zone `origin`.
     #[must_use]
     pub fn new(origin: NameRef<'_>) -> Builder {
         let mut builder = Builder {
@@ -84,7 +84,7 @@ impl Builder {
         builder
     }
 
-    /// Makes room for so many records: growing costs time.
+    /// Reserves memory for `records` records, because growing tables repeatedly is slow.
     pub(crate) fn reserve(&mut self, records: usize) {
         let (names, nodes) = (&self.names, &self.nodes);
         self.table.reserve(records, |node| hash(labels_of(names, nodes, *node)));
@@ -94,28 +94,28 @@ impl Builder {
         self.data.reserve(records * DATA_GUESS);
     }
 
-    /// The name of the zone.
+    /// Returns the zone's name.
     #[must_use]
     pub fn origin(&self) -> NameRef<'_> {
         self.origin.as_ref()
     }
 
-    /// Whether no record is in the zone so far.
+    /// Returns true if the zone has no records yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// How many records were left out: their owners are not in the zone, or their class is not IN.
+    /// Returns the number of records ignored because their owner is outside the zone or their class is not IN.
     #[must_use]
     pub const fn strangers(&self) -> usize {
         self.strangers
     }
 
-    /// Takes a record; its data are well formed ([`crate::text::is_well_formed`]).
+    /// Adds a record. RDATA must be valid ([`crate::text::is_well_formed`]).
     ///
     /// # Errors
-    /// If it is too much.
+    /// The zone is too large, or the record is NSEC3 or NSEC3PARAM.
     pub fn add(
         &mut self,
         owner: NameRef<'_>,
@@ -144,7 +144,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The node of a name, made with all above it if it is new.
+    /// Returns the node of a name. Creates it and its missing ancestors if necessary.
     fn node(&mut self, labels: &[u8]) -> u32 {
         let (names, nodes) = (&self.names, &self.nodes);
         let is_it = |node: &u32| labels_of(names, nodes, *node).eq_ignore_ascii_case(labels);
@@ -174,12 +174,12 @@ impl Builder {
         node
     }
 
-    /// The zone of all the records.
+    /// Builds the zone from all records.
     ///
     /// # Errors
-    /// If they are none.
+    /// The records do not form a valid zone.
     pub fn finish(mut self) -> Result<Zone, Unfit> {
-        // What came first stays first within a set.
+        // The sort is stable: records keep their order within an RRset.
         self.pending.sort_by_key(|record| (record.node, record.rtype, record.covered));
         let mut zone = Zone {
             origin: self.origin,
@@ -208,7 +208,7 @@ impl Builder {
     }
 }
 
-/// The labels of a node.
+/// Returns the labels of a node, relative to the zone.
 fn labels_of<'n>(names: &'n [u8], nodes: &[NodeEntry], node: u32) -> &'n [u8] {
     let Some(entry) = nodes.get(node as usize) else { return &[] };
     let start = entry.name_at as usize;
@@ -228,8 +228,8 @@ fn data_at(data: &[u8], at: u32) -> &[u8] {
 }
 
 impl Zone {
-    /// Adds the records of one name and type, each once (RFC 2181 §5), with the lowest of their times to live (§5.2). Of
-    /// SOA records the last counts: a name has one at most (RFC 1035 §5.2).
+    /// Appends an RRset. Drops duplicates (RFC 2181 §5) and uses the lowest TTL of its records (§5.2). Keeps only the
+    /// last SOA record, because a zone has at most one (RFC 1035 §5.2).
     fn push_set(&mut self, records: &[Pending], data: &[u8]) -> Result<(), Unfit> {
         let is_soa = records.first().is_some_and(|first| first.rtype == Type::SOA);
         let records = if is_soa { &records[records.len() - 1..] } else { records };
@@ -257,7 +257,7 @@ impl Zone {
         self.table.shrink_to_fit(|node| hash(labels_of(names, nodes, *node)));
     }
 
-    /// Says to each node where its sets begin: they stand in the order of the nodes.
+    /// Sets each node's index of its first RRset. RRsets are in the order of the nodes.
     fn place_sets(&mut self) {
         let mut next = 0;
         for node in &mut self.nodes {
@@ -266,7 +266,7 @@ impl Zone {
         }
     }
 
-    /// Marks where the zone ends, and what is signed. A parent stands before its children.
+    /// Sets the flags of all nodes and builds the NSEC chain. A parent always precedes its children.
     fn mark(&mut self) {
         for index in 0..self.nodes.len() {
             let node = u32::try_from(index).unwrap_or(u32::MAX);

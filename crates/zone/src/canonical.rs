@@ -1,11 +1,11 @@
-//! The canonical order of names (RFC 4034 §6.1).
+//! Canonical DNS name order (RFC 4034 §6.1).
 
 use core::cmp::Ordering;
 
-/// Labels of the longest name.
+/// Maximum number of labels in a name.
 const LABELS_MAX: usize = 128;
 
-/// Compares two rows of length-prefixed labels from right to left; case does not matter.
+/// Compares two sequences of length-prefixed labels from right to left, ignoring case.
 pub(crate) fn compare(one: &[u8], other: &[u8]) -> Ordering {
     let (mut starts, mut other_starts) = ([0; LABELS_MAX], [0; LABELS_MAX]);
     let mine = labels(one, &mut starts).iter().rev().map(|at| label(one, *at));
@@ -31,7 +31,7 @@ trait CompareLabels<'a>: Iterator<Item = &'a [u8]> + Sized {
 
 impl<'a, I: Iterator<Item = &'a [u8]>> CompareLabels<'a> for I {}
 
-/// Where labels begin.
+/// Stores the offset of each label in `starts` and returns the used part of it.
 fn labels<'s>(octets: &[u8], starts: &'s mut [usize; LABELS_MAX]) -> &'s [usize] {
     let (mut at, mut count) = (0, 0);
     while let (Some(length), Some(start)) = (octets.get(at), starts.get_mut(count)) {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_standard() {
+    fn orders_names_as_in_the_rfc_example() {
         let order = ["", "a", "yljkjljk.a", "Z.a", "zABC.a", "z", "\u{1}.z", "*.z"];
         let octets = |text: &str| -> Vec<u8> {
             let labels = text.split('.').filter(|label| !label.is_empty());

@@ -1,13 +1,15 @@
-//! A newer version of a zone as what an answer to IXFR makes of the one that is there (RFC 1995 §4): what went and what came,
-//! version by version; all of it as in AXFR; or that nothing is newer.
+//! IXFR responses (RFC 1995 §4): turns the local version of a zone into a newer one.
+//!
+//! A response has one of three forms: removed and added records version by version, the whole zone as in AXFR, or a
+//! single SOA record if the zone is up to date.
 //!
 //! ```text
-//!   SOA new ─┬─ (nothing more)                                                  nothing is newer
-//!            ├─ SOA ours ── what went ── SOA ── what came ──► (again) ── SOA new  differences
-//!            └─ anything else                                                     the whole zone
+//!   SOA new ─┬─ (nothing more)                                             up to date
+//!            ├─ SOA ours ── removed ── SOA ── added ──► (again) ── SOA new  differences
+//!            └─ anything else                                              whole zone
 //! ```
 //!
-//! What does not fit the zone that is there is an error: the whole zone is asked for then.
+//! Differences that do not match the local version are an error. The caller then requests the whole zone.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,57 +20,59 @@ use crate::incoming::{checked, soa_of};
 use crate::text::lowercase_names;
 use crate::{Broken, Builder, Incoming, Soa, Zone};
 
-/// Records that went or came, at most: a million take a hundred megabytes, and a whole zone costs less than many of them.
+/// Maximum number of removed and added records. A million of them take 100 MB, and transferring the whole zone is
+/// cheaper.
 const CHANGES_MAX: usize = 1 << 20;
-/// These, and all records of the sets that they are of, at most.
+/// Maximum number of records to keep: the changes plus all records of the RRsets that change.
 const KEPT_MAX: usize = 4 << 20;
 
-/// A newer version of a zone, of which a part has come.
+/// Partially received newer version of a zone.
 pub struct Differences {
     old: Arc<Zone>,
-    /// The serial of the version that the differences so far lead to.
+    /// Serial of the version that the differences received so far lead to.
     serial: u32,
     newest: Option<Soa>,
     stage: Stage,
-    /// Every record so far, as long as it may be the whole zone; the newest SOA record else.
+    /// Builder of the whole zone, as long as the response may have that form. Otherwise it has only the newest SOA
+    /// record.
     whole: Incoming,
-    /// What becomes of the records of each set that has changes, those of the old version included.
+    /// State of each record in the RRsets that change, including records of the old version.
     records: HashMap<Key, Now>,
-    /// The sets, by what their keys begin with.
+    /// RRsets already loaded from the old version, as key prefixes.
     sets: HashSet<Key>,
     count: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing has come.
+    /// No record has been received.
     Begin,
-    /// The newest SOA record has come; the next record says in which form the rest is.
+    /// The newest SOA record has been received. The next record tells the form of the response.
     Newest,
-    /// The whole zone comes.
+    /// The response is the whole zone.
     Whole,
-    /// What went with a version comes.
+    /// Reading the records removed in a version.
     Went,
-    /// What came with it.
+    /// Reading the records added in a version.
     Came,
-    /// All has come, in one form or the other.
+    /// The response is complete.
     End { whole: bool },
-    /// There is nothing newer.
+    /// The zone is up to date.
     Same,
 }
 
-/// Owner, type and data of a record, names in lower case as far as they are compared so: what makes two records the same.
+/// Identity of a record: owner, type and RDATA, with names in lower case where comparison ignores case.
 type Key = Vec<u8>;
 
-/// What becomes of a record.
+/// State of a record.
 enum Now {
-    /// It is in the old version and stays.
+    /// The old version has the record, and it stays.
     Stays,
     Gone,
     Came(Box<Arrival>),
 }
 
-/// A record that came, as the how-many-th change.
+/// Added record. `at` is the number of the change, which keeps the order.
 struct Arrival {
     at: usize,
     owner: Name,
@@ -78,7 +82,7 @@ struct Arrival {
 }
 
 impl Differences {
-    /// A version newer than this one, of which nothing has come.
+    /// Starts a transfer relative to the version `old`.
     #[must_use]
     pub fn new(old: Arc<Zone>) -> Differences {
         let serial = old.soa().map_or(0, |soa| soa.serial);
@@ -87,10 +91,10 @@ impl Differences {
         Differences { old, serial, newest: None, stage: Stage::Begin, whole, records, sets, count: 0 }
     }
 
-    /// Takes the next message; says whether more is to come.
+    /// Processes the next message. Returns true if more messages are expected.
     ///
     /// # Errors
-    /// If it is no part of a newer version of the zone.
+    /// The message is not part of a newer version of the zone.
     pub fn take(&mut self, message: &[u8]) -> Result<bool, Broken> {
         let message = Message::parse(message).map_err(|error| Broken::Message(error.to_string()))?;
         checked(&message)?;
@@ -99,7 +103,8 @@ impl Differences {
         }
         match self.stage {
             Stage::Begin => Err(Broken::NoSoa),
-            // Some say so that they have no differences, others send what would follow in a message of its own.
+            // Some servers send only the SOA record if they have no differences. Others send the rest in another
+            // message. The two cannot be told apart.
             Stage::Newest => Err(Broken::NoDifferences),
             Stage::End { .. } | Stage::Same => Ok(false),
             Stage::Whole | Stage::Went | Stage::Came => Ok(true),
@@ -119,7 +124,7 @@ impl Differences {
             (Stage::Went, None) | (Stage::Came, None) => self.change(record)?,
             (Stage::Went, Some(soa)) => self.turn(soa)?,
             (Stage::Came, Some(soa)) => self.next_version(soa)?,
-            // What stands behind the end means nothing.
+            // Records after the end are ignored.
             (Stage::End { .. } | Stage::Same, _) => self.stage,
         };
         Ok(())
@@ -132,7 +137,7 @@ impl Differences {
         Ok(if is_newer { Stage::Newest } else { Stage::Same })
     }
 
-    /// What went has come; what came with this version follows.
+    /// Switches from removed to added records at the SOA record of the next version.
     fn turn(&mut self, soa: Soa) -> Result<Stage, Broken> {
         if self.serial == soa.serial || (soa.serial.wrapping_sub(self.serial)) >= 1 << 31 {
             return Err(Broken::Differences);
@@ -141,7 +146,7 @@ impl Differences {
         Ok(Stage::Came)
     }
 
-    /// A version is complete: it is the newest, or the next one follows.
+    /// Ends a version: it is the newest, or the next one follows.
     fn next_version(&mut self, soa: Soa) -> Result<Stage, Broken> {
         if soa.serial != self.serial {
             return Err(Broken::Differences);
@@ -155,7 +160,7 @@ impl Differences {
         let owner = record.owner().map_err(broken)?;
         let mut rdata = Vec::new();
         crate::text::expand(record, &mut rdata).map_err(broken)?;
-        // Records that are not the zone's were not taken from the old version either.
+        // Records outside the zone are ignored, as in the old version.
         if owner.as_ref().prefix_len(self.old.origin()).is_none() || record.class() != Class::IN {
             return Ok(self.stage);
         }
@@ -167,7 +172,7 @@ impl Differences {
         self.take_set(owner.as_ref(), rtype)?;
         let now = self.records.entry(key(owner.as_ref(), rtype, &rdata)).or_insert(Now::Gone);
         let is_gone = matches!(now, Now::Gone);
-        // What went was there, and what came was not.
+        // A removed record must exist, and an added record must not.
         if is_gone != (self.stage == Stage::Came) {
             return Err(Broken::Differences);
         }
@@ -176,7 +181,7 @@ impl Differences {
         Ok(self.stage)
     }
 
-    /// Takes in the records that the old version has of this owner and type, once: each change is then found at once.
+    /// Loads the RRset of this owner and type from the old version once, so that each change is a single hash lookup.
     fn take_set(&mut self, owner: NameRef<'_>, rtype: Type) -> Result<(), Broken> {
         if !self.sets.insert(key(owner, rtype, &[])) {
             return Ok(());
@@ -193,16 +198,16 @@ impl Differences {
         Ok(())
     }
 
-    /// How many records went or came; `None` if the whole zone came.
+    /// Returns the number of removed and added records, or `None` if the whole zone was received.
     #[must_use]
     pub fn changes(&self) -> Option<usize> {
         (self.stage == Stage::End { whole: false }).then_some(self.count)
     }
 
-    /// The newer version; `None` if there is nothing newer.
+    /// Builds the newer version. Returns `None` if the zone is up to date.
     ///
     /// # Errors
-    /// If it is no zone, or not all of it has come.
+    /// The records do not form a valid zone, or the transfer is incomplete.
     pub fn finish(self) -> Result<Option<Zone>, Broken> {
         match self.stage {
             Stage::Same => Ok(None),
@@ -212,9 +217,9 @@ impl Differences {
         }
     }
 
-    /// The old version with what has changed.
+    /// Applies the changes to the old version.
     fn build(self) -> Result<Zone, Broken> {
-        // It has the newest SOA record.
+        // This builder already has the newest SOA record.
         let mut builder: Builder = self.whole.into_builder();
         builder.reserve(self.old.len());
         let mut key = Vec::new();

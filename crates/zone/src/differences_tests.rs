@@ -21,7 +21,7 @@ fn old() -> Arc<Zone> {
     Arc::new(builder.finish().unwrap())
 }
 
-/// A message of these records; `soa N` stands for the SOA record of that serial.
+/// Builds a message from record lines separated by `;`. The line `soa N` is the SOA record with serial N.
 fn message(lines: &str) -> Vec<u8> {
     let mut message = MessageBuf::new();
     message.start(Header::default(), Some((origin().as_ref(), Type::IXFR, Class::IN)));
@@ -35,7 +35,7 @@ fn message(lines: &str) -> Vec<u8> {
     message.finish(None, core::iter::empty()).to_vec()
 }
 
-/// What becomes of messages, `|` between them: a row of what the zone has then, sorted.
+/// Processes messages separated by `|`. Returns the sorted records of the resulting zone.
 fn outcome(messages: &str) -> Result<Option<Vec<String>>, Broken> {
     let mut differences = Differences::new(old());
     let mut messages = messages.split('|');
@@ -59,15 +59,15 @@ fn zone(lines: &[&str]) -> Result<Option<Vec<String>>, Broken> {
 }
 
 #[test]
-fn differences_lead_to_the_newest_version() {
+fn applies_differences_up_to_the_newest_version() {
     const NS: &str = "example.org. 60 NS ns.example.org.";
     const A: &str = "ns.example.org. 60 A 192.0.2.1";
     let two = zone(&[NS, A, "new.example.org. 5 A 192.0.2.2", "serial 3"]);
     let cases = [
-        // One version, in one message and in three; names in any case.
+        // One version, in one message and in three, with names in different case.
         ("soa 3; soa 1; www 60 A 192.0.2.9; soa 3; new 5 A 192.0.2.2; soa 3", two.clone()),
         ("soa 3; soa 1; WWW 9 A 192.0.2.9| soa 3; new 5 A 192.0.2.2| soa 3", two.clone()),
-        // Two versions, where something comes and goes, and goes and comes.
+        // Two versions: a record is added and removed again, and the other way round.
         (
             "soa 3; soa 1; www 60 A 192.0.2.9; soa 2; x 60 TXT x; soa 2; x 60 TXT x; soa 3; new 5 A 192.0.2.2; soa 3",
             two,
@@ -75,18 +75,18 @@ fn differences_lead_to_the_newest_version() {
         ("soa 3; soa 1; www A 192.0.2.9; soa 2; soa 2; soa 3; www A 192.0.2.9; soa 3", {
             zone(&[NS, A, "serial 3", "www.example.org. 60 A 192.0.2.9"])
         }),
-        // Another time to live.
+        // A change of the TTL.
         ("soa 2; soa 1; www 60 A 192.0.2.9; soa 2; www 7 A 192.0.2.9; soa 2", {
             zone(&[NS, A, "serial 2", "www.example.org. 7 A 192.0.2.9"])
         }),
-        // Nothing but the serial; and what is no part of the zone.
+        // Only a new serial, with a record outside the zone.
         ("soa 2; soa 1; other.test. 60 A 192.0.2.9; soa 2; soa 2", {
             zone(&[NS, A, "serial 2", "www.example.org. 60 A 192.0.2.9"])
         }),
-        // All of it.
+        // The whole zone.
         ("soa 9; @ 60 NS ns| ns 60 A 192.0.2.7; soa 9", zone(&[NS, "ns.example.org. 60 A 192.0.2.7", "serial 9"])),
         ("soa 9; soa 9", zone(&["serial 9"])),
-        // Nothing newer.
+        // Up to date.
         ("soa 1", Ok(None)),
         ("soa 4294967295", Ok(None)),
     ];
@@ -96,12 +96,12 @@ fn differences_lead_to_the_newest_version() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn rejects_inconsistent_responses() {
     let cases = [
         ("", Broken::NoSoa),
         ("www 60 A 192.0.2.9", Broken::NoSoa),
         ("soa 2", Broken::NoDifferences),
-        // It went and was not there, or came and was; twice.
+        // Removal of an unknown record, addition of an existing one, and a double removal.
         ("soa 2; soa 1; www A 192.0.2.8; soa 2; soa 2", Broken::Differences),
         ("soa 2; soa 1; soa 2; www A 192.0.2.9; soa 2", Broken::Differences),
         ("soa 2; soa 1; www A 192.0.2.9; www A 192.0.2.9; soa 2; soa 2", Broken::Differences),
@@ -120,9 +120,9 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(Differences::new(old()).take(&refused), Err(Broken::Refused(Rcode::REFUSED)));
 }
 
-/// Each record is looked for among those of its name and type: there may be tens of thousands.
+/// An RRset can have tens of thousands of records, so finding a record in it must not be linear.
 #[test]
-fn a_set_of_many_changes_as_a_whole() {
+fn replaces_a_large_rrset_quickly() {
     const RECORDS: u16 = 20_000;
     let address = |first: u8, at: u16| [[first, 0], at.to_be_bytes()].concat();
     let mut builder = Builder::new(origin().as_ref());

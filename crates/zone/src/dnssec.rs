@@ -1,34 +1,34 @@
-//! What DNSSEC makes of records (RFC 4034): the octets that are signed, the data of RRSIG, NSEC and DNSKEY records.
+//! DNSSEC record formats (RFC 4034): canonical RRset form and RDATA of DNSKEY, RRSIG and NSEC.
 //!
-//! Nothing is signed or verified here: keys and their algorithms are for others.
+//! The module neither signs nor verifies. Callers bring the keys and algorithms.
 
 use wire::{Class, Name, NameRef, Type};
 
 use crate::text::{lowercase_names, write_bitmaps};
 
-/// The flag of a DNSKEY record whose key signs zone data (RFC 4034 §2.1.1).
+/// Zone Key flag of a DNSKEY record: the key signs zone data (RFC 4034 §2.1.1).
 const ZONE_KEY: u16 = 0x0100;
-/// The flag of a key that signs keys: a secure entry point.
+/// Secure Entry Point flag: the key signs keys.
 const ENTRY_POINT: u16 = 0x0001;
-/// The only protocol (RFC 4034 §2.1.2).
+/// Only valid value of the Protocol field (RFC 4034 §2.1.2).
 const PROTOCOL: u8 = 3;
-/// Octets before the key in the data of a DNSKEY record.
+/// Number of bytes before the public key in the RDATA of a DNSKEY record.
 const DNSKEY_FIXED_LEN: usize = 4;
 
-/// The data of a DNSKEY record (RFC 4034 §2.1).
+/// Decoded RDATA of a DNSKEY record (RFC 4034 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dnskey<'a> {
-    /// Which keys it is.
+    /// Flags field.
     pub flags: u16,
-    /// The number of its algorithm.
+    /// Algorithm number.
     pub algorithm: u8,
-    /// The public key, as its algorithm writes it.
+    /// Public key in the format of its algorithm.
     pub key: &'a [u8],
     rdata: &'a [u8],
 }
 
 impl<'a> Dnskey<'a> {
-    /// Reads the data of a DNSKEY record; `None` if it is none that may sign records of a zone.
+    /// Decodes RDATA. Returns `None` if the key may not sign zone data.
     #[must_use]
     pub fn read(rdata: &'a [u8]) -> Option<Dnskey<'a>> {
         let (fixed, key) = rdata.split_first_chunk::<DNSKEY_FIXED_LEN>()?;
@@ -37,13 +37,13 @@ impl<'a> Dnskey<'a> {
         (flags & ZONE_KEY != 0 && protocol == PROTOCOL).then_some(Dnskey { flags, algorithm, key, rdata })
     }
 
-    /// Whether it is meant to sign keys, so that the parent zone points at it.
+    /// Returns true if the key is a secure entry point: it signs keys, and the parent zone's DS records refer to it.
     #[must_use]
     pub const fn is_entry_point(self) -> bool {
         self.flags & ENTRY_POINT != 0
     }
 
-    /// The number by which signatures name it (RFC 4034 appendix B).
+    /// Returns the key tag, by which signatures refer to the key (RFC 4034 appendix B).
     #[must_use]
     pub fn tag(self) -> u16 {
         let sum: u32 = self
@@ -55,29 +55,29 @@ impl<'a> Dnskey<'a> {
     }
 }
 
-/// What a signature says beside itself: the data of its RRSIG record (RFC 4034 §3.1).
+/// RDATA of an RRSIG record without the signature (RFC 4034 §3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
-    /// The type that is signed.
+    /// Type Covered: the type of the signed records.
     pub covered: Type,
-    /// The algorithm of the key.
+    /// Algorithm number of the key.
     pub algorithm: u8,
-    /// Labels of the owner ([`signed_labels`]).
+    /// Number of labels of the owner ([`signed_labels`]).
     pub labels: u8,
-    /// The time to live that the records had when they were signed, in seconds.
+    /// TTL of the records when they were signed, in seconds.
     pub original_ttl: u32,
-    /// Until when it is good, in seconds since 1970 modulo 2^32.
+    /// End of validity, in seconds since 1970 modulo 2^32.
     pub expiration: u32,
-    /// From when on it is good.
+    /// Start of validity, in seconds since 1970 modulo 2^32.
     pub inception: u32,
-    /// The tag of the key.
+    /// Tag of the key.
     pub key_tag: u16,
-    /// The zone whose key it is.
+    /// Name of the zone that owns the key.
     pub signer: NameRef<'a>,
 }
 
 impl Terms<'_> {
-    /// Appends the data of the RRSIG record up to the signature, which is also what the signature covers first.
+    /// Appends RDATA up to the signature. The signature covers the same bytes first, followed by the records.
     pub fn write(&self, data: &mut Vec<u8>) {
         data.extend(self.covered.0.to_be_bytes());
         data.extend([self.algorithm, self.labels]);
@@ -89,15 +89,15 @@ impl Terms<'_> {
     }
 }
 
-/// Labels of an owner as RRSIG records count them: neither the root nor a wildcard's asterisk (RFC 4034 §3.1.3).
+/// Returns the number of labels of an owner as RRSIG counts them: without the root and a leading `*` (RFC 4034 §3.1.3).
 #[must_use]
 pub fn signed_labels(owner: NameRef<'_>) -> u8 {
     let wildcard = usize::from(owner.labels().next() == Some(b"*"));
     u8::try_from(owner.labels().count() - wildcard).unwrap_or(u8::MAX)
 }
 
-/// Appends the records of a set in the form that is signed (RFC 4034 §6): owners and names in the data in lower case,
-/// sorted, each once. The data come with their names in full.
+/// Appends the records of an RRset in canonical form (RFC 4034 §6): names in lower case, sorted, without duplicates.
+/// The names in `rdatas` must be uncompressed.
 pub fn write_canonical(owner: NameRef<'_>, (rtype, ttl): (Type, u32), rdatas: &mut Vec<Vec<u8>>, octets: &mut Vec<u8>) {
     rdatas.iter_mut().for_each(|rdata| lowercase_names(rtype, rdata));
     rdatas.sort_unstable();
@@ -113,7 +113,7 @@ pub fn write_canonical(owner: NameRef<'_>, (rtype, ttl): (Type, u32), rdatas: &m
     }
 }
 
-/// The data of an NSEC record (RFC 4034 §4.1): the next name, and the types that are there.
+/// Returns the RDATA of an NSEC record (RFC 4034 §4.1) with the next name and the existing types.
 #[must_use]
 pub fn nsec(next: NameRef<'_>, types: &[Type]) -> Vec<u8> {
     let mut data = next.octets().to_vec();
@@ -122,8 +122,8 @@ pub fn nsec(next: NameRef<'_>, types: &[Type]) -> Vec<u8> {
     data
 }
 
-/// The first name behind this one in canonical order, names below it included: what an NSEC record names that says
-/// nothing about any other name (RFC 4470 §3, RFC 7129 appendix B). `None` if the name is too long for one.
+/// Returns the name directly after `name` in canonical order, which is below it. An NSEC record up to this name covers
+/// no other name (RFC 4470 §3, RFC 7129 appendix B). Returns `None` if the result would be too long.
 #[must_use]
 pub fn next_name(name: NameRef<'_>) -> Option<Name> {
     let mut next = Name::root();
@@ -131,8 +131,8 @@ pub fn next_name(name: NameRef<'_>) -> Option<Name> {
     Some(next)
 }
 
-/// A name behind this one and all that may be below it: as [`next_name`], for a zone cut, below which names are another
-/// zone's.
+/// Returns a name after `name` and all names that may be below it, like [`next_name`]. A proof for a zone cut needs it,
+/// because names below the cut belong to another zone.
 #[must_use]
 pub fn next_beside(name: NameRef<'_>) -> Option<Name> {
     let (first, above) = (name.labels().next()?, name.parent()?);

@@ -9,9 +9,9 @@ fn rdata(line: &str) -> Vec<u8> {
     text::record(line, NameRef::ROOT, 0).unwrap().rdata
 }
 
-/// RFC 4034 §5.4, RFC 8080 §6.1, RFC 6605 §6.1.
+/// Test vectors from RFC 4034 §5.4, RFC 8080 §6.1 and RFC 6605 §6.1.
 #[test]
-fn key_tags_of_the_standards() {
+fn computes_the_key_tags_of_the_rfc_examples() {
     let keys = [
         (
             "dskey. DNSKEY 256 3 5 ( AQOeiiR0GOMYkDshWoSKz9XzfwJr1AYtsmx3TGkJaNXVbfi/2pHm822aJ5iI9BMzNXxeYCmZDRD99WYwYqUSdjMmmAphXdvxegXd/M5+X7OrzKBaMbCVdFLUUh6DhweJBjEVv5f2wwjM9XzcnOf+EPbtG9DMBmADjFDc2w/rljwvFw== )",
@@ -35,14 +35,14 @@ fn key_tags_of_the_standards() {
 }
 
 #[test]
-fn sets_are_signed_in_order_and_in_lower_case() {
+fn writes_canonical_rrsets_sorted_and_in_lower_case() {
     let mut octets = Vec::new();
     let mut rdatas = vec![rdata("x. MX 20 B.Test."), rdata("x. MX 10 a.test."), rdata("x. MX 20 b.test.")];
     write_canonical(name("X.Test.").as_ref(), (Type::MX, 60), &mut rdatas, &mut octets);
     let head = b"\x01x\x04test\0\x00\x0f\x00\x01\x00\x00\x00\x3c\x00\x0a";
     let wanted = [&head[..], b"\x00\x0a\x01a\x04test\0", head, b"\x00\x14\x01b\x04test\0"].concat();
     assert_eq!(octets, wanted);
-    // Names in the data of newer types keep their case (RFC 6840 §5.1).
+    // Names in the RDATA of newer types keep their case (RFC 6840 §5.1).
     for (line, lower) in [("x. NSEC A.Test. A", false), ("x. SVCB 1 A.Test.", false), ("x. DNAME A.Test.", true)] {
         let (mut data, before) = (rdata(line), rdata(line));
         let rtype = text::record(line, NameRef::ROOT, 0).unwrap().rtype;
@@ -52,14 +52,14 @@ fn sets_are_signed_in_order_and_in_lower_case() {
 }
 
 #[test]
-fn labels_are_counted_without_asterisk() {
+fn counts_labels_without_the_asterisk() {
     for (owner, labels) in [(".", 0), ("*.", 0), ("test.", 1), ("*.a.test.", 2), ("a.*.test.", 3)] {
         assert_eq!(signed_labels(name(owner).as_ref()), labels, "{owner}");
     }
 }
 
 #[test]
-fn names_that_come_next() {
+fn returns_the_next_name_in_canonical_order() {
     let long = [&[b'a'; 63][..]; 3].map(|label| String::from_utf8(label.to_vec()).unwrap()).join(".");
     let cases = [
         ("a.test.".to_owned(), Some(r"\000.a.test."), Some(r"a\000.test.")),
@@ -80,7 +80,7 @@ fn names_that_come_next() {
 }
 
 #[test]
-fn nsec_has_a_bit_for_each_type() {
+fn writes_an_nsec_bit_for_each_type() {
     let types = [Type::NSEC, Type::A, Type::MX, Type::RRSIG, Type(1234)];
     assert_eq!(
         nsec(name("host.example.com.").as_ref(), &types),

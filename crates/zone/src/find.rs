@@ -1,32 +1,33 @@
-//! Where a name falls in a zone (RFC 1034 §4.3.2, RFC 4592, RFC 6672).
+//! Name lookup in a zone (RFC 1034 §4.3.2, RFC 4592, RFC 6672).
 
 use wire::{NameRef, Type};
 
 use crate::canonical;
 use crate::store::{APEX, BELOW, CUT, DNAME, Node, WILDCARD, Zone};
 
-/// Where a name falls.
+/// Result of a name lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It exists.
+    /// The name exists.
     Name(Node),
-    /// It does not, but a wildcard answers for it.
+    /// The name does not exist, but a wildcard matches it.
     Wildcard {
         /// The wildcard.
         at: Node,
-        /// What exists of the name.
+        /// The closest encloser.
         encloser: Node,
     },
-    /// It is at a zone cut, or below one.
+    /// The name is at or below this zone cut.
     Cut(Node),
-    /// It is below a name that owns a DNAME record.
+    /// The name is below the owner of this DNAME record.
     Renamed(Node),
-    /// It does not exist; what exists of it is this (the closest encloser).
+    /// The name does not exist. This is its closest encloser.
     Nothing(Node),
 }
 
 impl Zone {
-    /// Where `name` falls; `None` if it is not in this zone. A cut itself belongs to its child, but for questions for DS.
+    /// Looks up `name`. Returns `None` if it is not in this zone. A zone cut belongs to the child zone, except for DS
+    /// queries.
     #[must_use]
     pub fn find(&self, name: NameRef<'_>, qtype: Type) -> Option<Found> {
         let labels = &name.octets()[..name.prefix_len(self.origin())?];
@@ -46,7 +47,7 @@ impl Zone {
         })
     }
 
-    /// The longest part of a name that exists, and whether it is the whole.
+    /// Returns the closest existing ancestor, and true if it is the name itself.
     fn closest(&self, labels: &[u8]) -> (u32, bool) {
         let mut rest = labels;
         loop {
@@ -58,7 +59,7 @@ impl Zone {
         }
     }
 
-    /// The topmost cut or DNAME on the way to a node.
+    /// Returns the topmost zone cut or DNAME owner between the apex and a node.
     fn border(&self, encloser: u32, exact: bool, qtype: Type) -> Found {
         let mut found = Found::Name(Node(encloser));
         let (mut node, mut itself) = (encloser, exact);
@@ -84,7 +85,7 @@ impl Zone {
         self.find_labels(&labels[..2 + above.len()])
     }
 
-    /// The node whose NSEC record speaks of a name: its own, or the one before it in canonical order.
+    /// Returns the node whose NSEC record matches or covers a name: its own, or the previous one in canonical order.
     pub(crate) fn nsec_for(&self, labels: &[u8]) -> Option<u32> {
         let after = self.chain.partition_point(|node| canonical::compare(self.labels(*node), labels).is_le());
         self.chain.get(after.checked_sub(1)?).copied()

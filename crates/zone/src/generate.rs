@@ -1,8 +1,8 @@
-//! `$GENERATE`: records that differ in a number, as BIND introduced it.
+//! `$GENERATE` directive, a BIND extension: generates records that differ in a number.
 //!
-//! `$GENERATE 1-127 $ CNAME $.0` and `$GENERATE 0-255/2 host-${1,3,d} 300 A 10.0.0.$`: in what follows the range, `$` is
-//! the number, `${OFFSET,WIDTH,BASE}` the number with an offset, filled with zeros and in base d, o, x or X, and `\$` a
-//! dollar sign.
+//! Examples are `$GENERATE 1-127 $ CNAME $.0` and `$GENERATE 0-255/2 host-${1,3,d} 300 A 10.0.0.$`. In the text after
+//! the range, `$` is the number. `${OFFSET,WIDTH,BASE}` is the number plus an offset, padded with zeros, in base d, o,
+//! x or X. `\$` is a dollar sign.
 
 use std::fmt::Write;
 
@@ -10,14 +10,14 @@ use wire::{Class, NameRef, Type};
 
 use crate::text::{Entries, Entry, Error, Line, Word};
 
-/// Numbers in the longest range.
+/// Maximum number of values in a range.
 const COUNT_MAX: u64 = 65_536;
-/// Digits that a number is filled up to.
+/// Maximum width to which a number is padded.
 const WIDTH_MAX: usize = 63;
-const RANGE: &str = "a range of at most 65536 numbers, START-STOP or START-STOP/STEP";
-const TEMPLATE: &str = "a record with `$`, or `${OFFSET,WIDTH,BASE}` with base d, o, x or X, for the number";
+const RANGE: &str = "a range START-STOP or START-STOP/STEP of at most 65536 numbers";
+const TEMPLATE: &str = "a record with `$` or `${OFFSET,WIDTH,BASE}` for the number, with base d, o, x or X";
 
-/// Reads the rest of the directive and gives each of its records to `take`.
+/// Parses the rest of the directive and passes each generated record to `take`.
 pub(crate) fn records(
     entries: &mut Entries<'_>,
     mut take: impl FnMut(NameRef<'_>, (Type, Class, u32), &[u8]),
@@ -30,7 +30,7 @@ pub(crate) fn records(
         let Some(text) = fill(template, number) else { return Err(word_of(&word, template).unexpected(TEMPLATE)) };
         let mut one = Entries::new(text.as_bytes(), entries.origin());
         one.inherit(entries);
-        // Whatever is wrong with a record is wrong with the line.
+        // Errors in a generated record point at the directive, because the record is not in the file.
         let moved = |error: Error| Error { line: word.place.line, column: word.place.column, ..error };
         while let Some(entry) = one.next().map_err(moved)? {
             let Entry::Record { ttl, class, rtype } = entry else {
@@ -56,7 +56,7 @@ fn range(word: &Word<'_>) -> Option<impl Iterator<Item = u64> + use<>> {
     fits.then(|| (start..=stop).step_by(usize::try_from(step).unwrap_or(usize::MAX)))
 }
 
-/// The template with the number in it; `None` if it is none.
+/// Replaces the placeholders in the template by the number. Returns `None` if the template is invalid.
 fn fill(template: &[u8], number: u64) -> Option<String> {
     let mut rest = core::str::from_utf8(template).ok()?;
     let mut text = String::with_capacity(rest.len() + 16);
@@ -65,7 +65,7 @@ fn fill(template: &[u8], number: u64) -> Option<String> {
         text.push_str(before);
         if let Some(escaped) = after.strip_prefix("\\") {
             let next = escaped.chars().next()?;
-            // Other escapes are read with the record.
+            // The record parser decodes all other escapes.
             if next != '$' {
                 text.push('\\');
             }
@@ -84,7 +84,7 @@ fn fill(template: &[u8], number: u64) -> Option<String> {
     Some(text)
 }
 
-/// `OFFSET,WIDTH,BASE`; what is left out at the end is 0, 0 and d.
+/// Appends a number in the form `OFFSET,WIDTH,BASE`. Missing fields at the end default to 0 and `d`.
 fn write_number(text: &mut String, form: &str, number: u64) -> Option<()> {
     let mut parts = form.split(',');
     let offset: i64 = parts.next()?.parse().ok()?;

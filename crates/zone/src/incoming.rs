@@ -1,4 +1,4 @@
-//! A zone that comes in messages (AXFR, RFC 5936 §2.2): its SOA record, all others, its SOA record again.
+//! AXFR responses (RFC 5936 §2.2): the zone's SOA record, all other records, and the SOA record again.
 
 use core::fmt;
 
@@ -7,43 +7,43 @@ use wire::{Message, Name, NameError, NameRef, Rcode, Record, Section, Type};
 use crate::text::expand;
 use crate::{Builder, Soa, Unfit, Zone};
 
-/// Why messages are no zone.
+/// Reason why a transfer failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// One is no message.
+    /// The data is not a valid DNS message.
     Message(String),
-    /// The other side says no.
+    /// The server returned an error code.
     Refused(Rcode),
     /// The first record is not the zone's SOA record.
     NoSoa,
-    /// A newer version is named, and nothing of it comes (RFC 1995 §2).
+    /// The response has a newer serial but no differences (RFC 1995 §2).
     NoDifferences,
-    /// Differences do not fit the version that is there, or each other.
+    /// The differences do not match the local version, or contradict each other.
     Differences,
-    /// There are too many differences.
+    /// The response exceeds the limit on differences.
     ManyDifferences,
-    /// A record in it is not what its type has.
+    /// A record has RDATA that is not valid for its type.
     Record(Type, NameError),
-    /// The records are no zone.
+    /// The records do not form a valid zone.
     Unfit(Unfit),
 }
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::Message(error) => write!(f, "what came is no message: {error}"),
-            Broken::Refused(rcode) => write!(f, "the other side says {rcode}"),
-            Broken::NoDifferences => f.write_str("the other side has no differences"),
-            Broken::Differences => f.write_str("the differences do not fit the version that is there"),
-            Broken::ManyDifferences => f.write_str("there are too many differences"),
-            Broken::NoSoa => f.write_str("what came does not begin with the SOA record of the zone"),
-            Broken::Record(rtype, error) => write!(f, "a {rtype} record is broken: {error}"),
+            Broken::Message(error) => write!(f, "invalid DNS message: {error}"),
+            Broken::Refused(rcode) => write!(f, "the primary answered {rcode}"),
+            Broken::NoDifferences => f.write_str("the primary sent a newer serial but no differences"),
+            Broken::Differences => f.write_str("the differences do not match the local version of the zone"),
+            Broken::ManyDifferences => f.write_str("too many differences for an incremental transfer"),
+            Broken::NoSoa => f.write_str("the transfer does not start with the SOA record of the zone"),
+            Broken::Record(rtype, error) => write!(f, "invalid {rtype} record: {error}"),
             Broken::Unfit(unfit) => unfit.fmt(f),
         }
     }
 }
 
-/// A zone of which a part has come.
+/// Partially received zone.
 pub struct Incoming {
     builder: Builder,
     serial: Option<u32>,
@@ -52,16 +52,16 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// A zone of this name, of which nothing has come.
+    /// Starts a transfer of the zone `origin`.
     #[must_use]
     pub fn new(origin: NameRef<'_>) -> Incoming {
         Incoming { builder: Builder::new(origin), serial: None, rdata: Vec::new(), done: false }
     }
 
-    /// Takes the next message; says whether more is to come.
+    /// Processes the next message. Returns true if more messages are expected.
     ///
     /// # Errors
-    /// If it is no part of a zone.
+    /// The message is not part of a zone.
     pub fn take(&mut self, message: &[u8]) -> Result<bool, Broken> {
         let message = Message::parse(message).map_err(|error| Broken::Message(error.to_string()))?;
         checked(&message)?;
@@ -71,11 +71,11 @@ impl Incoming {
             }
             self.take_record(&record)?;
         }
-        // A message without a record would otherwise keep us waiting for ever.
+        // Fails early: after a message without records, the caller would wait forever for the rest.
         if self.serial.is_none() { Err(Broken::NoSoa) } else { Ok(!self.done) }
     }
 
-    /// Takes a record; says whether it was the last one.
+    /// Adds a record. Returns true if it was the last one.
     pub(crate) fn take_record(&mut self, record: &Record<'_>) -> Result<bool, Broken> {
         let rtype = record.rtype();
         let broken = |error| Broken::Record(rtype, error);
@@ -96,28 +96,30 @@ impl Incoming {
         Ok(self.done)
     }
 
-    /// How many of the records were left out, as they are not in the zone, or not of class IN.
+    /// Returns the number of records ignored because their owner is outside the zone or their class is not IN.
     #[must_use]
     pub const fn strangers(&self) -> usize {
         self.builder.strangers()
     }
 
-    /// What has come, to be added to.
+    /// Returns the builder with all records received so far.
     pub(crate) fn into_builder(self) -> Builder {
         self.builder
     }
 
-    /// The zone, once all of it has come.
+    /// Builds the zone. Call this after [`Incoming::take`] has returned false.
     ///
     /// # Errors
-    /// If it is none.
+    /// The records do not form a valid zone.
     pub fn finish(self) -> Result<Zone, Broken> {
         self.builder.finish().map_err(Broken::Unfit)
     }
 }
 
+/// Checks the response code.
+///
 /// # Errors
-/// If the other side says no.
+/// The code is not NOERROR.
 pub(crate) fn checked(message: &Message<'_>) -> Result<(), Broken> {
     match message.header().flags.rcode() {
         Rcode::NOERROR => Ok(()),
@@ -125,10 +127,10 @@ pub(crate) fn checked(message: &Message<'_>) -> Result<(), Broken> {
     }
 }
 
-/// What an SOA record of the zone says; `None` for other records.
+/// Decodes the zone's SOA record. Returns `None` for any other record.
 ///
 /// # Errors
-/// If it is broken.
+/// The record is malformed.
 pub(crate) fn soa_of(record: &Record<'_>, origin: NameRef<'_>) -> Result<Option<Soa>, Broken> {
     let broken = |error| Broken::Record(Type::SOA, error);
     if record.rtype() != Type::SOA || record.owner().map_err(broken)?.as_ref() != origin {

@@ -1,11 +1,11 @@
-//! A hash of names in which upper and lower case are the same.
+//! Case-insensitive hash for names.
 
-/// Multiplies well: the fraction of the golden ratio.
+/// Multiplier with good mixing: 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-/// With these bits set a letter is in lower case; that other octets become the same too only makes them collide.
+/// Mask that sets the lower-case bit of each byte. Other bytes become equal, too, which only causes collisions.
 const LOWER: u64 = 0x2020_2020_2020_2020;
 
-/// The hash of octets of a name. What is in a zone is its owner's: it need not withstand an attack.
+/// Hashes the bytes of a name. Zone contents come from the zone's owner, so the hash need not resist attacks.
 pub(crate) fn hash(octets: &[u8]) -> u64 {
     let (words, rest) = octets.as_chunks::<8>();
     let mut last = [0; 8];

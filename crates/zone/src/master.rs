@@ -1,4 +1,4 @@
-//! Master files (RFC 1035 §5): a file and those that it includes become a zone.
+//! Zone file loader (RFC 1035 §5): reads a file and the files that it includes into a zone.
 
 use core::fmt;
 use std::io;
@@ -10,59 +10,60 @@ use crate::generate;
 use crate::text::{self, Entries, Entry, Error};
 use crate::{Builder, Unfit, Zone};
 
-/// Files that may include each other in a row: as deep as other servers go.
+/// Maximum nesting depth of `$INCLUDE`, as in other servers.
 const DEPTH_MAX: usize = 7;
-/// Octets of a line, for making room: most are shorter, but not the long ones.
+/// Typical line length in bytes, for preallocation. Most lines are shorter, but large zones have long ones.
 const LINE_GUESS: usize = 40;
-/// Files that one zone may include, so that few small files cannot become a very large zone.
+/// Maximum number of included files in a zone, so that a few small files cannot expand to a huge zone.
 const INCLUDES_MAX: usize = 4096;
 
-/// Gives the contents of a file.
+/// Callback that returns the contents of a file.
 pub type Read<'f> = &'f mut dyn FnMut(&Path) -> io::Result<Vec<u8>>;
 
-/// A zone that was read.
+/// Loaded zone.
 pub struct Loaded {
     /// The zone.
     pub zone: Zone,
-    /// What is wrong with it, and where: at most one of each kind.
+    /// Warnings with their positions, at most one of each kind.
     pub remarks: Vec<LoadError>,
-    /// The other files that it includes.
+    /// The included files.
     pub includes: Vec<PathBuf>,
 }
 
-/// Why a file is no zone.
+/// Error or warning about a zone file, with its position.
 #[derive(Debug)]
 pub struct LoadError {
-    /// The file in which it is wrong.
+    /// File that contains the error.
     pub file: PathBuf,
-    /// The line and column, from 1; `None` if it is the file as a whole.
+    /// Line and column, starting at 1. `None` if the error concerns the file as a whole.
     pub place: Option<(u32, u32)>,
-    /// What is wrong.
+    /// Cause of the error.
     pub trouble: Trouble,
 }
 
-/// What is wrong with a zone file.
+/// Cause of an error in a zone file.
 #[derive(Debug)]
 pub enum Trouble {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
-    /// It is no master file.
+    /// The text is not a valid zone file.
     Text(text::Fault),
-    /// Its records are no zone.
+    /// The records do not form a valid zone.
     Unfit(Unfit),
-    /// A file that it includes cannot be read.
+    /// An included file cannot be read.
     Include(PathBuf, io::Error),
-    /// Files include each other more than seven deep.
+    /// `$INCLUDE` is nested more than seven levels deep.
     TooDeep,
-    /// More than 4,096 files are included.
+    /// The zone includes more than 4,096 files.
     TooManyIncludes,
-    /// No record is in the zone: the SOA record is of this name.
+    /// The file has no record of the zone. Its SOA record has this owner.
     OtherZone(Box<Name>),
-    /// The only SOA record is of this name, and taken for the zone's.
+    /// The zone has no SOA record at its apex. The one with this owner is used instead.
     OtherSoa(Box<Name>),
-    /// So many records are of other zones, or not of class IN; this is the first.
+    /// Number of records ignored because their owner is outside the zone or their class is not IN. The position is that
+    /// of the first one.
     Strangers(usize),
-    /// An SOA record of the zone that another one comes after, which counts.
+    /// An SOA record of the zone is ignored because a later one replaces it.
     EarlierSoa,
 }
 
@@ -72,27 +73,29 @@ impl fmt::Display for Trouble {
             Trouble::Io(error) => error.fmt(f),
             Trouble::Text(fault) => fault.fmt(f),
             Trouble::Unfit(unfit) => unfit.fmt(f),
-            Trouble::Include(path, error) => write!(f, "cannot include {}: {error}", path.display()),
-            Trouble::TooDeep => write!(f, "files include each other more than {DEPTH_MAX} deep"),
-            Trouble::TooManyIncludes => write!(f, "more than {INCLUDES_MAX} files are included"),
-            Trouble::OtherZone(name) => write!(f, "the file is of another zone: its SOA record is that of {name}"),
+            Trouble::Include(path, error) => write!(f, "cannot read included file `{}`: {error}", path.display()),
+            Trouble::TooDeep => write!(f, "`$INCLUDE` is nested more than {DEPTH_MAX} levels deep"),
+            Trouble::TooManyIncludes => write!(f, "too many included files; the maximum is {INCLUDES_MAX}"),
+            Trouble::OtherZone(name) => write!(f, "the file is for another zone: its SOA record belongs to `{name}`"),
             Trouble::OtherSoa(name) => {
-                write!(f, "the SOA record of {name} is taken for that of the zone, which has none")
+                write!(f, "the zone has no SOA record; using the one of `{name}`")
             }
-            Trouble::Strangers(1) => f.write_str("a record is left out: it is not in the zone, or not of class IN"),
+            Trouble::Strangers(1) => {
+                f.write_str("record ignored: its owner is outside the zone or its class is not IN")
+            }
             Trouble::Strangers(count) => {
                 write!(
                     f,
-                    "{count} records are left out, of which this is the first: not in the zone, or not of class IN"
+                    "{count} records ignored, starting here: their owner is outside the zone or their class is not IN"
                 )
             }
-            Trouble::EarlierSoa => f.write_str("this SOA record is left out: another one comes after it, which counts"),
+            Trouble::EarlierSoa => f.write_str("SOA record ignored: a later one replaces it"),
         }
     }
 }
 
 impl fmt::Display for LoadError {
-    /// `FILE:LINE:COLUMN: WHAT`.
+    /// Writes `FILE:LINE:COLUMN: CAUSE`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file.display())?;
         if let Some((line, column)) = self.place {
@@ -104,10 +107,10 @@ impl fmt::Display for LoadError {
 
 impl core::error::Error for LoadError {}
 
-/// Reads the zone `origin` from a file.
+/// Loads the zone `origin` from a file.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// The first error, with its position.
 pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, LoadError> {
     let whole = |trouble| LoadError { file: path.to_owned(), place: None, trouble };
     let text = read(path).map_err(|error| whole(Trouble::Io(error)))?;
@@ -123,7 +126,7 @@ pub fn load(origin: NameRef<'_>, path: &Path, read: Read<'_>) -> Result<Loaded, 
     Ok(Loaded { zone, remarks, includes })
 }
 
-/// A line and a column of a file.
+/// Position in a file.
 #[derive(Clone, PartialEq, Eq)]
 struct Place {
     file: PathBuf,
@@ -136,7 +139,7 @@ impl Place {
     }
 }
 
-/// A zone that is being read.
+/// State of the loader.
 struct Reading<'f> {
     builder: Builder,
     seen: Seen,
@@ -144,23 +147,24 @@ struct Reading<'f> {
     read: Read<'f>,
 }
 
-/// Where records stand that somebody may want to know of.
+/// Positions of records that cause a warning.
 #[derive(Default)]
 struct Seen {
-    /// The SOA record of the zone.
+    /// The most recent SOA record at the apex.
     soa: Option<Place>,
-    /// The first one that another one comes after.
+    /// The first SOA record that a later one replaced.
     earlier_soa: Option<Place>,
-    /// The last one of another name.
+    /// The last SOA record with another owner.
     other_soa: Option<OtherSoa>,
-    /// The first two records of other zones: one of them may be the SOA record that is taken after all.
+    /// The first two records outside the zone. Two are needed, because one of them may be the SOA record that is used
+    /// after all.
     strangers: Vec<Place>,
 }
 
-/// An SOA record that is not the zone's.
+/// SOA record whose owner is not the apex.
 struct OtherSoa {
     place: Place,
-    /// Whether its name is not in the zone at all, so that it is left out.
+    /// True if the owner is outside the zone, so that the builder has ignored the record.
     is_stranger: bool,
     owner: Box<Name>,
     ttl: u32,
@@ -168,10 +172,10 @@ struct OtherSoa {
 }
 
 impl Seen {
-    /// Where the zone has no SOA record, that of another name stands in for it, as in CoreDNS; says so.
+    /// Uses an SOA record with another owner if the zone has none, as CoreDNS does. Returns a warning if so.
     ///
     /// # Errors
-    /// If nothing else is in the zone.
+    /// The file has no other record of the zone.
     fn borrow_soa(&mut self, builder: &mut Builder) -> Result<Option<LoadError>, LoadError> {
         let (None, Some(OtherSoa { place, owner, ttl, rdata, .. })) = (&self.soa, &self.other_soa) else {
             return Ok(None);
@@ -231,7 +235,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Takes a record that stands there.
+    /// Adds a record and notes its position if it causes a warning.
     fn add(
         &mut self,
         (file, at): (&Path, (u32, u32)),
@@ -285,11 +289,11 @@ impl Reading<'_> {
     }
 }
 
-/// `$INCLUDE FILE [ORIGIN]`: the file, and what its relative names end in.
+/// Parses `$INCLUDE FILE [ORIGIN]`. Returns the file name and the origin of its relative names.
 fn include(entries: &mut Entries<'_>) -> Result<(String, Name), Error> {
     let mut origin = entries.origin().to_name();
     let line = entries.line();
-    let file = line.word("a file")?;
+    let file = line.word("a file name")?;
     let mut name = Vec::new();
     file.unescaped(|octet| name.push(octet))?;
     if let Some(word) = line.maybe()? {
@@ -297,7 +301,7 @@ fn include(entries: &mut Entries<'_>) -> Result<(String, Name), Error> {
         word.name(before.as_ref(), &mut origin)?;
         line.end()?;
     }
-    let name = String::from_utf8(name).map_err(|_| file.unexpected("the name of a file"))?;
+    let name = String::from_utf8(name).map_err(|_| file.unexpected("a file name in UTF-8"))?;
     Ok((name, origin))
 }
 

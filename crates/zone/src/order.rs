@@ -1,40 +1,41 @@
-//! All of a zone in canonical order (RFC 4034 §6.1), and what of it is the zone's own: what signing goes by.
+//! Names of a zone in canonical order (RFC 4034 §6.1), with the distinction between authoritative data and glue for
+//! signing.
 
 use wire::Name;
 
 use crate::canonical;
 use crate::store::{BELOW, CUT, RecordSet, Zone};
 
-/// A name with its records.
+/// Name with its records.
 pub struct Owner<'z> {
-    /// The name.
+    /// Owner name.
     pub name: Name,
-    /// What the zone has to say about it.
+    /// Relation of the name to the zone.
     pub standing: Standing,
     node: u32,
     zone: &'z Zone,
 }
 
-/// What a zone has to say about a name.
+/// Relation of a name to a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// All.
+    /// The zone is authoritative for all records of the name.
     Own,
-    /// Whose it is, and whether that is signed: another zone begins here.
+    /// The name is a zone cut. The zone is authoritative only for DS.
     Cut,
-    /// Nothing: it is below a cut or a DNAME record. Addresses of name servers (glue) are such.
+    /// The name is below a zone cut or a DNAME record, such as glue. The zone is not authoritative for it.
     Beyond,
 }
 
 impl<'z> Owner<'z> {
-    /// Its record sets; signatures are a set for each type that they cover.
+    /// Returns the RRsets of the name. Signatures form one set per covered type.
     pub fn sets(&self) -> impl Iterator<Item = RecordSet<'z>> + use<'z> {
         self.zone.all(self.node)
     }
 }
 
 impl Zone {
-    /// The names that own records, in canonical order: the zone's own name is the first.
+    /// Returns the names that own records in canonical order. The first is the apex.
     pub fn in_order(&self) -> impl Iterator<Item = Owner<'_>> {
         let all = (0..self.nodes.len()).filter_map(|node| u32::try_from(node).ok());
         let mut nodes: Vec<u32> = all.filter(|node| self.node(*node).sets > 0).collect();

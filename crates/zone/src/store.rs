@@ -1,34 +1,35 @@
-//! A zone in memory: names in one arena, record sets in another, a node for each name.
+//! Zone in memory: one arena for names, one for RDATA, and a node for each existing name.
 //!
-//! A node is what RFC 4592 §2.2 calls an existing name: it owns records, or is an empty non-terminal above one that does.
-//! Names are kept without the zone's own name behind them. A record of a zone of single addresses takes some 60 octets.
+//! A node is an existing name in the sense of RFC 4592 §2.2: it owns records, or is an empty non-terminal above a name
+//! that does. Names are stored relative to the zone. In a zone with one address per name, a record takes about 60
+//! bytes.
 
 use hashbrown::HashTable;
 use wire::{Name, NameRef, Type};
 
 use crate::keys::hash;
 
-/// An authoritative zone; it does not change.
+/// Authoritative zone. Immutable once built.
 pub struct Zone {
     pub(crate) origin: Name,
-    /// Names of the nodes, one behind the other, without `origin`.
+    /// Names of all nodes, concatenated, without `origin`.
     pub(crate) names: Vec<u8>,
     pub(crate) nodes: Vec<NodeEntry>,
-    /// The record sets of each node stand together.
+    /// RRsets of all nodes. Those of one node are consecutive.
     pub(crate) sets: Vec<SetEntry>,
-    /// The data of each set stand together, each with its length before it.
+    /// RDATA of all RRsets. The records of one RRset are consecutive, each with a length prefix.
     pub(crate) data: Vec<u8>,
     pub(crate) table: HashTable<u32>,
-    /// The nodes that own NSEC records, in canonical order.
+    /// Nodes that own NSEC records, in canonical order.
     pub(crate) chain: Vec<u32>,
     pub(crate) records: usize,
 }
 
-/// A name that exists in a zone; it is of no use in another.
+/// Handle of an existing name. Only valid for the zone that returned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node(pub(crate) u32);
 
-/// A name that exists, as the arenas have it.
+/// Node: an existing name with its position in the arenas.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeEntry {
     pub(crate) name_at: u32,
@@ -39,46 +40,46 @@ pub(crate) struct NodeEntry {
     pub(crate) flags: u8,
 }
 
-/// It owns NS records and is not the apex.
+/// Flag: the node owns NS records and is not the apex.
 pub(crate) const CUT: u8 = 1;
-/// It owns a DNAME record.
+/// Flag: the node owns a DNAME record.
 pub(crate) const DNAME: u8 = 2;
-/// A node above it has one of these.
+/// Flag: an ancestor has the flag [`CUT`] or [`DNAME`].
 pub(crate) const BELOW: u8 = 4;
-/// It has a child `*`.
+/// Flag: the node has a child `*`.
 pub(crate) const WILDCARD: u8 = 8;
-/// It owns a CNAME record.
+/// Flag: the node owns a CNAME record.
 pub(crate) const ALIAS: u8 = 16;
 
-/// Records of one name and type; signatures (RRSIG) are a set for each type that they cover.
+/// RRset in the arenas. Signatures (RRSIG) form one set per covered type.
 #[derive(Clone, Copy)]
 pub(crate) struct SetEntry {
     pub(crate) at: u32,
     pub(crate) ttl: u32,
     pub(crate) rtype: Type,
-    /// The type that signatures cover; 0 for other types.
+    /// Covered type of signatures, 0 for all other types.
     pub(crate) covered: Type,
     pub(crate) count: u16,
 }
 
-/// The index of the apex.
+/// Index of the apex node.
 pub(crate) const APEX: u32 = 0;
-/// Octets of the length before the data of a record.
+/// Length in bytes of the length prefix before each record's RDATA.
 pub(crate) const LENGTH_LEN: usize = 2;
 
-/// Records of one name and type.
+/// RRset of a zone.
 #[derive(Clone, Copy)]
 pub struct RecordSet<'z> {
-    /// The type.
+    /// The record type.
     pub rtype: Type,
-    /// The time to live, in seconds.
+    /// TTL in seconds.
     pub ttl: u32,
     count: u16,
     data: &'z [u8],
 }
 
 impl<'z> RecordSet<'z> {
-    /// The data of the records, names in full.
+    /// Returns the RDATA of each record. Names in it are uncompressed.
     pub fn data(self) -> impl Iterator<Item = &'z [u8]> {
         let mut rest = self.data;
         (0..self.count).map_while(move |_| {
@@ -89,30 +90,30 @@ impl<'z> RecordSet<'z> {
         })
     }
 
-    /// The data of the first record.
+    /// Returns the RDATA of the first record.
     #[must_use]
     pub fn first(self) -> &'z [u8] {
         self.data().next().unwrap_or_default()
     }
 }
 
-/// The times of a zone, in seconds, and its serial (RFC 1035 §3.3.13).
+/// Numeric fields of an SOA record (RFC 1035 §3.3.13). Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Soa {
-    /// The version of the zone.
+    /// Version of the zone.
     pub serial: u32,
-    /// How often secondaries look for a new one.
+    /// Interval at which secondaries check for a new version.
     pub refresh: u32,
-    /// How soon they try again.
+    /// Interval at which secondaries retry a failed check.
     pub retry: u32,
-    /// How long they serve what they have without hearing from a primary.
+    /// Time after which secondaries stop serving the zone if they cannot reach a primary.
     pub expire: u32,
-    /// The time to live of denials.
+    /// Upper bound for the TTL of negative answers (RFC 2308 §4).
     pub minimum: u32,
 }
 
 impl Soa {
-    /// Reads the data of an SOA record.
+    /// Decodes the RDATA of an SOA record.
     #[must_use]
     pub fn read(rdata: &[u8]) -> Option<Soa> {
         let (_, times) = rdata.split_last_chunk::<20>()?;
@@ -126,7 +127,7 @@ impl Soa {
         })
     }
 
-    /// Whether `serial` is newer than this one's (RFC 1982 §3.2).
+    /// Returns true if `serial` is newer than this one (RFC 1982 §3.2).
     #[must_use]
     pub const fn is_older_than(self, serial: u32) -> bool {
         serial != self.serial && serial.wrapping_sub(self.serial) < 1 << 31
@@ -134,25 +135,25 @@ impl Soa {
 }
 
 impl Zone {
-    /// The name of the zone.
+    /// Returns the zone's name.
     #[must_use]
     pub fn origin(&self) -> NameRef<'_> {
         self.origin.as_ref()
     }
 
-    /// How many records it has.
+    /// Returns the number of records.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.records
     }
 
-    /// Whether it has none, which no zone that was built is.
+    /// Returns true if the zone has no records. A built zone always has at least the SOA record.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.records == 0
     }
 
-    /// Octets that it takes in memory.
+    /// Returns the memory used by the zone, in bytes.
     #[must_use]
     pub fn octets(&self) -> usize {
         self.names.capacity()
@@ -163,19 +164,19 @@ impl Zone {
             + self.chain.capacity() * size_of::<u32>()
     }
 
-    /// The SOA record set.
+    /// Returns the SOA RRset.
     #[must_use]
     pub fn soa_set(&self) -> Option<RecordSet<'_>> {
         self.set(APEX, Type::SOA)
     }
 
-    /// Serial and times.
+    /// Returns the fields of the SOA record.
     #[must_use]
     pub fn soa(&self) -> Option<Soa> {
         Soa::read(self.soa_set()?.first())
     }
 
-    /// Whether it is signed, with NSEC records.
+    /// Returns true if the zone is signed, with NSEC records.
     #[must_use]
     pub const fn is_signed(&self) -> bool {
         !self.chain.is_empty()
@@ -186,26 +187,26 @@ impl Zone {
         self.nodes.get(node as usize).copied().unwrap_or(NOWHERE)
     }
 
-    /// The labels of a node before the zone's name.
+    /// Returns the labels of a node, relative to the zone.
     pub(crate) fn labels(&self, node: u32) -> &[u8] {
         let entry = self.node(node);
         let start = entry.name_at as usize;
         self.names.get(start..start + usize::from(entry.name_len)).unwrap_or_default()
     }
 
-    /// The name of something that was found in this zone.
+    /// Returns the name of a node of this zone.
     #[must_use]
     pub fn name_of(&self, Node(node): Node) -> Name {
         self.name(node)
     }
 
-    /// The whole name of a node.
+    /// Returns the absolute name of a node.
     pub(crate) fn name(&self, node: u32) -> Name {
         let mut name = Name::root();
         let mut rest = self.labels(node);
         while let Some((length, after)) = rest.split_first() {
             let (label, after) = after.split_at(usize::from(*length).min(after.len()));
-            // What is in the store was a name before.
+            // Cannot fail: the stored labels were a valid name.
             let _ = name.push_label(label);
             rest = after;
         }
@@ -213,7 +214,7 @@ impl Zone {
         name
     }
 
-    /// The node with these labels before the zone's name.
+    /// Finds the node with these labels, relative to the zone.
     pub(crate) fn find_labels(&self, labels: &[u8]) -> Option<u32> {
         self.table.find(hash(labels), |node| self.labels(*node).eq_ignore_ascii_case(labels)).copied()
     }
@@ -229,24 +230,24 @@ impl Zone {
         RecordSet { rtype: entry.rtype, ttl: entry.ttl, count: entry.count, data }
     }
 
-    /// The records of a type at a node; not for signatures.
+    /// Returns the RRset of a type at a node. Use [`Zone::signatures`] for RRSIG records.
     pub(crate) fn set(&self, node: u32, rtype: Type) -> Option<RecordSet<'_>> {
         self.entries(node).iter().find(|entry| entry.rtype == rtype).map(|entry| self.view(entry))
     }
 
-    /// The signatures over the records of a type at a node.
+    /// Returns the signatures over the RRset of a type at a node.
     pub(crate) fn signatures(&self, node: u32, covered: Type) -> Option<RecordSet<'_>> {
         let signs = |entry: &&SetEntry| entry.rtype == Type::RRSIG && entry.covered == covered;
         self.entries(node).iter().find(signs).map(|entry| self.view(entry))
     }
 
-    /// All records of a node.
+    /// Returns all RRsets of a node.
     pub(crate) fn all(&self, node: u32) -> impl Iterator<Item = RecordSet<'_>> {
         self.entries(node).iter().map(|entry| self.view(entry))
     }
 
-    /// All record sets with their owners, but for the SOA record: what a transfer sends between its two copies of that.
-    /// `from` is 0 at first, and then what this gave with the last set that was taken.
+    /// Returns all RRsets except SOA with their owners, as a zone transfer sends them between the two SOA records. Each
+    /// item has the value of `from` that continues after it. Start with 0.
     pub fn sets_from(&self, from: usize) -> impl Iterator<Item = (usize, Name, RecordSet<'_>)> {
         let first = self.nodes.partition_point(|node| node.first_set as usize + usize::from(node.sets) <= from);
         (first..self.nodes.len()).flat_map(move |node| {

@@ -1,13 +1,13 @@
-//! Octets as digits: hexadecimal, base 32 (RFC 4648 §7) and base 64 (§4).
+//! Encodings of binary fields: hexadecimal, base32hex (RFC 4648 §7) and base64 (§4).
 
 use super::error::Error;
 use super::lex::Word;
 
-/// How octets are written.
+/// Encoding of binary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     Hex,
-    /// The extended hex alphabet, without padding.
+    /// Extended hex alphabet (base32hex), without padding.
     Base32,
     Base64,
 }
@@ -44,7 +44,7 @@ impl Base {
         }
     }
 
-    /// Octets as digits; base 64 is padded.
+    /// Encodes bytes. Pads base64.
     pub(super) fn print(self, octets: &[u8]) -> String {
         let mut text = String::with_capacity(octets.len() * 2);
         let (mut bits, mut count) = (0u32, 0);
@@ -68,17 +68,17 @@ impl Base {
 
     const fn what(self) -> &'static str {
         match self {
-            Base::Hex => "hexadecimal digits, two for each octet",
-            Base::Base32 => "base 32 digits",
-            Base::Base64 => "base 64 digits",
+            Base::Hex => "hexadecimal digits, two per byte",
+            Base::Base32 => "base32 digits",
+            Base::Base64 => "base64 digits",
         }
     }
 }
 
-/// Reads digits that may come in several words.
+/// Decoder for digits that may be spread over several words.
 pub(super) struct Digits {
     base: Base,
-    /// Bits that are no octet yet.
+    /// Bits that do not yet form a complete byte.
     bits: u32,
     count: u32,
     padded: bool,
@@ -89,7 +89,7 @@ impl Digits {
         Digits { base, bits: 0, count: 0, padded: false }
     }
 
-    /// Reads the digits of a word.
+    /// Decodes the digits of a word.
     pub(super) fn read(&mut self, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
         for octet in word.raw {
             if *octet == b'=' && matches!(self.base, Base::Base64) {
@@ -108,14 +108,14 @@ impl Digits {
         Ok(())
     }
 
-    /// The digits are whole octets, with `last` the last word of them.
+    /// Checks that the digits form whole bytes. `last` is the last word, for the error.
     pub(super) fn finish(&self, last: &Word<'_>) -> Result<(), Error> {
         let zeros = self.bits & ((1 << self.count) - 1) == 0;
         if zeros && self.count < self.base.bits() { Ok(()) } else { Err(last.unexpected(self.base.what())) }
     }
 }
 
-/// The digits of one word.
+/// Decodes the digits of a single word.
 pub(super) fn read(base: Base, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     let mut digits = Digits::new(base);
     digits.read(word, data)?;

@@ -1,4 +1,4 @@
-//! What stands in the data of each type: one table, from which reading, checking and expanding come.
+//! RDATA formats: one table of fields per type, used to parse, validate, expand and print.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,54 +10,54 @@ use super::lex::Word;
 use super::line::Line;
 use super::{location, parameters, special};
 
-/// Octets of the longest character string (RFC 1035 §3.3).
+/// Maximum length of a character string in bytes (RFC 1035 §3.3).
 const STRING_MAX: usize = 255;
 
-/// A part of a record's data.
+/// Field of RDATA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
-    /// A domain name.
+    /// Domain name.
     Name,
     U8,
     U16,
     U32,
-    /// Seconds, with or without units.
+    /// Duration in seconds, with or without units.
     Seconds,
     V4,
     V6,
-    /// A character string.
+    /// Character string.
     String,
-    /// Character strings up to the end, at least one.
+    /// One or more character strings, up to the end.
     Strings,
-    /// Text up to the end, without a length.
+    /// String up to the end, without a length.
     Text,
-    /// Octets up to the end, in several words or one.
+    /// Binary data up to the end, possibly split into several words.
     Octets(Base),
-    /// Octets with their number before them, `-` for none (RFC 5155 §3.3).
+    /// Binary data with a length prefix, `-` if empty (RFC 5155 §3.3).
     Salt,
-    /// A hash with its length before it (RFC 5155 §3.3).
+    /// Hash with a length prefix (RFC 5155 §3.3).
     Hash,
-    /// Types up to the end, as bitmaps (RFC 4034 §4.1.2).
+    /// Type bitmaps up to the end (RFC 4034 §4.1.2).
     Types,
-    /// A type, by its mnemonic.
+    /// Type mnemonic.
     Type,
-    /// An algorithm of DNSSEC, by number or mnemonic.
+    /// DNSSEC algorithm, as a number or mnemonic.
     Algorithm,
-    /// A kind of certificate, by number or mnemonic (RFC 4398 §2.1).
+    /// Certificate type, as a number or mnemonic (RFC 4398 §2.1).
     Certificate,
-    /// A moment of RFC 4034 §3.2.
+    /// Point in time (RFC 4034 §3.2).
     Time,
-    /// So many octets as hexadecimal pairs with dashes (RFC 7043).
+    /// EUI of this many bytes, as hexadecimal pairs separated by dashes (RFC 7043).
     Eui(usize),
     /// Four groups of hexadecimal digits (RFC 6742 §2.1.2).
     Groups,
-    /// RFC 1876.
+    /// Location (RFC 1876).
     Location,
     /// Service parameters up to the end (RFC 9460 §2.1).
     Parameters,
 }
 
-/// The data of a type; `None` for those that are only written generically.
+/// Returns the RDATA fields of a type, or `None` for types that have only the generic form.
 pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
     use Field::{
         Algorithm, Certificate, Eui, Groups, Hash, Location, Name, Octets, Parameters, Salt, Seconds, String, Strings,
@@ -106,10 +106,10 @@ pub(super) fn fields(rtype: Type) -> Option<&'static [Field]> {
     })
 }
 
-/// Reads the data of a record of this type.
+/// Parses the RDATA of a record.
 pub(super) fn read(rtype: Type, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     let Some(fields) = fields(rtype) else {
-        let sign = line.word("data, in the form `\\# LENGTH HEX`")?;
+        let sign = line.word("RDATA in the form `\\# LENGTH HEX`")?;
         return generic(rtype, &sign, line, data);
     };
     let mut rest = fields.iter();
@@ -131,13 +131,13 @@ pub(super) fn read(rtype: Type, line: &mut Line<'_>, data: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// `\# LENGTH HEX...` (RFC 3597 §5).
+/// Parses `\# LENGTH HEX...` (RFC 3597 §5).
 fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     if sign.raw != b"\\#" {
-        return Err(sign.unexpected("data, in the form `\\# LENGTH HEX`"));
+        return Err(sign.unexpected("RDATA in the form `\\# LENGTH HEX`"));
     }
-    let length = line.word("the length of the data")?;
-    let wanted: u16 = length.parse("the length of the data")?;
+    let length = line.word("the length of RDATA in bytes")?;
+    let wanted: u16 = length.parse("the length of RDATA in bytes")?;
     let mut digits = Digits::new(Base::Hex);
     let mut last = length;
     while let Some(word) = line.maybe()? {
@@ -146,13 +146,13 @@ fn generic(rtype: Type, sign: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>
     }
     digits.finish(&last)?;
     if data.len() != usize::from(wanted) {
-        return Err(length.unexpected("the number of octets that follow"));
+        return Err(length.unexpected("the number of bytes that follow"));
     }
-    if is_well_formed(rtype, data) { Ok(()) } else { Err(last.unexpected("data as the type has them")) }
+    if is_well_formed(rtype, data) { Ok(()) } else { Err(last.unexpected("RDATA in the format of its type")) }
 }
 
 impl Field {
-    /// Reads this field, whose first word is `word`.
+    /// Parses this field. `word` is its first word.
     fn read(self, word: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
         let what = self.what();
         match self {
@@ -189,13 +189,13 @@ impl Field {
             Field::Eui(len) => special::eui(word, len, data).ok_or_else(|| word.unexpected(what))?,
             Field::Groups => special::groups(word, data).ok_or_else(|| word.unexpected(what))?,
             Field::Location => location::read(word, line, data)?,
-            // These may have no word at all.
+            // These fields may be empty, so `read_rest` parses them.
             Field::Types | Field::Parameters => {}
         }
         Ok(())
     }
 
-    /// Reads a field that takes the rest of the line, which may be nothing.
+    /// Parses a field that takes the rest of the line and may be empty.
     fn read_rest(self, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
         if self == Field::Types { special::types(line, data) } else { parameters::read(line, data) }
     }
@@ -209,23 +209,24 @@ impl Field {
             Field::Seconds => "a time in seconds",
             Field::V4 => "an IPv4 address",
             Field::V6 => "an IPv6 address",
-            Field::String | Field::Strings | Field::Text => "a text",
-            Field::Octets(Base::Base64) => "base 64 digits",
+            Field::String | Field::Strings | Field::Text => "a string",
+            Field::Octets(Base::Base64) => "base64 digits",
             Field::Octets(_) => "hexadecimal digits",
             Field::Salt => "a salt in hexadecimal digits, or `-`",
-            Field::Hash => "a hash in base 32",
+            Field::Hash => "a hash in base32",
             Field::Types | Field::Type => "a type",
-            Field::Algorithm => "the number of an algorithm, or its mnemonic",
-            Field::Certificate => "the number of a kind of certificate, or its mnemonic",
+            Field::Algorithm => "a DNSSEC algorithm number or mnemonic",
+            Field::Certificate => "a certificate type number or mnemonic",
             Field::Time => "a time as YYYYMMDDHHmmSS or in seconds",
-            Field::Eui(_) => "pairs of hexadecimal digits with dashes between them",
-            Field::Groups => "four groups of hexadecimal digits with colons between them",
+            Field::Eui(_) => "pairs of hexadecimal digits separated by `-`",
+            Field::Groups => "four groups of hexadecimal digits separated by `:`",
             Field::Location => "a location",
             Field::Parameters => "service parameters",
         }
     }
 
-    /// Octets of this field at the start of `data`; `None` if it is not there as a whole.
+    /// Returns the length in bytes of this field at the start of `data`, or `None` if the field is incomplete or
+    /// malformed.
     pub(super) fn len(self, data: &[u8]) -> Option<usize> {
         let len = match self {
             Field::Name => name_at_start(data)?.len(),
@@ -245,7 +246,7 @@ impl Field {
     }
 }
 
-/// Runs `write` and puts the number of octets that it wrote before them.
+/// Runs `write` and inserts the number of bytes written before them, as one byte.
 fn counted(
     word: &Word<'_>,
     data: &mut Vec<u8>,
@@ -254,7 +255,7 @@ fn counted(
     let at = data.len();
     data.push(0);
     write(data)?;
-    data[at] = u8::try_from(data.len() - at - 1).map_err(|_| word.unexpected("at most 255 octets"))?;
+    data[at] = u8::try_from(data.len() - at - 1).map_err(|_| word.unexpected("at most 255 bytes"))?;
     Ok(())
 }
 
@@ -262,7 +263,7 @@ pub(super) fn string(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     counted(word, data, |data| word.unescaped(|octet| data.push(octet)))
 }
 
-/// A text of any length, as one character string or several: people write long keys in one piece.
+/// Encodes a text of any length as one or more character strings, because users write long keys in one piece.
 fn strings(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     let mut length_at = data.len();
     data.push(0);
@@ -295,7 +296,7 @@ fn character_strings(data: &[u8]) -> Option<usize> {
     (at == data.len() && at > 0).then_some(at)
 }
 
-/// The uncompressed name that `data` begins with.
+/// Returns the uncompressed name at the start of `data`.
 pub(crate) fn name_at_start(data: &[u8]) -> Option<NameRef<'_>> {
     let mut end = 0;
     loop {
@@ -307,7 +308,7 @@ pub(crate) fn name_at_start(data: &[u8]) -> Option<NameRef<'_>> {
     }
 }
 
-/// Whether the octets are data of this type, their names uncompressed; those of an unknown type always are.
+/// Returns true if `data` is valid RDATA of this type with uncompressed names. Any data is valid for an unknown type.
 #[must_use]
 pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
     let Some(fields) = fields(rtype) else { return true };
@@ -321,8 +322,8 @@ pub fn is_well_formed(rtype: Type, data: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Writes the names in data in lower case, as far as signatures see them so: RFC 4034 §6.2 has the list of types, newer
-/// types are not among them, and RFC 6840 §5.1 takes NSEC out again. The data come with their names in full.
+/// Converts names in RDATA to lower case for the canonical form. RFC 4034 §6.2 lists the affected types. Newer types
+/// are not among them, and RFC 6840 §5.1 removed NSEC. The names must be uncompressed.
 pub fn lowercase_names(rtype: Type, data: &mut [u8]) {
     const NEWER: [Type; 6] = [Type::NSEC, Type::SVCB, Type::HTTPS, Type::LP, Type::TALINK, Type::NSAP_PTR];
     if NEWER.contains(&rtype) {
@@ -338,10 +339,10 @@ pub fn lowercase_names(rtype: Type, data: &mut [u8]) {
     }
 }
 
-/// The data of a message's record, its names in full.
+/// Appends the RDATA of a record from a message to `data`, with uncompressed names.
 ///
 /// # Errors
-/// If a name in it cannot be read, or it is not what its type has.
+/// A name cannot be read, or RDATA is not valid for the type.
 pub fn expand(record: &wire::Record<'_>, data: &mut Vec<u8>) -> Result<(), NameError> {
     let rdata = record.rdata();
     let (start, mut at) = (data.len(), 0);

@@ -1,4 +1,4 @@
-//! The entries of a master file, one after the other: records and directives (RFC 1035 §5.1, RFC 2308 §4).
+//! Entries of a zone file: records and directives (RFC 1035 §5.1, RFC 2308 §4).
 
 use wire::{Class, Name, NameRef, Type};
 
@@ -8,24 +8,24 @@ use super::lex::Word;
 use super::line::Line;
 use super::special::seconds;
 
-/// An entry that is not blank.
+/// Entry of a zone file.
 pub(crate) enum Entry<'a> {
-    /// A record; its owner and data stand in the [`Entries`].
+    /// Record. Its owner and RDATA are in [`Entries`].
     Record { ttl: u32, class: Class, rtype: Type },
-    /// What is no directive of [`Entries`] itself, such as `$INCLUDE`: the word that names it. The rest of its line has
-    /// not been read yet.
+    /// Directive that [`Entries`] does not handle itself, such as `$INCLUDE`. The rest of its line has not been read
+    /// yet.
     Directive(Word<'a>),
 }
 
-/// Reads entries; what holds from one to the next is kept here.
+/// Iterator over entries. Holds the state that carries over from one entry to the next.
 pub(crate) struct Entries<'a> {
     line: Line<'a>,
     began: Place,
     owner: Option<Name>,
     rdata: Vec<u8>,
-    /// The time to live of records without one: that of `$TTL`, else that of the record before.
+    /// TTL of records that do not specify one: the value of `$TTL`, or otherwise the TTL of the previous record.
     pub(crate) default_ttl: Option<u32>,
-    /// `$TTL` has been given: times on records hold for them alone.
+    /// True after a `$TTL` directive: a TTL on a record then applies to that record only.
     ttl_directive: bool,
 }
 
@@ -36,44 +36,44 @@ impl<'a> Entries<'a> {
         Entries { line, began, owner: None, rdata: Vec::new(), default_ttl: None, ttl_directive: false }
     }
 
-    /// Line and column at which the last entry began.
+    /// Returns the line and column at which the last entry starts.
     pub(crate) const fn began(&self) -> (u32, u32) {
         (self.began.line, self.began.column)
     }
 
-    /// The owner of the last record.
+    /// Returns the owner of the last record.
     pub(crate) fn owner(&self) -> NameRef<'_> {
         self.owner.as_ref().map_or(NameRef::ROOT, Name::as_ref)
     }
 
-    /// The data of the last record.
+    /// Returns the RDATA of the last record.
     pub(crate) fn rdata(&self) -> &[u8] {
         &self.rdata
     }
 
-    /// The text ends where `what` should stand.
+    /// Returns the error for a text that ends where `what` is expected.
     pub(crate) const fn missing(&self, what: &'static str) -> Error {
         self.line.missing(what)
     }
 
-    /// The words of a directive that [`Entries::next`] has given.
+    /// Returns the remaining words of a directive returned by [`Entries::next`].
     pub(crate) const fn line(&mut self) -> &mut Line<'a> {
         &mut self.line
     }
 
-    /// What relative names end in.
+    /// Returns the origin of relative names.
     pub(crate) fn origin(&self) -> NameRef<'_> {
         self.line.origin.as_ref()
     }
 
-    /// Takes over what holds from another text on: the owner, and the time to live.
+    /// Takes over owner and default TTL from the text around an included file or a `$GENERATE` line.
     pub(crate) fn inherit(&mut self, other: &Entries<'_>) {
         self.owner.clone_from(&other.owner);
         self.default_ttl = other.default_ttl;
         self.ttl_directive = other.ttl_directive;
     }
 
-    /// The next entry that is not blank; `None` at the end of the text.
+    /// Returns the next entry, or `None` at the end of the text. Handles `$ORIGIN` and `$TTL` itself.
     pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, Error> {
         while let Some(first) = self.line.first()? {
             self.began = first.place;
@@ -86,8 +86,8 @@ impl<'a> Entries<'a> {
                 origin.name(before.as_ref(), &mut self.line.origin)?;
                 self.line.end()?;
             } else if first.raw.eq_ignore_ascii_case(b"$TTL") {
-                let word = self.line.word("a time to live")?;
-                self.default_ttl = Some(seconds(&word).ok_or_else(|| word.unexpected("a time to live"))?);
+                let word = self.line.word("a TTL")?;
+                self.default_ttl = Some(seconds(&word).ok_or_else(|| word.unexpected("a TTL"))?);
                 self.ttl_directive = true;
                 self.line.end()?;
             } else {
@@ -104,7 +104,7 @@ impl<'a> Entries<'a> {
             first.name(self.line.origin.as_ref(), owner)?;
             word = self.line.word("a type")?;
         } else if self.owner.is_none() {
-            return Err(first.unexpected("an owner, since no record stands before"));
+            return Err(first.unexpected("an owner name (no previous record to inherit it from)"));
         }
         let (ttl, class, rtype) = self.fixed(word)?;
         self.rdata.clear();
@@ -113,18 +113,17 @@ impl<'a> Entries<'a> {
         if self.rdata.len() > usize::from(u16::MAX) {
             return Err(first.place.error(Fault::TooLong));
         }
-        let ttl =
-            self.ttl(ttl, rtype).ok_or_else(|| word.unexpected("a time to live, since no `$TTL` stands before"))?;
+        let ttl = self.ttl(ttl, rtype).ok_or_else(|| word.unexpected("a TTL (no `$TTL` before this record)"))?;
         Ok(Entry::Record { ttl, class, rtype })
     }
 
-    /// Time to live and class in any order, or without one or both of them, and the type.
+    /// Parses the optional TTL and class, in any order, and the type.
     fn fixed(&mut self, mut word: Word<'a>) -> Result<(Option<u32>, Class, Type), Error> {
         let (mut ttl, mut class) = (None, None);
         loop {
-            // A time begins with a digit, and no class or type does.
+            // A TTL starts with a digit. No class or type does.
             if ttl.is_none() && word.raw.first().is_some_and(u8::is_ascii_digit) {
-                ttl = Some(seconds(&word).ok_or_else(|| word.unexpected("a time to live"))?);
+                ttl = Some(seconds(&word).ok_or_else(|| word.unexpected("a TTL"))?);
             } else if let Ok(rtype) = word.parse("a type") {
                 return Ok((ttl, class.unwrap_or(Class::IN), rtype));
             } else if class.is_none()
@@ -132,14 +131,14 @@ impl<'a> Entries<'a> {
             {
                 class = Some(known);
             } else {
-                return Err(word.unexpected("a time to live, a class or a type"));
+                return Err(word.unexpected("a TTL, a class or a type"));
             }
             word = self.line.word("a type")?;
         }
     }
 
-    /// The time to live of a record: its own, that of `$TTL`, that of the record before (RFC 1035 §5.1), or for an SOA
-    /// record with none of them its minimum, as older files have it.
+    /// Returns the TTL of a record: its own, the one of `$TTL`, or the one of the previous record (RFC 1035 §5.1). An
+    /// SOA record without any of these uses its minimum field, as older files expect.
     fn ttl(&mut self, own: Option<u32>, rtype: Type) -> Option<u32> {
         let minimum =
             || self.rdata.last_chunk().filter(|_| rtype == Type::SOA).map(|octets| u32::from_be_bytes(*octets));

@@ -1,53 +1,55 @@
-//! What is wrong with a text, and where.
+//! Parse errors with their position.
 
 use core::fmt;
 
 use wire::NameError;
 
-/// Characters of the text that an error repeats: enough to find it.
+/// Maximum number of characters that an error quotes from the text.
 const FOUND_MAX: usize = 40;
 
-/// What is wrong with a text, and where.
+/// Parse error with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The line, from 1.
+    /// Line, starting at 1.
     pub line: u32,
-    /// The column, from 1, in octets.
+    /// Column in bytes, starting at 1.
     pub column: u32,
-    /// What is wrong.
+    /// Cause of the error.
     pub fault: Fault,
 }
 
-/// What is wrong with a text.
+/// Cause of a parse error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Something else was expected there.
+    /// The text does not match what is expected at this position.
     Expected {
-        /// What.
+        /// Description of the expected text.
         what: &'static str,
-        /// What stands there.
+        /// The text found.
         found: String,
     },
-    /// The record ends where something was expected.
+    /// The record ends where this was expected.
     Missing(&'static str),
-    /// No name, and why.
+    /// The text is not a valid name.
     Name {
-        /// What stands there.
+        /// The text found.
         found: String,
-        /// What is wrong with it.
+        /// Cause of the error.
         error: NameError,
     },
-    /// A quote without its end.
+    /// A quote is not closed.
     OpenQuote,
-    /// An opening parenthesis without its closing one.
+    /// An opening parenthesis is not closed.
     OpenParenthesis,
-    /// A closing parenthesis without its opening one.
+    /// A closing parenthesis has no opening one.
     StrayParenthesis,
-    /// The data of a record are longer than 65,535 octets.
+    /// The text has more records than the caller accepts.
+    SecondRecord,
+    /// RDATA is longer than 65,535 bytes.
     TooLong,
 }
 
-/// A place in a text.
+/// Position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) line: u32,
@@ -60,7 +62,7 @@ impl Place {
     }
 }
 
-/// A piece of the text, as errors repeat it.
+/// Shortens a part of the text for an error message.
 pub(crate) fn shown(octets: &[u8]) -> String {
     let text = String::from_utf8_lossy(octets);
     match text.char_indices().nth(FOUND_MAX) {
@@ -75,16 +77,17 @@ impl fmt::Display for Fault {
             Fault::Expected { what, found } => write!(f, "expected {what}, found `{found}`"),
             Fault::Missing(what) => write!(f, "expected {what}, found the end of the record"),
             Fault::Name { found, error } => write!(f, "expected a name, found `{found}`: {error}"),
-            Fault::OpenQuote => f.write_str("a quote is not closed"),
-            Fault::OpenParenthesis => f.write_str("a parenthesis is not closed"),
-            Fault::StrayParenthesis => f.write_str("a parenthesis closes nothing"),
-            Fault::TooLong => f.write_str("the data of a record are longer than 65535 octets"),
+            Fault::OpenQuote => f.write_str("`\"` is never closed"),
+            Fault::OpenParenthesis => f.write_str("`(` is never closed"),
+            Fault::StrayParenthesis => f.write_str("`)` has no matching `(`"),
+            Fault::SecondRecord => f.write_str("expected only one record"),
+            Fault::TooLong => f.write_str("RDATA is longer than 65535 bytes"),
         }
     }
 }
 
 impl fmt::Display for Error {
-    /// `LINE:COLUMN: WHAT`.
+    /// Writes `LINE:COLUMN: CAUSE`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.fault)
     }

@@ -1,50 +1,51 @@
-//! Master-file text as words: quotes, parentheses and comments are dealt with here, escapes are not.
+//! Lexer for zone files: splits text into words. Handles quotes, parentheses and comments, but does not decode escapes.
 
 use wire::{Name, NameError, NameRef};
 
 use super::error::{Error, Fault, Place, shown};
 
-/// A word of a line.
+/// Word of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word<'a> {
-    /// As it stands there: without its quotes if it is quoted as a whole, its escapes not read.
+    /// Text of the word, with escapes. A word that is quoted as a whole is without its quotes.
     pub(crate) raw: &'a [u8],
-    /// Whether it was quoted as a whole.
+    /// True if the word is quoted as a whole.
     pub(crate) quoted: bool,
     pub(crate) place: Place,
 }
 
-/// What comes next.
+/// Lexical token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Token<'a> {
     Word(Word<'a>),
-    /// A line end that is not within parentheses.
+    /// Line end outside of parentheses.
     LineEnd,
     End,
 }
 
 impl Word<'_> {
-    /// It is not what should stand there.
+    /// Returns the error for this word if `what` is expected instead.
     pub(crate) fn unexpected(&self, what: &'static str) -> Error {
         self.place.error(Fault::Expected { what, found: shown(self.raw) })
     }
 
-    /// The word as text, if it is ASCII: what is none is no number, no address and no mnemonic.
+    /// Returns the word as text, or `None` if it is not ASCII. Numbers, addresses and mnemonics are always ASCII.
     pub(crate) fn ascii(&self) -> Option<&str> {
         core::str::from_utf8(self.raw).ok().filter(|text| text.is_ascii())
     }
 
-    /// A number, an address, a mnemonic.
+    /// Parses a number, an address or a mnemonic.
     pub(crate) fn parse<T: core::str::FromStr>(&self, what: &'static str) -> Result<T, Error> {
         self.ascii().and_then(|text| text.parse().ok()).ok_or_else(|| self.unexpected(what))
     }
 
-    /// Gives the octets of the word, its escapes read, one after the other.
+    /// Passes each byte of the word to `take`, with escapes decoded.
     pub(crate) fn unescaped(&self, mut take: impl FnMut(u8)) -> Result<(), Error> {
         let mut at = 0;
         while let Some(&octet) = self.raw.get(at) {
             let (octet, width) = match octet {
-                b'\\' => escape(&self.raw[at + 1..]).ok_or_else(|| self.unexpected("an escape, `\\X` or `\\DDD`"))?,
+                b'\\' => escape(&self.raw[at + 1..])
+                    .ok_or_else(|| self.unexpected("an escape `\\X` or `\\DDD` (at most 255)"))?,
                 _ => (octet, 1),
             };
             take(octet);
@@ -53,7 +54,7 @@ impl Word<'_> {
         Ok(())
     }
 
-    /// Reads a name into `name`: `@` is the origin, and what does not end in a dot ends in it.
+    /// Parses a name into `name`. `@` is the origin, and a name without a final dot is relative to the origin.
     pub(crate) fn name(&self, origin: NameRef<'_>, name: &mut Name) -> Result<(), Error> {
         let named = self.try_name(origin, name);
         named.map_err(|error| self.place.error(Fault::Name { found: shown(self.raw), error }))
@@ -93,7 +94,8 @@ impl Word<'_> {
     }
 }
 
-/// The octet that an escape means, and the octets of the escape with its backslash (RFC 1035 §5.1).
+/// Decodes an escape after its backslash (RFC 1035 §5.1). Returns the byte and the length of the escape with the
+/// backslash.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let first = *after.first()?;
     if !first.is_ascii_digit() {
@@ -104,14 +106,14 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
     Some((u8::try_from(number).ok()?, 4))
 }
 
-/// Takes words from a text.
+/// Tokenizer for a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'a> {
     octets: &'a [u8],
     at: usize,
     line: u32,
     line_at: usize,
-    /// The parentheses that are open: how many, and where the first is.
+    /// Number of open parentheses. `opened` is the position of the outermost one.
     open: u32,
     opened: Place,
 }
@@ -121,13 +123,13 @@ impl<'a> Lexer<'a> {
         Lexer { octets, at: 0, line: 1, line_at: 0, open: 0, opened: Place { line: 1, column: 1 } }
     }
 
-    /// Where the next octet stands.
+    /// Returns the position of the next byte.
     pub(crate) fn place(&self) -> Place {
         let column = u32::try_from(self.at - self.line_at + 1).unwrap_or(u32::MAX);
         Place { line: self.line, column }
     }
 
-    /// What comes next.
+    /// Returns the next token.
     pub(crate) fn next(&mut self) -> Result<Token<'a>, Error> {
         while let Some(&octet) = self.octets.get(self.at) {
             match octet {
@@ -158,7 +160,7 @@ impl<'a> Lexer<'a> {
         if self.open > 0 { Err(self.opened.error(Fault::OpenParenthesis)) } else { Ok(Token::End) }
     }
 
-    /// The rest of the line, without a comment; the line end comes next.
+    /// Returns the rest of the line without a comment, and stops before the line end.
     pub(crate) fn rest_of_line(&mut self) -> &'a [u8] {
         let rest = &self.octets[self.at..];
         let end = rest.iter().position(|octet| matches!(octet, b'\n' | b';')).unwrap_or(rest.len());
@@ -184,7 +186,7 @@ impl<'a> Lexer<'a> {
         Ok(Word { raw: &self.octets[start..self.at - 1], quoted: true, place })
     }
 
-    /// Goes past the quote that ends what began at `place`; lines may end within it.
+    /// Skips to the quote that closes the string started at `place`. The string may span lines.
     fn skip_quoted(&mut self, place: Place) -> Result<(), Error> {
         while let Some(&octet) = self.octets.get(self.at) {
             self.at += 1;
@@ -198,7 +200,7 @@ impl<'a> Lexer<'a> {
         Err(place.error(Fault::OpenQuote))
     }
 
-    /// A word that is not quoted as a whole; `key="a value"` is one word.
+    /// Reads an unquoted word. `key="a value"` is a single word.
     fn word(&mut self) -> Result<Word<'a>, Error> {
         let (place, start) = (self.place(), self.at);
         while let Some(&octet) = self.octets.get(self.at) {

@@ -1,33 +1,33 @@
-//! The words of one entry of a master file, one after the other: who reads a part of it takes those that are its own.
+//! Word reader for one entry at a time. Each field parser takes its words from here.
 
 use wire::{Name, NameRef};
 
 use super::error::{Error, Fault, Place};
 use super::lex::{Lexer, Token, Word};
 
-/// The words of one entry.
+/// Words of the current entry.
 pub(crate) struct Line<'a> {
     lexer: Lexer<'a>,
     pub(crate) origin: Name,
-    /// The entry has ended.
+    /// True at the end of the entry.
     ended: bool,
     end: Place,
 }
 
 impl<'a> Line<'a> {
-    /// The words of a text, before its first entry.
+    /// Creates a reader that is positioned before the first entry of a text.
     pub(super) fn new(text: &'a [u8], origin: NameRef<'_>) -> Line<'a> {
         let lexer = Lexer::new(text);
         let end = lexer.place();
         Line { lexer, origin: origin.to_name(), ended: true, end }
     }
 
-    /// How far it has been read.
+    /// Returns the position of the most recent token.
     pub(super) const fn place(&self) -> Place {
         self.end
     }
 
-    /// The next word of the entry, if there is one.
+    /// Returns the next word of the entry, or `None` at its end.
     pub(crate) fn maybe(&mut self) -> Result<Option<Word<'a>>, Error> {
         if self.ended {
             return Ok(None);
@@ -42,28 +42,28 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The next word of the entry, which is to be `what`.
+    /// Returns the next word. `what` describes it in the error if the entry has no more words.
     pub(crate) fn word(&mut self, what: &'static str) -> Result<Word<'a>, Error> {
         self.maybe()?.ok_or_else(|| self.missing(what))
     }
 
-    /// The entry ends where `what` should stand.
+    /// Returns the error for an entry that ends where `what` is expected.
     pub(crate) const fn missing(&self, what: &'static str) -> Error {
         self.end.error(Fault::Missing(what))
     }
 
-    /// The rest of the line as it stands there, without a comment.
+    /// Returns the rest of the line unparsed, without a comment.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         self.ended = true;
         self.lexer.rest_of_line()
     }
 
-    /// Nothing may follow.
+    /// Checks that the entry has no more words.
     pub(crate) fn end(&mut self) -> Result<(), Error> {
         self.maybe()?.map_or(Ok(()), |word| Err(word.unexpected("the end of the line")))
     }
 
-    /// The first word of the next entry; `None` at the end of the text.
+    /// Skips to the next entry and returns its first word, or `None` at the end of the text.
     pub(super) fn first(&mut self) -> Result<Option<Word<'a>>, Error> {
         loop {
             self.end = self.lexer.place();

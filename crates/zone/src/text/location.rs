@@ -1,26 +1,27 @@
-//! LOC records (RFC 1876): `51 30 12.748 N 0 7 39.611 W 10.00m 1m 10000m 10m`.
+//! LOC records (RFC 1876), such as `51 30 12.748 N 0 7 39.611 W 10.00m 1m 10000m 10m`.
 
 use super::error::Error;
 use super::lex::Word;
 use super::line::Line;
 
-/// Thousandths of a second of arc in a degree.
+/// Thousandths of an arc second per degree.
 const DEGREE: u32 = 3_600_000;
-/// Where the equator and the prime meridian are.
+/// Encoded value of the equator and the prime meridian.
 const MIDDLE: u32 = 1 << 31;
-/// Centimetres that altitudes are counted from: 100,000 m below the reference (RFC 1876 §2).
+/// Offset of encoded altitudes in centimetres: they start 100,000 m below the reference (RFC 1876 §2).
 const BASE: i64 = 10_000_000;
-/// A sphere of 1 m, known to 10,000 m across and 10 m up and down.
+/// Default size and precisions: a sphere of 1 m, horizontally within 10,000 m, vertically within 10 m.
 const SIZES: [u8; 3] = [0x12, 0x16, 0x13];
 
-/// Reads a location; `first` is its first word.
+/// Parses a location. `first` is its first word.
 pub(super) fn read(first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     let latitude = angle(*first, line, *b"NS", 90)?;
     let first = line.word("the degrees of a longitude")?;
     let longitude = angle(first, line, *b"EW", 180)?;
     let word = line.word("an altitude")?;
     let centimetres = centimetres(&word).ok_or_else(|| word.unexpected("an altitude in metres"))?;
-    let altitude = u32::try_from(centimetres + BASE).map_err(|_| word.unexpected("an altitude above -100000 m"))?;
+    let altitude = u32::try_from(centimetres + BASE)
+        .map_err(|_| word.unexpected("an altitude from -100000 m to 42849672.95 m"))?;
     let mut sizes = SIZES;
     for size in &mut sizes {
         let Some(word) = line.maybe()? else { break };
@@ -34,23 +35,26 @@ pub(super) fn read(first: &Word<'_>, line: &mut Line<'_>, data: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// Degrees, maybe minutes, maybe seconds, and one of two directions.
+/// Parses degrees, optional minutes and seconds, and a direction.
 fn angle(first: Word<'_>, line: &mut Line<'_>, directions: [u8; 2], degrees_max: u32) -> Result<u32, Error> {
     let degrees: u32 = first.parse("degrees")?;
     let mut angle = degrees.checked_mul(DEGREE).ok_or_else(|| first.unexpected("degrees"))?;
     let mut unit = DEGREE / 60;
     loop {
-        let word = line.word("a direction: N, S, E or W")?;
+        let word = line.word("a direction (N, S, E or W)")?;
         if let [letter] = word.raw
             && let Some(at) = directions.iter().position(|known| known.eq_ignore_ascii_case(letter))
         {
             let within = angle <= degrees_max * DEGREE;
             let turned = if at == 0 { MIDDLE.checked_add(angle) } else { MIDDLE.checked_sub(angle) };
-            return turned.filter(|_| within).ok_or_else(|| first.unexpected("an angle that there is"));
+            return turned
+                .filter(|_| within)
+                .ok_or_else(|| first.unexpected("at most 90 degrees of latitude or 180 degrees of longitude"));
         }
         let part = thousandths(word.raw, 3).filter(|part| *part < 60_000 && unit > 0);
-        let part =
-            part.and_then(|part| u32::try_from(part).ok()).ok_or_else(|| word.unexpected("minutes or seconds"))?;
+        let part = part
+            .and_then(|part| u32::try_from(part).ok())
+            .ok_or_else(|| word.unexpected("minutes or seconds below 60"))?;
         angle = angle.saturating_add(part.saturating_mul(unit / 1000));
         unit /= 60;
         if unit < 1000 {
@@ -59,7 +63,7 @@ fn angle(first: Word<'_>, line: &mut Line<'_>, directions: [u8; 2], degrees_max:
     }
 }
 
-/// A length in metres, in centimetres; `m` may follow.
+/// Parses a length in metres with an optional `m`. Returns centimetres.
 fn centimetres(word: &Word<'_>) -> Option<i64> {
     let text = word.raw.strip_suffix(b"m").unwrap_or(word.raw);
     match text.strip_prefix(b"-") {
@@ -68,7 +72,7 @@ fn centimetres(word: &Word<'_>) -> Option<i64> {
     }
 }
 
-/// A decimal number, times ten to the power of `places`; more places are cut.
+/// Parses a decimal number and multiplies it by ten to the power of `places`. Cuts off further decimal places.
 fn thousandths(text: &[u8], places: usize) -> Option<i64> {
     let dot = text.iter().position(|octet| *octet == b'.').unwrap_or(text.len());
     let (whole, fraction) = text.split_at(dot);
@@ -82,7 +86,7 @@ fn thousandths(text: &[u8], places: usize) -> Option<i64> {
     number.filter(|_| !whole.is_empty())
 }
 
-/// A length as one digit and a power of ten (RFC 1876 §2).
+/// Encodes a length as one digit and a power of ten (RFC 1876 §2).
 fn packed(centimetres: i64) -> Option<u8> {
     let (mut digit, mut power) = (centimetres, 0);
     while digit > 9 {

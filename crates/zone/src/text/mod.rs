@@ -1,7 +1,7 @@
-//! Records in presentation format (RFC 1035 §5.1, RFC 3597 §5): text in, octets out.
+//! Records in presentation format (RFC 1035 §5.1, RFC 3597 §5): parser and printer.
 //!
-//! One table ([`data`]) says what stands in the data of each type; whatever it does not list is written generically,
-//! `TYPE65400 \# 4 0a000001`. Names in the data come out in full, in the case in which they were written.
+//! A single table ([`data`]) defines the RDATA fields of each type. Types not in the table use the generic form
+//! `TYPE65400 \# 4 0a000001`. Names in RDATA are made absolute and keep their case.
 
 mod base;
 mod data;
@@ -27,28 +27,33 @@ pub(crate) use lex::Word;
 pub(crate) use line::Line;
 pub(crate) use special::write_bitmaps;
 
-/// A record that stands for itself.
+/// Parsed record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The owner, its case kept.
+    /// Owner name in its original case.
     pub owner: Name,
-    /// The time to live, in seconds.
+    /// TTL in seconds.
     pub ttl: u32,
     /// The class.
     pub class: Class,
     /// The type.
     pub rtype: Type,
-    /// The data in wire form, its names in full.
+    /// RDATA in wire form, with uncompressed names.
     pub rdata: Vec<u8>,
 }
 
-/// Reads one record; it may reach over several lines in parentheses, and a comment may follow it.
+/// Parses a single record. It may span several lines in parentheses, and a comment may follow it.
 ///
-/// Relative names end in `origin`; a record without a time to live has `default_ttl` (seconds), one without a class is
-/// of class IN.
+/// Relative names are completed with `origin`. The TTL defaults to `default_ttl` (seconds), the class to IN.
 ///
 /// # Errors
-/// What is wrong with the text, and where: also if there is no record in it, or more than one.
+/// The text is not exactly one valid record. The error has the position.
+///
+/// ```
+/// let origin = wire::Name::from_text("example.org.").unwrap();
+/// let record = zone::text::record("www 60 A 192.0.2.1", origin.as_ref(), 300).unwrap();
+/// assert_eq!((record.ttl, record.rdata), (60, vec![192, 0, 2, 1]));
+/// ```
 pub fn record(line: &str, origin: NameRef<'_>, default_ttl: u32) -> Result<Record, Error> {
     let mut entries = Entries::new(line.as_bytes(), origin);
     entries.default_ttl = Some(default_ttl);
@@ -60,11 +65,11 @@ pub fn record(line: &str, origin: NameRef<'_>, default_ttl: u32) -> Result<Recor
     let record = Record { owner: entries.owner().to_name(), ttl, class, rtype, rdata: entries.rdata().to_vec() };
     match entries.next()? {
         None => Ok(record),
-        Some(_) => Err(entries.missing("nothing after the first record")),
+        Some(_) => Err(Error { fault: Fault::SecondRecord, ..entries.missing("the end of the text") }),
     }
 }
 
-/// Reads octets in base 64 (RFC 4648 §4); `None` if the text is none.
+/// Decodes base64 (RFC 4648 §4). Returns `None` if the text is not valid base64.
 #[must_use]
 pub fn base64(text: &str) -> Option<Vec<u8>> {
     let word = Word { raw: text.as_bytes(), quoted: true, place: error::Place { line: 1, column: 1 } };

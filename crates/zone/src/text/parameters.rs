@@ -7,18 +7,18 @@ use super::error::Error;
 use super::lex::Word;
 use super::line::Line;
 
-/// Names of the keys (IANA "Service Parameter Keys"), by their number.
+/// Key names (IANA "Service Parameter Keys"), indexed by number.
 const KEYS: [&str; 9] =
     ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint", "dohpath", "ohttp"];
 const WHAT: &str = "a service parameter, as KEY or KEY=VALUE";
 
-/// Reads the parameters up to the end of the line and writes them in the order of their keys.
+/// Parses the parameters up to the end of the line and writes them in ascending order of their keys.
 pub(super) fn read(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     let mut parameters: Vec<(u16, Vec<u8>)> = Vec::new();
     while let Some(word) = line.maybe()? {
         let (key, value) = parameter(&word)?;
         if parameters.iter().any(|(known, _)| *known == key) {
-            return Err(word.unexpected("each key once"));
+            return Err(word.unexpected("each key only once"));
         }
         parameters.push((key, value));
     }
@@ -41,7 +41,7 @@ fn parameter(word: &Word<'_>) -> Result<(u16, Vec<u8>), Error> {
     let mut octets = Vec::new();
     self::value(key, &value, &mut octets)?;
     if octets.len() > usize::from(u16::MAX) {
-        return Err(word.unexpected("a value of at most 65535 octets"));
+        return Err(word.unexpected("a value of at most 65535 bytes"));
     }
     Ok((key, octets))
 }
@@ -52,23 +52,23 @@ fn key(name: &[u8]) -> Option<u16> {
     known.and_then(|key| u16::try_from(key).ok()).or_else(|| text.strip_prefix("key")?.parse().ok())
 }
 
-/// Writes the value of a key.
+/// Encodes the value of a key.
 fn value(key: u16, word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     match KEYS.get(usize::from(key)) {
         Some(&"mandatory") => {
-            let mut keys = list(word, self::key, "a list of keys")?;
+            let mut keys = list(word, self::key, "a comma-separated list of keys")?;
             keys.sort_unstable();
             data.extend(keys.into_iter().flat_map(u16::to_be_bytes));
         }
         Some(&"alpn") => return protocols(word, data),
         Some(&("no-default-alpn" | "ohttp")) if !word.raw.is_empty() => return Err(word.unexpected("no value")),
-        Some(&"port") => data.extend(word.parse::<u16>("a port")?.to_be_bytes()),
+        Some(&"port") => data.extend(word.parse::<u16>("a port from 0 to 65535")?.to_be_bytes()),
         Some(&"ipv4hint") => {
-            let addresses = list(word, parsed::<Ipv4Addr>, "a list of IPv4 addresses")?;
+            let addresses = list(word, parsed::<Ipv4Addr>, "a comma-separated list of IPv4 addresses")?;
             data.extend(addresses.into_iter().flat_map(|address| address.octets()));
         }
         Some(&"ipv6hint") => {
-            let addresses = list(word, parsed::<Ipv6Addr>, "a list of IPv6 addresses")?;
+            let addresses = list(word, parsed::<Ipv6Addr>, "a comma-separated list of IPv6 addresses")?;
             data.extend(addresses.into_iter().flat_map(|address| address.octets()));
         }
         Some(&"ech") => return base::read(Base::Base64, word, data),
@@ -86,7 +86,7 @@ fn list<T>(word: &Word<'_>, read: impl Fn(&[u8]) -> Option<T>, what: &'static st
     items.ok_or_else(|| word.unexpected(what))
 }
 
-/// Protocol names with commas between them; one in a name is written `\\,` (RFC 9460 §A.1).
+/// Parses a comma-separated list of protocol names. A comma in a name is written `\\,` (RFC 9460 §A.1).
 fn protocols(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     let mut text = Vec::new();
     word.unescaped(|octet| text.push(octet))?;
@@ -102,13 +102,13 @@ fn protocols(word: &Word<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     }
     for name in names {
         let length = u8::try_from(name.len()).ok().filter(|length| *length > 0);
-        data.push(length.ok_or_else(|| word.unexpected("a list of protocols"))?);
+        data.push(length.ok_or_else(|| word.unexpected("a comma-separated list of protocols"))?);
         data.extend(name);
     }
     Ok(())
 }
 
-/// Octets of parameters, which must be all, in order of their keys; `None` if they are not.
+/// Returns the length of the parameters if they fill `data` and are in ascending order of their keys.
 pub(super) fn well_formed(data: &[u8]) -> Option<usize> {
     let (mut rest, mut last) = (data, None);
     while let [key_high, key_low, len_high, len_low, after @ ..] = rest {

@@ -1,4 +1,4 @@
-//! Data as text: what [`super::data`] reads, written so that it is read as the same octets.
+//! Printer for RDATA. [`super::data`] parses its output back to the same bytes.
 
 use core::fmt::{self, Write};
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -9,17 +9,18 @@ use super::base::Base;
 use super::data::{Field, fields, name_at_start};
 use super::special::{date, types_of};
 
-/// The data of a record, as it stands in a master file behind the type.
+/// RDATA of a record, displayed in presentation format.
 #[derive(Clone, Copy)]
 pub struct Data<'a> {
     /// The type.
     pub rtype: Type,
-    /// The data, names in full.
+    /// RDATA with uncompressed names.
     pub rdata: &'a [u8],
 }
 
 impl fmt::Display for Data<'_> {
-    /// In the form of its type; generically (RFC 3597 §5) where that has none, or the data are not as it has them.
+    /// Writes the format of the type. If the type has none, or RDATA does not match it, writes the generic form
+    /// (RFC 3597 §5).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match fields(self.rtype).and_then(|fields| print(fields, self.rdata)) {
             Some(text) => f.write_str(&text),
@@ -43,7 +44,7 @@ fn print(fields: &[Field], rdata: &[u8]) -> Option<String> {
 }
 
 impl Field {
-    /// This field, whose octets are `data`; `None` for what is written generically only.
+    /// Prints this field. Returns `None` if the field can only be written in the generic form.
     fn print(self, data: &[u8]) -> Option<String> {
         Some(match self {
             Field::Name => name_at_start(data)?.to_string(),
@@ -88,7 +89,7 @@ fn strings(mut data: &[u8]) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// Octets in quotes, with escapes where they are needed (RFC 1035 §5.1).
+/// Puts bytes in quotes, with escapes where necessary (RFC 1035 §5.1).
 fn quoted(octets: &[u8]) -> String {
     let mut text = String::from("\"");
     for &octet in octets {

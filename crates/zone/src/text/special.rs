@@ -1,4 +1,4 @@
-//! Fields with a form of their own: spans of time and moments, types as bitmaps, algorithms, identifiers.
+//! Fields with their own notation: durations, points in time, type bitmaps, algorithms and EUIs.
 
 use wire::Type;
 
@@ -6,7 +6,7 @@ use super::error::Error;
 use super::lex::Word;
 use super::line::Line;
 
-/// Mnemonics of the algorithms of DNSSEC (IANA "DNS Security Algorithm Numbers").
+/// Mnemonics of DNSSEC algorithms (IANA "DNS Security Algorithm Numbers").
 const ALGORITHMS: [(&str, u8); 17] = [
     ("RSAMD5", 1),
     ("DH", 2),
@@ -27,7 +27,7 @@ const ALGORITHMS: [(&str, u8); 17] = [
     ("PRIVATEOID", 254),
 ];
 
-/// Mnemonics of kinds of certificates (RFC 4398 §2.1).
+/// Mnemonics of certificate types (RFC 4398 §2.1).
 const CERTIFICATES: [(&str, u16); 10] = [
     ("PKIX", 1),
     ("SPKI", 2),
@@ -55,7 +55,8 @@ pub(super) fn certificate(word: &Word<'_>) -> Option<u16> {
     number_or(word, &CERTIFICATES)
 }
 
-/// Seconds, as a number or with units: `3600`, `1h30m`, `2w`. At most 2^31 - 1 (RFC 2181 §8) is meant, but more is read.
+/// Parses a duration in seconds, as a number or with units: `3600`, `1h30m`, `2w`. Accepts values above the maximum of
+/// 2^31 - 1 (RFC 2181 §8).
 pub(super) fn seconds(word: &Word<'_>) -> Option<u32> {
     let (mut total, mut number, mut digits) = (0u32, 0u32, false);
     for octet in word.raw {
@@ -81,7 +82,8 @@ pub(super) fn seconds(word: &Word<'_>) -> Option<u32> {
     (!word.raw.is_empty()).then(|| total.checked_add(number)).flatten()
 }
 
-/// Seconds since 1970, modulo 2^32: as a number, or as `YYYYMMDDHHmmSS` (RFC 4034 §3.2).
+/// Parses a point in time, as a number of seconds or as `YYYYMMDDHHmmSS` (RFC 4034 §3.2). Returns seconds since 1970,
+/// modulo 2^32.
 pub(super) fn time(word: &Word<'_>) -> Option<u32> {
     const DATE_LEN: usize = 14;
     let text = word.ascii()?;
@@ -97,10 +99,10 @@ pub(super) fn time(word: &Word<'_>) -> Option<u32> {
     u32::try_from(seconds & i64::from(u32::MAX)).ok()
 }
 
-/// A moment as [`time`] reads it; the first of those that have this number, from 1970 on.
+/// Prints a point in time as `YYYYMMDDHHmmSS`. Since the number is modulo 2^32, picks the first match from 1970 on.
 pub(super) fn date(seconds: u32) -> String {
     let (day, seconds) = (i64::from(seconds / 86_400), seconds % 86_400);
-    // The year begins in March, as below.
+    // The year starts in March, as in `days_since_1970`.
     let mut year = (day + 719_468) * 400 / 146_097;
     while days_since_1970(year + 1, 3, 1) <= day {
         year += 1;
@@ -116,15 +118,15 @@ pub(super) fn date(seconds: u32) -> String {
     format!("{year:04}{month:02}{of_month:02}{hour:02}{minute:02}{second:02}")
 }
 
-/// Days from the first of January 1970 to a day of the Gregorian calendar; a year begins in March here, so that the leap
-/// day is its last.
+/// Returns the days from 1 January 1970 to a day of the Gregorian calendar. Years start in March here, so that the leap
+/// day is the last day of a year.
 const fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month = (month + 9) % 12;
     365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469
 }
 
-/// Reads the types up to the end of the line and writes them as bitmaps, a window for each 256 types.
+/// Parses the types up to the end of the line and encodes them as bitmaps.
 pub(super) fn types(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
     let mut types = Vec::new();
     while let Some(word) = line.maybe()? {
@@ -134,7 +136,7 @@ pub(super) fn types(line: &mut Line<'_>, data: &mut Vec<u8>) -> Result<(), Error
     Ok(())
 }
 
-/// Writes types as bitmaps (RFC 4034 §4.1.2); they are sorted on the way.
+/// Encodes types as bitmaps, one window per 256 types (RFC 4034 §4.1.2). Sorts `types`.
 pub(crate) fn write_bitmaps(types: &mut [u16], data: &mut Vec<u8>) {
     types.sort_unstable();
     for window in types.chunk_by(|one, other| one >> 8 == other >> 8) {
@@ -151,7 +153,7 @@ pub(crate) fn write_bitmaps(types: &mut [u16], data: &mut Vec<u8>) {
     }
 }
 
-/// Octets of bitmaps, which must be all; `None` if they are not.
+/// Returns the length of the bitmaps if they fill `data` and are valid.
 pub(super) fn bitmaps(data: &[u8]) -> Option<usize> {
     let mut rest = data;
     while let [_, length, after @ ..] = rest {
@@ -164,7 +166,7 @@ pub(super) fn bitmaps(data: &[u8]) -> Option<usize> {
     rest.is_empty().then_some(data.len())
 }
 
-/// The types in well-formed bitmaps, in order.
+/// Returns the types in valid bitmaps, in ascending order.
 pub(crate) fn types_of(data: &[u8]) -> impl Iterator<Item = Type> {
     let mut rest = data;
     let windows = core::iter::from_fn(move || {
@@ -180,7 +182,7 @@ pub(crate) fn types_of(data: &[u8]) -> impl Iterator<Item = Type> {
     })
 }
 
-/// `00-00-5e-00-53-2a`: so many octets.
+/// Parses an EUI of `octets` bytes, such as `00-00-5e-00-53-2a`.
 pub(super) fn eui(word: &Word<'_>, octets: usize, data: &mut Vec<u8>) -> Option<()> {
     let text = word.ascii()?;
     if text.len() != octets * 3 - 1 {
@@ -192,7 +194,7 @@ pub(super) fn eui(word: &Word<'_>, octets: usize, data: &mut Vec<u8>) -> Option<
     Some(())
 }
 
-/// `0014:4fff:ff20:ee64`.
+/// Parses four groups, such as `0014:4fff:ff20:ee64`.
 pub(super) fn groups(word: &Word<'_>, data: &mut Vec<u8>) -> Option<()> {
     let text = word.ascii()?;
     if text.split(':').count() != 4 {

@@ -11,9 +11,9 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// Each line is `TYPE DATA = OCTETS`; the octets are another implementation's.
+/// Each line is `TYPE RDATA = HEX`. Another implementation produced the hex.
 #[test]
-fn data_of_each_type() {
+fn parses_and_prints_rdata_of_each_type() {
     for line in include_str!("data.txt").lines() {
         let (text, wanted) = line.rsplit_once(" = ").unwrap_or((line.trim_end_matches(" ="), ""));
         let record = read(&format!("x {text}")).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -27,7 +27,7 @@ fn data_of_each_type() {
 }
 
 #[test]
-fn what_stands_before_the_data() {
+fn parses_owner_ttl_and_class() {
     for (text, owner, ttl, class) in [
         ("x A 192.0.2.1", "x.example.org.", 3600, Class::IN),
         ("x. 60 A 192.0.2.1", "x.", 60, Class::IN),
@@ -43,50 +43,50 @@ fn what_stands_before_the_data() {
 }
 
 #[test]
-fn faults_and_where_they_are() {
+fn reports_errors_with_their_position() {
     for (text, wanted) in [
         ("", "1:1: expected a record, found the end of the record"),
         ("$ORIGIN a.\n", "2:1: expected a record, found the end of the record"),
-        (" A 192.0.2.1", "1:2: expected an owner, since no record stands before, found `A`"),
-        ("x A 192.0.2.1\ny A 192.0.2.1", "2:14: expected nothing after the first record, found the end of the record"),
+        (" A 192.0.2.1", "1:2: expected an owner name (no previous record to inherit it from), found `A`"),
+        ("x A 192.0.2.1\ny A 192.0.2.1", "2:14: expected only one record"),
         ("x", "1:2: expected a type, found the end of the record"),
         ("x A", "1:4: expected an IPv4 address, found the end of the record"),
         ("x A 192.0.2", "1:5: expected an IPv4 address, found `192.0.2`"),
         ("x A (\n  192.0.2.1\n  6 )", "3:3: expected the end of the line, found `6`"),
-        ("x A ( 192.0.2.1", "1:5: a parenthesis is not closed"),
-        ("x A 192.0.2.1 )", "1:15: a parenthesis closes nothing"),
-        ("x 1x A 192.0.2.1", "1:3: expected a time to live, found `1x`"),
-        ("x FOO 192.0.2.1", "1:3: expected a time to live, a class or a type, found `FOO`"),
-        ("x TXT \"a\nb", "1:7: a quote is not closed"),
-        ("x TXT a\\300", "1:7: expected an escape, `\\X` or `\\DDD`, found `a\\300`"),
+        ("x A ( 192.0.2.1", "1:5: `(` is never closed"),
+        ("x A 192.0.2.1 )", "1:15: `)` has no matching `(`"),
+        ("x 1x A 192.0.2.1", "1:3: expected a TTL, found `1x`"),
+        ("x FOO 192.0.2.1", "1:3: expected a TTL, a class or a type, found `FOO`"),
+        ("x TXT \"a\nb", "1:7: `\"` is never closed"),
+        ("x TXT a\\300", "1:7: expected an escape `\\X` or `\\DDD` (at most 255), found `a\\300`"),
         ("a..b A 192.0.2.1", "1:1: expected a name, found `a..b`: a label is empty or longer than 63 bytes"),
         ("x MX 70000 m", "1:6: expected a number from 0 to 65535, found `70000`"),
         ("x AAAA 1.2.3.4", "1:8: expected an IPv6 address, found `1.2.3.4`"),
-        ("x TYPE65400 abc", "1:13: expected data, in the form `\\# LENGTH HEX`, found `abc`"),
-        ("x TYPE65400 \\# 3 aabb", "1:16: expected the number of octets that follow, found `3`"),
-        ("x NS \\# 2 0161", "1:11: expected data as the type has them, found `0161`"),
-        ("x DS 1 8 2 abc", "1:12: expected hexadecimal digits, two for each octet, found `abc`"),
-        ("x HTTPS 1 . port=1 port=2", "1:20: expected each key once, found `port=2`"),
-        ("x HTTPS 1 . alpn", "1:13: expected a list of protocols, found ``"),
+        ("x TYPE65400 abc", "1:13: expected RDATA in the form `\\# LENGTH HEX`, found `abc`"),
+        ("x TYPE65400 \\# 3 aabb", "1:16: expected the number of bytes that follow, found `3`"),
+        ("x NS \\# 2 0161", "1:11: expected RDATA in the format of its type, found `0161`"),
+        ("x DS 1 8 2 abc", "1:12: expected hexadecimal digits, two per byte, found `abc`"),
+        ("x HTTPS 1 . port=1 port=2", "1:20: expected each key only once, found `port=2`"),
+        ("x HTTPS 1 . alpn", "1:13: expected a comma-separated list of protocols, found ``"),
         (
             "x RRSIG A 13 3 3600 20261301000000 0 1 @ AA==",
             "1:21: expected a time as YYYYMMDDHHmmSS or in seconds, found `20261301000000`",
         ),
-        ("x LOC 91 N 0 E 0m", "1:7: expected an angle that there is, found `91`"),
+        ("x LOC 91 N 0 E 0m", "1:7: expected at most 90 degrees of latitude or 180 degrees of longitude, found `91`"),
     ] {
         assert_eq!(read(text).map(|record| record.owner), Err(wanted.to_owned()), "{text}");
     }
 }
 
 #[test]
-fn a_long_text_becomes_several_strings() {
+fn splits_a_long_text_into_several_strings() {
     let record = read(&format!("x TXT {}", "a".repeat(300))).unwrap();
     assert_eq!((record.rdata.len(), record.rdata[0], record.rdata[256]), (302, 255, 45));
 }
 
-/// Whatever is cut off or exchanged in good records, nothing panics, and what is read has the form of its type.
+/// Checks that mutated and truncated records never cause a panic, and that everything parsed is valid for its type.
 #[test]
-fn mutations_do_no_harm() {
+fn survives_mutated_records() {
     for line in include_str!("data.txt").lines() {
         let text = format!("x {}", line.rsplit_once(" = ").map_or(line, |(text, _)| text));
         for (at, octet) in text.bytes().enumerate() {
@@ -104,7 +104,7 @@ fn mutations_do_no_harm() {
 }
 
 #[test]
-fn data_are_printed_as_people_write_them() {
+fn prints_rdata_in_presentation_format() {
     let cases = [
         ("SOA", "ns1.example.org. host.example.org. 1 7200 3600 1209600 300"),
         ("TXT", "\"a \\\"b\\\" \\009\" \"\""),
