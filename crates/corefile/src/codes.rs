@@ -1,4 +1,4 @@
-//! The kinds of problems that this crate finds.
+//! Diagnostic codes of this crate.
 
 crate::codes! {
     UNCLOSED_QUOTE = "corefile/unclosed-quote": "a quoted word is never closed";

@@ -1,5 +1,5 @@
-//! Everything that this crate can find wrong with a Corefile: one function per problem, so that codes and wording stand
-//! in one place.
+//! Constructors for all diagnostics of this crate, one function per problem, so that codes and wording are in one
+//! place.
 
 use std::fmt::Display;
 use std::io;
@@ -7,12 +7,12 @@ use std::path::Path;
 
 use crate::{Diagnostic, Severity, Span, codes};
 
-/// Problems of one severity that are kept: more than anyone reads, few enough for a screen.
+/// Maximum number of problems of one severity to report, which is more than anyone reads.
 const KEPT_MAX: usize = 50;
-/// Characters of a word that are shown in a message.
+/// Maximum number of characters of a word to quote in a message.
 const SHOWN_MAX: usize = 40;
 
-/// The problems found so far. The same problem at the same place is kept once: a snippet is read at each of its uses.
+/// Problems found so far. A problem at the same position is reported once, even if a snippet is expanded several times.
 #[derive(Default)]
 pub(crate) struct Problems {
     kept: Vec<Diagnostic>,
@@ -28,7 +28,7 @@ impl Problems {
         self.kept.push(if count == KEPT_MAX { and_more(&problem) } else { problem });
     }
 
-    /// In the order of the text, the main file first.
+    /// Returns the problems in the order of the text, starting with the main file.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.kept.sort_by_key(|problem| (problem.span.file, problem.span.start));
         self.kept
@@ -40,7 +40,7 @@ fn and_more(next: &Diagnostic) -> Diagnostic {
     Diagnostic { severity: next.severity, ..Diagnostic::error(codes::TOO_MANY_PROBLEMS, next.span, message) }
 }
 
-/// A word in a message: short, on one line, and in back-quotes.
+/// Quotes a word for a message: shortened, on one line and in backticks.
 fn shown(text: &str) -> String {
     let visible = |character: char| if character.is_control() { '\u{fffd}' } else { character };
     let short: String = text.chars().take(SHOWN_MAX).map(visible).collect();
@@ -106,7 +106,8 @@ pub(crate) fn stray_closing_brace(brace: Span) -> Diagnostic {
         .with_help("remove it: in place of a key it is read as a zone named `}`")
 }
 
-/// `sooner` is the place of a block that was perhaps closed too late; it takes the blame with it.
+/// Builds the diagnostic for an unclosed block. `sooner` is the position of a block that was probably closed too late.
+/// The missing brace is then likely the one of that block.
 fn unclosed(severity: Severity, open: Span, sooner: Option<String>) -> Diagnostic {
     let help = sooner.map_or("add a `}` on a line of its own".to_owned(), |place| {
         format!("by the indentation, the `}}` that is missing is the one of the block opened at {place}")
@@ -119,7 +120,7 @@ pub(crate) fn unclosed_block(open: Span, sooner: Option<String>) -> Diagnostic {
     unclosed(Severity::Error, open, sooner)
 }
 
-/// CoreDNS takes a server block for closed if the last word of the file is any `}`.
+/// CoreDNS considers a server block closed if the last word of the file is a `}`, no matter which block it closes.
 pub(crate) fn block_closed_by_end(open: Span, sooner: Option<String>) -> Diagnostic {
     unclosed(Severity::Warning, open, sooner)
 }

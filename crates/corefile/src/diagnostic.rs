@@ -1,12 +1,12 @@
-//! One problem of a configuration: what, where, and what to do about it.
+//! Problem in a configuration: what is wrong, where, and what to do about it.
 //!
-//! Used by every stage that reads a Corefile. How it looks on a screen is `render`'s business.
+//! All stages that read a Corefile use this type. The module `render` formats it.
 
 use core::fmt;
 
 use crate::Span;
 
-/// A kind of problem. What is not declared by [`codes!`](crate::codes) cannot be said, and each has an entry in
+/// Kind of problem. Codes can only be declared with [`codes!`](crate::codes), and each has an entry in
 /// `docs/diagnostics.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code {
@@ -15,20 +15,21 @@ pub struct Code {
 }
 
 impl Code {
-    /// For [`codes!`](crate::codes) alone: a code that is in no list is in no documentation.
+    /// Creates a code. Only [`codes!`](crate::codes) may call this, because the documentation lists the codes declared
+    /// there.
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(name: &'static str, summary: &'static str) -> Code {
         Code { name, summary }
     }
 
-    /// `room/what`, stable over versions: `corefile/unclosed-block`.
+    /// Returns the stable identifier in the form `category/problem`, such as `corefile/unclosed-block`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// What is wrong whenever it is said, without a full stop.
+    /// Returns the description of the problem, without a full stop.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.summary
@@ -41,78 +42,78 @@ impl fmt::Display for Code {
     }
 }
 
-/// Declares the codes of a room as constants, and `CODES`, the list of all of them.
+/// Declares the codes of a category as constants, and `CODES` with all of them.
 #[macro_export]
 macro_rules! codes {
     ($($constant:ident = $name:literal: $summary:literal;)*) => {
         $(#[doc = $summary] pub const $constant: $crate::Code = $crate::Code::declared($name, $summary);)*
 
-        /// All of them.
+        /// All codes of this category.
         pub const CODES: &[$crate::Code] = &[$($constant),*];
     };
 }
 
-/// How bad it is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The configuration can not be used.
+    /// The configuration cannot be used.
     Error,
-    /// It can, but it hardly means what its author meant.
+    /// The configuration can be used, but probably does not do what its author intended.
     Warning,
 }
 
-/// A problem at one place.
+/// Problem at a position in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What kind of problem it is.
+    /// The kind of problem.
     pub code: Code,
-    /// What is wrong, in one line, without a full stop.
+    /// Message: what is wrong, in one line, without a full stop.
     pub message: String,
-    /// Where.
+    /// Position of the problem.
     pub span: Span,
-    /// What the text at `span` is; stands beside the underline and may be empty.
+    /// Note beside the underlined text. May be empty.
     pub label: String,
-    /// How the directive or option is written.
+    /// Correct syntax of the directive or option.
     pub usage: Option<String>,
-    /// What to do.
+    /// Advice on how to fix the problem.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error; label, usage and help can be added.
+    /// Creates an error without label, usage and help.
     #[must_use]
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
         Diagnostic { severity: Severity::Error, code, message, span, label: String::new(), usage: None, help: None }
     }
 
-    /// A warning; label, usage and help can be added.
+    /// Creates a warning without label, usage and help.
     #[must_use]
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
-    /// Says what stands at the place.
+    /// Adds a note beside the underlined text.
     #[must_use]
     pub fn with_label(self, label: impl Into<String>) -> Self {
         Diagnostic { label: label.into(), ..self }
     }
 
-    /// Shows how it is written.
+    /// Adds the correct syntax.
     #[must_use]
     pub fn with_usage(self, usage: impl Into<String>) -> Self {
         Diagnostic { usage: Some(usage.into()), ..self }
     }
 
-    /// Says what to do.
+    /// Adds advice on how to fix the problem.
     #[must_use]
     pub fn with_help(self, help: impl Into<String>) -> Self {
         Diagnostic { help: Some(help.into()), ..self }
     }
 
-    /// Whether the configuration can not be used.
+    /// Returns true if the configuration cannot be used.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error

@@ -1,21 +1,23 @@
-//! Variables in a word: `{%NAME%}` and `{$NAME}`.
+//! Environment variables in a word: `{%NAME%}` and `{$NAME}`.
 //!
-//! All of the first spelling are replaced, then all of the second. A value is scanned again, so it may refer to other
-//! variables; it is never cut into words, whatever it holds. An unset variable is empty. An empty name (`{$}`) ends the
-//! replacing of its spelling, which Corefiles cannot rely on but may contain.
+//! All references of the first form are substituted first, then all of the second. Values are scanned again, so a
+//! variable may refer to other variables. A value is never split into words, even if it has white space. An unset
+//! variable has an empty value. An empty name (`{$}`) ends the substitution of its form: Corefiles may contain it, but
+//! it serves no purpose.
 
 use crate::Loader;
 
-/// Replacements in one word: real words hold one or two, a variable that refers to itself any number.
+/// Maximum number of substitutions in a word. Real words need one or two, a self-referencing variable never ends.
 const REPLACEMENTS_MAX: usize = 100;
-/// Octets that one word may grow to: kernels allow values of 128 KiB, and no directive takes more than a few lines.
+/// Maximum length of a word in bytes after substitution. Kernels allow values of 128 KiB, and no directive takes more
+/// than a few lines.
 const GROWN_MAX: usize = 1 << 20;
 
-/// The variables in a word did not come to an end within the bounds; holds the name that was to be replaced next.
+/// Error if a word exceeds the limits. Contains the name of the next variable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Endless(pub(crate) String);
 
-/// Fills in the variables of one word.
+/// Substitutes the variables in a word.
 pub(crate) fn substitute(text: String, loader: &dyn Loader) -> Result<String, Endless> {
     let mut left = REPLACEMENTS_MAX;
     let text = replace(text, ("{%", "%}"), loader, &mut left)?;
@@ -35,7 +37,8 @@ fn replace(mut text: String, marks: (&str, &str), loader: &dyn Loader, left: &mu
     Ok(text)
 }
 
-/// Where the first reference begins, and its name; none if it has no end or no name.
+/// Finds the first reference. Returns its offset and the variable's name, or `None` if it is unterminated or has no
+/// name.
 fn first_reference<'a>(text: &'a str, (open, close): (&str, &str)) -> Option<(usize, &'a str)> {
     let (before, rest) = text.split_once(open)?;
     let (name, _) = rest.split_once(close)?;
@@ -55,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_replaced() {
+    fn substitutes_references() {
         for (text, expected) in [
             ("x", "x"),
             ("x{$A}y", "x1y"),
@@ -72,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_scanned_again() {
+    fn scans_values_again() {
         for (text, expected) in [
             ("{$TO_B}", "2"),
             ("{%TO_B%}", "2"),
@@ -86,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_stays() {
+    fn keeps_text_that_is_not_a_reference() {
         for text in ["{$}", "{%%}", "{$A", "{%A", "{1}", "{args}", "$A", "{ $A }", "{$}{$A}", "{%%}{%A%}"] {
             assert_eq!(substitute(text.to_owned(), &world()).unwrap(), text);
         }
@@ -95,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_refers_to_itself_ends() {
+    fn stops_at_self_referencing_variables() {
         assert_eq!(substitute("{$SELF}".to_owned(), &world()), Err(Endless("SELF".into())));
         let doubling = World::default().variable("D", &"{$D}".repeat(20_000));
         assert_eq!(substitute("{$D}".to_owned(), &doubling), Err(Endless("D".into())));

@@ -1,4 +1,4 @@
-//! The files that were read for a Corefile. Each is read once, however often it is named.
+//! Files of a Corefile. Each file is read only once, no matter how often it is imported.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,27 +9,27 @@ use crate::lex::{Lexer, Word};
 use crate::reader::{Origin, Reader, Text, WORDS_MAX};
 use crate::{Diagnostic, FileId, Sources, Span};
 
-/// Octets of the Corefile and all that it imports: four times the largest ConfigMap.
+/// Maximum length in bytes of the Corefile with all imported files: four times the largest ConfigMap.
 const OCTETS_MAX: usize = 4 << 20;
-/// Files: a directory with one for each of a thousand tenants.
+/// Maximum number of files, enough for a directory with one file for each of a thousand tenants.
 const FILES_MAX: usize = 1000;
 
-/// What was asked for, or why there is none; boxed because a problem has many words and is rare.
+/// Result with a diagnostic as the error. Boxed because diagnostics are large and rare.
 pub(crate) type Found<T> = Result<T, Box<Diagnostic>>;
 
-/// The files read so far.
+/// Files read so far.
 #[derive(Default)]
 pub(crate) struct Files {
     pub(crate) sources: Sources,
     words: BTreeMap<FileId, Rc<[Word]>>,
     ids: BTreeMap<PathBuf, FileId>,
     octets: usize,
-    /// The `import` lines so far.
+    /// Number of `import` lines so far.
     pub(crate) imports: usize,
 }
 
 impl Files {
-    /// Takes in a text that `place` asked for, or that is the main file.
+    /// Adds a file that the `import` at `place` names, or the main file if `place` is `None`.
     pub(crate) fn add(&mut self, path: &Path, text: String, place: Option<Span>, problems: &mut Problems) -> FileId {
         self.octets = self.octets.saturating_add(text.len());
         let fits = self.octets <= OCTETS_MAX;
@@ -39,7 +39,7 @@ impl Files {
             problems.push(complaints::file_too_large(place, OCTETS_MAX));
         }
         let mut lexer = Lexer::new(id, self.sources.text(id));
-        // One more file with so many words, and reading ends at that bound: the rest need not be kept.
+        // The parser stops after `WORDS_MAX` words in total, so the rest of a longer file is not needed.
         self.words.insert(id, lexer.by_ref().take(WORDS_MAX).collect());
         if let Some(quote) = lexer.unclosed_quote {
             problems.push(complaints::unclosed_quote(quote));

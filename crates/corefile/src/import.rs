@@ -1,7 +1,7 @@
-//! `import`: which texts it names.
+//! Expansion of `import` lines.
 //!
-//! A snippet's name goes before a file's. A relative path starts at the directory of the file that holds the `import`,
-//! so a snippet's imports do not depend on where the snippet is used.
+//! A snippet takes precedence over a file of the same name. Relative paths start at the directory of the file that has
+//! the `import` line, so the imports of a snippet do not depend on where the snippet is used.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use crate::lex::Kind;
 use crate::parse::Parser;
 use crate::reader::{DEPTH_MAX, Origin, Runaway, Text};
 
-/// `import` lines that are followed: each may list a directory.
+/// Maximum number of `import` lines to expand. Each of them can list a directory.
 const IMPORTS_MAX: usize = 10_000;
 
 impl Parser<'_> {
-    /// Reads an `import` line and lays what it names in front of the text.
+    /// Parses an `import` line and inserts the imported words before the rest of the text.
     pub(crate) fn import(&mut self) {
         let Some(keyword) = self.reader.take() else { return };
         let arguments = self.import_arguments();
@@ -34,7 +34,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The words of the line. A brace has no place among them; what it opens is skipped.
+    /// Parses the arguments of the line. Reports braces as errors and skips the block that an opening brace starts.
     fn import_arguments(&mut self) -> Vec<Token> {
         let mut arguments = Vec::new();
         while let Some(ahead) = self.reader.peek_on_line() {
@@ -81,7 +81,7 @@ impl Parser<'_> {
         Ok(texts)
     }
 
-    /// The paths that `name` stands for, sorted, so that the order does not depend on the loader.
+    /// Returns the paths that `name` refers to, sorted so that the order does not depend on the loader.
     fn paths(&mut self, name: &Token) -> Found<Vec<PathBuf>> {
         let directory = self.files.sources.name(name.span.file).parent().unwrap_or(Path::new(""));
         let path = directory.join(&name.text);
@@ -106,7 +106,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether `name` holds wildcards; CoreDNS allows one of each kind, and no sets.
+/// Returns true if `name` has wildcards. CoreDNS allows one `*`, one `?` and no `[`.
 fn is_pattern(name: &Token) -> Found<bool> {
     let count = |wildcard: char| name.text.matches(wildcard).count();
     let (stars, marks) = (count('*'), count('?'));

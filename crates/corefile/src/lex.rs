@@ -1,23 +1,23 @@
-//! Text into words.
+//! Lexer: splits text into words.
 //!
-//! Words are separated by white space; a line feed ends a line, and a carriage return is as if it were not there. `#`
-//! begins a comment anywhere outside quotes, even inside a word. A word that begins with `"` runs to the next `"`, over
-//! line ends if need be. Variables are not filled in here: that happens to each word on its own, later.
+//! Words are separated by white space. A line feed ends a line. Carriage returns outside quotes are ignored. `#` starts
+//! a comment anywhere outside quotes, even inside a word. A word that starts with `"` extends to the next `"`, even
+//! over several lines. The lexer does not substitute variables. The reader does that later, word by word.
 
 use std::str::Chars;
 
 use crate::{FileId, Span, Token};
 
-/// One word of a file.
+/// Word of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Word {
     pub(crate) token: Token,
     pub(crate) kind: Kind,
-    /// Whether it is the first of its line. A line goes on behind a quoted word that holds line feeds.
+    /// True if the word is the first of its line. Words after a quoted word with line feeds belong to the same line.
     pub(crate) starts_line: bool,
 }
 
-/// What a word is by its spelling, before variables are filled in. Quotes make no difference: `"{"` is a brace.
+/// Kind of a word by its spelling, before variables are substituted. Quotes make no difference: `"{"` is a brace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `{`
@@ -41,13 +41,13 @@ impl Kind {
     }
 }
 
-/// The words of one file, in order.
+/// Iterator over the words of a file.
 pub(crate) struct Lexer<'a> {
     file: FileId,
     length: usize,
     rest: Chars<'a>,
     starts_line: bool,
-    /// The opening quote that the file ended behind.
+    /// Opening quote of the last word, if the file ends before the closing quote.
     pub(crate) unclosed_quote: Option<Span>,
 }
 
@@ -85,13 +85,13 @@ impl Lexer<'_> {
         }
     }
 
-    /// Stops before the line feed.
+    /// Skips to the end of the line. The line feed remains.
     fn skip_comment(&mut self) {
         let rest = self.rest.as_str();
         self.rest = rest.find('\n').map_or("", |end| &rest[end..]).chars();
     }
 
-    /// A word without quotes, and where it ends: carriage returns behind it are not part of it.
+    /// Reads an unquoted word. Returns it with its end, which excludes trailing carriage returns.
     fn bare(&mut self) -> (String, usize) {
         let mut text = String::new();
         let mut end = self.at();
@@ -108,8 +108,9 @@ impl Lexer<'_> {
         (text, end)
     }
 
-    /// A word in quotes. Only `\"` is an escape; any other backslash stays, together with the character behind it, so
-    /// that `\\` never escapes the quote that follows. The file may end before the quote does; nothing read is no word.
+    /// Reads a quoted word. Only `\"` is an escape. Any other backslash is kept with the following character, so `\\`
+    /// never escapes a following quote. At the end of the file, the word may lack its closing quote. It is dropped if
+    /// it is empty then.
     fn quoted(&mut self) -> Option<(String, usize)> {
         let start = self.at();
         self.rest.next();
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
     use crate::Sources;
 
-    /// The words of `text`: `|` between lines, `_` between the words of a line.
+    /// Formats the words of `text`, with `|` before the first word of a line and `_` before all others.
     fn lexed(text: &str) -> String {
         let file = Sources::default().add(Path::new("f"), String::new());
         let mut shown = String::new();
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn words() {
+    fn splits_text_into_words() {
         for (text, expected) in [
             ("", ""),
             ("a b\tc\u{a0}d\u{2028}e\u{b}f", "|a_b_c_d_e_f"),
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_begin_anywhere_outside_quotes() {
+    fn starts_comments_anywhere_outside_quotes() {
         for (text, expected) in [
             ("cache 30#x", "|cache_30"),
             ("cache#30\nlog", "|cache|log"),
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes() {
+    fn reads_quoted_words() {
         for (text, expected) in [
             (r#""a \"b\" c""#, r#"|a "b" c"#),
             (r#""\." "a\n""#, r"|\._a\n"),
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_what_was_written() {
+    fn spans_cover_words_as_written() {
         let mut sources = Sources::default();
         let file = sources.add(Path::new("f"), "é \"a\\\" b\"\r\n x\ry\r\n{#".to_owned());
         let text = sources.text(file).to_owned();
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unclosed_quote_is_remembered() {
+    fn records_an_unclosed_quote() {
         let file = Sources::default().add(Path::new("f"), String::new());
         let mut lexer = Lexer::new(file, "a \"b\nc");
         assert_eq!(lexer.by_ref().count(), 2);

@@ -1,11 +1,12 @@
-//! The Corefile language: text in, a tree with spans out, and everything that is wrong with the text at once.
+//! Corefile parser: turns text into a tree with source positions and reports all mistakes at once.
 //!
-//! From top to bottom: [`parse`] reads words (`lex`), fills in variables (`environment`), splices what `import` names
-//! (`import`), and builds [`ServerBlock`]s of [`Directive`]s. Problems are [`Diagnostic`]s; [`render`] draws them.
+//! [`parse`] splits the text into words (`lex`), substitutes environment variables (`environment`), expands `import`
+//! lines (`import`), and builds [`ServerBlock`]s of [`Directive`]s. Problems are [`Diagnostic`]s, which [`render`]
+//! formats for people.
 //!
-//! Nothing here knows DNS or plugins: keys are words, and a directive is whatever its line says. Nothing here opens a
-//! file or reads the environment either; a [`Loader`] does. Foreign text never panics, and each kind of growth that it
-//! could cause has a bound.
+//! The crate knows neither DNS nor plugins: keys are words, and the lines of a directive are not interpreted. It does
+//! not open files or read the environment; the caller's [`Loader`] does. Untrusted text never causes a panic, and
+//! everything that could grow has a limit.
 //!
 //! ```
 //! let parsed = corefile::parse("Corefile".as_ref(), ". {\n    whoami\n}\n".to_owned(), &corefile::NoFiles);

@@ -1,28 +1,29 @@
-//! How the parser reaches files and variables: through its caller.
+//! Access to files and environment variables. The caller of the parser implements it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The world as a Corefile sees it. Paths are absolute, or relative to the working directory.
+/// Source of files and variables. Paths are absolute, or relative to the working directory.
 pub trait Loader {
-    /// The text of a file; octets that are not UTF-8 may be replaced.
+    /// Returns the text of a file. The loader may replace invalid UTF-8.
     ///
     /// # Errors
-    /// Why there is none. [`io::ErrorKind::NotFound`] and [`io::ErrorKind::IsADirectory`] get messages of their own.
+    /// The file cannot be read. [`io::ErrorKind::NotFound`] and [`io::ErrorKind::IsADirectory`] have special messages.
     fn read(&self, path: &Path) -> io::Result<String>;
 
-    /// The paths that match a pattern whose `*` and `?` stand for characters other than `/`; names that begin with a
-    /// dot match too. Directories are matches. None is no error, nor is a directory that does not exist.
+    /// Returns the paths that match a pattern. `*` and `?` match any characters except `/`, including a leading dot.
+    /// The result includes directories. No match is not an error, nor is a missing directory.
     ///
     /// # Errors
-    /// Why a directory cannot be listed.
+    /// A directory cannot be listed.
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
 
-    /// The value of an environment variable, if it is set. The name may hold any character but those that end it.
+    /// Returns the value of an environment variable, or `None` if it is not set. The name may contain any character
+    /// except those that end it.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// A loader for text that stands alone: there are no files, and no variable is set.
+/// Loader without files and variables, for self-contained text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFiles;
 

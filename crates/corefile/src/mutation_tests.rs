@@ -1,4 +1,4 @@
-//! Broken Corefiles: whatever the text, the parser ends, does not panic, and reports places that exist.
+//! Fuzz tests: for any text, the parser terminates, does not panic and reports only valid positions.
 
 use crate::test_support::{World, rendered};
 use crate::{Corefile, Directive, Parsed, Span, did_you_mean};
@@ -38,7 +38,7 @@ const PIECES: [&str; 24] = [
     "\" {\n",
 ];
 
-/// Steele, Lea and Flood's SplitMix64: small, and the same on every machine.
+/// SplitMix64 by Steele, Lea and Flood: a small generator with the same output on every machine.
 struct Random(u64);
 
 impl Random {
@@ -50,7 +50,7 @@ impl Random {
         usize::try_from((mixed ^ (mixed >> 31)) % bound.max(1) as u64).unwrap()
     }
 
-    /// Bytes, not characters: what is left is read as UTF-8 with replacements, as a loader would.
+    /// Mutates bytes, not characters. The result is converted to UTF-8 with replacements, as a loader does.
     fn mutate(&mut self, text: &str) -> String {
         let mut bytes = text.as_bytes().to_vec();
         for _ in 0..=self.below(6) {
@@ -97,7 +97,7 @@ fn spans(corefile: &Corefile) -> impl Iterator<Item = Span> {
 }
 
 #[test]
-fn mutants_never_panic() {
+fn never_panics_on_mutated_corefiles() {
     let mut random = Random(7);
     for round in 0..600 {
         let seed = SEEDS[round % SEEDS.len()];
@@ -110,7 +110,7 @@ fn mutants_never_panic() {
 }
 
 #[test]
-fn noise_never_panics() {
+fn never_panics_on_random_pieces() {
     let mut random = Random(8);
     for _ in 0..400 {
         let pieces = (0..random.below(60)).map(|_| PIECES[random.below(PIECES.len())]);
@@ -120,7 +120,7 @@ fn noise_never_panics() {
 }
 
 #[test]
-fn long_repetitions_come_to_an_end() {
+fn terminates_on_long_repetitions() {
     for piece in PIECES.iter().chain(&[
         "a {\n",
         "a {\n}\n",

@@ -1,7 +1,8 @@
-//! Words into server blocks.
+//! Parser: builds server blocks from words.
 //!
-//! The parser never gives up at a mistake: it reports it, takes the likeliest reading, and goes on, so that one look
-//! shows everything that is wrong. What CoreDNS accepts is accepted, with a warning where it can hardly be meant.
+//! The parser never stops at a mistake. It reports the mistake, assumes the most likely intention and continues, so
+//! that one run reports all mistakes. It accepts everything that CoreDNS accepts, with a warning if that is hardly
+//! intended.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,29 +13,30 @@ use crate::lex::{Kind, Word};
 use crate::reader::{Ahead, Origin, Reader, Text};
 use crate::{Block, Corefile, Diagnostic, Directive, Line, Loader, ServerBlock, Span, Token};
 
-/// What [`parse`] made of a text.
+/// Result of [`parse`].
 #[derive(Clone, Debug)]
 pub struct Parsed {
-    /// The tree. With errors it holds what could be understood: good for finding more mistakes, not for running.
+    /// The tree. If there are errors, it has the parts that could be parsed: enough to find more mistakes, but not to
+    /// run.
     pub corefile: Corefile,
     /// Errors and warnings, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Parsed {
-    /// Whether the file cannot be used.
+    /// Returns true if the Corefile cannot be used.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 }
 
-/// Reads a Corefile. `name` is its path: it stands in messages, and relative imports start at its directory; for standard
-/// input any name without a directory will do. An empty file is no error and gives no blocks.
+/// Parses a Corefile. `name` is its path, which appears in messages, and relative imports start at its directory. For
+/// standard input, use any name without a directory. An empty file is valid and has no blocks.
 pub fn parse(name: &Path, text: String, loader: &dyn Loader) -> Parsed {
     let mut parser = Parser::new(loader);
     let id = parser.files.add(name, text, None, &mut parser.reader.problems);
-    // Nothing is being read yet, so nothing can be in the way of the first text.
+    // Cannot fail: nothing is being read yet, so there is no loop and no depth.
     let _ = parser.reader.splice(vec![parser.files.text(id)]);
     parser.file();
     let corefile = Corefile { blocks: parser.blocks, sources: parser.files.sources };
@@ -46,23 +48,23 @@ pub(crate) struct Parser<'a> {
     pub(crate) files: Files,
     pub(crate) snippets: BTreeMap<String, Snippet>,
     blocks: Vec<ServerBlock>,
-    /// The brace of the first sub-block whose `}` stands further left than its directive: if a `}` is missing in the end,
-    /// it is probably this one's.
+    /// Opening brace of the first sub-block whose `}` is indented less than its directive. If the file turns out to
+    /// lack a `}`, this block probably lacks it.
     suspect: Option<Span>,
 }
 
-/// Words to be put in place of `import NAME`.
+/// Words to insert for `import NAME`.
 pub(crate) struct Snippet {
     defined: Span,
     pub(crate) text: Text,
 }
 
-/// The head of a server block.
+/// Keys of a server block, before its `{`.
 struct Keys {
     tokens: Vec<Token>,
-    /// From the first written key to the last, empty ones too.
+    /// Range from the first to the last written key, including empty ones.
     span: Option<Span>,
-    /// The comma behind the last one.
+    /// Comma after the last key.
     comma: Option<Span>,
 }
 
@@ -99,7 +101,7 @@ impl<'a> Parser<'a> {
         self.blocks.push(ServerBlock { keys: keys.tokens, directives, span });
     }
 
-    /// The words up to a `{` or to the end of a line that does not end with a comma.
+    /// Parses keys up to a `{`, or to the end of a line without a comma at its end.
     fn keys(&mut self) -> Keys {
         let mut keys = Keys { tokens: Vec::new(), span: None, comma: None };
         while let Some(ahead) = self.reader.peek() {
@@ -129,7 +131,7 @@ impl<'a> Parser<'a> {
         }
         let Some(Word { mut token, .. }) = self.reader.take() else { return };
         keys.span = Some(keys.span.map_or(token.span, |first| first.up_to(token.span)));
-        // An unset variable makes an empty key, which is as if it were not there.
+        // An unset variable makes the key empty. Such a key is ignored.
         if token.text.is_empty() {
             return;
         }
@@ -140,7 +142,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the comma off the end of a key, and off its span where it was written there and is not from a variable.
+    /// Removes the comma at the end of a key. Also removes it from the span, unless the comma comes from a variable.
     fn strip_comma(&self, token: &mut Token) -> Option<Span> {
         if !token.text.ends_with(',') {
             return None;
@@ -154,7 +156,7 @@ impl<'a> Parser<'a> {
         Some(comma)
     }
 
-    /// `(NAME) { … }`: keeps the words for later, as written.
+    /// Parses a snippet `(NAME) { … }` and stores its words without substituting variables.
     fn snippet(&mut self, name: String, defined: Span) {
         let Some(open) = self.reader.peek().filter(|ahead| ahead.kind == Kind::Open) else {
             return self.reader.problems.push(complaints::snippet_without_braces(defined));
@@ -176,7 +178,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands between the `{` that comes next and its `}`; nothing if that is missing.
+    /// Returns the words of the block that starts with the next word, without its braces. Returns `None` if it is not
+    /// closed.
     fn balanced_words(&mut self) -> Option<Vec<Word>> {
         self.reader.take_as_written()?;
         let (mut words, mut depth) = (Vec::new(), 1);
@@ -194,7 +197,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Passes over the block whose `{` comes next.
+    /// Skips the block that starts with the next word.
     pub(crate) fn skip_block(&mut self) {
         let _ = self.balanced_words();
     }
@@ -208,7 +211,7 @@ impl<'a> Parser<'a> {
         (directives, end)
     }
 
-    /// The rest of the file: a block without braces, or keys alone.
+    /// Parses directives up to the end of the file: a block without braces.
     fn bare_directives(&mut self) -> (Vec<Directive>, Option<Span>) {
         let (directives, end) = self.directives();
         if let Some(brace) = end {
@@ -217,7 +220,7 @@ impl<'a> Parser<'a> {
         (directives, end)
     }
 
-    /// Directives up to a `}`, and where that stands.
+    /// Parses directives up to a `}`. Returns them with the position of that brace.
     fn directives(&mut self) -> (Vec<Directive>, Option<Span>) {
         let mut directives = Vec::new();
         while let Some(ahead) = self.reader.peek() {
@@ -256,7 +259,7 @@ impl<'a> Parser<'a> {
         Some(directive)
     }
 
-    /// A `{` that begins a line is meant for the directive before it.
+    /// Handles a `{` at the start of a line as the block of the preceding directive.
     fn misplaced_block(&mut self, open: Span, directive: Option<&mut Directive>) {
         self.reader.problems.push(complaints::opening_brace_alone(open));
         let block = self.block(open);
@@ -265,7 +268,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The block of a directive, from the `{` that comes next to its `}`.
+    /// Parses the block of a directive from its `{` to its `}`.
     fn block(&mut self, open: Span) -> Block {
         self.reader.take();
         let mut block = Block { open, lines: Vec::new(), close: open };
@@ -318,7 +321,8 @@ impl<'a> Parser<'a> {
     fn suspect_block(&mut self, directive: &Directive) {
         let Some(block) = &directive.block else { return };
         let sources = &self.files.sources;
-        // A brace on the directive's own line says nothing, and counting columns of one long line again and again is slow.
+        // A brace on the directive's own line is no evidence. Skipping it also avoids counting columns of one long line
+        // repeatedly.
         if self.suspect.is_some() || sources.line(block.close) == sources.line(block.open) {
             return;
         }
@@ -327,7 +331,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Of blocks that are open at the end of the file the innermost is reported: the others follow from it.
+    /// Reports the innermost block that is open at the end of the file. The outer blocks are open only because of it.
     fn report_unclosed(&mut self, open: Span, ends_with_brace: bool) {
         if std::mem::replace(&mut self.reader.end_reported, true) {
             return;
@@ -339,7 +343,7 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// `example.org{` and `{}` are words like any other, but hardly ever meant. In quotes they are.
+    /// Warns about words such as `example.org{` and `{}`. They are valid words, but rarely intended unless quoted.
     fn warn_of_glued_brace(&mut self, last: Option<&Token>) {
         let Some(last) = last else { return };
         let written = self.files.sources.slice(last.span);
@@ -349,7 +353,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Where a snippet imports itself. That is wrong even if the snippet is never used.
+/// Finds an `import` of a snippet within itself. This is an error even if the snippet is never used.
 fn own_import(words: &[Word], name: &str) -> Option<Span> {
     let is_own = |pair: &&[Word]| {
         let [keyword, argument] = pair else { return false };
@@ -358,7 +362,7 @@ fn own_import(words: &[Word], name: &str) -> Option<Span> {
     words.windows(2).find(is_own).map(|pair| pair[1].token.span)
 }
 
-/// The name in `(NAME)`, if that is the only key.
+/// Returns the name if `(NAME)` is the only key.
 fn snippet_name(keys: &[Token]) -> Option<(&str, &Token)> {
     let [key] = keys else { return None };
     Some((key.text.strip_prefix('(')?.strip_suffix(')')?, key))

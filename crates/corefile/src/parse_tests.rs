@@ -1,7 +1,7 @@
 use super::*;
 use crate::test_support::{World, accepted, rendered};
 
-/// Files and variables that the tables below refer to.
+/// Creates the files and variables used in the tables below.
 fn world() -> World {
     let world = World::default()
         .file("log.conf", "log\n")
@@ -47,7 +47,7 @@ fn check_problems(rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn keys() {
+fn parses_keys() {
     check_shapes(&[
         ("lab.test {\n log\n}", "lab.test [log]"),
         ("lab.test, www.lab.test {\n}", "lab.test www.lab.test []"),
@@ -68,7 +68,7 @@ fn keys() {
 }
 
 #[test]
-fn braces_can_be_left_out() {
+fn accepts_blocks_without_braces() {
     check_shapes(&[
         ("lab.test\nlog\nerrors", "lab.test [log; errors]"),
         ("lab.test\ncache 30 {\n success 9\n}\nlog", "lab.test [cache 30 {success 9}; log]"),
@@ -81,12 +81,12 @@ fn braces_can_be_left_out() {
 }
 
 #[test]
-fn a_file_may_hold_no_block() {
+fn accepts_files_without_blocks() {
     check_shapes(&[("", ""), (" \n\t\r\n", ""), ("# a\n# b", ""), ("(s) {\n log\n}", ""), ("\u{feff}", "")]);
 }
 
 #[test]
-fn directives_and_blocks() {
+fn parses_directives_and_blocks() {
     check_shapes(&[
         (". { }", ". []"),
         (". { log\n errors\n}", ". [log; errors]"),
@@ -106,7 +106,7 @@ fn directives_and_blocks() {
 }
 
 #[test]
-fn variables() {
+fn substitutes_variables() {
     check_shapes(&[
         ("{$KEY} {\n cache {$TTL} {\n success {%TTL%}{$TTL}\n }\n}", "a.test [cache 30 {success 3030}]"),
         ("{$UNSET} {\n log\n}\nb.test {\n}", "b.test []"),
@@ -124,7 +124,7 @@ fn variables() {
 }
 
 #[test]
-fn snippets() {
+fn expands_snippets() {
     check_shapes(&[
         ("(a) {\n log\n errors\n}\n. {\n import a\n cache\n}", ". [log; errors; cache]"),
         ("(a) { log }\n(b) { errors }\n. {\n import a\n import b\n import a\n}", ". [log; errors; log]"),
@@ -143,7 +143,7 @@ fn snippets() {
 }
 
 #[test]
-fn imported_files() {
+fn expands_imported_files() {
     check_shapes(&[
         ("import blocks.conf\n. {\n}", "a.test [log] b.test [errors] . []"),
         (". {\n import log.conf\n cache {\n  import property.conf\n }\n}", ". [log; cache {success 100; prefetch 5}]"),
@@ -166,7 +166,7 @@ fn imported_files() {
 }
 
 #[test]
-fn a_relative_import_starts_where_it_is_written() {
+fn resolves_relative_imports_against_the_importing_file() {
     let world = world().file("/etc/dns/custom/x.override", "log\n").file("/abs", "errors\n");
     let text = ". {\n import custom/*.override\n import /abs\n}";
     let parsed = parse(Path::new("/etc/dns/Corefile"), text.into(), &world);
@@ -176,7 +176,7 @@ fn a_relative_import_starts_where_it_is_written() {
 }
 
 #[test]
-fn mistakes_in_keys() {
+fn reports_mistakes_in_keys() {
     check_problems(&[
         ("lab.test, {\n}", "extra-comma@1:11"),
         ("lab.test,\n{\n}", "extra-comma@2:1"),
@@ -195,7 +195,7 @@ fn mistakes_in_keys() {
 }
 
 #[test]
-fn unclosed_blocks() {
+fn reports_unclosed_blocks() {
     check_problems(&[
         ("lab.test {", "unclosed-block@1:10"),
         ("lab.test {\n log", "unclosed-block@1:10"),
@@ -210,7 +210,7 @@ fn unclosed_blocks() {
 }
 
 #[test]
-fn indentation_tells_which_brace_is_missing() {
+fn locates_a_missing_brace_by_indentation() {
     let text = ". {\n  health {\n    lameduck 5s\n  cache 30\n}\nb.test {\n  log\n}\nc.test {\n";
     let parsed = world().parse(text);
     let help = parsed.diagnostics.iter().find_map(|problem| problem.help.clone()).unwrap();
@@ -218,7 +218,7 @@ fn indentation_tells_which_brace_is_missing() {
 }
 
 #[test]
-fn misplaced_braces() {
+fn reports_misplaced_braces() {
     check_problems(&[
         ("lab.test { log }", "brace-in-line@1:16"),
         ("lab.test {\n log }\nb.test {\n}", "brace-in-line@2:6"),
@@ -238,7 +238,7 @@ fn misplaced_braces() {
 }
 
 #[test]
-fn recovery_keeps_what_was_understood() {
+fn keeps_the_valid_parts_after_an_error() {
     for (text, expected) in [
         ("lab.test { log }\nb.test {\n}", "lab.test [log] b.test []"),
         (". {\n health { lameduck 5s }\n log\n}", ". [health {lameduck 5s}; log]"),
@@ -254,7 +254,7 @@ fn recovery_keeps_what_was_understood() {
 }
 
 #[test]
-fn mistakes_in_snippets_and_imports() {
+fn reports_mistakes_in_snippets_and_imports() {
     check_problems(&[
         ("(a)\nlog", "snippet-without-braces@1:1"),
         ("(a) {\n log\n}\n(a) {\n}", "snippet-redefined@4:1"),
@@ -280,7 +280,7 @@ fn mistakes_in_snippets_and_imports() {
 }
 
 #[test]
-fn runaway_imports() {
+fn reports_import_loops() {
     check_problems(&[
         ("(a) {\n import a\n}\n. {\n import a\n}", "import-loop@2:9"),
         ("(a) {\n import b\n}\n(b) {\n import a\n}\n. {\n import a\n import b\n}", "import-loop@2:9 import-loop@5:9"),
@@ -293,7 +293,7 @@ fn runaway_imports() {
     assert_eq!(parsed.diagnostics[0].help.as_deref(), Some("the way round is `(a)` → `(b)` → `(a)`"));
 }
 
-/// `depth` snippets of which each imports the one before `width` times.
+/// Builds `depth` snippets, each of which imports the previous one `width` times.
 fn tower(depth: usize, width: usize) -> String {
     let level = |level: usize| format!("(s{level}) {{\n{}}}\n", format!(" import s{}\n", level - 1).repeat(width));
     let levels: String = (1..=depth).map(level).collect();
@@ -301,7 +301,7 @@ fn tower(depth: usize, width: usize) -> String {
 }
 
 #[test]
-fn imports_have_bounds() {
+fn limits_imports() {
     check_problems(&[(&tower(15, 1), ""), (&tower(16, 1), "import-too-deep@5:9"), (&tower(8, 2), "")]);
     let wide = world().problems(&tower(12, 8));
     assert_eq!(wide.split('@').next(), Some("too-many-imports"), "{wide}");
@@ -314,7 +314,7 @@ fn imports_have_bounds() {
 }
 
 #[test]
-fn many_problems_are_cut_short_but_an_error_stays_an_error() {
+fn limits_warnings_without_dropping_errors() {
     let text = format!("{}. {{\n log }}", "import none/*\n".repeat(200));
     let parsed = world().parse(&text);
     assert_eq!(parsed.diagnostics.len(), 52);
@@ -323,13 +323,13 @@ fn many_problems_are_cut_short_but_an_error_stays_an_error() {
 }
 
 #[test]
-fn a_problem_in_a_snippet_is_told_once() {
+fn reports_a_problem_in_a_snippet_once() {
     let text = "(a) {\n health { lameduck 5s }\n}\nx.test {\n import a\n}\ny.test {\n import a\n}\n";
     assert_eq!(world().problems(text), "brace-in-line@2:23");
 }
 
 #[test]
-fn every_problem_is_told_at_once() {
+fn reports_all_problems_in_one_run() {
     let text = "a.test, {\n log }\nb.test {\n import\n health { lameduck 5s }\n cache {\n  x {\n  }\n }\n}\nc.test {\n";
     let expected = "extra-comma@1:9 brace-in-line@2:6 import-arguments@4:2 brace-in-line@5:23 nested-block@7:5 unclosed-block@11:8";
     assert_eq!(world().problems(text), expected);

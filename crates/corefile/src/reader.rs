@@ -1,7 +1,7 @@
-//! The words of a Corefile one after the other, as if all that it imports stood in it.
+//! Stream of the words of a Corefile, with all imports expanded.
 //!
-//! A stack of texts: an `import` lays texts on top, and when they are read, reading goes on behind the `import`. Here
-//! variables are filled in, and here is the bound on how much text imports and variables can make of a small file.
+//! The reader has a stack of texts. An `import` pushes the imported texts. When they have been read, reading continues
+//! after the `import`. The reader also substitutes variables, and limits how much text a small file can expand to.
 
 use std::rc::Rc;
 
@@ -10,36 +10,36 @@ use crate::environment::{Endless, substitute};
 use crate::lex::{Kind, Word};
 use crate::{FileId, Loader, Span};
 
-/// Imports inside imports: real ones have two levels, a file that imports a snippet.
+/// Maximum nesting depth of imports. Real Corefiles have two levels: a file that imports a snippet.
 pub(crate) const DEPTH_MAX: usize = 16;
-/// Words after all imports: as many as the largest Corefile has at eight octets a word.
+/// Maximum number of words with all imports: as many as the largest Corefile has at eight bytes per word.
 pub(crate) const WORDS_MAX: usize = 1 << 19;
-/// Octets of all those words: four times the largest Corefile.
+/// Maximum length of all those words in bytes: four times the largest Corefile.
 const OCTETS_MAX: usize = 16 << 20;
 
-/// Where a spliced text comes from.
+/// Origin of an imported text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     File(FileId),
     Snippet(String),
 }
 
-/// A text that an `import` stands for.
+/// Text to insert for an `import`.
 #[derive(Clone)]
 pub(crate) struct Text {
     pub(crate) origin: Origin,
     pub(crate) words: Rc<[Word]>,
 }
 
-/// Why a text cannot be spliced in.
+/// Reason why a text cannot be inserted.
 pub(crate) enum Runaway {
-    /// It is being read already; the texts from its `import` to this one.
+    /// The text is already being read. Contains the texts from its `import` to this one.
     Loop(Vec<Origin>),
-    /// Too many imports inside imports.
+    /// Imports are nested too deeply.
     TooDeep,
 }
 
-/// What the next word is, before it is taken.
+/// Properties of the next word, before it is taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead {
     pub(crate) kind: Kind,
@@ -50,9 +50,9 @@ pub(crate) struct Ahead {
 pub(crate) struct Reader<'a> {
     pub(crate) loader: &'a dyn Loader,
     pub(crate) problems: Problems,
-    /// What the word was that was taken last.
+    /// Kind of the word taken last.
     pub(crate) previous: Kind,
-    /// Whether it was said why the text ends where it ends: at a bound, or in an open block.
+    /// True if a diagnostic already explains why the text ends here: a limit was reached or a block is open.
     pub(crate) end_reported: bool,
     frames: Vec<Frame>,
     words_left: usize,
@@ -71,7 +71,7 @@ impl Frame {
         Some(Ahead { kind: word.kind, span: word.token.span, starts_line: word.starts_line || self.next == 0 })
     }
 
-    /// Whether reading is inside it; a text that waits for its turn is not.
+    /// Returns true if reading has started. Texts that wait on the stack have not started.
     fn is_begun(&self) -> bool {
         self.next > 0
     }
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next word, on whatever line it stands.
+    /// Returns the next word, on any line.
     pub(crate) fn peek(&mut self) -> Option<Ahead> {
         while self.frames.last().is_some_and(|frame| frame.ahead().is_none()) {
             self.frames.pop();
@@ -98,12 +98,12 @@ impl<'a> Reader<'a> {
         self.frames.last()?.ahead()
     }
 
-    /// The next word, if it stands on the line of the word taken last.
+    /// Returns the next word if it is on the line of the word taken last.
     pub(crate) fn peek_on_line(&self) -> Option<Ahead> {
         self.frames.last()?.ahead().filter(|ahead| !ahead.starts_line)
     }
 
-    /// Takes the next word, its variables filled in.
+    /// Takes the next word and substitutes its variables.
     pub(crate) fn take(&mut self) -> Option<Word> {
         let mut word = self.take_as_written()?;
         let written = word.token.text.len();
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         Some(word)
     }
 
-    /// Takes the next word as it is: what a snippet keeps.
+    /// Takes the next word without substituting variables, as snippets store it.
     pub(crate) fn take_as_written(&mut self) -> Option<Word> {
         let Ahead { kind, span, .. } = self.peek()?;
         let frame = self.frames.last_mut()?;
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         Some(word)
     }
 
-    /// Lays texts in front of what is still to be read: the first of them is read first.
+    /// Inserts texts before the rest. The first of them is read first.
     pub(crate) fn splice(&mut self, texts: Vec<Text>) -> Result<(), Runaway> {
         let depth = self.frames.last().map_or(0, |frame| frame.depth + 1);
         if depth > DEPTH_MAX {

@@ -1,7 +1,7 @@
-//! Diagnostics as text for people: message, place, the line with the word underlined, usage and help.
+//! Text output of diagnostics: message, position, source line with the word underlined, usage and help.
 //!
-//! The drawing is `annotate-snippets`, the library behind the compiler's own messages. It is given one line of the file
-//! per diagnostic, so that the cost does not grow with the file.
+//! The `annotate-snippets` library, which the Rust compiler also uses, does the formatting. It gets only one line of
+//! the file per diagnostic, so that the cost does not depend on the size of the file.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, normali
 
 use crate::{Diagnostic, Severity, Sources};
 
-/// Where the text goes.
+/// Output style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// To a file or a pipe: no escape sequences.
+    /// No escape sequences, for a file or a pipe.
     Plain,
-    /// To a terminal.
+    /// Colors, for a terminal.
     Color,
 }
 
-/// All `diagnostics`, in their order, an empty line between two; each ends its last line. Control characters that a
-/// file or a name holds come out as visible signs.
+/// Formats `diagnostics` in their order, separated by empty lines. Ends with a line feed. Control characters in files
+/// or names appear as visible symbols.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], sources: &Sources, style: Style) -> String {
     let renderer = match style {
@@ -46,7 +46,8 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     group
 }
 
-/// The first line of the place: a word in quotes may run on for pages, and its beginning is enough to find it.
+/// Returns the first line of the position with the underline. A quoted word may continue for pages, but its start is
+/// enough to find it.
 fn snippet<'a>(diagnostic: &Diagnostic, sources: &'a Sources) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let span = diagnostic.span;
     let (line, line_start) = sources.line_around(span);
@@ -61,7 +62,7 @@ fn snippet<'a>(diagnostic: &Diagnostic, sources: &'a Sources) -> Snippet<'a, ann
         .annotation(annotation)
 }
 
-/// The last place at or before `at` where a character of `line` begins or the line ends.
+/// Returns the last character boundary of `line` at or before `at`.
 fn boundary_before(line: &str, at: usize) -> usize {
     (0..=at.min(line.len())).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0)
 }
@@ -73,7 +74,7 @@ mod tests {
     use crate::test_support::{World, rendered};
 
     #[test]
-    fn a_problem_of_the_parser() {
+    fn renders_diagnostics_of_the_parser() {
         let parsed = World::default().parse("example.org {\n    health { lameduck 5s }\n    import a b\n}\n}\n");
         let expected = "\
 error[corefile/brace-in-line]: a closing brace needs its own line
@@ -114,7 +115,7 @@ warning[corefile/stray-brace]: this `}` closes nothing
     }
 
     #[test]
-    fn tabs_wide_characters_and_control_characters() {
+    fn renders_tabs_wide_and_control_characters() {
         let expected = "\
 warning[test/code]: no ␛[2J such    thing
  --> d/f:2:6
@@ -131,19 +132,19 @@ warning[test/code]: no ␛[2J such    thing
     }
 
     #[test]
-    fn a_word_of_several_lines_is_underlined_on_its_first() {
+    fn underlines_only_the_first_line_of_a_multiline_word() {
         let text = drawn("log \"a\nb\nc\" d\n", (4, 11), Style::Plain);
         assert!(text.contains("\n1 | log \"a\n  |     ^^ this"), "{text}");
     }
 
     #[test]
-    fn color_is_an_option() {
+    fn renders_colors_on_request() {
         assert!(!drawn("abc", (0, 3), Style::Plain).contains('\u{1b}'));
         assert!(drawn("abc", (0, 3), Style::Color).contains("\u{1b}[1m"));
     }
 
     #[test]
-    fn foreign_spans_do_not_panic() {
+    fn does_not_panic_on_invalid_spans() {
         for span in [(0, 0), (3, 3), (9, 99), (2, 1), (1, 2), (2, u32::MAX)] {
             for text in ["日b", "abc", "a\nb\n", "\n", ""] {
                 assert!(drawn(text, span, Style::Plain).contains("d/f:"), "{text:?} {span:?}");

@@ -1,14 +1,14 @@
-//! The texts that were read, by number, and places in them.
+//! Texts that were read, and positions in them.
 //!
-//! Spans are byte offsets; a line and a column exist only when someone asks. What a text means is not known here.
+//! Spans are byte offsets. Lines and columns are computed on demand.
 
 use std::path::{Path, PathBuf};
 
-/// A file in [`Sources`].
+/// Handle of a file in [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(u32);
 
-/// A piece of one file: from byte `start` up to, not with, byte `end`.
+/// Range of bytes in a file: from `start` up to, but excluding, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The file.
@@ -20,15 +20,15 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the start of this to the end of `last`. They may lie in different files, as an `import` can close a block
-    /// that another file opened; then this span stays as it is.
+    /// Returns the range from the start of this span to the end of `last`. If they are in different files, because an
+    /// `import` closed a block of another file, returns this span unchanged.
     #[must_use]
     pub fn up_to(self, last: Span) -> Span {
         if self.file == last.file { Span { end: self.end.max(last.end), ..self } } else { self }
     }
 }
 
-/// Every file that was read, in the order of first reading: for rendering, and for `reload` to watch.
+/// All files that were read, in the order of reading. Used for rendering, and by `reload` to watch for changes.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Vec<Source>,
@@ -38,12 +38,12 @@ pub struct Sources {
 struct Source {
     name: PathBuf,
     text: String,
-    /// Offset of the first byte of each line; never empty.
+    /// Offset of the first byte of each line. Never empty.
     lines: Vec<u32>,
 }
 
 impl Sources {
-    /// Takes a text in. A byte-order mark at its start is dropped: it is no character of any line.
+    /// Adds a text. Drops a byte-order mark at its start, because it is not part of the first line.
     pub fn add(&mut self, name: &Path, mut text: String) -> FileId {
         if text.starts_with('\u{feff}') {
             text.drain(..'\u{feff}'.len_utf8());
@@ -54,32 +54,32 @@ impl Sources {
         FileId(offset(self.files.len() - 1))
     }
 
-    /// The path as it was asked for; empty for a number of other [`Sources`].
+    /// Returns the path as requested. Returns an empty path for the handle of other [`Sources`].
     #[must_use]
     pub fn name(&self, id: FileId) -> &Path {
         self.get(id).map_or(Path::new(""), |source| &source.name)
     }
 
-    /// The text; empty for a number of other [`Sources`].
+    /// Returns the text. Returns an empty text for the handle of other [`Sources`].
     #[must_use]
     pub fn text(&self, id: FileId) -> &str {
         self.get(id).map_or("", |source| &source.text)
     }
 
-    /// What stands at `span`.
+    /// Returns the text at `span`.
     #[must_use]
     pub fn slice(&self, span: Span) -> &str {
         self.text(span.file).get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    /// The line of the start of `span`, from 1.
+    /// Returns the line of the start of `span`, from 1.
     #[must_use]
     pub fn line(&self, span: Span) -> u32 {
         let lines = self.get(span.file).map_or(&[][..], |source| &source.lines);
         offset(lines.partition_point(|&start| start <= span.start)).max(1)
     }
 
-    /// The line and the column of the start of `span`, both from 1; the column counts characters.
+    /// Returns the line and column of the start of `span`, both from 1. Columns count characters.
     #[must_use]
     pub fn position(&self, span: Span) -> (u32, u32) {
         let line = self.line(span);
@@ -87,25 +87,25 @@ impl Sources {
         (line, offset(before.unwrap_or("").chars().count() + 1))
     }
 
-    /// `FILE:LINE:COLUMN` of the start of `span`, for messages.
+    /// Returns the start of `span` as `FILE:LINE:COLUMN`, for messages.
     #[must_use]
     pub fn place(&self, span: Span) -> String {
         let (line, column) = self.position(span);
         format!("{}:{line}:{column}", self.name(span.file).display())
     }
 
-    /// The file that was read first: the one that imports the others.
+    /// Returns the file that was read first, which imports the others.
     #[must_use]
     pub fn first(&self) -> Option<FileId> {
         (!self.files.is_empty()).then_some(FileId(0))
     }
 
-    /// All files: name and text.
+    /// Returns the name and text of all files.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
         self.files.iter().map(|source| (source.name.as_path(), source.text.as_str()))
     }
 
-    /// The line in which `span` starts, without its end, and the offset of its first byte.
+    /// Returns the line in which `span` starts, without its line feed, and the offset of its first byte.
     pub(crate) fn line_around(&self, span: Span) -> (&str, usize) {
         let start = self.line_start(span.file, self.line(span));
         let rest = self.text(span.file).get(start..).unwrap_or("");
@@ -122,8 +122,8 @@ impl Sources {
     }
 }
 
-/// Offsets are 32 bits wide: no file that [`crate::parse`] reads comes near 4 GiB, and a larger one given to
-/// [`Sources::add`] merely has no lines beyond.
+/// Converts an offset to 32 bits. Files that [`crate::parse`] reads are far below 4 GiB. In a larger file passed to
+/// [`Sources::add`], the text beyond has no line numbers.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_count_characters_and_lines_begin_after_a_line_feed() {
+    fn counts_columns_in_characters_and_lines_by_line_feeds() {
         for (text, start, expected) in [
             ("", 0, (1, 1)),
             ("ab", 1, (1, 2)),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_of_other_sources_is_empty_not_a_panic() {
+    fn returns_empty_text_for_spans_of_other_sources() {
         let mut other = Sources::default();
         let file = other.add(Path::new("f"), "text".into());
         let span = Span { file, start: 1, end: 3 };

@@ -1,10 +1,12 @@
-//! The known word that a misspelt one was probably meant to be.
+//! Spelling suggestions for misspelled words.
 
-/// Characters of the longest word that is compared: longer than any directive or option, short enough to be cheap.
+/// Maximum number of characters in a word to compare: longer than any directive or option, and short enough to be
+/// cheap.
 const WORD_MAX: usize = 40;
 
-/// The closest of `known`, if it is close: about one slip in three characters, a slip being a letter too many, too few,
-/// another one, or two neighbours swapped. Case does not matter. Of equally close ones the first is taken.
+/// Returns the word in `known` that is closest to `word`, if it is close enough: about one typo per three characters. A
+/// typo is an inserted, missing, replaced or transposed character. Case does not matter. The first of equally close
+/// words wins.
 #[must_use]
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = folded(word)?;
@@ -21,7 +23,7 @@ fn folded(word: &str) -> Option<Vec<char>> {
     (1..=WORD_MAX).contains(&word.len()).then_some(word)
 }
 
-/// The optimal string alignment distance: three rows of the table are enough.
+/// Returns the optimal string alignment distance. The algorithm needs only three rows of the table.
 fn slips(a: &[char], b: &[char]) -> usize {
     let mut earlier = vec![0; b.len() + 1];
     let mut above: Vec<usize> = (0..=b.len()).collect();
@@ -45,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_forgiven_and_strangers_are_not() {
+    fn suggests_known_words_for_typos_only() {
         let known = ["forward", "cache", "kubernetes", "log", "loop", "ttl", "health", "acl", "any", "errors"];
         for (word, expected) in [
             ("foward", Some("forward")),
@@ -70,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn distances() {
+    fn computes_edit_distances() {
         for (a, b, expected) in
             [("", "abc", 3), ("abc", "", 3), ("abc", "acb", 1), ("ca", "abc", 3), ("kitten", "sitting", 3)]
         {

@@ -1,4 +1,4 @@
-//! A small world for tests: files, directories and variables in memory.
+//! Test loader with files, directories and variables in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -33,19 +33,19 @@ impl World {
         parse(Path::new("Corefile"), text.to_owned(), self)
     }
 
-    /// The tree of a text without errors; warnings are allowed.
+    /// Parses a text that must have no errors. Warnings are allowed.
     pub(crate) fn accepted(&self, text: &str) -> Corefile {
         let parsed = self.parse(text);
         assert!(!parsed.has_errors(), "{text}\n{}", rendered(&parsed));
         parsed.corefile
     }
 
-    /// What was understood, in one line: `key key [name arg {word word; word}; name]`, blocks separated by blanks.
+    /// Formats the tree in one line: `key key [name arg {word word; word}; name]`, with blocks separated by spaces.
     pub(crate) fn shape(&self, text: &str) -> String {
         shape(&self.accepted(text))
     }
 
-    /// `code@line:column` of each problem; `?` before a warning's.
+    /// Formats each problem as `code@line:column`, with `?` before warnings.
     pub(crate) fn problems(&self, text: &str) -> String {
         let Parsed { corefile, diagnostics } = self.parse(text);
         let shown = diagnostics.iter().map(|problem| {

@@ -1,73 +1,73 @@
-//! What a Corefile says: server blocks, directives, lines, words, each with its place.
+//! Syntax tree of a Corefile: server blocks, directives, lines and words, each with its position.
 //!
-//! The tree keeps the order of the text and repeats what the text repeats; what a directive means, and whether it may
-//! be repeated, is for its plugin.
+//! The tree keeps the order and the repetitions of the text. Plugins decide what a directive means and if it may be
+//! repeated.
 
 use std::fmt::Write as _;
 
 use crate::{Sources, Span};
 
-/// A whole Corefile with everything that it imports.
+/// Corefile with everything that it imports.
 #[derive(Clone, Debug, Default)]
 pub struct Corefile {
-    /// The server blocks, in order; none for an empty file.
+    /// Server blocks in order. Empty for an empty file.
     pub blocks: Vec<ServerBlock>,
-    /// The files that the text came from.
+    /// Files from which the text was read.
     pub sources: Sources,
 }
 
-/// Keys and the directives that serve them.
+/// Server block: keys and the directives that serve them.
 #[derive(Clone, Debug)]
 pub struct ServerBlock {
-    /// What is served, as written: at least one, none empty, without the commas between them.
+    /// Keys as written, without the commas between them. There is at least one, and none is empty.
     pub keys: Vec<Token>,
-    /// One entry for each written line.
+    /// Directives, one per written line.
     pub directives: Vec<Directive>,
-    /// From the first key to the closing brace.
+    /// Range from the first key to the closing brace.
     pub span: Span,
 }
 
-/// One line of a server block and the sub-block that it opens.
+/// Directive: a line of a server block, with the sub-block that it opens.
 #[derive(Clone, Debug)]
 pub struct Directive {
-    /// The first word.
+    /// First word of the line.
     pub name: Token,
-    /// The other words of the line.
+    /// Remaining words of the line.
     pub args: Vec<Token>,
-    /// What stands in braces after them.
+    /// Sub-block in braces.
     pub block: Option<Block>,
 }
 
-/// A sub-block. It holds lines and never blocks.
+/// Sub-block of a directive. It has lines, but no further blocks.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The opening brace.
+    /// Opening brace.
     pub open: Span,
-    /// The lines in between.
+    /// Lines between the braces.
     pub lines: Vec<Line>,
-    /// The closing brace.
+    /// Closing brace.
     pub close: Span,
 }
 
-/// One line of a sub-block.
+/// Line of a sub-block.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Its words; never empty.
+    /// Words of the line. Never empty.
     pub words: Vec<Token>,
 }
 
-/// A word.
+/// Word of a Corefile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it means: without quotes and escapes, with variables filled in.
+    /// Value of the word, without quotes and escapes, with variables substituted.
     pub text: String,
-    /// Where it was written.
+    /// Position of the word as written.
     pub span: Span,
 }
 
 impl Corefile {
-    /// The token structure as text, line numbers included: the same text for two versions of a file whose edits (blanks,
-    /// comments) leave each token on its line. The server hashes it to tell whether a reload has anything to do.
+    /// Returns the tokens with their line numbers as text. Edits of white space and comments that leave each token on
+    /// its line do not change the result. The server hashes it to decide if a reload is necessary.
     #[must_use]
     pub fn fingerprint_text(&self) -> String {
         let mut print = Fingerprint { sources: &self.sources, text: String::new() };
@@ -80,20 +80,20 @@ impl Corefile {
 }
 
 impl Directive {
-    /// The lines of its sub-block; none without one.
+    /// Returns the lines of the sub-block, or an empty slice without one.
     #[must_use]
     pub fn lines(&self) -> &[Line] {
         self.block.as_ref().map_or(&[], |block| &block.lines)
     }
 
-    /// From its name to its last word or closing brace.
+    /// Returns the range from the name to the last word or closing brace.
     #[must_use]
     pub fn span(&self) -> Span {
         let last = self.block.as_ref().map(|block| block.close).or(self.args.last().map(|token| token.span));
         self.name.span.up_to(last.unwrap_or(self.name.span))
     }
 
-    /// The words without their places, unambiguously: two directives with the same text ask for the same thing.
+    /// Returns the words without their positions, in an unambiguous form. Directives with the same text are equivalent.
     #[must_use]
     pub fn canonical_text(&self) -> String {
         let mut text = quoted(std::iter::once(&self.name).chain(&self.args));
@@ -138,7 +138,8 @@ impl Fingerprint<'_> {
         self.text.push('\n');
     }
 
-    /// The name and not the number of the file: one more import that holds only comments renumbers them.
+    /// Writes the file's name instead of its number, because importing another file with only comments would renumber
+    /// the files.
     fn place(&mut self, span: Span) {
         let _ = write!(self.text, " {}:{}", self.sources.name(span.file).display(), self.sources.line(span));
     }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_and_comments_do_not_change_the_fingerprint() {
+    fn fingerprint_ignores_white_space_and_comments() {
         let plain = fingerprint(". x.test {\n  cache 30 {\n    success 9\n  }\n}\n");
         for same in [
             ". x.test {#c\n\tcache   30 {\n success 9 # c\n}\n\n\n}\n\n# c",
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_changes_the_fingerprint_and_a_file_of_comments_does_not() {
+    fn fingerprint_depends_on_variables_but_not_on_files_of_comments() {
         let text = "import d/*\n. {\n cache {$TTL}\n}\n";
         let world = World::default().file("d/b", "x.test {\n log\n}\n").variable("TTL", "5");
         let before = world.accepted(text).fingerprint_text();
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directive_has_one_text_wherever_it_stands() {
+    fn canonical_text_does_not_depend_on_formatting() {
         let text_of = |text: &str| accepted(text).blocks[0].directives[0].canonical_text();
         let one = text_of(". {\nforward . 10.0.0.1 {\n policy random\n}\n}");
         assert_eq!(one, "\"forward\" \".\" \"10.0.0.1\" {\n\"policy\" \"random\"\n}");
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_cover_what_was_written() {
+    fn spans_cover_keys_directives_and_blocks() {
         let file = accepted("a.test, b.test {\n cache 30 {\n  success 9\n }\n log . \"x\ny\"\n}\n");
         let block = &file.blocks[0];
         let spans = [block.span, block.directives[0].span(), block.directives[1].span(), block.keys[0].span];
