@@ -49,7 +49,7 @@ pub(crate) const fn upstream<C>() -> Property<C> {
     Property {
         usage: Usage("upstream [ADDRESS...]"),
         default: "",
-        doc: "Without meaning: aliases that lead elsewhere are always looked up by this server.",
+        doc: "Ignored. Aliases that lead out of the zone are always resolved by this server.",
         set: |_, args| {
             args.take_rest();
             Ok(())

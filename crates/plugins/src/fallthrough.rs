@@ -4,7 +4,8 @@ use engine::options::{Args, Problem, Property, Usage};
 use wire::Name;
 
 /// What goes on, for a plugin that answers all names of its zones.
-pub(crate) const DENIED: &str = "Names that do not exist go on to the next plugin: all of them, or those in ZONES.";
+pub(crate) const DENIED: &str =
+    "Pass queries for names that do not exist to the next plugin: in all zones, or only in ZONES.";
 
 /// A configuration that says which names go on.
 pub(crate) trait FallsThrough {

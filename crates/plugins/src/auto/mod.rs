@@ -30,7 +30,7 @@ const TEMPLATE: &str = "{1}";
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "auto",
-    "answers from all the zone files of a directory",
+    "serve every zone file in a directory",
     include_str!("README.md"),
     || Config {
         zones: Vec::new(),
@@ -50,14 +50,15 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("directory DIR [REGEXP ORIGIN_TEMPLATE]"),
         default: r"`db\.(.*)`, `{1}`",
-        doc: "Where the files are, at any depth; those whose own name matches REGEXP are zones. In ORIGIN_TEMPLATE, `{1}` \
-              is what the first group of REGEXP matched.",
+        doc: "Directory with the zone files. A file is a zone if its name, without the directory, matches REGEXP. \
+              ORIGIN_TEMPLATE is the name of the zone, where `{1}` is replaced by the first capture group of REGEXP, \
+              `{2}` by the second, and so on.",
         set: set_directory,
     },
     Property {
         usage: Usage("reload DURATION"),
         default: "60s",
-        doc: "How often the directory and its files are looked at; 0s for never.",
+        doc: "Interval at which the directory is scanned; `0s` scans it only at start.",
         set: |config, args| {
             config.reload = args.duration()?;
             Ok(())

@@ -9,7 +9,7 @@ use crate::HostName;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "chaos",
-    "says what server this is, to questions of class CH",
+    "answer queries of class CH about the server",
     include_str!("README.md"),
     || Config { version: VERSION.to_owned(), authors: vec![AUTHORS.to_owned()] },
     build,

@@ -37,7 +37,7 @@ pub struct Config {
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "dnssec",
-    "signs answers as they leave",
+    "sign responses on the fly",
     include_str!("README.md"),
     || Config { zones: Vec::new(), files: Vec::new(), capacity: CAPACITY },
     build,
@@ -50,14 +50,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("key file|aws_secretsmanager KEY..."),
         default: "",
-        doc: "Keys to sign with, each a pair of files `KEY.key` and `KEY.private` as BIND's dnssec-keygen writes them. \
-              Those of AWS are not served by this build.",
+        doc: "Keys to sign with, each a pair of files `KEY.key` and `KEY.private` as written by BIND's dnssec-keygen. \
+              Keys in AWS Secrets Manager are not supported by this build.",
         set: set_keys,
     },
     Property {
         usage: Usage("cache_capacity CAPACITY"),
         default: "10000",
-        doc: "The signatures of how many record sets are kept.",
+        doc: "Maximum number of record sets whose signatures are cached.",
         set: |config, args| {
             config.capacity = args.number(..)?;
             Ok(())

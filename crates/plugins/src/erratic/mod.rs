@@ -11,7 +11,7 @@ use wire::{Flags, Header, MessageBuf, Owner, Rcode, Section, Type};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "erratic",
-    "answers badly, so that clients can be tried",
+    "answer queries unreliably to test clients",
     include_str!("README.md"),
     Config::default,
     build,
@@ -25,7 +25,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("drop [AMOUNT]"),
         default: "2",
-        doc: "One of AMOUNT queries gets no answer; 0 for none. The default holds if the block says nothing else.",
+        doc: "Do not answer one of AMOUNT queries. 0 if `truncate` or `delay` is given without `drop`.",
         set: |config, args| {
             config.drop = Some(if args.rest().is_empty() { AMOUNT } else { args.number(0..)? });
             Ok(())
@@ -34,7 +34,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("truncate [AMOUNT]"),
         default: "0",
-        doc: "One of AMOUNT answers says that it is cut; 2 if AMOUNT is left out.",
+        doc: "Set the TC flag in one of AMOUNT responses to A and AAAA queries.",
         set: |config, args| {
             config.truncate = Some(if args.rest().is_empty() { AMOUNT } else { args.number(0..)? });
             Ok(())
@@ -43,7 +43,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("delay [AMOUNT [DURATION]]"),
         default: "0",
-        doc: "One of AMOUNT answers comes after DURATION; 2 and 100ms if they are left out.",
+        doc: "Delay one of AMOUNT responses by DURATION (default 100ms).",
         set: |config, args| {
             config.delay = Some(if args.rest().is_empty() { AMOUNT } else { args.number(0..)? });
             if !args.rest().is_empty() {
@@ -55,7 +55,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("large"),
         default: "off",
-        doc: "Answers to questions for addresses have many records.",
+        doc: "Return 150 records for A and AAAA queries, too many for a UDP response.",
         set: |config, _| {
             config.large = true;
             Ok(())

@@ -39,7 +39,7 @@ const LEASE_DEFAULT: LeaseBounds = LeaseBounds { min: 30, max: 24 * 3600 };
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "etcd",
-    "answers from records in etcd, as SkyDNS writes them",
+    "serve records from etcd in the format of SkyDNS",
     include_str!("README.md"),
     || Config {
         zones: Vec::new(),
@@ -64,7 +64,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("path PATH"),
         default: "/skydns",
-        doc: "Where the keys of all names begin.",
+        doc: "Prefix of all keys.",
         set: |config, args| {
             config.path.clone_from(&args.word()?.text);
             Ok(())
@@ -73,8 +73,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("endpoint URL..."),
         default: ENDPOINT_DEFAULT,
-        doc: "The members of etcd, `http://` or `https://`, without either as `tls` says; they are tried in turn, and the \
-              port is 2379 if none is given.",
+        doc: "URLs of the etcd members, tried in turn. The default port is 2379. Without `http://` or `https://`, TLS \
+              is used if `tls` is present.",
         set: |config, args| {
             config.endpoints = args.take_rest().iter().map(|word| word.text.clone()).collect();
             Ok(())
@@ -83,7 +83,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("credentials USER PASSWORD"),
         default: "",
-        doc: "Who we are, where etcd wants to know.",
+        doc: "User name and password for etcd with authentication enabled.",
         set: |config, args| {
             let (user, password) = (args.word()?.text.clone(), args.word()?.text.clone());
             config.credentials = Some(Credentials { user, password });
@@ -92,9 +92,9 @@ static PROPERTIES: &[Property<Config>] = &[
     },
     Property {
         usage: Usage("tls [CERT KEY] [CA]"),
-        default: "the system's authorities",
-        doc: "TLS with etcd: our certificate, and the authorities that are believed. The files are read anew for each \
-              connection.",
+        default: "system CAs",
+        doc: "PEM files for TLS: the client certificate and its key, and the CA certificates that members are verified \
+              with. They are read again for every connection.",
         set: |config, args| {
             let files: Vec<String> = args.take_rest().iter().map(|word| word.text.clone()).collect();
             let (identity, authorities) = files.split_at(files.len() / 2 * 2);
@@ -106,7 +106,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("min-lease-ttl DURATION"),
         default: "30s",
-        doc: "The shortest time to live that the rest of a key's lease gives its record, in seconds or as a duration.",
+        doc: "Minimum TTL of records whose key has a lease, in seconds or as a duration.",
         set: |config, args| {
             config.lease.min = seconds(args)?;
             Ok(())
@@ -115,7 +115,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("max-lease-ttl DURATION"),
         default: "24h",
-        doc: "The longest one.",
+        doc: "Maximum TTL of records whose key has a lease, in seconds or as a duration.",
         set: |config, args| {
             config.lease.max = seconds(args)?;
             Ok(())
@@ -125,16 +125,16 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("stubzones"),
         default: "",
-        doc: "Accepted; a server block does what a stub zone in etcd did for SkyDNS.",
+        doc: "Ignored. Use a server block for what a stub zone in etcd did for SkyDNS.",
         set: no_arguments,
     },
     Property {
         usage: Usage("upstream [IGNORED...]"),
         default: "",
-        doc: "Accepted; names outside of the zones are asked for as if a client did.",
+        doc: "Ignored. Names outside of the zones are always resolved by this server.",
         set: no_arguments,
     },
-    Property { usage: Usage("debug"), default: "", doc: "Accepted.", set: no_arguments },
+    Property { usage: Usage("debug"), default: "", doc: "Ignored.", set: no_arguments },
 ];
 
 /// Takes a number of seconds, or a duration.

@@ -31,26 +31,26 @@ use wanted::Wanted;
 
 static STALE: Metric = Metric {
     name: "portolan_etcd_stale_answers_total",
-    help: "Answers made while etcd could not be reached, from what was known of it, by zone.",
+    help: "Answers given from the index while etcd could not be reached.",
     kind: metrics::Kind::Counter,
     labels: &["zone"],
 };
 static CUT: Metric = Metric {
     name: "portolan_etcd_answers_cut_total",
-    help: "Answers for names with more keys below them than are looked at for one, by zone.",
+    help: "Answers that may lack records because the name has more keys below it than are examined for one answer.",
     kind: metrics::Kind::Counter,
     labels: &["zone"],
 };
 
 static RECORDS: Metric = Metric {
     name: "portolan_etcd_records",
-    help: "Keys that are known, by the zones of the stanza.",
+    help: "Records in the index.",
     kind: metrics::Kind::Gauge,
     labels: &["zones"],
 };
 static CURRENT: Metric = Metric {
     name: "portolan_etcd_current",
-    help: "Whether changes in etcd are heard of at the moment, by the zones of the stanza.",
+    help: "1 while changes in etcd are being received, 0 while etcd cannot be reached.",
     kind: metrics::Kind::Gauge,
     labels: &["zones"],
 };

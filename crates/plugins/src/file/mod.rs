@@ -28,7 +28,7 @@ const RELOAD: Duration = Duration::from_secs(60);
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "file",
-    "answers from zone files",
+    "serve zones from zone files",
     include_str!("README.md"),
     || Config { file: String::new(), zones: Vec::new(), reload: None, by_time: false, fallthrough: None },
     build,
@@ -43,7 +43,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("reload DURATION"),
         default: "1m",
-        doc: "How often the file is looked at; 0s for never. It holds for the `file` lines below it too.",
+        doc: "Interval at which the file is checked for changes; `0s` disables checking. Also applies to the `file` \
+              lines after this one in the server block, unless they set their own.",
         set: |config, args| {
             config.reload = Some(args.duration()?);
             Ok(())
@@ -52,7 +53,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("reload_by_mtime"),
         default: "off",
-        doc: "A file that was written again is taken over even if its serial is the same.",
+        doc: "Serve a changed file even if its serial is the same.",
         set: |config, _| {
             config.by_time = true;
             Ok(())
@@ -61,8 +62,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("fallthrough [ZONES...]"),
         default: "off",
-        doc: "Names that do not exist go on to the next plugin: all of them, or those in ZONES. The last of a server \
-              block holds for all its `file` lines.",
+        doc: "Pass queries for names that do not exist to the next plugin: in all zones, or only in ZONES. Applies to \
+              all `file` lines of the server block; the last one wins.",
         set: |config, args| {
             config.fallthrough = Some(args.zones_or_all()?);
             Ok(())

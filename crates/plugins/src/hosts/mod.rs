@@ -50,14 +50,14 @@ static ENTRIES: Metric = Metric {
 
 static RELOADED: Metric = Metric {
     name: "coredns_hosts_reload_timestamp_seconds",
-    help: "The timestamp of the last reload of hosts file: when the file that was read last had been changed.",
+    help: "The timestamp of the last reload of hosts file.",
     kind: Kind::Gauge,
     labels: &[],
 };
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "hosts",
-    "answers from a hosts file",
+    "serve records from a hosts file",
     include_str!("README.md"),
     || Config {
         file: None,
@@ -80,7 +80,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("ttl SECONDS"),
         default: "3600",
-        doc: "The time to live of the records, 1 to 65535.",
+        doc: "TTL of the records in seconds, 1 to 65535.",
         set: |config, args| {
             config.ttl = args.number(1..=TTL_MAX)?;
             Ok(())
@@ -89,7 +89,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("no_reverse"),
         default: "off",
-        doc: "No PTR records.",
+        doc: "Do not serve PTR records.",
         set: |config, _| {
             config.reverse = false;
             Ok(())
@@ -98,17 +98,18 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("reload DURATION"),
         default: "5s",
-        doc: "How often the file is looked at; 0s for never.",
+        doc: "Interval at which the file is checked for changes; `0s` disables checking.",
         set: |config, args| {
             config.reload = args.duration()?;
             Ok(())
         },
     },
-    fallthrough("Names that are not there go on to the next plugin: all of them, or those in ZONES."),
+    fallthrough("Pass queries for names without an entry to the next plugin: in all zones, or only in ZONES."),
     Property {
         usage: Usage("fallthrough_unsupported"),
         default: "off",
-        doc: "Questions for other types than A, AAAA and PTR go on too, for names that are there. Needs `fallthrough`.",
+        doc: "Pass queries for types other than A, AAAA and PTR to the next plugin, even if the name has an entry. \
+              Requires `fallthrough`.",
         set: |config, _| {
             config.fallthrough_unsupported = true;
             Ok(())

@@ -10,7 +10,7 @@ use wire::{Class, NameRef, Owner, Rcode, Section, Type};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "local",
-    "answers what concerns this host alone",
+    "answer queries for localhost and reserved reverse zones",
     include_str!("README.md"),
     || Config { prefix: true },
     build,
@@ -19,7 +19,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[Property {
     usage: Usage("localhost_prefix on|off"),
     default: "on",
-    doc: "Names that begin with the label `localhost`, as search paths make them, are answered as `localhost` itself.",
+    doc: "Answer names whose first label is `localhost` like `localhost` itself. Search paths of clients create such \
+          names.",
     set: |config, args| {
         config.prefix = args.choice(&[("on", true), ("off", false)])?;
         Ok(())
@@ -29,7 +30,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 
 static REQUESTS: Metric = Metric {
     name: "coredns_local_localhost_requests_total",
-    help: "Queries for names with more labels that begin or end with `localhost`.",
+    help: "Counter of special localhost subdomain requests.",
     kind: Kind::Counter,
     labels: &[],
 };

@@ -33,7 +33,7 @@ const DNS_PORT: u16 = 53;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "secondary",
-    "answers from zones that it gets from other servers",
+    "serve zones transferred from a primary server",
     include_str!("README.md"),
     Config::default,
     build,
@@ -47,13 +47,13 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("transfer from ADDRESS..."),
         default: "",
-        doc: "Who has the zones, each with its port (53 without one). The first that answers is asked.",
+        doc: "Primary servers, `IP[:PORT]` with port 53 by default. They are tried in this order. Required.",
         set: set_primaries,
     },
     Property {
         usage: Usage("catalog [MEMBERS...]"),
         default: "off",
-        doc: "Not served by this build: the zone lists others (RFC 9432).",
+        doc: "Catalog zones (RFC 9432) are not supported by this build.",
         set: |_, args| {
             args.take_rest();
             let help = "name the zones themselves, a `secondary` line for each";

@@ -35,7 +35,7 @@ const FOR_MORE: u64 = 5 * 86_400;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "sign",
-    "signs zone files",
+    "sign zone files with DNSSEC",
     include_str!("README.md"),
     || Config { file: String::new(), zones: Vec::new(), keys: Vec::new(), directory: "/var/lib/coredns".to_owned() },
     build,
@@ -50,15 +50,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("key file|directory KEY..."),
         default: "",
-        doc: "Keys to sign with, each a pair of files `KEY.key` and `KEY.private` as BIND's dnssec-keygen writes them; \
-              with the flag of a key that signs keys (257). A directory of keys is not served by this build, nor by \
-              CoreDNS.",
+        doc: "Keys to sign with, each a pair of files `KEY.key` and `KEY.private` as written by BIND's dnssec-keygen, \
+              with the KSK flag (257). `directory` is not supported by this build.",
         set: set_keys,
     },
     Property {
         usage: Usage("directory DIR"),
         default: "/var/lib/coredns",
-        doc: "Where the signed zone is written, as `db.ZONEsigned`: `db.example.org.signed`.",
+        doc: "Directory for the signed copy, `db.ZONEsigned`. ZONE ends with a dot: `db.example.org.signed`.",
         set: |config, args| {
             config.directory = args.word()?.text.clone();
             Ok(())

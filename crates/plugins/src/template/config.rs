@@ -100,8 +100,8 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("match REGEX..."),
         default: ".*",
-        doc: "Only for names that match one of these, in lower case and with the final dot. The groups of the first one \
-              that matches are there for the templates.",
+        doc: "Answer only names that match one of these expressions, in lower case with a trailing dot. Templates can \
+              use the capture groups of the first match.",
         set: |config, args| {
             for word in args.take_rest() {
                 config.matches.push(crate::regular_expression(args, word)?);
@@ -112,7 +112,8 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("var NAME EXPRESSION..."),
         default: "",
-        doc: "A value, in the language of *view*, for templates as `.Var.NAME` and for later expressions as `NAME`.",
+        doc: "Variable with the value of an expression in the language of *view*: `.Var.NAME` in templates, `NAME` in \
+              later expressions.",
         set: |config, args| {
             let word = args.word()?;
             let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -129,7 +130,8 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("expr EXPRESSION..."),
         default: "",
-        doc: "Only for queries of which this is true, in the language of *view*; of several lines all must be.",
+        doc: "Answer only queries for which this expression in the language of *view* is true. If `expr` appears more \
+              than once, all must be true.",
         set: |config, args| {
             let expression = crate::expression_of(args, &config.names())?;
             config.conditions.push(expression);
@@ -139,7 +141,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("answer TEMPLATE..."),
         default: "",
-        doc: "Records for the answer, each from one template.",
+        doc: "Templates for records in the answer section, one record each.",
         set: |config, args| {
             config.answers.extend(read_templates(args)?);
             Ok(())
@@ -148,7 +150,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("additional TEMPLATE..."),
         default: "",
-        doc: "Records for the additional section.",
+        doc: "Templates for records in the additional section.",
         set: |config, args| {
             config.additionals.extend(read_templates(args)?);
             Ok(())
@@ -157,7 +159,8 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("authority TEMPLATE..."),
         default: "",
-        doc: "Records for the authority section; a denial without an SOA record here is not kept by anybody.",
+        doc: "Templates for records in the authority section. Without an SOA record here, resolvers do not cache \
+              NXDOMAIN and NODATA responses.",
         set: |config, args| {
             config.authorities.extend(read_templates(args)?);
             Ok(())
@@ -166,7 +169,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("rcode CODE"),
         default: "NOERROR",
-        doc: "The response code, by its mnemonic in capitals. With SERVFAIL, REFUSED, FORMERR and NOTIMP there are no records.",
+        doc: "Response code in capitals. With SERVFAIL, REFUSED, FORMERR and NOTIMP, the response has no records.",
         set: |config, args| {
             let word = args.word()?;
             config.rcode = mnemonic(args, word, "a response code in capitals such as `NXDOMAIN`", Rcode::mnemonic)?;
@@ -176,7 +179,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("ederror CODE [TEXT]"),
         default: "",
-        doc: "An Extended DNS Error (RFC 8914), for clients that speak EDNS.",
+        doc: "Extended DNS Error (RFC 8914) in responses to clients that use EDNS.",
         set: |config, args| {
             let code = EdeCode(args.number(0..=u16::MAX)?);
             config.ede = Some((code, args.next_word().map(|word| word.text.clone()).unwrap_or_default()));
@@ -186,8 +189,8 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("fallthrough [ZONES...]"),
         default: "",
-        doc: "Names in ZONES, or all, that do not match go on to the next template, and after the last one to the next \
-              plugin. Without it they get SERVFAIL.",
+        doc: "If `match` or `expr` does not match, try the next template and then the next plugin, for all names or \
+              those in ZONES. Otherwise the query fails with SERVFAIL.",
         set: |config, args| {
             config.fallthrough = Some(args.zones_or_all()?);
             Ok(())
@@ -196,7 +199,7 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("upstream [WORDS...]"),
         default: "",
-        doc: "Accepted for CoreDNS's sake: aliases in answers are always followed by asking this server.",
+        doc: "Accepted for compatibility with CoreDNS. Aliases in answers are always resolved by this server.",
         set: |_, args| {
             args.take_rest();
             Ok(())

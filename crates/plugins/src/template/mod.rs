@@ -22,7 +22,7 @@ use data::Asked;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "template",
-    "answers whose records are made from the question",
+    "answer queries with records made from templates",
     include_str!("README.md"),
     Config::default,
     build,
@@ -41,19 +41,19 @@ const LABELS: [&str; 5] = ["server", "zone", "view", "class", "type"];
 
 static MATCHES: Metric = Metric {
     name: "coredns_template_matches_total",
-    help: "Queries that a template answered.",
+    help: "Counter of template regex matches.",
     kind: Kind::Counter,
     labels: &LABELS,
 };
 static FAILURES: Metric = Metric {
     name: "coredns_template_template_failures_total",
-    help: "Templates that failed while they were run.",
+    help: "Counter of go template failures.",
     kind: Kind::Counter,
     labels: &LABELS,
 };
 static RECORD_FAILURES: Metric = Metric {
     name: "coredns_template_rr_failures_total",
-    help: "Texts of templates that were no record.",
+    help: "Counter of mis-templated RRs.",
     kind: Kind::Counter,
     labels: &LABELS,
 };

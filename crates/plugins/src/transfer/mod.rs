@@ -29,7 +29,7 @@ const DNS_PORT: u16 = 53;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "transfer",
-    "sends whole zones to other servers",
+    "transfer zones to other servers",
     include_str!("README.md"),
     Config::default,
     build,
@@ -43,14 +43,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("to HOST..."),
         default: "",
-        doc: "Who may have the zones: addresses, each with a port for notifications (53 without one), or `*` for everyone, \
-              who is notified of nothing.",
+        doc: "Servers that may transfer the zones: `IP[:PORT]`, with the port for NOTIFY (default 53), or `*` for \
+              everyone, without NOTIFY.",
         set: set_peers,
     },
     Property {
         usage: Usage("source IP"),
         default: "any",
-        doc: "The address that notifications come from.",
+        doc: "Source IP address of NOTIFY messages.",
         set: |config, args| {
             let word = args.word()?;
             if config.source.is_some() {

@@ -51,7 +51,7 @@ impl<T: PartialEq> Required<T> {
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "tsig",
-    "checks the signatures of queries and signs their answers, with shared secrets",
+    "verify signed queries and sign their responses (TSIG)",
     include_str!("README.md"),
     Config::default,
     build,
@@ -64,13 +64,13 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("secret NAME KEY"),
         default: "",
-        doc: "A key by its name, and its secret in base 64. The algorithm is that of the query.",
+        doc: "Name of a key, and its secret in base64.",
         set: set_secret,
     },
     Property {
         usage: Usage("secrets FILE"),
         default: "",
-        doc: "A file of keys, as `key \"NAME\" { algorithm hmac-sha256; secret \"KEY\"; };`.",
+        doc: "File with keys in BIND's format: `key \"NAME\" { algorithm hmac-sha256; secret \"KEY\"; };`.",
         set: |config, args| {
             config.files.push(args.word()?.text.clone());
             Ok(())
@@ -79,7 +79,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("require all|none|QTYPE..."),
         default: "none",
-        doc: "Questions for these types are refused unless they are signed.",
+        doc: "Query types that must be signed.",
         set: |config, args| {
             config.types = required(args, "`all`, `none` or a type")?;
             Ok(())
@@ -88,7 +88,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("require_opcode all|none|OPCODE..."),
         default: "none",
-        doc: "Messages of these kinds are refused unless they are signed.",
+        doc: "Opcodes whose messages must be signed.",
         set: |config, args| {
             config.opcodes = required(args, "`all`, `none` or an opcode")?;
             Ok(())

@@ -7,7 +7,7 @@ use wire::{Class, Name, NameRef, Owner, Section, Type};
 
 pub static MANIFEST: Manifest<()> = Manifest::new(
     "whoami",
-    "tells the client from which address and port it asked",
+    "answer with the IP address and port of the client",
     include_str!("README.md"),
     || (),
     build,
