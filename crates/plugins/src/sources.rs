@@ -30,7 +30,7 @@ pub(crate) const fn endpoint<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("endpoint URL..."),
         default: "",
-        doc: "The API server, where this does not run in a cluster. Only the first URL is used.",
+        doc: "URL of the API server, for use outside of the cluster. If several are given, only the first is used.",
         set: set_endpoints,
     }
 }
@@ -45,7 +45,8 @@ pub(crate) const fn tls<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("tls CERT KEY CACERT"),
         default: "",
-        doc: "Files with the client certificate, its key and the authority of the API server at `endpoint`.",
+        doc: "PEM files for `endpoint`: the client certificate, its key, and the CA certificates that the API server \
+              is verified with.",
         set: set_tls,
     }
 }
@@ -61,7 +62,8 @@ pub(crate) const fn kubeconfig<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("kubeconfig FILE [CONTEXT]"),
         default: "",
-        doc: "A kubeconfig file that says where the API server is and who we are; it goes before `endpoint`.",
+        doc: "Kubeconfig file with the API server and the credentials, and the context to use (default: its current \
+              context). Takes precedence over `endpoint`.",
         set: set_kubeconfig,
     }
 }
@@ -77,8 +79,8 @@ pub(crate) const fn manifests<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("manifests PATH..."),
         default: "",
-        doc: "Files or directories with manifests (YAML or JSON), watched for changes: a cluster without an API server. \
-              This option is Portolan's own.",
+        doc: "YAML or JSON manifests, as files or directories, to use instead of an API server. They are watched for \
+              changes. Not in CoreDNS.",
         set: add_manifests,
     }
 }
@@ -93,7 +95,8 @@ pub(crate) const fn namespaces<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("namespaces NAMESPACE..."),
         default: "all",
-        doc: "Only these namespaces exist. Only they are listed and watched, so that a Role in each of them is enough.",
+        doc: "Namespaces to serve; names in all others do not exist. Only these are listed and watched, so a Role in \
+              each of them is enough.",
         set: add_namespaces,
     }
 }

@@ -35,7 +35,7 @@ pub(super) enum Clients {
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "autopath",
-    "walks the search path of clients for them",
+    "resolve the search path of clients on the server",
     include_str!("README.md"),
     Config::default,
     super::build,
@@ -45,8 +45,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[Property {
     usage: Usage("clients pods|any"),
     default: "pods",
-    doc: "With `@kubernetes`: `pods` walks the path for pods of the namespace in the name and needs `pods verified` there; \
-          `any` goes by the name alone and tracks no pods. This option is Portolan's own.",
+    doc: "Clients to search for, with `@kubernetes`: `pods` for pods in the namespace of the query name (requires \
+          `pods verified` in *kubernetes*), `any` for all clients, based on the query name alone. Not in CoreDNS.",
     set: |config, args| {
         config.clients = args.choice(&[("pods", Clients::Pods), ("any", Clients::Any)])?;
         Ok(())

@@ -23,7 +23,7 @@ use path::{ClusterPath, SearchPath, search_list};
 
 static SUCCESSES: Metric = Metric {
     name: "coredns_autopath_success_total",
-    help: "Questions of clients with a search path that were answered in one round, by server.",
+    help: "Counter of requests that did autopath.",
     kind: Kind::Counter,
     labels: &["server"],
 };

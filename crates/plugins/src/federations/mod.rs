@@ -16,7 +16,7 @@ use crate::service_records::{end_alias, labels_of};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "federations",
-    "names of federated services lead to the service here or to the federation",
+    "answer names of Kubernetes Federation v1",
     include_str!("README.md"),
     || Config { zones: Vec::new(), federations: BTreeMap::new(), place: None, ttl: TTL },
     build,
@@ -28,8 +28,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[
     Property {
         usage: Usage("place ZONE REGION"),
-        default: "of the nodes",
-        doc: "Where this cluster is. Without it, Nodes are watched for their labels.",
+        default: "from node labels",
+        doc: "Topology zone and region of this cluster. The default is taken from the labels of the nodes.",
         set: |config, args| {
             config.place = Some([label(args)?, label(args)?]);
             Ok(())
@@ -38,7 +38,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("ttl SECONDS"),
         default: "30",
-        doc: "The time to live of the aliases.",
+        doc: "TTL of the aliases in seconds, 0 to 3600.",
         set: |config, args| {
             config.ttl = args.number(0..=TTL_MAX)?;
             Ok(())

@@ -48,7 +48,7 @@ const TTL_MAX: u32 = 3600;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "istio",
-    "answers for the hosts of Istio's service entries",
+    "serve the hosts of Istio service entries",
     include_str!("README.md"),
     || Config {
         zones: Vec::new(),
@@ -81,14 +81,14 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("default_address IP..."),
         default: "none",
-        doc: "The addresses of hosts whose entry has none, as `-default-address` of the old plugin: the same for all of \
-              them, so that only ports tell them apart.",
+        doc: "Addresses of hosts without any, like `-default-address` of the old plugin. All such hosts share them, so \
+              only ports tell them apart.",
         set: read_default_addresses,
     },
     Property {
         usage: Usage("pods"),
         default: "off",
-        doc: "Pods are watched too: those that an entry selects are endpoints of its hosts, and a client that is a pod \
+        doc: "Watch pods: the pods that an entry selects become endpoints of its hosts, and a client that is a pod \
               sees what is exported to its namespace.",
         set: |config, _| {
             config.pods = true;
@@ -98,8 +98,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("vips all|captured|none"),
         default: "all",
-        doc: "Who is given the addresses of an entry before its endpoints: everybody, only pods whose traffic Istio \
-              captures (with `pods`), or nobody.",
+        doc: "Clients that get the addresses of an entry instead of its endpoints: `all`, only pods whose traffic \
+              Istio captures (`captured`, requires `pods`), or `none`.",
         set: |config, args| {
             config.vips = args.choice(&[("all", Vips::All), ("captured", Vips::Captured), ("none", Vips::None)])?;
             Ok(())
@@ -108,8 +108,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("default_export_to NAMESPACE..."),
         default: "*",
-        doc: "Whom entries without `exportTo` are exported to, as `defaultServiceExportTo` of the mesh: `*` is all, `.` \
-              the entry's own namespace.",
+        doc: "Namespaces that entries without `exportTo` are visible to, like `defaultServiceExportTo` of the mesh: \
+              `*` is all, `.` the namespace of the entry.",
         set: |config, args| {
             config.default_export_to = texts(args);
             Ok(())
@@ -118,14 +118,14 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("ttl SECONDS"),
         default: "30",
-        doc: "The time to live of the records, 0 to 3600.",
+        doc: "TTL of the records in seconds, 0 to 3600.",
         set: |config, args| {
             config.ttl = args.number(0..=TTL_MAX)?;
             Ok(())
         },
     },
     fallthrough(
-        "Names that are no hosts, and other types than A and AAAA, go on to the next plugin: all of them, or those in ZONES.",
+        "Pass queries for other names, and for types other than A and AAAA, to the next plugin: all, or those in ZONES.",
     ),
 ];
 

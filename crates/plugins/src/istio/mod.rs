@@ -28,20 +28,20 @@ use view::{Target, View};
 
 static ANSWERS: Metric = Metric {
     name: "portolan_istio_answers_total",
-    help: "Answers for hosts by zone and by what they were made from: the addresses of the entry, those by default, \
-        endpoints, names of endpoints; or none, where the host has no such record, and dns, where the next plugin was asked.",
+    help: "Answers for hosts, by source: addresses (of the entry), default (addresses), endpoints, names (of \
+           endpoints), none (no record of the type), dns (passed to the next plugin).",
     kind: metrics::Kind::Counter,
     labels: &["zone", "from"],
 };
 static ENTRIES: Metric = Metric {
     name: "portolan_istio_service_entries",
-    help: "Service entries that are served, by the zones of the stanza.",
+    help: "Service entries that are served.",
     kind: metrics::Kind::Gauge,
     labels: &["zones"],
 };
 static HOSTS: Metric = Metric {
     name: "portolan_istio_hosts",
-    help: "Hosts, wildcards among them, that these have, by the zones of the stanza.",
+    help: "Hosts of the served entries, including wildcards.",
     kind: metrics::Kind::Gauge,
     labels: &["zones"],
 };

@@ -27,7 +27,7 @@ const TTL_MAX: u32 = 3600;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "k8s_external",
-    "answers for the services of a cluster with the addresses that they have outside of it",
+    "serve the external addresses of services in a cluster",
     include_str!("README.md"),
     Config::default,
     super::build,
@@ -41,13 +41,13 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("apex LABEL [IGNORED...]"),
         default: "dns",
-        doc: "The label below which the name server of the zone is: `ns1.LABEL.ZONE`. No namespace of this name is shown.",
+        doc: "Label of the subdomain with the name server, `ns1.LABEL.ZONE`. A namespace with this name is not served.",
         set: read_apex,
     },
     Property {
         usage: Usage("ttl SECONDS [IGNORED...]"),
         default: "5",
-        doc: "The time to live of the records, 0 to 3600.",
+        doc: "TTL of the records in seconds, 0 to 3600.",
         set: |config, args| {
             config.ttl = Some(args.number(0..=TTL_MAX)?);
             Ok(())
@@ -56,7 +56,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("headless"),
         default: "off",
-        doc: "Headless services, and endpoints of services without external addresses, have the addresses of the endpoints.",
+        doc: "Serve the addresses of the endpoints for headless services and for services without external addresses.",
         set: |config, _| {
             config.headless = true;
             Ok(())

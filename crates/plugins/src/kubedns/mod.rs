@@ -22,7 +22,7 @@ use statistics::Statistics;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "kubedns",
-    "the pages and the metrics of the kube-dns pod",
+    "serve the HTTP endpoints and metrics of kube-dns",
     include_str!("README.md"),
     Config::default,
     build,
@@ -35,7 +35,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("lameduck DURATION"),
         default: "0s",
-        doc: "How long to go on serving after the order to end.",
+        doc: "Time to keep serving after the signal to shut down.",
         set: |config, args| {
             config.lameduck = args.duration()?;
             Ok(())
@@ -44,7 +44,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("metrics NAMESPACE SUBSYSTEM"),
         default: "off",
-        doc: "Counts as kube-dns did; the names of the metrics begin with these words, `skydns skydns` in kube-dns.",
+        doc: "Export the metrics of kube-dns with this prefix; kube-dns used `skydns skydns`.",
         set: |config, args| {
             config.count = Some([crate::common::metric_word(args)?, crate::common::metric_word(args)?]);
             Ok(())
@@ -53,7 +53,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("page ADDRESS PATH"),
         default: "off",
-        doc: "Another page with all metrics of the server.",
+        doc: "Serve all metrics of the server at this address and path, too.",
         set: |config, args| {
             let address = crate::listen_address(args)?.unwrap_or_default();
             config.metrics_page = Some((address, crate::common::url_path(args)?));
@@ -63,8 +63,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("dnsmasq PREFIX [SERVER INTERVAL]"),
         default: "off",
-        doc: "Shows how *cache* is used under the names that the sidecar had, which begin with PREFIX, and tells it by TXT \
-            records of class CH as dnsmasq did. With SERVER another process is asked for it, every INTERVAL.",
+        doc: "Export the statistics of *cache* as the metrics of kube-dns's sidecar with this prefix, and answer \
+              dnsmasq's TXT queries of class CH. With SERVER (`IP:PORT`), query the statistics of that process at \
+              INTERVAL instead.",
         set: |config, args| {
             let prefix = crate::common::metric_word(args)?;
             let server = match args.next_word() {
@@ -81,7 +82,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("stub"),
         default: "off",
-        doc: "This server block is a stub domain: `metrics` shows what is forwarded so.",
+        doc: "Count queries forwarded by this server block as those of a stub domain in `metrics`.",
         set: |config, _| {
             config.is_stub = true;
             Ok(())

@@ -63,7 +63,7 @@ const TTL_MAX: u32 = 3600;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "kubernetes",
-    "answers from the services, endpoints and pods of a cluster",
+    "serve the services, endpoints and pods of a cluster",
     include_str!("README.md"),
     || Config {
         zones: Vec::new(),
@@ -121,8 +121,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("snapshot FILE"),
         default: "off",
-        doc: "Where to remember what is known, at most every 30 seconds, for a start while the API server is away: answers \
-            then say by an Extended DNS Error that they may be old. This option is Portolan's own.",
+        doc: "File to save the index to, at most every 30 seconds, and to start from if the API server is unreachable. \
+              Answers from it carry an Extended DNS Error. Not in CoreDNS.",
         set: |config, args| {
             config.snapshot = Some(args.word()?.text.clone());
             Ok(())
@@ -131,7 +131,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("apiserver_qps NUMBER"),
         default: "0",
-        doc: "Requests to the API server in a second, in the long run. 0 is any number, or 5 where `apiserver_burst` is set.",
+        doc: "Average number of requests per second to the API server. 0 is no limit, or 5 if `apiserver_burst` is \
+              set.",
         set: |config, args| {
             let word = args.word()?;
             config.qps = word.text.parse().map_err(|_| args.bad(word, "a number"))?;
@@ -141,7 +142,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("apiserver_burst NUMBER"),
         default: "0",
-        doc: "Requests that may go out at once after a while without any. 0 is 10 where `apiserver_qps` is set.",
+        doc: "Number of requests to the API server that may exceed `apiserver_qps` at once. 0 is 10 if `apiserver_qps` \
+              is set.",
         set: |config, args| {
             config.burst = count(args)?;
             Ok(())
@@ -150,8 +152,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("apiserver_max_inflight NUMBER"),
         default: "0",
-        doc: "Requests that may be unanswered at a time: lists until they are complete, watches until they begin. 0 is any \
-            number.",
+        doc: "Maximum number of concurrent requests to the API server: lists until they are complete, watches until \
+              they start. 0 is no limit.",
         set: |config, args| {
             config.in_flight = count(args)?;
             Ok(())
@@ -161,7 +163,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("namespace_labels EXPRESSION..."),
         default: "",
-        doc: "Only namespaces with these labels exist. Not together with `namespaces`.",
+        doc: "Label selector for namespaces to serve; names in all others do not exist. Cannot be combined with \
+              `namespaces`.",
         set: |config, args| {
             config.namespace_labels = selector(args)?;
             Ok(())
@@ -170,7 +173,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("labels EXPRESSION..."),
         default: "",
-        doc: "Only services and endpoint slices with these labels exist.",
+        doc: "Label selector for Services and EndpointSlices to serve; all others do not exist.",
         set: |config, args| {
             config.labels = selector(args)?;
             Ok(())
@@ -179,7 +182,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("pods disabled|insecure|verified"),
         default: "disabled",
-        doc: "Names of pods, `1-2-3-4.NAMESPACE.pod.ZONE`: none, any address, or only those of pods that exist.",
+        doc: "Names of pods, `1-2-3-4.NAMESPACE.pod.ZONE`: `disabled`, `insecure` for any address without checking \
+              that the pod exists, or `verified` for existing pods, which are watched and need memory.",
         set: |config, args| {
             let modes = [("disabled", Pods::Disabled), ("insecure", Pods::Insecure), ("verified", Pods::Verified)];
             config.pods = args.choice(&modes)?;
@@ -189,7 +193,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("endpoint_pod_names"),
         default: "off",
-        doc: "Endpoints without a hostname are called by the name of their pod instead of their address.",
+        doc: "Name endpoints without a hostname after their pod instead of their address.",
         set: |config, _| {
             config.endpoint_pod_names = true;
             Ok(())
@@ -198,7 +202,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("ttl SECONDS [IGNORED...]"),
         default: "5",
-        doc: "The time to live of the records, 0 to 3600.",
+        doc: "TTL of the records in seconds, 0 to 3600.",
         set: |config, args| {
             config.ttl = args.number(0..=TTL_MAX)?;
             Ok(())
@@ -207,7 +211,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("noendpoints"),
         default: "off",
-        doc: "Endpoint slices are not watched: headless services and endpoints have no names.",
+        doc: "Do not watch EndpointSlices. Headless services and endpoints then have no names.",
         set: |config, _| {
             config.no_endpoints = true;
             Ok(())
@@ -217,7 +221,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("ignore [empty_service [IGNORED...]]"),
         default: "off",
-        doc: "`empty_service`: a service without ready endpoints does not exist.",
+        doc: "With `empty_service`, services without ready endpoints do not exist (NXDOMAIN).",
         set: |config, args| match args.next_word() {
             None => Ok(()),
             Some(word) if word.text == "empty_service" => {
@@ -230,8 +234,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("startup_timeout DURATION [IGNORED...]"),
         default: "5s",
-        doc: "How long a reload waits until the cluster is known, if it has to be asked anew, while the configuration before \
-            serves on. The first start waits for nothing; if the time is up, the log says so.",
+        doc: "Maximum time that a reload waits until the cluster has been listed, if it must be listed again. The old \
+              configuration keeps serving meanwhile. The first start does not wait.",
         set: |config, args| {
             config.startup_timeout = args.duration()?;
             Ok(())
@@ -240,8 +244,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("multicluster [ZONES...]"),
         default: "off",
-        doc: "Zones, or names above them, that show the services which clusters have in common (ServiceImports) in place \
-            of this cluster's.",
+        doc: "Zones that have the services shared between clusters (ServiceImports) instead of those of this cluster. \
+              They must be among the zones of this plugin. Zones below them are included.",
         set: |config, args| {
             config.multicluster = args.zones()?;
             Ok(())
@@ -250,8 +254,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("zonal"),
         default: "off",
-        doc: "`TOPOLOGY-ZONE.pin._zone.SERVICE.NAMESPACE.svc.ZONE` is the endpoints of a headless service in that \
-            topology zone; `prefer` is all of them if there are none.",
+        doc: "Serve `TOPOLOGY-ZONE.pin._zone.SERVICE.NAMESPACE.svc.ZONE`: the endpoints of a headless service in that \
+              topology zone. With `prefer` instead of `pin`, all endpoints if the topology zone has none.",
         set: |config, _| {
             config.zonal = true;
             Ok(())
@@ -260,7 +264,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("compat kube-dns"),
         default: "off",
-        doc: "Records as kube-dns had them, see below. This option is Portolan's own.",
+        doc: "Serve the same records as kube-dns, see below. Not in CoreDNS.",
         set: |config, args| {
             config.is_like_kube_dns = args.choice(&[("kube-dns", true)])?;
             Ok(())

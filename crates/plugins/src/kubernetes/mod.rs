@@ -37,14 +37,14 @@ use name::{Grammar, Target};
 
 static STALE: Metric = Metric {
     name: "portolan_kubernetes_stale_answers_total",
-    help: "Answers made from a snapshot, while the API server has not been asked, by zone.",
+    help: "Answers given from a snapshot because the API server has not been reached yet.",
     kind: metrics::Kind::Counter,
     labels: &["zone"],
 };
 
 static WILDCARDS: Metric = Metric {
     name: "portolan_kubernetes_wildcard_questions_total",
-    help: "Questions with `*` in the place of a service or namespace, which `compat kube-dns` answers, by zone.",
+    help: "Queries with `*` for a service or namespace, which `compat kube-dns` answers.",
     kind: metrics::Kind::Counter,
     labels: &["zone"],
 };
