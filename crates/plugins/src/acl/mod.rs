@@ -16,7 +16,7 @@ use networks::Policies;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "acl",
-    "decides by the client's address and the type asked who is answered",
+    "allow, refuse, filter or drop queries by client address and query type",
     include_str!("README.md"),
     Config::default,
     build,
@@ -30,25 +30,25 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("allow [type TYPE...] [net SOURCE...]"),
         default: "",
-        doc: "These queries are answered, whatever the lines below say.",
+        doc: "Allow these queries; later policies are not checked.",
         set: |config, args| config.add(Action::Allow, args),
     },
     Property {
         usage: Usage("block [type TYPE...] [net SOURCE...]"),
         default: "",
-        doc: "These queries are refused, with Extended DNS Error 15.",
+        doc: "Answer these queries with REFUSED and Extended DNS Error 15 (Blocked).",
         set: |config, args| config.add(Action::Block, args),
     },
     Property {
         usage: Usage("filter [type TYPE...] [net SOURCE...]"),
         default: "",
-        doc: "These queries get an empty answer, with Extended DNS Error 17.",
+        doc: "Answer these queries with NOERROR, no records, and Extended DNS Error 17 (Filtered).",
         set: |config, args| config.add(Action::Filter, args),
     },
     Property {
         usage: Usage("drop [type TYPE...] [net SOURCE...]"),
         default: "",
-        doc: "These queries get no answer at all.",
+        doc: "Do not answer these queries. The client times out.",
         set: |config, args| config.add(Action::Drop, args),
     },
 ])

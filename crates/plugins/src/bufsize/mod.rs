@@ -6,7 +6,7 @@ use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 
 pub static MANIFEST: Manifest<u16> = Manifest::new(
     "bufsize",
-    "bounds what clients say that they take over UDP",
+    "limit the size of responses over UDP",
     include_str!("README.md"),
     || engine::UDP_SIZE,
     build,

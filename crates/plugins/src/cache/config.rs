@@ -68,7 +68,7 @@ const PERCENTAGES: core::ops::RangeInclusive<u32> = 10..=90;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "cache",
-    "keeps answers for a while",
+    "cache responses",
     include_str!("README.md"),
     || Config {
         zones: Vec::new(),
@@ -92,20 +92,21 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("success CAPACITY [TTL [MINTTL]]"),
         default: "9984 3600 5",
-        doc: "How many answers are kept, how long at most and at least.",
+        doc: "Maximum number of cached answers, and the maximum and minimum TTL in seconds.",
         set: |config, args| read_class(&mut config.success, args),
     },
     Property {
         usage: Usage("denial CAPACITY [TTL [MINTTL]]"),
         default: "9984 1800 5",
-        doc: "How many denials (no such name, no such record, failures) are kept, how long at most and at least.",
+        doc: "Maximum number of cached denials (NXDOMAIN, no records of the type, SERVFAIL), and the maximum and \
+              minimum TTL in seconds.",
         set: |config, args| read_class(&mut config.denial, args),
     },
     Property {
         usage: Usage("prefetch AMOUNT [DURATION [PERCENTAGE%]]"),
         default: "0 1m 10%",
-        doc: "An entry that was hit AMOUNT times with no gap longer than DURATION is asked for anew in the last \
-              PERCENTAGE of its life; 0 for never.",
+        doc: "Refresh an entry before it expires if it was hit AMOUNT times with no gap longer than DURATION, once \
+              less than PERCENTAGE (`10%` to `90%`) of its TTL is left. 0 disables prefetching.",
         set: read_prefetch,
     },
     Property {
@@ -113,15 +114,15 @@ static PROPERTIES: &[Property<Config>] = &[
             "serve_stale [DURATION [immediate|verify [TIMEOUT|RESPONSE_TTL [RESPONSE_TTL|RECHECK [RECHECK]]]]]",
         ),
         default: "off",
-        doc: "Answers with entries past their end, for DURATION (1h): `immediate [RESPONSE_TTL [RECHECK]]`, or \
-              `verify [TIMEOUT [RESPONSE_TTL [RECHECK]]]`. Clients see RESPONSE_TTL (0s). RECHECK is how long a refresh \
-              that failed is not tried again.",
+        doc: "Answer with expired entries for DURATION (default 1h) after they expire: `immediate [RESPONSE_TTL \
+              [RECHECK]]` or `verify [TIMEOUT [RESPONSE_TTL [RECHECK]]]`. RESPONSE_TTL (default 0s) is the TTL that \
+              clients see. RECHECK (default 0s, maximum 5m) is the pause after a failed refresh.",
         set: read_stale,
     },
     Property {
         usage: Usage("serve_stale_policy prefer_positive"),
         default: "off",
-        doc: "An answer past its end goes before a denial that is newer.",
+        doc: "Prefer an expired answer to a denial, even if the denial is newer. Requires `serve_stale`.",
         set: |config, args| {
             if config.prefer_positive {
                 return Err(args.problem("`serve_stale_policy` can only be used once"));
@@ -133,7 +134,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("servfail DURATION"),
         default: "5s",
-        doc: "How long failures are kept, at most 5m; 0 for not at all.",
+        doc: "TTL of cached SERVFAIL responses, at most 5m; 0 disables caching them.",
         set: |config, args| {
             let word = args.rest().first();
             config.servfail = args.duration()?;
@@ -148,7 +149,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("disable success|denial [ZONES...]"),
         default: "",
-        doc: "Answers or denials for names in ZONES (all names without any) are not kept.",
+        doc: "Do not cache answers, or denials, for names in ZONES. The default is all names.",
         set: |config, args| {
             let denial = args.choice(&[("success", false), ("denial", true)])?;
             let class = if denial { &mut config.denial } else { &mut config.success };
@@ -159,7 +160,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("keepttl"),
         default: "off",
-        doc: "Answers out of the cache show the time to live that they came with.",
+        doc: "Answer with the original TTL instead of the remaining one.",
         set: |config, _| {
             config.keep_ttl = true;
             Ok(())

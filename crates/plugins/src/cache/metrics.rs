@@ -56,7 +56,7 @@ static EVICTIONS: Metric = Metric {
 
 static INSERTIONS: Metric = Metric {
     name: "portolan_cache_insertions_total",
-    help: "Entries that were put into the cache.",
+    help: "Entries inserted into the cache.",
     kind: Kind::Counter,
     labels: &["server", "zones", "view", "type"],
 };

@@ -13,7 +13,7 @@ use crate::sites::PerSite;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "dns64",
-    "gives clients without IPv4 addresses for hosts without IPv6",
+    "synthesise AAAA records from A records (DNS64)",
     include_str!("README.md"),
     Config::default,
     build,
@@ -24,13 +24,13 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("prefix PREFIX"),
         default: "64:ff9b::/96",
-        doc: "The network in which IPv4 addresses are put (RFC 6052): of 32 to 96 bits, a multiple of 8.",
+        doc: "IPv6 prefix that IPv4 addresses are embedded in (RFC 6052): 32 to 96 bits long, a multiple of 8.",
         set: Config::read_prefix,
     },
     Property {
         usage: Usage("translate_all"),
         default: "off",
-        doc: "Names that have AAAA records get translated ones too, in their place.",
+        doc: "Replace the AAAA records of names that have some by synthesised ones, if the name has A records.",
         set: |config, _| {
             config.translate_all = true;
             Ok(())
@@ -39,7 +39,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("allow_ipv4"),
         default: "off",
-        doc: "Questions that come over IPv4 are translated too.",
+        doc: "Synthesise records also for queries that come over IPv4.",
         set: |config, _| {
             config.allow_ipv4 = true;
             Ok(())

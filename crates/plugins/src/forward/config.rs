@@ -43,7 +43,7 @@ pub struct Config {
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "forward",
-    "passes questions on to other name servers",
+    "forward queries to other DNS servers",
     include_str!("README.md"),
     || Config {
         from: Name::root(),
@@ -131,7 +131,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("except NAME..."),
         default: "",
-        doc: "Names that are not passed on, with all below them.",
+        doc: "Names to leave to the next plugin or `forward` line, including all names below them.",
         set: |config, args| {
             config.except.extend(args.zones()?);
             Ok(())
@@ -140,7 +140,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("force_tcp"),
         default: "off",
-        doc: "Upstreams are asked over TCP, however the question came.",
+        doc: "Use TCP to upstreams even if the query came over UDP.",
         set: |config, _| {
             config.force_tcp = true;
             Ok(())
@@ -149,7 +149,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("prefer_udp"),
         default: "off",
-        doc: "Upstreams are asked over UDP first, and over TCP if the answer was cut.",
+        doc: "Use UDP to upstreams even if the query came over TCP, and retry over TCP if the response is truncated.",
         set: |config, _| {
             config.prefer_udp = true;
             Ok(())
@@ -158,7 +158,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("expire DURATION"),
         default: "10s",
-        doc: "A connection that was idle for so long is not used again.",
+        doc: "Time after which an idle connection is no longer used.",
         set: |config, args| {
             config.expire = args.duration()?;
             Ok(())
@@ -167,7 +167,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("max_age DURATION"),
         default: "0s",
-        doc: "A connection that is so old is not used again; 0s for no limit.",
+        doc: "Age after which a connection is no longer used; 0s for no limit. Must not be shorter than `expire`.",
         set: |config, args| {
             config.max_age = args.duration()?;
             Ok(())
@@ -176,7 +176,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("max_idle_conns NUMBER"),
         default: "0",
-        doc: "So many idle connections to one upstream are kept; 0 for no limit.",
+        doc: "Maximum number of idle connections to keep per upstream; 0 for no limit.",
         set: |config, args| {
             config.max_idle_connections = args.number(0..)?;
             Ok(())
@@ -185,7 +185,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("read_timeout DURATION"),
         default: "2s",
-        doc: "How long to wait for the answer of one upstream.",
+        doc: "Time to wait for the response of one upstream.",
         set: |config, args| {
             config.read_timeout = args.duration_above_zero()?;
             Ok(())
@@ -194,7 +194,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("max_fails NUMBER"),
         default: "2",
-        doc: "An upstream is down when more probes than this went without an answer; 0: it never is.",
+        doc: "Number of consecutive failed probes that an upstream may have; with one more it is down. 0: upstreams \
+              are never down.",
         set: |config, args| {
             config.max_fails = args.number(0..)?;
             Ok(())
@@ -202,8 +203,8 @@ static PROPERTIES: &[Property<Config>] = &[
     },
     Property {
         usage: Usage("max_connect_attempts NUMBER"),
-        default: "twice the upstreams",
-        doc: "So many failed attempts end a question; 0: only its time does.",
+        default: "2 × upstreams",
+        doc: "Number of failed attempts after which a query fails; 0: only the five-second timeout applies.",
         set: |config, args| {
             config.max_connect_attempts = Some(args.number(0..)?);
             Ok(())
@@ -212,13 +213,14 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("doh_method POST|GET"),
         default: "POST",
-        doc: "For upstreams over HTTPS, which this build does not have yet.",
+        doc: "For upstreams over HTTPS, which this build does not support.",
         set: |_, args| args.choice(&[("POST", ()), ("GET", ())]),
     },
     Property {
         usage: Usage("tls [CERT KEY] [CA]"),
-        default: "the system's authorities",
-        doc: "For upstreams over TLS: the client's own certificate, and the authorities that are believed.",
+        default: "system CAs",
+        doc: "PEM files for upstreams over TLS: the client certificate and its key, and the CA certificates that \
+              upstreams are verified with.",
         set: |config, args| {
             config.tls.take(args);
             Ok(())
@@ -227,8 +229,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("tls_servername NAME"),
         default: "",
-        doc: "The name that the certificates of upstreams over TLS must have; without it each must have its address. \
-              `tls://IP%NAME` says it for one upstream.",
+        doc: "Name that the certificates of TLS upstreams must contain; without it, their IP address. To set it for a \
+              single upstream, write `tls://IP%NAME`.",
         set: |config, args| {
             config.tls.server_name = Some(args.word()?.text.clone());
             Ok(())
@@ -237,7 +239,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("policy random|round_robin|sequential"),
         default: "random",
-        doc: "In which order upstreams are asked.",
+        doc: "Order in which upstreams are tried.",
         set: |config, args| {
             config.policy = PolicyName::take(args)?;
             Ok(())
@@ -246,14 +248,14 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("health_check DURATION [no_rec] [domain FQDN]"),
         default: "0.5s",
-        doc: "How often an upstream that failed is probed. `no_rec` asks without RD, `domain` asks for another name than \
-              the root.",
+        doc: "Interval of probes to an upstream that has failed. `no_rec` clears the RD flag of probes, `domain` \
+              queries another name than the root.",
         set: read_health_check,
     },
     Property {
         usage: Usage("max_concurrent NUMBER"),
         default: "0",
-        doc: "Questions on their way at one time; more are refused. 0 for no limit.",
+        doc: "Maximum number of concurrent queries; further ones are REFUSED. 0 for no limit.",
         set: |config, args| {
             config.max_concurrent = args.number(0..)?;
             Ok(())
@@ -262,7 +264,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("next RCODE..."),
         default: "",
-        doc: "An answer with one of these codes is not taken: the next `forward` line that holds the name is asked.",
+        doc: "If the response has one of these codes, try the next `forward` line that matches the name.",
         set: |config, args| {
             let codes = rcodes(args)?;
             config.next.extend(codes);
@@ -272,7 +274,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("next_on_nodata"),
         default: "off",
-        doc: "As `next`, for answers without a record and without an error.",
+        doc: "If the response is NOERROR without records, try the next `forward` line that matches the name.",
         set: |config, _| {
             config.next_on_nodata = true;
             Ok(())
@@ -281,7 +283,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("failfast_all_unhealthy_upstreams"),
         default: "off",
-        doc: "If all upstreams are down none is asked: SERVFAIL at once.",
+        doc: "If all upstreams are down, answer SERVFAIL at once instead of trying one of them.",
         set: |config, _| {
             config.fail_fast = true;
             Ok(())
@@ -290,7 +292,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("failover RCODE..."),
         default: "",
-        doc: "An answer with one of these codes is not taken while another upstream is left.",
+        doc: "If the response has one of these codes, try another upstream. The last upstream's response is returned \
+              in any case.",
         set: |config, args| {
             let words = args.rest();
             let codes = rcodes(args)?;
@@ -304,7 +307,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("source_address IP"),
         default: "",
-        doc: "The address that questions leave from.",
+        doc: "Source IP address of queries to upstreams.",
         set: |config, args| {
             config.source = Some(args.parse("an IP address")?);
             Ok(())
@@ -313,7 +316,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("resolver IP[:PORT]..."),
         default: "",
-        doc: "Who looks up the names of hosts in TO; without it the system does.",
+        doc: "DNS servers that look up the host names in TO. The default is the resolver of the system.",
         set: |config, args| {
             for word in args.take_rest() {
                 match Target::read(&word.text) {

@@ -15,7 +15,7 @@ use wire::OptionCode;
 use PathElement::{Index, Key};
 
 pub static MANIFEST: Manifest<Config> =
-    Manifest::new("geoip", "publishes where clients are", include_str!("README.md"), Config::default, build)
+    Manifest::new("geoip", "look up clients in a GeoIP database", include_str!("README.md"), Config::default, build)
         .arguments("geoip DBFILE", |config, args| {
             config.file.clone_from(&args.word()?.text);
             Ok(())
@@ -23,7 +23,7 @@ pub static MANIFEST: Manifest<Config> =
         .properties(&[Property {
             usage: Usage("edns-subnet"),
             default: "off",
-            doc: "Takes the address in the client-subnet option of the query (RFC 7871), where there is one.",
+            doc: "Look up the address in the query's EDNS Client Subnet option (RFC 7871), if it has one.",
             set: |config, _| {
                 config.by_subnet = true;
                 Ok(())

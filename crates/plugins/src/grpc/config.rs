@@ -43,7 +43,7 @@ impl FallsThrough for Config {
 }
 
 pub static MANIFEST: Manifest<Config> =
-    Manifest::new("grpc", "passes questions on by gRPC", include_str!("README.md"), Config::default, super::build)
+    Manifest::new("grpc", "forward queries over gRPC", include_str!("README.md"), Config::default, super::build)
         .arguments("grpc FROM TO...", |config, args| {
             config.from = take_from(args)?;
             for word in take_targets(args)? {
@@ -73,7 +73,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("except NAME..."),
         default: "",
-        doc: "Names that are not passed on, with all below them.",
+        doc: "Names to leave to the next plugin, including all names below them.",
         set: |config, args| {
             config.except.extend(args.zones()?);
             Ok(())
@@ -82,8 +82,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("tls [CERT KEY] [CA]"),
         default: "off",
-        doc: "Upstreams are asked over TLS: with the client's own certificate if it is named, and by these authorities, or \
-              those of the system.",
+        doc: "Use TLS. CERT and KEY are PEM files with a client certificate and its key. CA has the CA certificates \
+              that upstreams are verified with; the default is those of the system.",
         set: |config, args| {
             config.over_tls = true;
             config.tls.take(args);
@@ -93,7 +93,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("tls_servername NAME"),
         default: "",
-        doc: "The name that the certificates of upstreams must have; without it each must have its address.",
+        doc: "Name that the certificates of upstreams must contain; without it, their IP address.",
         set: |config, args| {
             config.tls.server_name = Some(args.word()?.text.clone());
             Ok(())
@@ -102,13 +102,13 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("policy random|round_robin|sequential"),
         default: "random",
-        doc: "In which order upstreams are asked.",
+        doc: "Order in which upstreams are tried.",
         set: |config, args| {
             config.policy = PolicyName::take(args)?;
             Ok(())
         },
     },
-    fallthrough("Names that upstreams deny go on to the next plugin: all of them, or those in ZONES."),
+    fallthrough("Pass queries answered with NXDOMAIN to the next plugin: in all zones, or only in ZONES."),
 ];
 
 /// Reads an upstream. CoreDNS takes any scheme here and speaks gRPC all the same; only those are read that say so.

@@ -7,7 +7,7 @@ use wire::Flags;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "header",
-    "sets and clears flags of queries and answers",
+    "set or clear header flags of queries and responses",
     include_str!("README.md"),
     Config::default,
     build,
@@ -17,13 +17,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("query set|clear FLAG..."),
         default: "",
-        doc: "Changes the flags `aa`, `ra`, `rd` of the query, for the plugins below. The answer has the RD of the client.",
+        doc: "Set or clear flags of the query before the next plugins see it. The response still has the RD flag of \
+              the client's query.",
         set: |config, args| read_change(&mut config.query, args),
     },
     Property {
         usage: Usage("response set|clear FLAG..."),
         default: "",
-        doc: "Changes the flags `aa`, `ra`, `rd` of the answer.",
+        doc: "Set or clear flags of the response.",
         set: |config, args| read_change(&mut config.response, args),
     },
 ])

@@ -18,7 +18,7 @@ use weights::Weights;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "loadbalance",
-    "shuffles the addresses in each answer",
+    "randomise the order of records in responses",
     include_str!("README.md"),
     Config::default,
     build,
@@ -29,7 +29,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("reload DURATION"),
         default: "30s",
-        doc: "How often the weight file is looked at; `0s` for never. Only with the policy `weighted`.",
+        doc: "Interval at which WEIGHTFILE is checked for changes; `0s` disables checking. Only with `weighted`.",
         set: |config, args| {
             config.reload = Some(args.duration()?);
             Ok(())
@@ -38,7 +38,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("prefer CIDR..."),
         default: "",
-        doc: "Addresses in these networks come first.",
+        doc: "Networks whose addresses come first. Only with `round_robin`.",
         set: |config, args| {
             while let Some(word) = args.next_word() {
                 let network = word.text.parse().map_err(|_| args.bad(word, "a network such as `10.0.0.0/8`"))?;

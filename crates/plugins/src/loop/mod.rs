@@ -14,12 +14,11 @@ use engine::{Connections, Exchange, Failure, Hooks, Outside, Plugin, Query, Resp
 use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Type};
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("loop", "finds out whether what is passed on comes back", include_str!("README.md"), || (), build)
-        .metrics(&[&DETECTED]);
+    Manifest::new("loop", "detect forwarding loops", include_str!("README.md"), || (), build).metrics(&[&DETECTED]);
 
 static DETECTED: Metric = Metric {
     name: "portolan_loop_detections_total",
-    help: "How often a probe of the plugin loop came back, by zone.",
+    help: "Probes of the loop plugin that came back.",
     kind: Kind::Counter,
     labels: &["zone"],
 };

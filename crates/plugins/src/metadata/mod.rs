@@ -6,7 +6,7 @@ use wire::Name;
 
 pub static MANIFEST: Manifest<Vec<Name>> = Manifest::new(
     "metadata",
-    "lets plugins say something about queries to each other",
+    "share information about queries between plugins",
     include_str!("README.md"),
     Vec::new,
     build,

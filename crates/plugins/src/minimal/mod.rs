@@ -9,7 +9,7 @@ use crate::classify::Kind;
 
 pub static MANIFEST: Manifest<()> = Manifest::new(
     "minimal",
-    "makes answers as short as they can be",
+    "remove optional sections from responses",
     include_str!("README.md"),
     || (),
     |_, _: &mut Setup<'_>| -> Result<Option<Part>, SetupError> { Ok(Some(Part::new(Minimal, Hooks::UP))) },

@@ -19,7 +19,7 @@ use rule::{Action, Renaming, Rule};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "rewrite",
-    "changes questions on their way down, and answers on their way up",
+    "rewrite queries and responses according to rules",
     include_str!("README.md"),
     Config::default,
     build,

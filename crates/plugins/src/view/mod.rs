@@ -11,7 +11,7 @@ use crate::value::Value;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "view",
-    "serves only the queries of which an expression is true",
+    "select a server block by an expression on the query",
     include_str!("README.md"),
     Config::default,
     build,
@@ -23,7 +23,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[Property {
     usage: Usage("expr EXPRESSION..."),
     default: "",
-    doc: "The words together are an expression that must be true; of several lines all must.",
+    doc: "An expression that must evaluate to true. If `expr` appears more than once, all must be true.",
     set: |config, args| {
         config.expressions.push(crate::expression_of(args, &[])?);
         Ok(())
