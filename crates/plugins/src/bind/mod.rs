@@ -5,7 +5,7 @@ use engine::setup::{BindTarget, BlockSettings};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "bind",
-    "says which addresses a server block listens on",
+    "set the addresses that a server block listens on",
     include_str!("README.md"),
     Config::default,
     |_, _| Ok(None),
@@ -18,7 +18,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[Property {
     usage: Usage("except ADDRESS|INTERFACE..."),
     default: "",
-    doc: "These are not listened on, though they belong to an interface that is.",
+    doc: "Addresses, or the addresses of interfaces, to leave out of those that the line would listen on.",
     set: |config, args| {
         config.except.extend(targets(args)?);
         Ok(())

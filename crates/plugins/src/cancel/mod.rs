@@ -6,7 +6,7 @@ use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Duration> =
-    Manifest::new("cancel", "accepted: what waits gives up on its own", include_str!("README.md"), || TIMEOUT, build)
+    Manifest::new("cancel", "accepted for compatibility; has no effect", include_str!("README.md"), || TIMEOUT, build)
         .repeated_in_vain()
         .arguments("cancel [DURATION]", |timeout, args| {
             if !args.rest().is_empty() {

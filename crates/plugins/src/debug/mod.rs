@@ -4,7 +4,7 @@ use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("debug", "lets a panic end the process", include_str!("README.md"), || (), build).repeated_in_vain();
+    Manifest::new("debug", "end the process on a panic", include_str!("README.md"), || (), build).repeated_in_vain();
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     setup.needs.panics_end = true;

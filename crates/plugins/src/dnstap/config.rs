@@ -7,7 +7,7 @@ use crate::placeholders::Format;
 
 pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     "dnstap",
-    "sends queries and answers to a collector",
+    "send queries and responses to a dnstap collector",
     include_str!("README.md"),
     Config::default,
     super::build,
@@ -17,8 +17,8 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[
     Property {
         usage: Usage("identity NAME"),
-        default: "the name of the host",
-        doc: "Who says it.",
+        default: "host name",
+        doc: "Name of the server in each message.",
         set: |config, args| {
             config.identity = Some(args.word()?.text.clone());
             Ok(())
@@ -27,7 +27,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("version TEXT"),
         default: "`Portolan-VERSION`",
-        doc: "By which software it is said.",
+        doc: "Software version in each message.",
         set: |config, args| {
             config.version = Some(args.word()?.text.clone());
             Ok(())
@@ -36,7 +36,8 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("extra FORMAT"),
         default: "",
-        doc: "Text that goes along, with the placeholders of *log*; those of the answer are `-` where there is none yet.",
+        doc: "Text for the `extra` field of each message, with the placeholders of *log*. Placeholders about the \
+              response are `-` in messages about queries.",
         set: |config, args| {
             config.extra = Some(Format::read(&args.word()?.text));
             Ok(())
@@ -45,7 +46,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("skipverify"),
         default: "off",
-        doc: "Any certificate of the collector will do.",
+        doc: "Accept any certificate of the collector.",
         set: |config, _| {
             config.skip_verify = true;
             Ok(())
@@ -54,7 +55,8 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("tls CERT KEY [CA]"),
         default: "",
-        doc: "With `listen`: what is shown to collectors, and the authorities of those that may connect, in PEM.",
+        doc: "With `listen` on `tls://`: PEM files with the certificate and key of the server, and with the CA \
+              certificates that collectors are verified with. Without CA, collectors need no certificate.",
         set: |config, args| {
             if !config.listen {
                 return Err(args.problem("`tls` is for a line with `listen`"));

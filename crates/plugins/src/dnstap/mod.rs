@@ -27,7 +27,7 @@ use message::{Kind, Message, Protocol, Sender, write_frame};
 
 static LOST: Metric = Metric {
     name: "portolan_dnstap_lost_messages_total",
-    help: "Messages that no collector got: the buffer was full, or the connection broke.",
+    help: "Messages lost because the queue was full or the connection broke.",
     kind: MetricKind::Counter,
     labels: &[],
 };

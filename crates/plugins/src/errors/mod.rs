@@ -12,7 +12,7 @@ use consolidate::{Rule, Rules};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "errors",
-    "logs what went wrong while a query was answered",
+    "log errors that occur while processing queries",
     include_str!("README.md"),
     Config::default,
     build,
@@ -27,14 +27,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("stacktrace"),
         default: "off",
-        doc: "Accepted for CoreDNS's sake: a panic is always logged with the place where it happened.",
+        doc: "Accepted for compatibility with CoreDNS. A panic is always logged with its source location.",
         set: crate::no_arguments,
     },
     Property {
         usage: Usage("consolidate DURATION REGEXP [LEVEL] [show_first]"),
         default: "",
-        doc: "Counts errors that match REGEXP and prints their number after DURATION, at LEVEL: `error` (the default), \
-                  `warning`, `info` or `debug`. With `show_first` the first one is printed at once, at LEVEL too.",
+        doc: "Count errors that match REGEXP and log their number after DURATION, at LEVEL: `error` (default), \
+              `warning`, `info` or `debug`. With `show_first` the first error is logged at once, at LEVEL too.",
         set: |config, args| {
             config.rules.push(Rule::read(args)?);
             Ok(())

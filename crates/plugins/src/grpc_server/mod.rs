@@ -5,7 +5,7 @@ use engine::setup::{CallLimits, Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<CallLimits> = Manifest::new(
     "grpc_server",
-    "says how much clients may do that ask by gRPC",
+    "limit queries and connections over gRPC",
     include_str!("README.md"),
     CallLimits::default,
     build,
@@ -15,7 +15,7 @@ pub static MANIFEST: Manifest<CallLimits> = Manifest::new(
     Property {
         usage: Usage("max_streams NUMBER"),
         default: "256",
-        doc: "Queries on their way on one connection; 0 for any number.",
+        doc: "Maximum number of concurrent queries per connection; 0 for no limit.",
         set: |limits, args| {
             limits.calls_max = args.number(0..)?;
             Ok(())
@@ -24,7 +24,7 @@ pub static MANIFEST: Manifest<CallLimits> = Manifest::new(
     Property {
         usage: Usage("max_connections NUMBER"),
         default: "200",
-        doc: "Connections that are open to an address; 0 for any number.",
+        doc: "Maximum number of open connections per listening address; 0 for no limit.",
         set: |limits, args| {
             limits.connections_max = args.number(0..)?;
             Ok(())

@@ -10,7 +10,7 @@ use engine::{Fetch, Outside};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "health",
-    "says over HTTP that the process lives",
+    "serve a liveness endpoint over HTTP",
     include_str!("README.md"),
     || Config { address: ":8080".to_owned(), lameduck: Duration::ZERO },
     build,
@@ -25,7 +25,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[Property {
     usage: Usage("lameduck DURATION"),
     default: "0s",
-    doc: "How long to go on serving after the order to end.",
+    doc: "Time to keep serving after the signal to shut down.",
     set: |config, args| {
         config.lameduck = args.duration()?;
         Ok(())

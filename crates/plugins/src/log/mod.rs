@@ -9,13 +9,13 @@ use crate::classify::Kind;
 use crate::placeholders::{Format, Seen};
 
 pub static MANIFEST: Manifest<Rule> =
-    Manifest::new("log", "writes a line for each query", include_str!("README.md"), Rule::default, build)
+    Manifest::new("log", "log queries", include_str!("README.md"), Rule::default, build)
         .repeated()
         .arguments("log [NAMES...] [FORMAT]", read)
         .properties(&[Property {
             usage: Usage("class all|success|denial|error [CLASSES...]"),
             default: "all",
-            doc: "Which answers are written.",
+            doc: "Classes of responses to log.",
             set: |rule, args| {
                 while !args.rest().is_empty() {
                     rule.classes |= args.choice(&CLASSES)?;

@@ -5,7 +5,7 @@ use engine::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Option<usize>> = Manifest::new(
     "multisocket",
-    "accepted: each worker has its own sockets",
+    "accepted for compatibility; has no effect",
     include_str!("README.md"),
     || None,
     build,

@@ -8,7 +8,7 @@ use wire::OptionCode;
 use crate::HostName;
 
 pub static MANIFEST: Manifest<Option<String>> =
-    Manifest::new("nsid", "tells clients which of several servers answered", include_str!("README.md"), || None, build)
+    Manifest::new("nsid", "identify the server in responses (NSID)", include_str!("README.md"), || None, build)
         .arguments("nsid [DATA...]", |data, args| {
             let words: Vec<&str> = args.take_rest().iter().map(|word| word.text.as_str()).collect();
             *data = (!words.is_empty()).then(|| words.join(" "));

@@ -4,7 +4,7 @@ use engine::options::Manifest;
 use engine::setup::{Command, Part, Setup, SetupError, When};
 
 pub static MANIFEST: Manifest<Option<Command>> =
-    Manifest::new("on", "runs commands when the server starts or ends", include_str!("README.md"), || None, build)
+    Manifest::new("on", "run commands when the server starts or stops", include_str!("README.md"), || None, build)
         .repeated()
         .arguments("on startup|shutdown|certrenew COMMAND [ARGUMENTS...]", |command, args| {
             let events = [("startup", When::Start), ("shutdown", When::End), ("certrenew", When::CertificatesRenewed)];

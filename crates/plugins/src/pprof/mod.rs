@@ -13,7 +13,7 @@ pub use profile::{CpuProfile, Frame, Stack};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "pprof",
-    "shows over HTTP where the process spends its time",
+    "serve CPU profiles over HTTP",
     include_str!("README.md"),
     || Config { address: "localhost:6053".to_owned() },
     build,
@@ -27,7 +27,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[Property {
     usage: Usage("block [RATE]"),
     default: "",
-    doc: "Accepted for CoreDNS's sake: there are no goroutines here that could block.",
+    doc: "Accepted for compatibility with CoreDNS. There are no goroutines to profile.",
     set: |_, args| {
         if !args.rest().is_empty() {
             args.number(i64::MIN..=i64::MAX)?;

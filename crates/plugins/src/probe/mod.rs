@@ -22,7 +22,7 @@ use health::Health;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "probe",
-    "asks name servers again and again and says over HTTP whether they answer as they should",
+    "probe DNS servers and report their health over HTTP",
     include_str!("README.md"),
     Config::default,
     build,
@@ -35,19 +35,19 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 
 static DURATION: Metric = Metric {
     name: "portolan_probe_duration_seconds",
-    help: "How long the answers took that were as they should be, by the label of the probe.",
+    help: "Response time of successful probes.",
     kind: Kind::Histogram(&TIME),
     labels: &["probe"],
 };
 static FAILURES: Metric = Metric {
     name: "portolan_probe_failures_total",
-    help: "Questions without an answer as it should be, by the label of the probe.",
+    help: "Probes without the expected response.",
     kind: Kind::Counter,
     labels: &["probe"],
 };
 static HEALTHY: Metric = Metric {
     name: "portolan_probe_healthy",
-    help: "Whether the server counts as healthy, by the label of the probe.",
+    help: "1 if the server is healthy, 0 if it is not.",
     kind: Kind::Gauge,
     labels: &["probe"],
 };
@@ -145,7 +145,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("address ADDRESS"),
         default: ADDRESS,
-        doc: "Where the page is.",
+        doc: "Address of the HTTP endpoints, `[HOST]:PORT`.",
         set: |config, args| {
             config.address = crate::listen_address(args)?.unwrap_or_default();
             Ok(())
@@ -154,7 +154,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("rcode CODE"),
         default: "NOERROR",
-        doc: "The response code that the answer must have.",
+        doc: "Expected response code.",
         set: |config, args| {
             let word = args.word()?;
             config.rcode = mnemonic(args, word, "a response code in capitals such as `NXDOMAIN`", Rcode::mnemonic)?;
@@ -164,7 +164,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("value DATA..."),
         default: "any",
-        doc: "A record of the type asked for must have this data, written as in a zone file.",
+        doc: "Data that a record of the type must have, as in a zone file.",
         set: |config, args| {
             config.value = Some(args.take_rest().iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "));
             Ok(())
@@ -173,7 +173,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("empty"),
         default: "off",
-        doc: "An answer without a record is as it should be. Without this there must be one, where the code is NOERROR.",
+        doc: "Accept a response without records. Otherwise a NOERROR response must have at least one.",
         set: |config, _| {
             config.may_be_empty = true;
             Ok(())
@@ -182,7 +182,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("timeout DURATION"),
         default: "2s",
-        doc: "How long the answer may take.",
+        doc: "Time to wait for the response.",
         set: |config, args| {
             config.timeout = time(args)?;
             Ok(())
@@ -191,7 +191,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("failures NUMBER"),
         default: "1",
-        doc: "The server counts as not healthy after so many failures in a row.",
+        doc: "Number of consecutive failed probes, 1 to 1000, after which the server is unhealthy.",
         set: |config, args| {
             config.failures = args.number(1..=ROW_MAX)?;
             Ok(())
@@ -200,7 +200,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("successes NUMBER"),
         default: "1",
-        doc: "And as healthy again after so many answers in a row that are as they should be.",
+        doc: "Number of consecutive successful probes, 1 to 1000, after which the server is healthy again.",
         set: |config, args| {
             config.successes = args.number(1..=ROW_MAX)?;
             Ok(())
@@ -209,8 +209,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("prefix PREFIX"),
         default: "off",
-        doc: "Shows the metrics under the names of kube-dns's sidecar too: `PREFIX_probe_LABEL_latency_ms` and \
-            `PREFIX_probe_LABEL_errors`.",
+        doc: "Also export the metrics under the names of kube-dns's sidecar: `PREFIX_probe_LABEL_latency_ms` and \
+              `PREFIX_probe_LABEL_errors`.",
         set: |config, args| {
             config.prefix = Some(crate::common::metric_word(args)?);
             Ok(())

@@ -11,7 +11,7 @@ use crate::common::{metrics_page, url_path};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "prometheus",
-    "counts queries and serves all metrics of the server",
+    "export metrics in Prometheus format",
     include_str!("README.md"),
     || Config { address: DEFAULT_ADDRESS.to_owned(), path: "/metrics".to_owned(), web: None },
     build,
@@ -26,13 +26,13 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("runtime_metrics"),
         default: "off",
-        doc: "Accepted for CoreDNS's sake: the metrics of a Go runtime have no counterpart here.",
+        doc: "Accepted for compatibility with CoreDNS. There is no Go runtime to export metrics of.",
         set: crate::no_arguments,
     },
     Property {
         usage: Usage("path PATH"),
         default: "/metrics",
-        doc: "Where the page is. This option is Portolan's own.",
+        doc: "Path of the metrics endpoint. Not in CoreDNS.",
         set: |config, args| {
             config.path = url_path(args)?;
             Ok(())
@@ -41,7 +41,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("tls FILE"),
         default: "",
-        doc: "Metrics are served over HTTPS, as FILE says.",
+        doc: "Serve metrics over HTTPS, with this web configuration file.",
         set: |config, args| {
             config.web = Some(args.word()?.text.clone());
             Ok(())

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "proxyproto",
-    "takes from proxies whose queries they pass on",
+    "accept the PROXY protocol from load balancers",
     include_str!("README.md"),
     Config::default,
     build,
@@ -18,7 +18,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("allow [CIDR...]"),
         default: "",
-        doc: "The proxies in these networks are believed.",
+        doc: "Networks of trusted proxies.",
         set: |config, args| {
             while let Some(word) = args.next_word() {
                 let network = word.text.parse().map_err(|_| args.bad(word, "a network such as `10.0.0.0/8`"))?;
@@ -30,8 +30,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("default use|ignore|reject|skip"),
         default: "ignore",
-        doc: "What becomes of the headers of others: they are believed, read and forgotten, a reason to hang up, or taken \
-              for a part of the query. Without `allow` it holds for all.",
+        doc: "Treatment of headers from all other proxies. Without `allow`, it applies to all proxies and its default \
+              is `use`.",
         set: |config, args| {
             config.default = Some(args.choice(&HEADERS)?);
             Ok(())
@@ -40,7 +40,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("udp_session_tracking DURATION [NUMBER]"),
         default: "0s",
-        doc: "Only `0s` is served by this build: each datagram has its own header.",
+        doc: "Only `0s` is supported by this build: every datagram has its own header.",
         set: refuse_sessions,
     },
 ])

@@ -7,7 +7,7 @@ use engine::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "ready",
-    "says over HTTP whether all plugins are ready",
+    "serve a readiness endpoint over HTTP",
     include_str!("README.md"),
     || Config { address: ":8181".to_owned(), again: false },
     build,
@@ -21,7 +21,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(&[Property {
     usage: Usage("monitor until-ready|continuously"),
     default: "until-ready",
-    doc: "Whether a plugin that was ready once is asked again each time.",
+    doc: "`until-ready` checks each plugin until it is ready once; `continuously` checks all plugins at every request.",
     set: |config, args| {
         config.again = args.choice(&[("until-ready", false), ("continuously", true)])?;
         Ok(())

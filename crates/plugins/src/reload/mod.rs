@@ -8,7 +8,7 @@ use engine::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "reload",
-    "takes over a changed Corefile",
+    "reload the Corefile when it changes",
     include_str!("README.md"),
     || Config { interval: Duration::from_secs(30), jitter: Duration::from_secs(15) },
     build,

@@ -5,7 +5,7 @@ use engine::setup::{Part, Setup, SetupError};
 use std::path::PathBuf;
 
 pub static MANIFEST: Manifest<PathBuf> =
-    Manifest::new("root", "says where relative file names start", include_str!("README.md"), PathBuf::new, build)
+    Manifest::new("root", "set the directory for relative file names", include_str!("README.md"), PathBuf::new, build)
         .repeated()
         .arguments("root PATH", |path, args| {
             *path = PathBuf::from(&args.word()?.text);

@@ -4,7 +4,7 @@ use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("shed", "accepted: there is no queue that could grow", include_str!("README.md"), || (), build);
+    Manifest::new("shed", "accepted for compatibility; has no effect", include_str!("README.md"), || (), build);
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(None)

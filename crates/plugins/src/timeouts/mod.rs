@@ -7,7 +7,7 @@ use engine::setup::{Part, Setup, SetupError, Timeouts};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "timeouts",
-    "says how long clients on streams may take",
+    "set timeouts for TCP, TLS and gRPC connections",
     include_str!("README.md"),
     Config::default,
     build,
@@ -17,25 +17,25 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("read DURATION"),
         default: "3s",
-        doc: "How long a query may take to arrive once its first octet has.",
+        doc: "Time for a query to arrive completely after its first byte.",
         set: |config, args| config.take(|timeouts| &mut timeouts.read, args),
     },
     Property {
         usage: Usage("write DURATION"),
         default: "5s",
-        doc: "How long a client may take to accept an answer.",
+        doc: "Time for a client to accept a response.",
         set: |config, args| config.take(|timeouts| &mut timeouts.write, args),
     },
     Property {
         usage: Usage("idle DURATION"),
         default: "10s",
-        doc: "How long a connection may be silent.",
+        doc: "Time after which a connection without a query is closed. The default for gRPC is 5m.",
         set: |config, args| config.take(|timeouts| &mut timeouts.idle, args),
     },
     Property {
         usage: Usage("maxtcpqueries NUMBER"),
         default: "-1",
-        doc: "Queries on one connection, which is closed after them; -1 for any number.",
+        doc: "Number of queries after which a connection is closed; -1 for no limit.",
         set: |config, args| {
             let word = args.word()?;
             let number: Option<i64> = word.text.parse().ok().filter(|number| *number == -1 || *number > 0);

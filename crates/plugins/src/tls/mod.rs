@@ -28,7 +28,7 @@ enum Clients {
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "tls",
-    "the certificates of DNS over TLS",
+    "set the certificate for DNS over TLS and gRPC",
     include_str!("README.md"),
     Config::default,
     build,
@@ -38,8 +38,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("client_auth nocert|request|require|verify_if_given|require_and_verify"),
         default: "nocert",
-        doc: "Whether clients show certificates, and whether the authorities in CA (or the system's) must know them. \
-              `request` asks for nothing here, since nothing would come of it.",
+        doc: "Client certificates: `nocert` and `request` do not request any, `verify_if_given` verifies them if \
+              present, `require_and_verify` requires a valid one. `require` is not supported by this build.",
         set: |config, args| {
             config.clients = args.choice(&[
                 ("nocert", Some(Clients::NoCert)),
@@ -58,7 +58,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("keylog FILE"),
         default: "",
-        doc: "Not in this build: writing down the keys of connections.",
+        doc: "Not supported by this build.",
         set: |_, args| {
             args.word()?;
             args.line_not_here("this build does not write down the keys of connections", "remove the line");

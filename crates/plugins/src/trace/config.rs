@@ -6,7 +6,7 @@ use engine::options::{Args, Manifest, Problem, Property, Usage};
 
 pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     "trace",
-    "tells a collector what became of queries, step by step",
+    "send traces of queries to a collector",
     include_str!("README.md"),
     Config::default,
     super::build,
@@ -17,7 +17,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("every N"),
         default: "1",
-        doc: "One query in N is traced; none with 0.",
+        doc: "Trace one query in N; 0 disables tracing.",
         set: |config, args| {
             config.every = args.number(0..=u64::MAX)?;
             Ok(())
@@ -26,7 +26,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("service NAME"),
         default: "coredns",
-        doc: "The name of this service.",
+        doc: "Service name in the spans.",
         set: |config, args| {
             config.service = args.word()?.text.clone();
             Ok(())
@@ -35,7 +35,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("client_server [true|false]"),
         default: "false",
-        doc: "Accepted for CoreDNS's sake: DNS queries carry no span that this one could share.",
+        doc: "Accepted for compatibility with CoreDNS. DNS queries carry no span that could be shared.",
         set: |_, args| {
             let Some(word) = args.next_word() else { return Ok(()) };
             let known = ["1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"];
@@ -45,7 +45,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("datadog_analytics_rate RATE"),
         default: "",
-        doc: "Accepted for CoreDNS's sake: it says something to Datadog's own tracer.",
+        doc: "Accepted for compatibility with CoreDNS. It applies only to Datadog's own tracer.",
         set: |_, args| {
             let rate: f64 = args.parse("a number from 0 to 1")?;
             if (0.0..=1.0).contains(&rate) { Ok(()) } else { Err(args.problem("a rate lies from 0 to 1")) }
@@ -54,7 +54,8 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("zipkin_max_backlog_size N"),
         default: "1000",
-        doc: "About so many spans may wait for the collector; more are lost, and counted.",
+        doc: "Approximate number of spans, 1 to 1000000, that can wait for the collector. If more are waiting, spans \
+              are lost and counted.",
         set: |config, args| {
             config.backlog = args.number(1..=BACKLOG_MAX)?;
             Ok(())
@@ -63,7 +64,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("zipkin_max_batch_size N"),
         default: "100",
-        doc: "About so many spans leave without waiting for the interval.",
+        doc: "Approximate number of waiting spans that are sent at once, before the interval ends.",
         set: |config, args| {
             config.batch = args.number(1..=BACKLOG_MAX)?;
             Ok(())
@@ -72,7 +73,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("zipkin_max_batch_interval DURATION"),
         default: "1s",
-        doc: "Spans leave at least so often.",
+        doc: "Maximum time that spans wait before they are sent.",
         set: |config, args| {
             config.interval = args.duration_above_zero()?;
             Ok(())

@@ -24,7 +24,7 @@ use spans::Trace;
 
 static LOST: Metric = Metric {
     name: "portolan_trace_lost_queries_total",
-    help: "Traced queries whose spans no collector got: too many waited, or it did not take them.",
+    help: "Traced queries whose spans were lost because too many were waiting or the collector did not accept them.",
     kind: Kind::Counter,
     labels: &[],
 };
