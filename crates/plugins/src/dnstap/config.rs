@@ -55,8 +55,8 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("tls CERT KEY [CA]"),
         default: "",
-        doc: "With `listen` on `tls://`: PEM files with the certificate and key of the server, and with the CA \
-              certificates that collectors are verified with. Without CA, collectors need no certificate.",
+        doc: "PEM files for `listen` on `tls://`: the certificate and key of the server, and the CA certificates that \
+              collectors are verified with. Without CA, collectors need no certificate.",
         set: |config, args| {
             if !config.listen {
                 return Err(args.problem("`tls` is for a line with `listen`"));

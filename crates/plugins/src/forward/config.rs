@@ -264,7 +264,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("next RCODE..."),
         default: "",
-        doc: "If the response has one of these codes, try the next `forward` line that matches the name.",
+        doc: "Try the next `forward` line that matches the name if the response has one of these codes.",
         set: |config, args| {
             let codes = rcodes(args)?;
             config.next.extend(codes);
@@ -274,7 +274,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("next_on_nodata"),
         default: "off",
-        doc: "If the response is NOERROR without records, try the next `forward` line that matches the name.",
+        doc: "Try the next `forward` line that matches the name if the response is NOERROR without records.",
         set: |config, _| {
             config.next_on_nodata = true;
             Ok(())
@@ -283,7 +283,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("failfast_all_unhealthy_upstreams"),
         default: "off",
-        doc: "If all upstreams are down, answer SERVFAIL at once instead of trying one of them.",
+        doc: "Answer SERVFAIL at once if all upstreams are down, instead of trying one of them.",
         set: |config, _| {
             config.fail_fast = true;
             Ok(())
@@ -292,8 +292,8 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("failover RCODE..."),
         default: "",
-        doc: "If the response has one of these codes, try another upstream. The last upstream's response is returned \
-              in any case.",
+        doc: "Try another upstream if the response has one of these codes. The last upstream's response is returned in \
+              any case.",
         set: |config, args| {
             let words = args.rest();
             let codes = rcodes(args)?;

@@ -221,7 +221,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("ignore [empty_service [IGNORED...]]"),
         default: "off",
-        doc: "With `empty_service`, services without ready endpoints do not exist (NXDOMAIN).",
+        doc: "Answer NXDOMAIN for services without ready endpoints (`empty_service`).",
         set: |config, args| match args.next_word() {
             None => Ok(()),
             Some(word) if word.text == "empty_service" => {

@@ -189,8 +189,8 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
     Property {
         usage: Usage("fallthrough [ZONES...]"),
         default: "",
-        doc: "If `match` or `expr` does not match, try the next template and then the next plugin, for all names or \
-              those in ZONES. Otherwise the query fails with SERVFAIL.",
+        doc: "Try the next template, and then the next plugin, if `match` or `expr` does not match: for all names, or \
+              only for those in ZONES. Otherwise the query fails with SERVFAIL.",
         set: |config, args| {
             config.fallthrough = Some(args.zones_or_all()?);
             Ok(())
