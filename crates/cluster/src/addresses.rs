@@ -1,15 +1,15 @@
-//! The tables that lead from an address to what has it: services by cluster IP, services by endpoint, namespaces by
-//! pod. An entry is plain old data: the address and the key of its owner, 12 octets for IPv4.
+//! Tables from an IP address to its owners: Services by cluster IP, Services by endpoint, namespaces by pod. An entry
+//! is the address and the key of its owner: 12 bytes for IPv4.
 
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcu::{Entry, Seed, Shards};
 
-/// A write copies 1/1024 of a table: 250 entries of 250,000 in 0.7 µs.
+/// Number of shards. A write copies 1/1024 of a table: 250 entries of 250,000 in 0.7 µs.
 const SHARDS: usize = 1024;
 
-/// Owners of addresses, by 64-bit key. An address may have several owners, and an owner may be there several times.
+/// Multiset of (address, owner key) pairs.
 pub(crate) struct AddressTable {
     v4: Shards<Owned<Ipv4Addr>>,
     v6: Shards<Owned<Ipv6Addr>>,
@@ -20,7 +20,7 @@ impl AddressTable {
         AddressTable { v4: Shards::new(SHARDS), v6: Shards::new(SHARDS) }
     }
 
-    /// Adds one (address, owner) pair, even beside an equal one.
+    /// Adds a pair, even if it is already there.
     pub(crate) fn insert(&self, address: IpAddr, owner: u64) {
         match address {
             IpAddr::V4(v4) => self.v4.insert(Owned::new(v4, owner)),
@@ -28,14 +28,14 @@ impl AddressTable {
         }
     }
 
-    /// Adds the pair unless it is there.
+    /// Adds a pair unless it is already there.
     pub(crate) fn insert_once(&self, address: IpAddr, owner: u64) {
         if !self.contains(address, owner) {
             self.insert(address, owner);
         }
     }
 
-    /// Takes out one such pair, if there is one.
+    /// Removes one such pair, if there is one.
     pub(crate) fn remove(&self, address: IpAddr, owner: u64) {
         match address {
             IpAddr::V4(v4) => Owned::new(v4, owner).remove_from(&self.v4),
@@ -43,7 +43,7 @@ impl AddressTable {
         }
     }
 
-    /// Whether such a pair is there.
+    /// Returns true if the pair is there.
     pub(crate) fn contains(&self, address: IpAddr, owner: u64) -> bool {
         match address {
             IpAddr::V4(v4) => Owned::new(v4, owner).is_in(&self.v4),
@@ -51,13 +51,13 @@ impl AddressTable {
         }
     }
 
-    /// Visits every pair.
+    /// Calls `visit` for every pair.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(IpAddr, u64)) {
         self.v4.for_each(|kept| visit(kept.address.into(), u64::from_ne_bytes(kept.owner)));
         self.v6.for_each(|kept| visit(kept.address.into(), u64::from_ne_bytes(kept.owner)));
     }
 
-    /// Visits the owners of an address.
+    /// Calls `visit` for each owner of an address.
     pub(crate) fn owners(&self, address: IpAddr, visit: impl FnMut(u64)) {
         match address {
             IpAddr::V4(v4) => owners(&self.v4, v4, visit),
@@ -66,7 +66,7 @@ impl AddressTable {
     }
 }
 
-/// The addresses of one family; both have an alignment of one octet, so that an entry has no padding.
+/// Address of one family. Both types have an alignment of 1, so an entry has no padding.
 trait Family: Copy + Eq + std::hash::Hash {}
 impl Family for Ipv4Addr {}
 impl Family for Ipv6Addr {}
@@ -110,12 +110,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_as_small_as_the_memory_goal_counts_on() {
+    fn entries_take_12_and_24_bytes() {
         assert_eq!((size_of::<Owned<Ipv4Addr>>(), size_of::<Owned<Ipv6Addr>>()), (12, 24));
     }
 
     #[test]
-    fn pairs_come_and_go_one_by_one() {
+    fn inserts_and_removes_one_pair_at_a_time() {
         let table = AddressTable::new();
         for address in ["10.0.0.1", "fd00::1"] {
             let address: IpAddr = address.parse().unwrap();

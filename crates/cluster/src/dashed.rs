@@ -1,13 +1,14 @@
-//! Addresses as labels: `10-1-0-6`, `fd00-1--22`. Endpoints and pods without a name of their own are called so.
+//! Conversion between IP addresses and labels such as `10-1-0-6` and `fd00-1--22`, the names of pods and of endpoints
+//! without a hostname.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::LABEL_MAX;
 
-/// Room for one label.
+/// Buffer for one label.
 pub type LabelBuffer = [u8; LABEL_MAX];
 
-/// The text of an address with dashes for its dots and colons: how a pod is called.
+/// Writes an address with dashes in place of dots and colons: the label of a pod.
 pub fn write(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
     let len = match address {
         IpAddr::V4(v4) => write_v4(v4, buffer),
@@ -16,7 +17,8 @@ pub fn write(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
     &buffer[..len]
 }
 
-/// How an endpoint is called: as [`write()`], and where that would end in a dash, which no host name may, a `0` follows.
+/// Writes the label of an endpoint. Same as [`write()`], with a `0` appended if it would end in a dash, which a host
+/// name must not.
 pub fn write_endpoint(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
     let len = write(address, buffer).len();
     if buffer[len - 1] != b'-' {
@@ -26,8 +28,8 @@ pub fn write_endpoint(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
     &buffer[..=len]
 }
 
-/// The address that a label spells, in whatever spelling. With three dashes and none beside another it can only be
-/// IPv4, otherwise only IPv6.
+/// Parses a label as an address, in any spelling. Three dashes, none adjacent to another, mean IPv4; anything else
+/// means IPv6.
 #[must_use]
 pub fn read(label: &[u8]) -> Option<IpAddr> {
     let mut text = [0; TEXT_MAX];
@@ -39,7 +41,7 @@ pub fn read(label: &[u8]) -> Option<IpAddr> {
     for octet in &mut *text {
         *octet = match *octet {
             b'-' => separator,
-            // Colons of its own are as good as dashes, dots are not: no label has them.
+            // Colons are accepted like dashes. Dots are not, since no label contains them.
             b':' if !is_v4 => b':',
             other if other.is_ascii_hexdigit() => other,
             _ => return None,
@@ -49,19 +51,19 @@ pub fn read(label: &[u8]) -> Option<IpAddr> {
     if is_v4 { text.parse().ok().map(IpAddr::V4) } else { text.parse().ok().map(IpAddr::V6) }
 }
 
-/// The address whose endpoint is called so, if that is exactly how: other spellings of an address are other names.
+/// Parses the label of an endpoint. Accepts only the spelling that [`write_endpoint`] produces.
 #[must_use]
 pub fn read_endpoint(label: &[u8]) -> Option<IpAddr> {
     read(label).filter(|&address| write_endpoint(address, &mut [0; LABEL_MAX]) == label)
 }
 
-/// The address whose pod is called so, if that is exactly how.
+/// Parses the label of a pod. Accepts only the spelling that [`write()`] produces.
 #[must_use]
 pub fn read_pod(label: &[u8]) -> Option<IpAddr> {
     read(label).filter(|&address| write(address, &mut [0; LABEL_MAX]) == label)
 }
 
-/// Octets in the longest text of an address: eight groups of four digits and seven colons.
+/// Length in bytes of the longest address text: eight groups of four digits and seven colons.
 const TEXT_MAX: usize = 39;
 
 fn write_v4(address: Ipv4Addr, buffer: &mut LabelBuffer) -> usize {
@@ -88,7 +90,7 @@ fn write_v4(address: Ipv4Addr, buffer: &mut LabelBuffer) -> usize {
 fn write_v6(address: Ipv6Addr, buffer: &mut LabelBuffer) -> usize {
     use std::io::Write;
     let mut rest = &mut buffer[..];
-    // The longest text has 39 octets, so that writing cannot fail.
+    // The longest text has 39 bytes, so the write cannot fail.
     let _ = write!(rest, "{address}");
     let len = LABEL_MAX - rest.len();
     for octet in &mut buffer[..len] {
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_one_label_and_labels_read_back() {
+    fn addresses_round_trip_through_labels() {
         for (address, pod, endpoint) in [
             ("10.1.0.6", "10-1-0-6", "10-1-0-6"),
             ("0.0.0.0", "0-0-0-0", "0-0-0-0"),
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_are_addresses_but_nobodys_label() {
+    fn other_spellings_parse_but_name_no_pod_or_endpoint() {
         for (label, address) in [
             ("2001-db8-0-0-0-0-0-1", "2001:db8::1"),
             ("FD00--1", "fd00::1"),
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_spell_no_address() {
+    fn refuses_labels_that_are_not_addresses() {
         let long = "1".repeat(LABEL_MAX);
         for label in [
             "",

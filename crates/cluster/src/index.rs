@@ -1,8 +1,9 @@
-//! What answers are made from: read by all answer threads without locks while the world writes it.
+//! Lock-free view of the cluster that all workers read while one writer updates it.
 //!
-//! Questions are asked with lower-case labels; Kubernetes has names in lower case only. What is found is lent to a
-//! closure, so that no count is touched that answer threads share. One look-up sees one state of one Service; between
-//! two look-ups the world may have changed.
+//! Labels in look-ups must be in lower case, since Kubernetes names are. Results are lent to a closure, so a look-up
+//! touches no reference count that workers share.
+//!
+//! A look-up returns a consistent state of one Service. Two look-ups may see different states of the cluster.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,14 +16,14 @@ use crate::service::{self, Service};
 use crate::slice::{Endpoint, Slice};
 use crate::{Kind, Kinds, Mesh};
 
-/// A write copies 1/256 of the Services: 40 pointers of 10,000.
+/// Number of shards for Services. A write copies 1/256 of the Services: 40 pointers of 10,000.
 const SERVICE_SHARDS: usize = 256;
-/// Namespaces are few and hardly change.
+/// Number of shards for namespaces, which are few and hardly change.
 const NAMESPACE_SHARDS: usize = 16;
-/// Nodes are followed only where somebody wants to know where the cluster is.
+/// Number of shards for nodes, which are watched only for the location of the cluster.
 const NODE_SHARDS: usize = 16;
 
-/// The cluster as answers see it.
+/// Lock-free view of the cluster.
 pub struct Index {
     seed: Seed,
     namespaces: Shards<Namespace>,
@@ -33,13 +34,13 @@ pub struct Index {
     pods: AddressTable,
     nodes: Shards<Node>,
     serial: AtomicU32,
-    /// The kinds of which there was no moment yet when all of their watches had been listed.
+    /// Kinds whose initial list has not completed.
     unlisted: AtomicU16,
-    /// The kinds of which each namespace has watches of its own, as [`Spec::followed`](crate::Spec::followed) says.
+    /// Kinds that have a watch per namespace, see [`Spec::followed`](crate::Spec::followed).
     followed: Kinds,
-    /// What is known beyond that was remembered from an earlier process.
+    /// Set once a snapshot of an earlier process has been restored.
     remembered: AtomicBool,
-    /// How often anything changed.
+    /// Number of changes so far.
     changes: AtomicU64,
     clusterset: Option<Arc<Index>>,
     mesh: Option<Arc<Mesh>>,
@@ -47,7 +48,7 @@ pub struct Index {
     refused: AtomicU64,
 }
 
-/// How much of the cluster is known.
+/// Number of objects in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Namespaces that exist.
@@ -58,12 +59,12 @@ pub struct Counts {
     pub endpoint_slices: u32,
     /// Pods.
     pub pods: u32,
-    /// Objects, or parts of them, that were left out because they break a bound or cannot be read, since the start.
+    /// Objects and parts of objects rejected since the start because they are too large or malformed.
     pub refused: u64,
 }
 
 impl Index {
-    /// Whether the namespace exists.
+    /// Returns true if the namespace exists.
     #[must_use]
     pub fn namespace_exists(&self, namespace: &[u8]) -> bool {
         let key = self.key(b"", namespace);
@@ -71,7 +72,7 @@ impl Index {
         self.namespaces.read(key, same, |_| ()).is_some()
     }
 
-    /// Reads a Service by its name.
+    /// Looks up a Service by namespace and name.
     pub fn service<R>(&self, namespace: &[u8], name: &[u8], read: impl FnOnce(&Service) -> R) -> Option<R> {
         let key = self.key(namespace, name);
         let same = |kept: &Arc<Service>| {
@@ -83,7 +84,7 @@ impl Index {
         self.services.read(key, same, |service| read(service))
     }
 
-    /// Visits every Service, in no order.
+    /// Calls `visit` for every Service, in no particular order.
     pub fn for_each_service(&self, mut visit: impl FnMut(&Service)) {
         self.services.for_each(|service| {
             if service.is_declared() {
@@ -92,35 +93,35 @@ impl Index {
         });
     }
 
-    /// Visits every Service, and what slices say about those that do not exist, in no order.
+    /// Calls `visit` for every Service and for every undeclared one that has slices, in no particular order.
     pub(crate) fn for_each_entry(&self, mut visit: impl FnMut(&Service)) {
         self.services.for_each(|service| visit(service));
     }
 
-    /// Visits the name of every namespace, in no order.
+    /// Calls `visit` with the name of every namespace, in no particular order.
     pub fn for_each_namespace(&self, mut visit: impl FnMut(&str)) {
         self.namespaces.for_each(|namespace| visit(&namespace.name));
     }
 
-    /// Visits every pod in a namespace that exists: its namespace and its address.
+    /// Calls `visit` with the namespace and the address of every pod whose namespace exists.
     pub(crate) fn for_each_pod(&self, mut visit: impl FnMut(&str, IpAddr)) {
         self.pods.for_each(|address, namespace| {
             self.namespaces.read(namespace, |kept| kept.key == namespace, |kept| visit(&kept.name, address));
         });
     }
 
-    /// Reads the Service that has a cluster IP; any one of them if there are several.
+    /// Looks up a Service by cluster IP. If several have it, returns any of them.
     pub fn service_of_cluster_ip<R>(&self, address: IpAddr, read: impl FnOnce(&Service) -> R) -> Option<R> {
         let (mut read, mut result) = (Some(read), None);
         self.cluster_ips.owners(address, |key| {
-            // A service that gave the address away a moment ago does not have it, whatever the table says.
+            // The writer removes an address from the table last, so the entry may be stale: check the Service itself.
             let same = |kept: &Arc<Service>| kept.key == key && kept.cluster_ips().contains(&address);
             self.services.read(key, same, |service| result = result.take().or_else(|| Some(read.take()?(service))));
         });
         result
     }
 
-    /// Visits the Services that are reached from outside the cluster at an address.
+    /// Calls `visit` for each Service that has the external IP.
     pub fn services_of_external_ip(&self, address: IpAddr, mut visit: impl FnMut(&Service)) {
         self.externals.owners(address, |key| {
             let same = |kept: &Arc<Service>| kept.key == key && kept.external_ips().any(|ip| ip == address);
@@ -128,8 +129,8 @@ impl Index {
         });
     }
 
-    /// Visits the endpoints at an address, with the Service of each: every Service that has it, in every slice that
-    /// has it. The Service need not exist; its slices name it.
+    /// Calls `visit` for each endpoint at an address, with its Service: once per slice that contains the address. The
+    /// Service may be undeclared, that is, only named by its slices.
     pub fn services_of_endpoint(&self, address: IpAddr, mut visit: impl FnMut(&Service, Endpoint<'_>)) {
         self.endpoints.owners(address, |key| {
             self.services.read(
@@ -140,20 +141,20 @@ impl Index {
         });
     }
 
-    /// Whether a pod in this namespace has this primary address.
+    /// Returns true if a pod in the namespace has this primary address.
     #[must_use]
     pub fn pod_exists(&self, namespace: &[u8], address: IpAddr) -> bool {
         self.pods.contains(address, self.key(b"", namespace))
     }
 
-    /// Visits the namespaces of the pods that have this primary address, once for each of them.
+    /// Calls `visit` with the namespace of each pod that has this primary address, once per pod.
     pub fn namespaces_of_pod(&self, address: IpAddr, mut visit: impl FnMut(&str)) {
         self.pods.owners(address, |key| {
             self.namespaces.read(key, |kept| kept.key == key, |namespace| visit(&namespace.name));
         });
     }
 
-    /// Where the cluster is: the place of the first node, by name, that says its zone and its region.
+    /// Returns the location of the cluster: zone and region of the first node, by name, that has both labels.
     #[must_use]
     pub fn place(&self) -> Option<Place> {
         let mut first: Option<Node> = None;
@@ -165,26 +166,27 @@ impl Index {
         first.map(|node| node.place)
     }
 
-    /// When the zone changed last, in Unix seconds: the serial of its SOA. 0 before the first change.
+    /// Returns the time of the last zone change in Unix seconds, used as the SOA serial; 0 before the first change.
     #[must_use]
     pub fn serial(&self) -> u32 {
         self.serial.load(Ordering::Acquire)
     }
 
-    /// Whether there was a moment when every watch had been listed. It stays so, whatever becomes of the API server.
+    /// Returns true once every watch has completed its initial list. Never becomes false again, even if the API
+    /// server goes away.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.unlisted.load(Ordering::Acquire) == 0
     }
 
-    /// Whether what is not known of these kinds does not exist: every watch of theirs has been listed once, or what an
-    /// earlier process knew is remembered.
+    /// Returns true if an object of these kinds that is not in the index does not exist: their watches have completed
+    /// their initial lists, or a snapshot of an earlier process was restored.
     #[must_use]
     pub fn knows(&self, kinds: Kinds) -> bool {
         self.unlisted.load(Ordering::Acquire) & kinds.0 == 0 || self.remembered.load(Ordering::Acquire)
     }
 
-    /// Whether what is not known of these kinds in a namespace that exists does not exist there.
+    /// Returns true if an object of these kinds in an existing namespace that is not in the index does not exist.
     #[must_use]
     pub fn knows_in(&self, namespace: &[u8], kinds: Kinds) -> bool {
         let key = self.key(b"", namespace);
@@ -193,39 +195,39 @@ impl Index {
         of_place.or(everywhere).and(kinds) == Kinds::NONE || self.is_remembered()
     }
 
-    /// Whether part of what is known is only remembered from an earlier process: it may be old.
+    /// Returns true if part of the data still comes from a snapshot of an earlier process and may be stale.
     #[must_use]
     pub fn is_remembered(&self) -> bool {
         self.remembered.load(Ordering::Acquire) && !self.is_synced()
     }
 
-    /// A number that is another one after each change.
+    /// Returns a counter that every change increments.
     #[must_use]
     pub fn changes(&self) -> u64 {
         let common = self.clusterset.as_ref().map_or(0, |common| common.changes());
         self.changes.load(Ordering::Acquire).wrapping_add(common)
     }
 
-    /// The services that this cluster has in common with others, if they are watched; which of its kinds are known is
-    /// asked here and not there.
+    /// Returns the ClusterSet Services, if they are watched. Ask this index, not that one, which kinds are
+    /// [known](Index::knows).
     #[must_use]
     pub fn clusterset(&self) -> Option<&Arc<Index>> {
         self.clusterset.as_ref()
     }
 
-    /// The hosts of the mesh, if they are watched.
+    /// Returns the hosts of the mesh, if they are watched.
     #[must_use]
     pub fn mesh(&self) -> Option<&Arc<Mesh>> {
         self.mesh.as_ref()
     }
 
-    /// How many objects of a kind are known that matter to answers.
+    /// Returns the number of objects of a kind in the index.
     #[must_use]
     pub fn count(&self, kind: Kind) -> u32 {
         self.objects[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// How much of the cluster is known.
+    /// Returns the number of objects in the index.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -238,7 +240,7 @@ impl Index {
     }
 }
 
-/// What the world does to the index.
+/// Methods for the writer.
 impl Index {
     pub(crate) fn new(clusterset: Option<Arc<Index>>, mesh: Option<Arc<Mesh>>, followed: Kinds) -> Index {
         Index {
@@ -262,12 +264,12 @@ impl Index {
         }
     }
 
-    /// The key of an object among those of its kind; a namespace is in no namespace.
+    /// Returns the key of an object within its kind. For a namespace, `namespace` is empty.
     pub(crate) fn key(&self, namespace: &[u8], name: &[u8]) -> u64 {
         service::key(&self.seed, namespace, name)
     }
 
-    /// Adds a namespace in which nothing is known of these kinds.
+    /// Adds a namespace. `unlisted` are the kinds not listed in it yet.
     pub(crate) fn add_namespace(&self, key: u64, name: Arc<str>, unlisted: Kinds) {
         self.namespaces.replace(Namespace { key, name, unlisted }, |kept| kept.key == key);
     }
@@ -276,13 +278,15 @@ impl Index {
         self.namespaces.remove(key, |kept| kept.key == key);
     }
 
-    /// The entry under this key, declared or not.
+    /// Returns the entry with this key, declared or not.
     pub(crate) fn entry(&self, key: u64) -> Option<Arc<Service>> {
         self.services.read(key, |kept| kept.key == key, Arc::clone)
     }
 
-    /// Puts `after` in the place of `before`. An address is in its table as long as readers may see it in a Service:
-    /// added before, removed after.
+    /// Replaces `before` with `after`.
+    ///
+    /// An address is in its table for as long as readers may see it in a Service, so new addresses are inserted
+    /// before the Service is published and old ones are removed after.
     pub(crate) fn publish(&self, before: Option<&Service>, after: Service) {
         let (key, after) = (after.key, Arc::new(after));
         for &address in after.cluster_ips() {
@@ -308,7 +312,7 @@ impl Index {
         }
     }
 
-    /// Gives a Service one slice more, another, or one less.
+    /// Adds, replaces or (with `None`) removes a slice of a Service.
     pub(crate) fn publish_slice(&self, before: &Service, slice_key: u64, slice: Option<Arc<Slice>>) {
         for address in slice.iter().flat_map(|slice| slice.addresses.ips()) {
             self.endpoints.insert_once(address, before.key);
@@ -322,7 +326,7 @@ impl Index {
         }
     }
 
-    /// Says where a node is; nowhere if it does not say that itself.
+    /// Sets the location of a node. `None` removes it, for a node without zone or region labels.
     pub(crate) fn set_node(&self, key: u64, node: Option<Node>) {
         match node {
             Some(node) => drop(self.nodes.replace(node, |kept| kept.key == key)),
@@ -330,8 +334,9 @@ impl Index {
         }
     }
 
-    /// Gives a pod another address, its first or none. The owner of the address is the pod's namespace, once for each
-    /// pod: pods on the network of their node share its address.
+    /// Changes the address of a pod. `None` means that it has none.
+    ///
+    /// The table stores the pod's namespace, once per pod: pods on the host network share the address of their node.
     pub(crate) fn move_pod(&self, namespace: u64, before: Option<IpAddr>, after: Option<IpAddr>) {
         if before == after {
             return;
@@ -352,28 +357,28 @@ impl Index {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// The zone is another one now. A clock that is put back must not put back the serial: secondaries would not take what
-    /// is older than what they have (RFC 1982).
+    /// Advances the serial after a zone change. If the clock was set back, the serial still increases, because
+    /// secondaries ignore a zone with an older serial (RFC 1982).
     pub(crate) fn stamp(&self, now_seconds: u32) {
         let serial = self.serial();
         let next = if now_seconds >= serial { now_seconds } else { serial.wrapping_add(1) };
         self.serial.store(next, Ordering::Release);
     }
 
-    /// Says of which kinds something is not known now. What was known once stays so: of a namespace that comes later its
-    /// own entry tells.
+    /// Clears the kinds that are not in `kinds`. A kind that has been listed once stays listed; namespaces created
+    /// later have their own state.
     pub(crate) fn note_unlisted(&self, kinds: Kinds) {
         self.unlisted.fetch_and(kinds.0, Ordering::AcqRel);
     }
 
-    /// The kinds of which nothing is known in some namespace.
+    /// Returns the kinds that have not been listed yet in some namespace.
     pub(crate) fn unlisted_in_namespaces(&self) -> Kinds {
         let mut unlisted = Kinds::NONE;
         self.namespaces.for_each(|namespace| unlisted = unlisted.or(namespace.unlisted));
         unlisted
     }
 
-    /// Says anew of which kinds nothing is known in a namespace that exists.
+    /// Sets the kinds that have not been listed yet in an existing namespace.
     pub(crate) fn note_unlisted_in(&self, namespace: &str, unlisted: Kinds) {
         let key = self.key(b"", namespace.as_bytes());
         let kept = self.namespaces.read(key, |kept| kept.key == key, Namespace::clone);
@@ -395,7 +400,7 @@ impl Index {
     }
 }
 
-/// Where a node is.
+/// Location of a node.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) key: u64,
@@ -403,12 +408,12 @@ pub(crate) struct Node {
     pub(crate) place: Place,
 }
 
-/// A topology zone and the region that it is in, each a text as in the labels of a node.
+/// Topology zone and region, as in the labels of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The zone.
+    /// Zone (`topology.kubernetes.io/zone`).
     pub zone: Arc<str>,
-    /// The region.
+    /// Region (`topology.kubernetes.io/region`).
     pub region: Arc<str>,
 }
 
@@ -422,7 +427,7 @@ impl Entry for Node {
 struct Namespace {
     key: u64,
     name: Arc<str>,
-    /// The kinds of which it is not known what of them is in it.
+    /// Kinds that have not been listed yet in this namespace.
     unlisted: Kinds,
 }
 

@@ -1,4 +1,4 @@
-//! Values that many objects have in common, kept once: names of namespaces, lists of ports.
+//! Interner for values that many objects share, such as namespace names and port lists.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use rcu::Seed;
 
-/// Values kept once for as long as somebody holds them.
+/// Set of shared values. A value stays while anyone else holds it.
 pub(crate) struct Interner<T: ?Sized> {
     kept: HashTable<Arc<T>>,
     seed: Seed,
     purge_at: usize,
 }
 
-/// The fewest values at which it is worth looking for those that nobody holds any more.
+/// Number of values below which unused ones are not purged.
 const PURGE_MIN: usize = 64;
 
 impl<T: ?Sized + Hash + Eq> Interner<T> {
@@ -22,7 +22,7 @@ impl<T: ?Sized + Hash + Eq> Interner<T> {
         Interner { kept: HashTable::new(), seed: Seed::default(), purge_at: PURGE_MIN }
     }
 
-    /// The one shared copy of a value.
+    /// Returns the shared copy of a value.
     pub(crate) fn get<V: Borrow<T> + Into<Arc<T>>>(&mut self, value: V) -> Arc<T> {
         let hash = self.seed.hash_one(value.borrow());
         if let Some(kept) = self.kept.find(hash, |kept| **kept == *value.borrow()) {
@@ -34,7 +34,7 @@ impl<T: ?Sized + Hash + Eq> Interner<T> {
         kept
     }
 
-    /// Drops what nobody holds, each time the number of values has doubled: so it costs little and no rubbish piles up.
+    /// Drops unused values each time the table has doubled, which keeps the cost amortised and the garbage bounded.
     fn purge(&mut self) {
         if self.kept.len() >= self.purge_at {
             self.kept.retain(|kept| Arc::strong_count(kept) > 1);
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_are_one() {
+    fn shares_one_copy_of_equal_values() {
         let mut names = Interner::<str>::new();
         let (one, two) = (names.get("alpha"), names.get(String::from("alpha")));
         assert!(Arc::ptr_eq(&one, &two));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_goes() {
+    fn purges_values_that_nobody_holds() {
         let mut names = Interner::<str>::new();
         let held = names.get("held");
         for number in 0..10_000 {

@@ -1,14 +1,14 @@
-//! Addresses as objects write them.
+//! IP addresses in the text form of Kubernetes objects.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Reads an address of either family.
+/// Parses an address of either family.
 pub(crate) fn read_ip(text: &str) -> Option<IpAddr> {
     text.parse().ok().map(IpAddr::V4).or_else(|| read_v6(text).map(IpAddr::V6))
 }
 
-/// Reads an IPv6 address. Those that stand for an IPv4 address (RFC 4291 §2.5.5.2) are refused, as by newer API servers:
-/// written with dashes they read back as another address.
+/// Parses an IPv6 address. Rejects IPv4-mapped addresses (RFC 4291 §2.5.5.2), like recent API servers: as a label
+/// with dashes, such an address would parse as a different one.
 pub(crate) fn read_v6(text: &str) -> Option<Ipv6Addr> {
     text.parse().ok().filter(|address: &Ipv6Addr| address.to_ipv4_mapped().is_none())
 }

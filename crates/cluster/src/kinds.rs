@@ -1,5 +1,5 @@
-//! The kinds of objects that are a cluster's own: what each of them changes in the index, what is remembered to undo it, and when it gives
-//! the zone a new serial.
+//! Object kinds of the cluster itself: how an object of each kind changes the index, what is stored to undo that, and
+//! which changes advance the zone's serial.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -18,31 +18,31 @@ use crate::service::{External, Service, ServiceKind};
 use crate::slice::{Addresses, Labels, Slice, Zones};
 use crate::{Kind, Kinds, Spec};
 
-/// Endpoints that are kept of one slice: the API server accepts no more of them (discovery.k8s.io/v1).
+/// Endpoints kept per slice. The API server accepts no more (discovery.k8s.io/v1).
 pub(crate) const ENDPOINTS_MAX: usize = 1000;
-/// Ports that are kept of one object: the API server accepts a hundred in a slice and has no bound for a Service.
+/// Ports kept per object. The API server accepts 100 in a slice and has no limit for a Service.
 pub(crate) const PORTS_MAX: usize = 1000;
-/// Cluster IPs that are kept of one Service: the API server accepts two, one of each family.
+/// Cluster IPs kept per Service. The API server accepts two, one per address family.
 pub(crate) const CLUSTER_IPS_MAX: usize = 8;
-/// External addresses that are kept of one Service: more than an answer could hold.
+/// External addresses kept per Service: more than fit into a response.
 pub(crate) const EXTERNAL_MAX: usize = 256;
 
-/// One kind of object: what is remembered of such an object to undo what it did to the index.
+/// Record of one object of a kind: the data needed to undo its effect on the index.
 pub(crate) trait Kept: Copy + Send {
     const KIND: Kind;
 
-    /// Brings the index up to an object that is new, or known in another version.
+    /// Updates the index for an object that is new or has a new resource version.
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self>;
 
-    /// Takes the object out of the index.
+    /// Removes the object from the index.
     fn remove(self, key: u64, writer: &mut Writer);
 }
 
-/// What became of an object.
+/// Result of applying an object.
 pub(crate) struct Effect<K> {
-    /// What to remember; `None` if the object is not (any more) for answers, and is to be removed if it was known.
+    /// Record to store. `None` if the object is not served (any more); a known object is then removed.
     pub(crate) kept: Option<K>,
-    /// Whether the update of a known object gives the zone a new serial.
+    /// True if an update of a known object advances the zone's serial.
     pub(crate) stamps: bool,
 }
 
@@ -54,22 +54,22 @@ impl<K> Effect<K> {
     }
 }
 
-/// The index, and what it takes to write it.
+/// Index and the state needed to write it.
 pub(crate) struct Writer {
     pub(crate) index: Arc<Index>,
     pub(crate) versions: Seed,
-    /// The kinds of which nothing is known of a new namespace: its watches are still to be opened.
+    /// Kinds with a watch per namespace. A new namespace starts with all of them unlisted.
     pub(crate) followed: Kinds,
     names: Interner<str>,
     ports: Interner<[Port]>,
     zones: Interner<[Arc<str>]>,
     endpoint_pod_names: bool,
     endpoint_zones: bool,
-    /// Writes the hosts of the mesh, if they are watched.
+    /// Writer of the mesh's hosts, if they are watched.
     pub(crate) mesh: Option<Reducer>,
 }
 
-/// A Namespace: it decides whether what is in it is shown.
+/// Record of a Namespace. Nothing is stored: the name is in the index.
 #[derive(Clone, Copy)]
 pub(crate) struct NamespaceKept;
 
@@ -93,7 +93,7 @@ impl Kept for NamespaceKept {
     }
 }
 
-/// A Service. Its entry in the index has all that is to be known of it.
+/// Record of a Service. Nothing is stored: the entry in the index has everything.
 #[derive(Clone, Copy)]
 pub(crate) struct ServiceKept;
 
@@ -121,7 +121,7 @@ impl Kept for ServiceKept {
     }
 }
 
-/// A ServiceImport, kept like a Service.
+/// Record of a ServiceImport, handled like a Service.
 #[derive(Clone, Copy)]
 pub(crate) struct ImportKept;
 
@@ -151,7 +151,7 @@ impl Kept for ImportKept {
     }
 }
 
-/// An EndpointSlice: the key of the Service that it belongs to.
+/// Record of an EndpointSlice: the key of its Service.
 #[derive(Clone, Copy)]
 pub(crate) struct SliceKept {
     service: u64,
@@ -163,7 +163,7 @@ impl Kept for SliceKept {
     fn apply(before: Option<Self>, object: &Object<'_>, key: u64, writer: &mut Writer) -> Effect<Self> {
         let Object::EndpointSlice(object) = object else { return Effect::NOT_KEPT };
         let (namespace, service) = (object.meta.namespace, object.service);
-        // A slice of no Service has no name that it could be found under, forward or backward.
+        // A slice without a Service has no name to be looked up by, forward or reverse.
         if service.is_empty() || !writer.accepts_label(service) || !writer.accepts_label(namespace) {
             return Effect::NOT_KEPT;
         }
@@ -187,7 +187,7 @@ impl Kept for SliceKept {
     }
 }
 
-/// A Pod: the key of its namespace, and its address.
+/// Record of a Pod: the key of its namespace, and its address.
 #[derive(Clone, Copy)]
 pub(crate) struct PodKept {
     namespace: u64,
@@ -200,7 +200,8 @@ impl Kept for PodKept {
     fn apply(before: Option<Self>, object: &Object<'_>, _: u64, writer: &mut Writer) -> Effect<Self> {
         let Object::Pod(object) = object else { return Effect::NOT_KEPT };
         if object.terminating {
-            // A pod that goes stays what it was until it is gone; one first seen while it goes is never there.
+            // A terminating pod keeps its last state until it is deleted. One first seen while terminating is
+            // ignored.
             return Effect { kept: before, stamps: false };
         }
         let namespace = writer.index.key(b"", object.meta.namespace.as_bytes());
@@ -215,7 +216,7 @@ impl Kept for PodKept {
     }
 }
 
-/// A Node: what its labels say of where it is.
+/// Record of a Node. Nothing is stored: the location is in the index.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeKept;
 
@@ -250,7 +251,7 @@ impl Writer {
         Writer { index, versions, followed, names, ports, zones, endpoint_pod_names, endpoint_zones, mesh }
     }
 
-    /// There is no such Service any more; what slices say about it stays.
+    /// Removes a Service but keeps the slices that name it.
     fn undeclare(&mut self, key: u64) {
         if let Some(before) = self.index.entry(key) {
             let (kind, ports, external) = (ServiceKind::Undeclared, self.ports(&[]), Box::default());
@@ -259,7 +260,7 @@ impl Writer {
         }
     }
 
-    /// The entry of a Service as it is; one that is not declared and has no slices if it is not.
+    /// Returns the entry of a Service, or a new undeclared one without slices.
     fn entry(&mut self, key: u64, namespace: &str, name: &str) -> Arc<Service> {
         self.index.entry(key).unwrap_or_else(|| {
             let ports = self.ports(&[]);
@@ -279,7 +280,7 @@ impl Writer {
     }
 
     fn cluster_ips(&self, texts: &[&str]) -> Box<[IpAddr]> {
-        // A Service whose address is not allocated yet has the text "", and no address.
+        // A Service that has no address allocated yet has the cluster IP "".
         let allocated = texts.iter().filter(|text| !text.is_empty());
         let ips = allocated.filter_map(|text| self.accept(read_ip(text)));
         self.at_most(CLUSTER_IPS_MAX, ips).collect()
@@ -322,7 +323,7 @@ impl Writer {
         }
     }
 
-    /// The addresses of these endpoints that can be read, and the endpoints whose they are.
+    /// Parses the addresses of endpoints. Returns those that are valid, and their endpoints in the same order.
     fn gather<'o, A>(
         &self,
         endpoints: impl Iterator<Item = &'o object::Endpoint<'o>>,
@@ -334,7 +335,7 @@ impl Writer {
         (addresses(list.into()), endpoints)
     }
 
-    /// The topology zones of endpoints, if they matter and any has one.
+    /// Returns the topology zones of endpoints, or `None` if zones are not kept or no endpoint has one.
     fn zones(&mut self, endpoints: &[&object::Endpoint<'_>]) -> Option<Box<Zones>> {
         if !self.endpoint_zones || endpoints.iter().all(|endpoint| endpoint.zone.is_empty()) {
             return None;
@@ -353,8 +354,8 @@ impl Writer {
         Some(Box::new(Zones { names: self.zones.get(names), numbers }))
     }
 
-    /// What an endpoint is called if that cannot be made from its IP address; otherwise an empty text. A hostname or
-    /// pod name that is too long for a label is none.
+    /// Returns the label of an endpoint if it cannot be derived from its IP address, otherwise "". Ignores a hostname
+    /// or pod name that is too long for a label.
     fn own_label<'a>(&self, endpoint: &object::Endpoint<'a>, address_type: AddressType) -> Cow<'a, str> {
         let target = if self.endpoint_pod_names { endpoint.target } else { "" };
         match [endpoint.hostname, target].into_iter().find(|text| is_label(text)) {
@@ -364,7 +365,7 @@ impl Writer {
         }
     }
 
-    /// Counts what cannot be read or breaks a bound.
+    /// Counts a part that is malformed or exceeds a limit (`None`) as rejected.
     fn accept<T>(&self, part: Option<T>) -> Option<T> {
         if part.is_none() {
             self.index.refuse();
@@ -385,7 +386,7 @@ fn is_label(text: &str) -> bool {
     (1..=LABEL_MAX).contains(&text.len())
 }
 
-/// Takes the host name of an endpoint of type `FQDN`; it must be short enough that a label can be made from it.
+/// Accepts the host name of an endpoint of type `FQDN` if it is short enough for a label.
 fn read_host(text: &str) -> Option<Box<str>> {
     is_label(text).then(|| text.into())
 }

@@ -1,17 +1,22 @@
-//! The Kubernetes world as a pure reducer: events of watches go in ([`object`]), an index that answers are made from
-//! comes out ([`Index`]).
+//! State of a Kubernetes cluster in memory, kept up to date from watch events and read by the DNS workers without
+//! locks.
 //!
-//! [`World`] is the one writer. It remembers what it must to understand the next event: which objects exist, in which
-//! version, and what of the index is theirs; names are remembered as 64-bit keyed hashes. [`Index`] is what the answer
-//! threads share: services with their endpoints, the services of each address, namespaces, pods. It is read without
-//! locks while it is written, and an endpoint change costs its slice and its service, not the cluster.
+//! [`World`] is the single writer. It takes watch events ([`object::Event`]) and updates an [`Index`]. For each
+//! object it stores what it needs to interpret the next event: a 64-bit keyed hash of the namespace and name, a hash
+//! of the resource version, and the object's part of the index.
 //!
-//! [`Mesh`] is the hosts of a service mesh, another world beside that of the cluster's own services.
+//! [`Index`] is what the workers read: Services with their endpoints, Services by IP address, namespaces and pods. An
+//! endpoint change costs one slice and one Service, not the whole cluster.
 //!
-//! [`Selector`] is the language of label selectors, for those who check options and for those who select objects
+//! [`Mesh`] holds the hosts of a service mesh (Istio). It is separate from the cluster's own Services.
+//!
+//! [`Selector`] parses and evaluates label selectors, both for option checks and for sources that filter objects
 //! themselves.
 //!
-//! Nothing here knows the API server, JSON, zones, or DNS messages; the time is a parameter.
+//! [`Request`] says which objects of which cluster a DNS zone needs, and [`Clusters`] provides them.
+//!
+//! The crate does no I/O: it knows nothing of the API server, JSON, zones or DNS messages, and takes the time as a
+//! parameter.
 
 mod addresses;
 pub mod dashed;

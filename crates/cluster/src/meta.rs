@@ -1,4 +1,4 @@
-//! What all objects have in common.
+//! Object metadata.
 
 /// `metadata` of an object.
 #[derive(Clone, Copy, Debug, Default)]
@@ -7,7 +7,7 @@ pub struct Meta<'a> {
     pub namespace: &'a str,
     /// `name`.
     pub name: &'a str,
-    /// `resourceVersion`: an object that is known in this version is not looked at again. Empty if the source has no
-    /// versions; then every event counts.
+    /// `resourceVersion`. An object already known in this version is skipped. Empty if the source has no versions;
+    /// then every event is applied.
     pub version: &'a str,
 }

@@ -1,38 +1,38 @@
-//! What the edge hands in: Kubernetes objects with only what an answer needs, borrowed from the octets that they were
-//! decoded from. The reducer copies what it keeps, so that decoding need not.
+//! Watch events with Kubernetes objects, reduced to the fields that answers need and borrowed from the decoder's
+//! buffer. The reducer copies what it keeps.
 //!
-//! The fields have the names of the API and hold its texts as they stand; what they mean is decided by the reducer.
+//! Fields have the names of the Kubernetes API and hold its values as text. The reducer interprets them.
 
 use crate::Kind;
 use crate::mesh::object::{ServiceEntry, WorkloadEntry, WorkloadPod};
 pub use crate::meta::Meta;
 
-/// What a watch saw.
+/// Event of a watch.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// A list begins, the first one or a new one: what is not applied until `Listed` does not exist any more.
+    /// A list (initial or repeated) begins. Objects not applied before the matching `Listed` no longer exist.
     Listing,
-    /// An object exists in this state.
+    /// An object exists in this state: an added, modified or listed object.
     Applied(Object<'a>),
-    /// An object is gone.
+    /// An object was deleted.
     Deleted {
-        /// Its namespace; empty for a namespace or a node.
+        /// Namespace of the object; empty for a Namespace or a Node.
         namespace: &'a str,
-        /// Its name.
+        /// Name of the object.
         name: &'a str,
     },
-    /// An object exists in a state that cannot be read: what is known of it stays.
+    /// An object exists but cannot be decoded. Its last known state is kept.
     Unreadable {
-        /// Its namespace; empty for a namespace or a node.
+        /// Namespace of the object; empty for a Namespace or a Node.
         namespace: &'a str,
-        /// Its name.
+        /// Name of the object.
         name: &'a str,
     },
     /// The list is complete.
     Listed,
 }
 
-/// An object of one of the kinds that are watched.
+/// Object of one of the watched kinds.
 #[derive(Clone, Debug)]
 pub enum Object<'a> {
     /// core/v1 Namespace.
@@ -49,14 +49,14 @@ pub enum Object<'a> {
     ServiceEntry(ServiceEntry<'a>),
     /// networking.istio.io WorkloadEntry.
     WorkloadEntry(WorkloadEntry<'a>),
-    /// core/v1 Pod, in a mesh.
+    /// core/v1 Pod, as an endpoint and a client of a mesh.
     WorkloadPod(WorkloadPod<'a>),
     /// core/v1 Node.
     Node(Node<'a>),
 }
 
 impl<'a> Object<'a> {
-    /// Its kind.
+    /// Returns the kind. For an imported slice, it is `EndpointSlice`.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -72,7 +72,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Its metadata.
+    /// Returns the metadata.
     #[must_use]
     pub const fn meta(&self) -> Meta<'a> {
         match self {
@@ -102,12 +102,12 @@ pub struct Service<'a> {
     pub external_name: &'a str,
     /// `spec.ports`.
     pub ports: Vec<Port<'a>>,
-    /// How it is reached from outside: `spec.externalIPs`, then `status.loadBalancer.ingress`, of each entry the `ip` or
-    /// else the `hostname`.
+    /// External addresses: `spec.externalIPs`, then for each entry of `status.loadBalancer.ingress` its `ip`, or else
+    /// its `hostname`.
     pub external: Vec<&'a str>,
 }
 
-/// A Service of several clusters.
+/// A ServiceImport: a Service exported by one or more clusters of a ClusterSet (KEP-1645).
 #[derive(Clone, Debug, Default)]
 pub struct ServiceImport<'a> {
     /// `metadata`.
@@ -127,7 +127,7 @@ pub struct Port<'a> {
     pub name: &'a str,
     /// `protocol`; empty if absent.
     pub protocol: &'a str,
-    /// `port`, if there is one.
+    /// `port`, if set.
     pub number: Option<u16>,
 }
 
@@ -143,7 +143,7 @@ pub struct EndpointSlice<'a> {
     pub source_cluster: &'a str,
     /// `addressType`.
     pub address_type: AddressType,
-    /// `endpoints`, an endpoint of several addresses once for each.
+    /// `endpoints`. An endpoint with several addresses is repeated for each of them.
     pub endpoints: Vec<Endpoint<'a>>,
     /// `ports`.
     pub ports: Vec<Port<'a>>,
@@ -160,7 +160,7 @@ pub enum AddressType {
     Fqdn,
 }
 
-/// One address of an endpoint.
+/// An endpoint with one of its addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Endpoint<'a> {
     /// One of `addresses`.
@@ -171,18 +171,18 @@ pub struct Endpoint<'a> {
     pub hostname: &'a str,
     /// `targetRef.name`; empty if absent.
     pub target: &'a str,
-    /// `zone`, the topology zone that it is in; empty if absent.
+    /// Topology zone (`zone`); empty if absent.
     pub zone: &'a str,
 }
 
-/// A Pod. The edge watches only those that are not in phase Succeeded, Failed or Unknown.
+/// A Pod. Pods in phase Succeeded, Failed or Unknown are excluded by the watch's field selector.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pod<'a> {
     /// `metadata`.
     pub meta: Meta<'a>,
-    /// `status.podIP`, the primary address; empty if there is none yet.
+    /// `status.podIP`, the primary address; empty while none is assigned.
     pub address: &'a str,
-    /// Whether `metadata.deletionTimestamp` is set.
+    /// True if `metadata.deletionTimestamp` is set.
     pub terminating: bool,
 }
 
@@ -191,8 +191,8 @@ pub struct Pod<'a> {
 pub struct Node<'a> {
     /// `metadata`.
     pub meta: Meta<'a>,
-    /// The label `topology.kubernetes.io/zone`, or its predecessor; empty if absent.
+    /// Label `topology.kubernetes.io/zone` or its deprecated predecessor; empty if absent.
     pub zone: &'a str,
-    /// The label `topology.kubernetes.io/region`, or its predecessor; empty if absent.
+    /// Label `topology.kubernetes.io/region` or its deprecated predecessor; empty if absent.
     pub region: &'a str,
 }

@@ -1,19 +1,19 @@
 //! The ports of Services and of their endpoints.
 
-/// A port of a Service or of its endpoints.
+/// Port of a Service or of its endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Port {
-    /// As in the object; empty if it has none.
+    /// Name as in the object; empty if it has none.
     pub name: Box<str>,
-    /// As in the object, so `TCP`, `UDP` or `SCTP`; empty if it has none.
+    /// Protocol as in the object (`TCP`, `UDP` or `SCTP`); empty if it has none.
     pub protocol: Box<str>,
-    /// The number; without one it has addresses but no SRV record.
+    /// Port number. A port without one yields address records but no SRV record.
     pub number: Option<u16>,
 }
 
 impl Port {
-    /// Whether a question for this port name and protocol means this port: an empty text means any, and case does not
-    /// matter.
+    /// Returns true if a query for this port name and protocol matches. An empty text matches anything, and case is
+    /// ignored.
     #[must_use]
     pub fn matches(&self, name: &[u8], protocol: &[u8]) -> bool {
         let same = |asked: &[u8], own: &str| asked.is_empty() || asked.eq_ignore_ascii_case(own.as_bytes());
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_port_texts_match_anything() {
+    fn matches_names_and_protocols_case_insensitively_and_empty_ones_always() {
         let port = Port { name: "http".into(), protocol: "TCP".into(), number: Some(80) };
         for (name, protocol, matches) in [
             ("http", "tcp", true),

@@ -1,4 +1,4 @@
-//! Random events on a world, against a naive memory: the final objects as texts, from which every answer is made anew.
+//! Random events on a world, compared with a naive model: the final objects as texts, searched for every answer.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ const ADDRESSES: [&str; 6] = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "fd00::1", "fd
 const KINDS: [&str; 4] = ["ns", "svc", "slice", "pod"];
 
 #[test]
-fn a_random_world_agrees_with_its_final_objects() {
+fn incremental_updates_agree_with_a_naive_model() {
     for seed in 1..=40 {
         let mut number = numbers(seed);
         let mut stage = Stage::new(&Spec::new(&ALL, &[]));
@@ -35,7 +35,7 @@ fn a_random_world_agrees_with_its_final_objects() {
     }
 }
 
-/// The objects that exist: by kind and path, the version and the fields.
+/// Existing objects: version and fields, by kind and path.
 #[derive(Default)]
 struct Model {
     objects: BTreeMap<(&'static str, String), (u32, String)>,
@@ -57,7 +57,7 @@ fn one_event(stage: &mut Stage, model: &mut Model, number: &mut impl FnMut(usize
     }
 }
 
-/// Lists one kind again: some objects vanished unseen, some came, some changed; now and then the list breaks off first.
+/// Relists one kind after some objects vanished, appeared or changed unseen. Sometimes the first list is aborted.
 fn relist(stage: &mut Stage, model: &mut Model, number: &mut impl FnMut(usize) -> usize) {
     let kind = KINDS[number(KINDS.len())];
     if number(3) == 0 {
@@ -127,7 +127,7 @@ impl Model {
         self.objects.retain(|(kept, _), _| *kept != kind);
     }
 
-    /// Asks about everything that could exist.
+    /// Checks every question about every object that could exist.
     fn check(&self, stage: &Stage, seed: u64) {
         let check =
             |question: String, expected: String| assert_eq!(stage.ask(&question), expected, "{seed}: {question}");
@@ -145,7 +145,7 @@ impl Model {
         }
         ADDRESSES.iter().for_each(|ip| check(format!("at {ip}"), self.at(ip)));
         for ip in (1..4).flat_map(|n| [format!("10.96.0.{n}"), format!("fd00:96::{n}")]) {
-            // Any of several may answer.
+            // If several Services have the address, any of them may be returned.
             let (found, owners) = (stage.ask(&format!("ip {ip}")), self.owners(&ip));
             assert!(
                 owners.contains(&found) || (owners.is_empty() && found == "none"),
@@ -166,7 +166,7 @@ impl Model {
         self.of("svc").into_iter().filter(|(_, _, fields)| has(fields)).map(|(path, ..)| path).collect()
     }
 
-    /// The ready endpoints of all slices, each with the path of its service, its label and the port of its slice.
+    /// Calls `visit` for each slice: the path of its Service, its ready endpoints with their labels, and its port.
     fn each_slice(&self, mut visit: impl FnMut(&str, &[(String, &str)], &str)) {
         for (path, _, fields) in self.of("slice") {
             let (namespace, _) = path.split_once('/').unwrap();
@@ -222,7 +222,7 @@ fn label(endpoint: &Endpoint<'_>) -> String {
     String::from_utf8(dashed::write_endpoint(address, &mut [0; wire::LABEL_MAX]).to_vec()).unwrap()
 }
 
-/// A small repeatable source of numbers (xorshift).
+/// Small reproducible random number generator (xorshift).
 pub(crate) fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     move |below| {

@@ -1,5 +1,7 @@
-//! What the world remembers of the objects of one watch: key, version, and what of the index is theirs. A relist marks
-//! what it lists and sweeps what it did not, so that never two copies of a list exist.
+//! Records of the objects of one watch: key, version, and the object's part of the index.
+//!
+//! A relist is mark and sweep: it marks the objects that it lists, then removes the others. Two copies of a list
+//! never exist at the same time.
 
 use std::any::Any;
 use std::hash::BuildHasher;
@@ -9,38 +11,38 @@ use hashbrown::HashTable;
 use crate::kinds::{Effect, Kept, Writer};
 use crate::object::{Event, Meta, Object};
 
-/// What an event changed.
+/// Effect of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing: the object is known in this version, is not known to be deleted, or is not for answers.
+    /// No change: the version is already known, the deleted object is unknown, or the object is not served.
     Nothing,
-    /// An object came.
+    /// An object was added.
     Added,
-    /// A known object has another version, whether or not answers change.
+    /// A known object has a new version. The answers may be the same.
     Updated,
-    /// An object went.
+    /// An object was removed.
     Removed,
     /// A list is complete.
     Listed {
-        /// How many objects were known and are not in it.
+        /// Number of known objects that were not in the list.
         swept: u32,
     },
 }
 
-/// The objects of one watch, whatever their kind.
+/// Records of one watch, of any kind.
 pub(crate) trait Reduce: Any + Send {
-    /// Does to the index what the event says.
+    /// Applies an event to the index.
     fn reduce(&mut self, event: &Event<'_>, writer: &mut Writer) -> Outcome;
 
-    /// Takes over what another watch saw of the same kind elsewhere. The next list marks of it what is still there.
+    /// Takes over the records of another watch of the same kind. The next list marks those that still exist.
     fn absorb(&mut self, other: Box<dyn Reduce>);
 }
 
-/// What an event did.
+/// Result of an event.
 #[derive(Clone, Copy)]
 pub(crate) struct Outcome {
     pub(crate) change: Change,
-    /// Whether the zone has a new serial now.
+    /// True if the zone's serial advances.
     pub(crate) stamps: bool,
 }
 
@@ -48,24 +50,24 @@ impl Outcome {
     const NOTHING: Outcome = Outcome { change: Change::Nothing, stamps: false };
 }
 
-/// The objects of one watch, all of one kind.
+/// Records of one watch.
 pub(crate) struct Records<K> {
     records: HashTable<Record<K>>,
-    /// Which list is the newest.
+    /// Number of the newest list.
     list: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Record<K> {
     key: u64,
-    /// Hash of the version, 0 if the source has none.
+    /// Hash of the resource version; 0 if the source has none.
     version: u64,
-    /// In which list it was seen last.
+    /// Number of the list that last contained the object.
     list: u32,
     kept: K,
 }
 
-/// A sweep gives memory back when it leaves less than one in so many places taken.
+/// Load factor, as 1/n, below which a sweep shrinks the table.
 const SPARSE: usize = 4;
 
 impl<K> Records<K> {
@@ -113,7 +115,7 @@ impl<K: Kept> Records<K> {
         }
     }
 
-    /// Marks an object as seen in the newest list; gives back what is remembered of it, if it is known.
+    /// Marks an object as seen in the newest list. Returns its record before that, if it is known.
     fn mark(&mut self, key: u64) -> Option<Record<K>> {
         let list = self.list;
         self.records.find_mut(key, |record| record.key == key).map(|record| {

@@ -1,5 +1,4 @@
-//! What is asked of those who bring a cluster's objects: from where, and which of them. Equal requests can share what is
-//! brought.
+//! Description of the objects that a zone needs and of their source. Equal requests can share one set of watches.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,104 +6,104 @@ use std::time::Duration;
 
 use crate::{Index, Kind, Spec, Watch};
 
-/// Where objects come from.
+/// Source of objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// The API server of the cluster that this process runs in, by its environment and its service account. The token
-    /// and the authority are read again when they rotate.
+    /// API server of the cluster that this process runs in, from the environment and the service account. The token
+    /// and the CA certificates are read again when they are rotated.
     InCluster,
-    /// The API server of a kubeconfig file.
+    /// API server of a kubeconfig file.
     Kubeconfig {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The context to use in place of the file's current one.
+        /// Context to use instead of the file's current one.
         context: Option<String>,
     },
-    /// The API server at a URL.
+    /// API server at a URL.
     Endpoint {
-        /// The URL; without a scheme it is `https` if there is `tls` and `http` otherwise.
+        /// URL. Without a scheme, `https` is used if `tls` is set, otherwise `http`.
         url: String,
-        /// How to be trusted, and whom to trust.
+        /// Client certificate and trusted CA.
         tls: Option<Tls>,
     },
-    /// Manifests on disk: files, and folders with all that is below them. No API server is asked.
+    /// Manifests on disk: files, and directories recursively. No API server is contacted.
     Manifests(Vec<PathBuf>),
 }
 
-/// Files with a client certificate, its key, and the authority of the server.
+/// Files with a client certificate, its key, and the CA certificates of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tls {
-    /// The client certificate, PEM.
+    /// Client certificate (PEM).
     pub certificate: PathBuf,
-    /// Its key, PEM.
+    /// Private key (PEM).
     pub key: PathBuf,
-    /// The certificates of the authority, PEM; read again when they change.
+    /// CA certificates (PEM). Read again when they change.
     pub authority: PathBuf,
 }
 
-/// How hard an API server may be asked.
+/// Rate limit for requests to an API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pace {
-    /// The time between two requests in the long run; zero if it does not matter.
+    /// Average time between two requests; zero for no limit.
     pub every: Duration,
-    /// Requests that may go out at once where there were none for a while.
+    /// Number of requests that may be sent at once after an idle period.
     pub burst: u32,
-    /// Requests that may be unanswered at a time; 0 if it does not matter. A list is answered when it is complete, a watch
-    /// when it begins.
+    /// Maximum number of requests in flight; 0 for no limit. A list request ends when the list is complete, a watch
+    /// request when the watch begins.
     pub in_flight: u32,
 }
 
-/// Which objects of a cluster are wanted.
+/// Set of objects of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// Where they come from.
+    /// Source of the objects.
     pub source: Source,
-    /// What they are to say.
+    /// Purpose of the objects.
     pub about: About,
-    /// The namespaces to look into; none means all. Each of them has watches of its own, so that a Role in it suffices;
-    /// one that the API server does not let us see is taken to exist.
+    /// Namespaces to watch; empty for all. Each has its own watches, so a Role in it is sufficient. A Namespace
+    /// object that the API server does not let us read is assumed to exist.
     pub namespaces: Vec<String>,
-    /// The label selector of Services, EndpointSlices and Pods; empty selects all.
+    /// Label selector for Services, EndpointSlices and Pods; empty selects all.
     pub labels: String,
-    /// The label selector of Namespaces; empty selects all.
+    /// Label selector for Namespaces; empty selects all.
     pub namespace_labels: String,
-    /// Whether EndpointSlices are watched.
+    /// True to watch EndpointSlices.
     pub endpoints: bool,
-    /// Whether Pods are watched.
+    /// True to watch Pods.
     pub pods: bool,
-    /// Whether an endpoint without hostname is called by the name of its pod.
+    /// True if an endpoint without a hostname is named after its pod.
     pub endpoint_pod_names: bool,
-    /// Whether the topology zones of endpoints matter.
+    /// True to keep the topology zones of endpoints.
     pub endpoint_zones: bool,
-    /// Whether ServiceImports and their EndpointSlices are watched.
+    /// True to watch ServiceImports and their EndpointSlices.
     pub multicluster: bool,
-    /// Whether the hosts of a mesh (Istio's ServiceEntries) are wanted, in the place of the cluster's own services; with
-    /// `pods` also the Pods that are endpoints or clients.
+    /// True to watch the hosts of a mesh (Istio's ServiceEntries and WorkloadEntries) instead of the cluster's
+    /// Services. With `pods`, also the Pods that are endpoints or clients.
     pub mesh: bool,
-    /// Where to remember what is known, for a process that begins while the API server is away.
+    /// File for snapshots, used when a process starts while the API server is unreachable.
     pub snapshot: Option<PathBuf>,
-    /// How hard the API server may be asked.
+    /// Rate limit for requests to the API server.
     pub pace: Pace,
 }
 
-/// What the objects of a request are to say.
+/// Purpose of the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum About {
-    /// Which names there are.
+    /// DNS names.
     #[default]
     Names,
-    /// Where the cluster is: Nodes alone.
+    /// Location of the cluster (topology zone and region): Nodes only.
     Place,
 }
 
 impl Request {
-    /// The Nodes of a source.
+    /// Requests the Nodes of a source.
     #[must_use]
     pub fn of_place(source: Source) -> Request {
         Request { about: About::Place, endpoints: false, ..Request::new(source) }
     }
 
-    /// All Namespaces, Services and EndpointSlices of a source.
+    /// Requests all Namespaces, Services and EndpointSlices of a source.
     #[must_use]
     pub fn new(source: Source) -> Request {
         Request {
@@ -124,8 +123,8 @@ impl Request {
         }
     }
 
-    /// The same request as everyone would write it who means it: the order of namespaces does not matter, nor does it
-    /// to name one twice.
+    /// Returns the request in canonical form, so that equivalent ones compare equal: namespaces sorted, without
+    /// duplicates and empty names.
     #[must_use]
     pub fn canonical(&self) -> Request {
         let mut request = self.clone();
@@ -135,7 +134,7 @@ impl Request {
         request
     }
 
-    /// The kinds of objects, in the order in which an answer needs them.
+    /// Returns the kinds to watch, in the order in which answers need them.
     fn kinds(&self) -> impl Iterator<Item = Kind> {
         let kinds = [
             (Kind::Namespace, !self.mesh),
@@ -153,9 +152,11 @@ impl Request {
         of_names.chain(of_place).filter(|(_, wanted)| *wanted).map(|(kind, _)| kind)
     }
 
-    /// The watches of an API server: a kind everywhere or, if namespaces are given, in each of them. The watch of
-    /// Namespaces "in" one is the watch of that one. Where namespaces are selected by their labels, only these are
-    /// watched from the beginning, and the rest follows them.
+    /// Returns the watches for an API server: each kind in all namespaces or, if `namespaces` is not empty, in each
+    /// of them. The Namespace watch "in" a namespace covers the Namespace object of that name.
+    ///
+    /// If namespaces are selected by label, only Namespaces are watched at first; the other kinds
+    /// [follow](Spec::followed) them.
     #[must_use]
     pub fn watches(&self) -> Spec {
         if self.follows_namespaces() {
@@ -175,7 +176,7 @@ impl Request {
         self.spec(watches.collect())
     }
 
-    /// The watches of manifests: each kind everywhere, since the whole of a change is applied at once.
+    /// Returns the watches for manifests: each kind in all namespaces, because a change is applied as a whole.
     #[must_use]
     pub fn watches_of_manifests(&self) -> Spec {
         let watches = self.kinds().map(|kind| Watch { kind, namespace: None });
@@ -196,21 +197,22 @@ impl Request {
     }
 }
 
-/// Follows clusters: what a process offers to those who answer from them.
+/// Provides clusters to the plugins that serve zones from them.
 pub trait Clusters {
-    /// Begins to follow a cluster; comes back at once.
+    /// Starts to follow a cluster. Returns immediately.
     ///
-    /// Equal requests share what is followed for as long as anybody holds it: two stanzas that ask for the same, and a
-    /// reload that asks for it again.
+    /// Equal requests share their watches for as long as anyone holds the result: two server blocks with the same
+    /// options, or a reload with unchanged ones.
     ///
     /// # Errors
-    /// In words, if it cannot even begin: a kubeconfig file that cannot be read, no cluster around.
+    /// Returns a message if it cannot start, for example if the kubeconfig file is unreadable or the process does not
+    /// run in a cluster.
     fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String>;
 }
 
-/// A cluster that is being followed; when the last holder lets go, that ends.
+/// A followed cluster. The watches end when the last reference is dropped.
 pub trait Following: Send + Sync {
-    /// The cluster as answers see it.
+    /// Returns the index of the cluster.
     fn index(&self) -> &Arc<Index>;
 }
 
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_say_what_is_watched() {
+    fn watches_the_kinds_that_the_request_needs() {
         let mut request = Request::new(Source::InCluster);
         assert_eq!(watches(&request), ["Namespace *", "Service *", "EndpointSlice *"]);
         request.endpoints = false;
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn watches_follow_the_labels_of_namespaces() {
+    fn watches_only_namespaces_first_if_they_are_selected_by_label() {
         let request = Request { namespace_labels: "dns=yes".to_owned(), ..Request::new(Source::InCluster) };
         assert_eq!(watches(&request), ["Namespace *"]);
         assert_eq!(request.watches().followed, [Kind::Service, Kind::EndpointSlice]);
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_mean_the_same_are_equal() {
+    fn ignores_the_order_and_repetition_of_namespaces() {
         let request = |namespaces: &[&str]| Request {
             namespaces: namespaces.iter().map(|&namespace| namespace.to_owned()).collect(),
             ..Request::new(Source::InCluster)

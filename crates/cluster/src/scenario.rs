@@ -1,32 +1,32 @@
-//! Small scenario texts for tests, here and in rooms that use this one (feature `scenario`): events, one a line, and what
-//! the index answers then. What cannot be read panics: a test ends so.
+//! Scenario language for tests, here and in other crates (feature `scenario`): watch events, one per line, and checks
+//! of the index. Invalid lines panic, which fails the test.
 //!
 //! ```text
-//! at 7                                                   the time is 7 from here on
-//! open svc [NAMESPACE]        close svc NAMESPACE        of a kind that follows the namespaces
-//! listing svc [NAMESPACE]     listed svc [NAMESPACE]     of the watch of that kind (in that namespace)
+//! at 7                                                   set the time to 7
+//! open svc [NAMESPACE]        close svc NAMESPACE        watch of a kind that follows the namespaces
+//! listing svc [NAMESPACE]     listed svc [NAMESPACE]     begin and end of a list, of the watch of that kind
 //! ns alpha[@VERSION]
 //! svc alpha/web@1 ips=10.96.0.11,fd00::b ports=http:80/TCP,:53/UDP    or ips=None, external=www.example.com, no ports;
 //!                                                        outside=203.0.113.5,lb.example.com
 //! slice alpha/web-a@1 of=web v4=10.1.0.5#w0,10.1.0.6~pod-name,!10.1.0.7 ports=…        # hostname, ~ pod,
 //!                                                        ! not ready, ? ready unset, %zone at its end
-//! import alpha/web@1 ips=10.112.0.1 ports=http:80/TCP     or headless; imported alpha/web-a of=web cluster=east v4=…
+//! import alpha/web@1 ips=10.112.0.1 ports=http:80/TCP    or headless; imported alpha/web-a of=web cluster=east v4=…
 //! pod alpha/p@1 ip=10.1.0.5 [terminating]
 //! node n1@1 zone=eu-1a region=eu-1
-//! ~svc alpha/web                                         exists, but cannot be read
-//! -svc alpha/web                                         deleted; any event may be followed by `=> added` and so on
+//! ~svc alpha/web                                         exists, but cannot be decoded
+//! -svc alpha/web                                         deleted; `=> added` etc. after any event checks its effect
 //! ? svc alpha/web = ClusterIp 10.96.0.11,fd00::b http:80/TCP [w0=10.1.0.5 http:8080/TCP]
-//! ? at 10.1.0.5 = alpha/web:w0         the endpoints at an address
-//! ? ip 10.96.0.11 = alpha/web          the service of a cluster IP
-//! ? outside 203.0.113.5 = alpha/web    the services of an external IP
+//! ? at 10.1.0.5 = alpha/web:w0         endpoints at an address
+//! ? ip 10.96.0.11 = alpha/web          Service with a cluster IP
+//! ? outside 203.0.113.5 = alpha/web    Services with an external IP
 //! ? called alpha/web w0 = 10.1.0.5     ? pod alpha 10.1.0.5 = true     ? ns alpha = true
-//! ? pods 10.1.0.5 = alpha              the namespaces of the pods at an address
-//! ? known alpha svc = true             whether what is not known of the kind in the namespace does not exist
-//! ? place = eu-1a eu-1                the zone and the region of the cluster
-//! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, refused
+//! ? pods 10.1.0.5 = alpha              namespaces of the pods at an address
+//! ? known alpha svc = true             true if objects of the kind missing in the namespace are known not to exist
+//! ? place = eu-1a eu-1                 zone and region of the cluster
+//! ? serial = 7     ? synced = true     ? counts = 1 1 1 1 0            namespaces services slices pods, rejected
 //! ```
 //!
-//! The words for a mesh stand in `mesh/scenario.rs`.
+//! The syntax for a mesh is in `mesh/scenario.rs`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
 
 use std::cell::RefCell;
@@ -41,20 +41,20 @@ use crate::{
     Watch, World,
 };
 
-/// The kinds that names of a cluster are made of.
+/// Kinds that a cluster's own names and those of its ClusterSet are made from.
 #[cfg(test)]
 pub(crate) const ALL: [Kind; 6] =
     [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
 
-/// A world and the time in it.
+/// A world with a clock.
 pub struct Stage {
     world: World,
-    /// What answers are made from.
+    /// Index that the world writes.
     pub index: Arc<Index>,
     now_seconds: u32,
 }
 
-/// A cluster that is what its script says so far; all who follow it see what their request lets them see.
+/// Fake cluster defined by script lines. Each follower sees the objects that its request covers.
 #[derive(Clone, Default)]
 pub struct Script(Rc<RefCell<Played>>);
 
@@ -67,26 +67,26 @@ struct Played {
 }
 
 impl Script {
-    /// Plays a line, for those who follow it already and those to come.
+    /// Plays a line for current and future followers.
     pub fn play(&self, line: &str) {
         let played = &mut *self.0.borrow_mut();
         played.followed.iter_mut().for_each(|(_, stage)| stage.play(line));
         played.lines.push(line.to_owned());
     }
 
-    /// What is said so far is not all, until [`Script::list`].
+    /// Marks the initial lists as incomplete for future followers, until [`Script::list`].
     pub fn unlist(&self) {
         self.0.borrow_mut().unlisted = true;
     }
 
-    /// What is said so far is all.
+    /// Completes all lists.
     pub fn list(&self) {
         let played = &mut *self.0.borrow_mut();
         played.unlisted = false;
         played.followed.iter_mut().for_each(|(_, stage)| stage.list_all());
     }
 
-    /// Nobody else can follow it from here on.
+    /// Makes [`Clusters::follow`] fail with this message from now on.
     pub fn refuse(&self, reason: &str) {
         self.0.borrow_mut().refusal = Some(reason.to_owned());
     }
@@ -121,21 +121,21 @@ impl Following for Followed {
     }
 }
 
-/// Plays a scenario in a world that watches everything everywhere.
+/// Plays a scenario in a world that watches all kinds in all namespaces.
 #[cfg(test)]
 pub(crate) fn play(text: &str) {
     Stage::new(&Spec::new(&ALL, &[])).play(text);
 }
 
 impl Stage {
-    /// A world in which nothing is known yet.
+    /// Creates an empty world.
     #[must_use]
     pub fn new(spec: &Spec) -> Stage {
         let (world, index) = World::new(spec);
         Stage { world, index, now_seconds: 1 }
     }
 
-    /// Plays lines: events, times, and questions, whose answers must be right.
+    /// Plays lines: events, times, and checks, which must hold.
     pub fn play(&mut self, text: &str) {
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if let Some(check) = line.strip_prefix("? ") {
@@ -152,7 +152,7 @@ impl Stage {
         }
     }
 
-    /// Applies an event; nothing happens if no watch is of its kind and sees its namespace.
+    /// Applies an event. Does nothing if no watch covers its kind and namespace.
     pub(crate) fn apply(&mut self, line: &str) -> Option<Change> {
         let (verb, rest) = line.split_once(' ').unwrap();
         let (target, fields) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -181,20 +181,20 @@ impl Stage {
         Some(self.world.apply(watch, &event, self.now_seconds))
     }
 
-    /// The number of the watch of this kind that sees this namespace.
+    /// Returns the number of the watch that covers this kind and namespace.
     fn watch(&self, kind: &str, namespace: &str) -> Option<usize> {
         self.world.find_watch(kind_of(kind), namespace)
     }
 
-    /// Takes a snapshot.
+    /// Restores a snapshot.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails if the bytes are not a snapshot.
     pub fn restore(&mut self, octets: &[u8]) -> Result<(), crate::snapshot::NoSnapshot> {
         self.world.restore(octets, self.now_seconds)
     }
 
-    /// Says that all lists are complete.
+    /// Completes the lists of all watches.
     pub fn list_all(&mut self) {
         for (watch, _) in self.world.watches() {
             self.world.apply(watch, &Event::Listed, self.now_seconds);

@@ -1,17 +1,17 @@
-//! Label selectors: which labels an object must have, in the language of the API
+//! Label selectors in the API's syntax
 //! (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors>).
 //!
-//! `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a`, `!a`, joined by commas. The API also knows `a>1` and
-//! `a<1`, for node affinity; lists and watches of the objects here do not take them.
+//! Supported: `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a` and `!a`, joined by commas. `a>1` and `a<1`
+//! exist in the API for node affinity only; lists and watches of the objects used here reject them.
 
 use core::fmt;
 
-/// Octets in the name of a label, without its prefix, and in its value.
+/// Maximum length in bytes of a label value, and of a label name without its prefix.
 const TEXT_MAX: usize = 63;
-/// Octets in the prefix of a label's name.
+/// Maximum length in bytes of the prefix of a label name.
 const PREFIX_MAX: usize = 253;
 
-/// What an object's labels must be.
+/// Requirements on the labels of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
@@ -31,18 +31,18 @@ enum Test {
     NotIn(Vec<String>),
 }
 
-/// Why a text is no selector.
+/// Error in the text of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectorError {
-    /// This is no name of a label.
+    /// Invalid label name.
     Key(String),
-    /// This is no value of a label.
+    /// Invalid label value.
     Value(String),
-    /// This stands where `=`, `==`, `!=`, `in`, `notin` or a comma must stand.
+    /// Found this text where `=`, `==`, `!=`, `in`, `notin` or a comma was expected.
     Operator(String),
-    /// `>` and `<` do not apply to these objects.
+    /// `>` or `<`, which these objects do not support.
     Order,
-    /// A list of values does not begin with `(` or has no `)`.
+    /// A list of values does not begin with `(` or does not end with `)`.
     Parenthesis,
 }
 
@@ -63,10 +63,10 @@ impl fmt::Display for SelectorError {
 impl core::error::Error for SelectorError {}
 
 impl Selector {
-    /// Reads a selector; an empty text selects everything.
+    /// Parses a selector. An empty text selects everything.
     ///
     /// # Errors
-    /// The first thing in it that is not as it must be.
+    /// Returns the first error in the text.
     pub fn parse(text: &str) -> Result<Selector, SelectorError> {
         let mut tokens = Tokens { rest: text };
         let mut requirements = Vec::new();
@@ -82,7 +82,8 @@ impl Selector {
         Ok(Selector { requirements })
     }
 
-    /// Whether an object is selected whose label of a name has the value that `label` tells.
+    /// Returns true if the selector matches an object. `label` returns the value of the object's label with this
+    /// name.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|Requirement { key, test }| match (test, label(key)) {
             (Test::Exists, value) => value.is_some(),
@@ -114,12 +115,12 @@ fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, SelectorError> {
     Ok(Requirement { key, test })
 }
 
-/// The value behind `=`; nothing there is the empty value.
+/// Parses the value after `=`, which may be empty.
 fn one_value(tokens: &mut Tokens<'_>) -> Result<String, SelectorError> {
     if matches!(tokens.peek(), "" | ",") { Ok(String::new()) } else { value(tokens.next()) }
 }
 
-/// The values behind `in`: `(a, b)`.
+/// Parses the values after `in` or `notin`: `(a, b)`.
 fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, SelectorError> {
     if tokens.next() != "(" {
         return Err(SelectorError::Parenthesis);
@@ -151,12 +152,12 @@ fn value(text: &str) -> Result<String, SelectorError> {
     if is_text(text) { Ok(text.to_owned()) } else { Err(SelectorError::Value(text.to_owned())) }
 }
 
-/// Whether a text can be a label's value or, if it is not empty, its name.
+/// Returns true if `text` is a valid label value; if not empty, it is also a valid label name.
 fn is_text(text: &str) -> bool {
     text.is_empty() || text.len() <= TEXT_MAX && is_word(text, |octet| matches!(octet, b'-' | b'_' | b'.'))
 }
 
-/// Whether a text is of letters, digits and these, and begins and ends with one of the former.
+/// Returns true if `text` consists of letters, digits and `also`, and starts and ends with a letter or digit.
 fn is_word(text: &str, also: impl Fn(u8) -> bool) -> bool {
     let octets = text.as_bytes();
     let ends = [octets.first(), octets.last()];
@@ -164,7 +165,7 @@ fn is_word(text: &str, also: impl Fn(u8) -> bool) -> bool {
         && octets.iter().all(|octet| octet.is_ascii_alphanumeric() || also(*octet))
 }
 
-/// A selector cut into words and signs; an empty text is its end.
+/// Tokenizer of selectors. The empty token is the end.
 struct Tokens<'a> {
     rest: &'a str,
 }
@@ -176,7 +177,7 @@ impl<'a> Tokens<'a> {
         match text.as_bytes().first() {
             None => "",
             Some(b'(' | b')' | b',' | b'<' | b'>') => &text[..1],
-            // `!` alone is a sign of its own; together with `=` it is one.
+            // `!` alone is a token; `!=` is a single one.
             Some(b'=' | b'!') => &text[..signs.min(2)],
             Some(_) => text.split(|sign: char| "=!(),<>".contains(sign) || sign.is_whitespace()).next().unwrap_or(""),
         }
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_select() {
+    fn matches_labels_as_the_api_does() {
         let labels = [("app", "web"), ("tier", ""), ("example.com/team", "a.b_c-d")];
         let label = |key: &str| labels.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
         for (text, selects) in [
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_is_refused() {
+    fn refuses_malformed_selectors() {
         let long = "x".repeat(TEXT_MAX + 1);
         for (text, error) in [
             ("app>1", SelectorError::Order),

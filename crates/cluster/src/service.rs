@@ -1,4 +1,4 @@
-//! A Service as answers see it: its names, how it is reached, its ports, and the slices of its endpoints.
+//! Compact form of a Service: its names, addresses and ports, and the slices of its endpoints.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -10,77 +10,77 @@ use crate::dashed;
 use crate::port::Port;
 use crate::slice::{Endpoint, Slice};
 
-/// A Service, or what slices say about one that does not exist (any more).
+/// A Service, or a set of slices that name a Service that does not exist (any more).
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(crate) key: u64,
-    /// The namespace it is in: one label.
+    /// Namespace: one label.
     pub namespace: Arc<str>,
-    /// Its name: one label.
+    /// Name: one label.
     pub name: Box<str>,
-    /// How it is reached.
+    /// Addresses or target, by the type of the Service.
     pub kind: ServiceKind,
-    /// Its ports, never none: a Service without ports has one without name, protocol and number. Those of its
-    /// endpoints stand in the slices.
+    /// Ports, at least one: a Service without ports has one without name, protocol and number. The ports of its
+    /// endpoints are in the slices.
     pub ports: Arc<[Port]>,
-    /// Its endpoints, in the order in which the slices were first seen.
+    /// Endpoints, in the order in which the slices were first seen.
     pub slices: Box<[Arc<Slice>]>,
-    /// How it is reached from outside the cluster, in the order of the object.
+    /// External addresses, in the order of the object.
     pub external: Box<[External]>,
 }
 
-/// How a Service is reached from outside the cluster.
+/// External address of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum External {
-    /// At this address.
+    /// An IP address.
     Ip(IpAddr),
-    /// At the addresses of this host, a text as in the object.
+    /// A host name, as written in the object.
     Host(Box<str>),
 }
 
-/// How a Service is reached.
+/// Type of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceKind {
-    /// At these addresses, in the order of the object; none while none is allocated.
+    /// Cluster IPs, in the order of the object. Empty until one is allocated.
     ClusterIp(Box<[IpAddr]>),
-    /// At its endpoints.
+    /// Headless: reached at its endpoints.
     Headless,
-    /// It is another name for this one, a text as in the object.
+    /// Alias for another name, as written in the object.
     ExternalName(Box<str>),
-    /// There is no such Service, only slices that name it. Looking it up by name does not find it.
+    /// No Service exists, but slices name it. A look-up by name does not find it.
     Undeclared,
 }
 
 impl Service {
-    /// The endpoints of all slices.
+    /// Returns the endpoints of all slices.
     pub fn endpoints(&self) -> impl Iterator<Item = Endpoint<'_>> {
         self.slices.iter().flat_map(|slice| slice.endpoints())
     }
 
-    /// The endpoints that are called so; the label is in lower case.
+    /// Returns the endpoints with this label, which must be in lower case.
     pub fn endpoints_called<'a>(&'a self, label: &'a [u8]) -> impl Iterator<Item = Endpoint<'a>> {
         let address = dashed::read_endpoint(label);
         self.slices.iter().flat_map(move |slice| slice.endpoints_called(label, address))
     }
 
-    /// The endpoints at an address: several if several slices have it.
+    /// Returns the endpoints at an address: several if several slices contain it.
     pub fn endpoints_at(&self, address: IpAddr) -> impl Iterator<Item = Endpoint<'_>> {
         self.slices.iter().flat_map(move |slice| slice.endpoints_at(address))
     }
 
-    /// Whether any endpoint is ready.
+    /// Returns true if any endpoint is ready.
     #[must_use]
     pub fn has_endpoints(&self) -> bool {
         self.slices.iter().any(|slice| !slice.is_empty())
     }
 
-    /// Its cluster IPs; none if it has another kind.
+    /// Returns the cluster IPs; empty for the other types.
     #[must_use]
     pub fn cluster_ips(&self) -> &[IpAddr] {
         if let ServiceKind::ClusterIp(ips) = &self.kind { ips } else { &[] }
     }
 
-    /// The IP addresses at which it is reached from outside the cluster.
+    /// Returns the external IP addresses.
     pub fn external_ips(&self) -> impl Iterator<Item = IpAddr> + Clone {
         self.external.iter().filter_map(|external| match external {
             External::Ip(ip) => Some(*ip),
@@ -88,13 +88,13 @@ impl Service {
         })
     }
 
-    /// Whether there is such a Service.
+    /// Returns true if the Service exists, and not only slices that name it.
     #[must_use]
     pub fn is_declared(&self) -> bool {
         self.kind != ServiceKind::Undeclared
     }
 
-    /// What slices say about a Service that does not exist.
+    /// Creates the entry of a Service that does not exist, to hold slices that name it.
     pub(crate) fn undeclared(key: u64, namespace: Arc<str>, name: &str, ports: Arc<[Port]>) -> Service {
         Service {
             key,
@@ -115,7 +115,7 @@ impl Service {
         self.slices.iter().any(|slice| slice.addresses.contains(address))
     }
 
-    /// This Service with one slice more, another, or one less.
+    /// Returns a copy with a slice added, replaced or (with `None`) removed.
     pub(crate) fn with_slice(&self, key: u64, slice: Option<Arc<Slice>>) -> Service {
         let mut slices = self.slices.to_vec();
         match (slices.iter().position(|kept| kept.key == key), slice) {
@@ -134,8 +134,10 @@ impl Entry for Service {
     }
 }
 
-/// The key of an object among those of its kind: 64 bits that stand for its names. Two objects of a cluster of a million
-/// share one with a probability of 1 in 37 million; the seed is secret, so nobody can choose such a pair.
+/// Returns the key of an object within its kind: a 64-bit keyed hash of its names.
+///
+/// In a cluster of a million objects, two share a key with a probability of 1 in 37 million. The seed is secret, so
+/// an attacker cannot choose such a pair.
 pub(crate) fn key(seed: &Seed, namespace: &[u8], name: &[u8]) -> u64 {
     seed.hash_one((namespace, name))
 }
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_knows_where_the_namespace_ends() {
+    fn keys_tell_namespace_and_name_apart() {
         let seed = Seed::default();
         assert_ne!(key(&seed, b"ab", b"c"), key(&seed, b"a", b"bc"));
         assert_ne!(key(&seed, b"", b"a"), key(&seed, b"a", b""));

@@ -1,5 +1,5 @@
-//! An EndpointSlice as answers see it: addresses of one family, those that are ready, and the labels that some have of
-//! their own. Four octets for an IPv4 endpoint without a hostname.
+//! Compact form of an EndpointSlice: the addresses of its ready endpoints, and hostnames where they have one. An IPv4
+//! endpoint without a hostname takes four bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -7,55 +7,55 @@ use std::sync::Arc;
 use crate::dashed::{self, LabelBuffer};
 use crate::port::Port;
 
-/// The ready endpoints of one EndpointSlice.
+/// Ready endpoints of one EndpointSlice.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Slice {
     pub(crate) key: u64,
-    /// The ports of each of its endpoints, never none: a slice without ports has one without name, protocol and number.
+    /// Ports of every endpoint, at least one: a slice without ports has one without name, protocol and number.
     pub ports: Arc<[Port]>,
-    /// The addresses of its endpoints, in the order of the object.
+    /// Addresses of the endpoints, in the order of the object.
     pub addresses: Addresses,
     pub(crate) labels: Option<Box<Labels>>,
     pub(crate) zones: Option<Box<Zones>>,
-    /// The cluster that its endpoints are in, in lower case, if it is one that several clusters have in common.
+    /// Source cluster of an imported slice, in lower case.
     pub cluster: Option<Arc<str>>,
 }
 
-/// The addresses of a slice, by its address type.
+/// Addresses of a slice, by its address type.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Addresses {
     /// `IPv4`.
     V4(Box<[Ipv4Addr]>),
     /// `IPv6`.
     V6(Box<[Ipv6Addr]>),
-    /// `FQDN`: host names, texts as in the object.
+    /// `FQDN`: host names, as written in the object.
     Names(Box<[Box<str>]>),
 }
 
-/// The address of an endpoint.
+/// Address of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address<'a> {
     /// An IP address.
     Ip(IpAddr),
-    /// A host name, of a slice of type `FQDN`.
+    /// A host name, in a slice of type `FQDN`.
     Name(&'a str),
 }
 
 /// One address of a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoint<'a> {
-    /// The slice it is in.
+    /// Slice that contains it.
     pub slice: &'a Slice,
     at: usize,
 }
 
 impl Slice {
-    /// Its endpoints, in the order of the object.
+    /// Returns the endpoints, in the order of the object.
     pub fn endpoints(&self) -> impl Iterator<Item = Endpoint<'_>> {
         (0..self.len()).map(|at| Endpoint { slice: self, at })
     }
 
-    /// Its endpoints at an address.
+    /// Returns the endpoints at an address.
     pub(crate) fn endpoints_at(&self, address: IpAddr) -> impl Iterator<Item = Endpoint<'_>> {
         let (v4, v6) = match address {
             IpAddr::V4(v4) => (positions(self.addresses.v4(), v4), positions(&[], Ipv6Addr::UNSPECIFIED)),
@@ -64,7 +64,7 @@ impl Slice {
         v4.chain(v6).map(|at| Endpoint { slice: self, at })
     }
 
-    /// Its endpoints that are called so; `address` is the one that the label spells, if it spells one.
+    /// Returns the endpoints with this label. `address` is the IP address that the label encodes, if any.
     pub(crate) fn endpoints_called<'a>(
         &'a self,
         label: &'a [u8],
@@ -75,7 +75,7 @@ impl Slice {
         own.map(|at| Endpoint { slice: self, at }).chain(by_address.filter(|endpoint| endpoint.own_label().is_none()))
     }
 
-    /// How many endpoints it has.
+    /// Returns the number of endpoints.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.addresses {
@@ -85,7 +85,7 @@ impl Slice {
         }
     }
 
-    /// Whether no endpoint is ready.
+    /// Returns true if no endpoint is ready.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -93,7 +93,7 @@ impl Slice {
 }
 
 impl<'a> Endpoint<'a> {
-    /// Its address.
+    /// Returns the address.
     #[must_use]
     pub fn address(self) -> Address<'a> {
         match &self.slice.addresses {
@@ -103,8 +103,8 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    /// How it is called below its Service: by its hostname; else by the name of its pod, if that is wanted (then there
-    /// may be dots in it); else by its address with dashes.
+    /// Returns the label of the endpoint below its Service: the hostname; or else the pod's name, if the spec asks
+    /// for it (it may contain dots); or else the address with dashes.
     #[must_use]
     pub fn label<'b>(self, buffer: &'b mut LabelBuffer) -> &'b [u8]
     where
@@ -113,18 +113,18 @@ impl<'a> Endpoint<'a> {
         match (self.own_label(), self.address()) {
             (Some(own), _) => own,
             (None, Address::Ip(address)) => dashed::write_endpoint(address, buffer),
-            // Not reached: whoever makes a slice of names gives each of them a label.
+            // Unreachable: every endpoint of type `FQDN` gets a label when the slice is built.
             (None, Address::Name(_)) => &[],
         }
     }
 
-    /// The topology zone that it is in, in lower case; empty if it is in none or nobody wants to know.
+    /// Returns the topology zone in lower case. Empty if the endpoint has none or zones are not kept.
     #[must_use]
     pub fn zone(self) -> &'a str {
         self.slice.zones.as_ref().map_or("", |zones| zones.get(self.at))
     }
 
-    /// What it is called if that is not its address.
+    /// Returns the label if it is not derived from the address.
     #[must_use]
     pub fn own_label(self) -> Option<&'a [u8]> {
         self.slice.labels.as_ref()?.get(self.at)
@@ -139,7 +139,7 @@ impl Addresses {
         }
     }
 
-    /// Its IP addresses, one by one.
+    /// Returns the IP addresses.
     pub(crate) fn ips(&self) -> impl Iterator<Item = IpAddr> {
         self.v4().iter().copied().map(IpAddr::from).chain(self.v6().iter().copied().map(IpAddr::from))
     }
@@ -157,12 +157,12 @@ fn positions<A: PartialEq>(list: &[A], wanted: A) -> impl Iterator<Item = usize>
     list.iter().enumerate().filter(move |(_, address)| **address == wanted).map(|(at, _)| at)
 }
 
-/// The topology zones of the endpoints of a slice.
+/// Topology zones of the endpoints of a slice.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Zones {
-    /// Those there are, in lower case.
+    /// Distinct zones, in lower case.
     pub(crate) names: Arc<[Arc<str>]>,
-    /// Of each endpoint the position of its zone.
+    /// Position of each endpoint's zone in `names`.
     pub(crate) numbers: Box<[u16]>,
 }
 
@@ -173,7 +173,7 @@ impl Zones {
     }
 }
 
-/// Labels one behind the other in one text; an endpoint without a label of its own has none of it.
+/// Labels of all endpoints, concatenated. An endpoint without a label of its own has an empty one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Labels {
     text: Box<[u8]>,
@@ -181,7 +181,7 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// Joins the labels of all endpoints of a slice, empty for those that have none; `None` if all are empty.
+    /// Joins the labels of all endpoints, empty for those without one. Returns `None` if all are empty.
     pub(crate) fn join<S: AsRef<str>>(labels: &[S]) -> Option<Box<Labels>> {
         let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(labels.len()));
         for label in labels {
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_found_again() {
+    fn finds_joined_labels_by_position_and_by_text() {
         assert_eq!(Labels::join::<&str>(&[]), None);
         assert_eq!(Labels::join(&["", ""]), None);
         let labels = Labels::join(&["w0", "", "", "web-1", ""]).unwrap();

@@ -1,11 +1,10 @@
-//! The index as octets, and back: what was known of a cluster, for a process that begins while its API server is away.
+//! Snapshot of an index as bytes, so that a process can serve names while its API server is unreachable.
 //!
-//! What is kept is what answers need, not the objects: slices and pods have no names in it. Octets go back into a world as
-//! the objects that they stand for, by the same way and with the same bounds as those of an API server, so nothing in them
-//! can break a rule. Names that no object can have stand in for those that are missing, and the first complete list of a
-//! kind sweeps what was only remembered.
+//! A snapshot holds what answers need, not the objects: slices and pods have no names in it. [`read`] turns it back
+//! into objects, which the world applies with the same checks as those from an API server. Slices and pods get names
+//! that no real object can have, so the first complete list of a kind sweeps what came only from the snapshot.
 //!
-//! Where the octets are kept, and whether they are whole, is for the caller to know.
+//! The caller decides where to store the bytes, and detects damage.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,13 +14,13 @@ use crate::service::{External, Service, ServiceKind};
 use crate::slice::{Address, Addresses, Slice};
 use crate::{Index, Kind};
 
-/// What stands in place of the cluster IPs of a service that has none to have.
+/// Cluster IP of a headless Service, as in the API.
 const HEADLESS: &str = "None";
 
-/// One thing that is known.
+/// One entry of a snapshot.
 #[derive(Deserialize, Serialize)]
 struct Record {
-    /// Whether it belongs to the services that clusters have in common.
+    /// True if it belongs to a ClusterSet Service.
     common: bool,
     namespace: String,
     name: String,
@@ -33,13 +32,13 @@ enum What {
     Namespace,
     Service(ServiceRecord),
     Slice(SliceRecord),
-    /// A pod by its address.
+    /// A pod; the record's `name` is its IP address.
     Pod,
 }
 
 #[derive(Deserialize, Serialize)]
 struct ServiceRecord {
-    /// As in the object: `None` is headless.
+    /// Same values as in the object: `None` means headless.
     ips: Vec<String>,
     external_name: String,
     ports: Vec<PortRecord>,
@@ -75,11 +74,11 @@ struct EndpointRecord {
     zone: String,
 }
 
-/// Why octets are no snapshot.
+/// Error: the bytes are not a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSnapshot;
 
-/// Appends all that an index knows to `octets`.
+/// Appends the contents of an index to a buffer.
 pub fn write(index: &Index, octets: &mut Vec<u8>) {
     write_index(index, false, octets);
     if let Some(common) = index.clusterset() {
@@ -90,7 +89,7 @@ pub fn write(index: &Index, octets: &mut Vec<u8>) {
 fn write_index(index: &Index, common: bool, octets: &mut Vec<u8>) {
     let mut put = |namespace: &str, name: &str, what| {
         let record = Record { common, namespace: namespace.to_owned(), name: name.to_owned(), what };
-        // Into memory: there is nothing that could fail.
+        // Serializing into a `Vec` cannot fail.
         if let Ok(longer) = postcard::to_extend(&record, core::mem::take(octets)) {
             *octets = longer;
         }
@@ -146,7 +145,7 @@ fn slice_record(slice: &Slice) -> SliceRecord {
     }
 }
 
-/// A port that stands for none is left out.
+/// Converts ports, without the placeholder of a Service or slice that has none.
 fn port_records(ports: &[Port]) -> Vec<PortRecord> {
     let given = ports.iter().filter(|port| port.number.is_some() || !port.name.is_empty() || !port.protocol.is_empty());
     given
@@ -158,10 +157,10 @@ fn port_records(ports: &[Port]) -> Vec<PortRecord> {
         .collect()
 }
 
-/// Hands out the objects that octets stand for, each with the kind of watch that would see it.
+/// Calls `each` with every object in a snapshot and the kind of watch that covers it.
 ///
 /// # Errors
-/// If they were not written by [`write`], at the first place where that shows: what came before has been handed out.
+/// Fails at the first byte sequence that [`write`] cannot have written. Objects before it have been passed to `each`.
 pub fn read(mut octets: &[u8], mut each: impl FnMut(Kind, Object<'_>)) -> Result<(), NoSnapshot> {
     let mut number = 0_u64;
     while !octets.is_empty() {
@@ -175,7 +174,7 @@ pub fn read(mut octets: &[u8], mut each: impl FnMut(Kind, Object<'_>)) -> Result
 
 fn hand_out(record: &Record, number: u64, each: &mut impl FnMut(Kind, Object<'_>)) {
     let Record { common, namespace, name, what } = record;
-    // No name of an object has a blank in it.
+    // Unlike this one, the name of a real object contains no space.
     let nameless = format!(" {number}");
     let meta = |name| Meta { namespace, name, version: "" };
     match what {

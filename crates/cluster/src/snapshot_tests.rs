@@ -1,4 +1,4 @@
-//! What is remembered is what was known, whatever becomes of the octets.
+//! Snapshots restore what the index held, and damaged ones do no harm.
 
 use super::*;
 use crate::scenario::{ALL, Stage};
@@ -55,7 +55,7 @@ fn octets_of(index: &Index) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_remembered_is_what_was_known() {
+fn restores_what_the_index_held() {
     let mut before = Stage::new(&spec());
     before.play(CLUSTER);
     let (mut after, octets) = (Stage::new(&spec()), octets_of(&before.index));
@@ -78,7 +78,7 @@ fn what_is_remembered_is_what_was_known() {
 }
 
 #[test]
-fn what_is_remembered_is_old_until_all_is_listed() {
+fn counts_as_remembered_until_every_watch_is_listed() {
     let mut before = Stage::new(&spec());
     before.play(CLUSTER);
     let mut after = Stage::new(&spec());
@@ -111,7 +111,7 @@ fn what_is_remembered_is_old_until_all_is_listed() {
 }
 
 #[test]
-fn octets_that_are_no_snapshot_break_nothing() {
+fn survives_truncated_and_damaged_snapshots() {
     let mut before = Stage::new(&spec());
     before.play(CLUSTER);
     let octets = octets_of(&before.index);
@@ -129,7 +129,7 @@ fn octets_that_are_no_snapshot_break_nothing() {
 }
 
 #[test]
-fn watches_that_follow_namespaces_remember_too() {
+fn restores_watches_that_follow_namespaces() {
     let followed: Vec<Kind> = ALL.into_iter().filter(|kind| *kind != Kind::Namespace).collect();
     let following = Spec { followed, endpoint_zones: true, ..Spec::new(&[Kind::Namespace], &[]) };
     let mut before = Stage::new(&spec());

@@ -1,6 +1,6 @@
-//! What a world watches and keeps.
+//! Object kinds, and the watches that a [`World`](crate::World) needs.
 
-/// The kinds of objects that matter to answers.
+/// Object kinds that a cluster's zones are made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// core/v1 Namespace.
@@ -11,7 +11,7 @@ pub enum Kind {
     EndpointSlice,
     /// core/v1 Pod.
     Pod,
-    /// multicluster.x-k8s.io ServiceImport: a Service of several clusters.
+    /// multicluster.x-k8s.io ServiceImport: a Service of a ClusterSet.
     ServiceImport,
     /// discovery.k8s.io/v1 EndpointSlice that belongs to a ServiceImport.
     ImportedSlice,
@@ -40,42 +40,42 @@ impl Kind {
         Kind::Node,
     ];
 
-    /// How many kinds there are.
+    /// Number of kinds.
     pub(crate) const COUNT: usize = Kind::ALL.len();
 
-    /// Whether objects of this kind belong to the services that clusters have in common.
+    /// Returns true for the kinds that describe ClusterSet Services.
     #[must_use]
     pub const fn is_of_clusterset(self) -> bool {
         matches!(self, Kind::ServiceImport | Kind::ImportedSlice)
     }
 
-    /// Whether objects of this kind belong to the hosts of a mesh.
+    /// Returns true for the kinds that describe hosts of a mesh.
     #[must_use]
     pub const fn is_of_mesh(self) -> bool {
         matches!(self, Kind::ServiceEntry | Kind::WorkloadEntry | Kind::WorkloadPod)
     }
 }
 
-/// One list-and-watch that the edge runs: a kind in all namespaces or in one.
+/// One list-and-watch: a kind in all namespaces or in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// What is watched.
+    /// Kind of the objects.
     pub kind: Kind,
-    /// Where; `None` is everywhere.
+    /// Namespace; `None` for all.
     pub namespace: Option<Box<str>>,
 }
 
-/// What a world watches, and what of it matters.
+/// Watches of a world and the properties to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The watches; an event says by its position here which one saw it. No two of them see the same object.
+    /// Watches. An event refers to its watch by the position in this list. No two watches see the same object.
     pub watches: Vec<Watch>,
-    /// The kinds whose watches follow the namespaces: they are [opened](crate::World::open) in those that are there, and
-    /// [closed](crate::World::close) as they go.
+    /// Kinds with a watch per existing namespace, which the caller [opens](crate::World::open) and
+    /// [closes](crate::World::close) as namespaces come and go.
     pub followed: Vec<Kind>,
-    /// Whether an endpoint without hostname is called by the name of its pod (`endpoint_pod_names`).
+    /// True if an endpoint without a hostname is named after its pod (`endpoint_pod_names`).
     pub endpoint_pod_names: bool,
-    /// Whether the topology zones of endpoints are kept (`zonal`).
+    /// True to keep the topology zones of endpoints (`zonal`).
     pub endpoint_zones: bool,
 }
 
@@ -84,10 +84,10 @@ pub struct Spec {
 pub struct Kinds(pub(crate) u16);
 
 impl Kinds {
-    /// No kind.
+    /// The empty set.
     pub const NONE: Kinds = Kinds(0);
 
-    /// The set of these kinds.
+    /// Returns the set of these kinds.
     #[must_use]
     pub const fn of(kinds: &[Kind]) -> Kinds {
         let (mut set, mut at) = (0, 0);
@@ -98,17 +98,17 @@ impl Kinds {
         Kinds(set)
     }
 
-    /// With one kind more.
+    /// Adds a kind.
     pub(crate) const fn with(self, kind: Kind) -> Kinds {
         Kinds(self.0 | 1 << kind as u8)
     }
 
-    /// Without one kind.
+    /// Removes a kind.
     pub(crate) const fn without(self, kind: Kind) -> Kinds {
         Kinds(self.0 & !(1 << kind as u8))
     }
 
-    /// The kinds in it.
+    /// Iterates over the kinds.
     pub(crate) fn each(self) -> impl Iterator<Item = Kind> {
         Kind::ALL.into_iter().filter(move |kind| self.contains(*kind))
     }
@@ -117,12 +117,12 @@ impl Kinds {
         self.0 & 1 << kind as u8 != 0
     }
 
-    /// Those that are also among the others.
+    /// Returns the intersection.
     pub(crate) const fn and(self, others: Kinds) -> Kinds {
         Kinds(self.0 & others.0)
     }
 
-    /// Those that are not among the others.
+    /// Returns the difference.
     pub(crate) const fn minus(self, others: Kinds) -> Kinds {
         Kinds(self.0 & !others.0)
     }
@@ -133,8 +133,8 @@ impl Kinds {
 }
 
 impl Spec {
-    /// Watches each kind everywhere or, if namespaces are given, once in each of them. Namespaces themselves are in no
-    /// namespace and need one watch.
+    /// Returns a spec with a watch of each kind in all namespaces or, if `namespaces` is not empty, in each of them.
+    /// Namespace objects always get a single watch, since they are cluster-scoped.
     #[must_use]
     pub fn new(kinds: &[Kind], namespaces: &[&str]) -> Spec {
         let mut watches = Vec::new();

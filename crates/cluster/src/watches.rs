@@ -1,4 +1,4 @@
-//! The watches of a world: those that are there from the beginning, and those that follow the namespaces.
+//! The open watches of a world: those in its [`Spec`](crate::Spec) and those opened for single namespaces.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use crate::mesh;
 use crate::records::{Records, Reduce};
 use crate::{Kind, Kinds, Watch};
 
-/// The open watches, by number. A number is never given twice, so an event that comes late meets no other watch.
+/// Open watches by number. A number is never reused, so a late event cannot reach another watch.
 #[derive(Default)]
 pub(crate) struct Watches {
     open: BTreeMap<usize, Watched>,
     next: usize,
 }
 
-/// One watch, and the objects that it saw.
+/// A watch and the records of its objects.
 pub(crate) struct Watched {
     pub(crate) watch: Watch,
     pub(crate) records: Box<dyn Reduce>,
-    /// Whether its list was complete once.
+    /// True once the initial list has completed.
     pub(crate) listed: bool,
 }
 
@@ -46,24 +46,24 @@ impl Watches {
         self.open.iter().map(|(number, watched)| (*number, watched))
     }
 
-    /// The number of a watch that is just this one.
+    /// Returns the number of this watch, if it is open.
     pub(crate) fn find(&self, watch: &Watch) -> Option<usize> {
         self.numbers(|watched| watched.watch == *watch).next()
     }
 
-    /// The number of the watch that sees a namespace, or the objects in it.
+    /// Returns the number of the watch of this kind that covers a namespace.
     pub(crate) fn find_seeing(&self, kind: Kind, namespace: &str) -> Option<usize> {
         let sees = |watch: &Watch| watch.namespace.as_deref().is_none_or(|watched| watched == namespace);
         self.numbers(|watched| watched.watch.kind == kind && sees(&watched.watch)).next()
     }
 
-    /// The kinds of which a watch that is meant has not been listed.
+    /// Returns the kinds with a watch that satisfies `is_meant` and has not been listed.
     pub(crate) fn unlisted(&self, is_meant: impl Fn(&Watch) -> bool) -> Kinds {
         let unlisted = self.open.values().filter(|watched| !watched.listed && is_meant(&watched.watch));
         unlisted.fold(Kinds::NONE, |kinds, watched| kinds.with(watched.watch.kind))
     }
 
-    /// Closes all watches of a kind in single namespaces; another one takes over what they saw.
+    /// Closes the watches of the same kind in single namespaces. The watch `into` takes over their records.
     pub(crate) fn absorb(&mut self, into: usize) {
         let Some(mut wide) = self.open.remove(&into) else { return };
         let kind = wide.watch.kind;

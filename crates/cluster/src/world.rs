@@ -1,4 +1,4 @@
-//! The one writer of an [`Index`]: takes the events of all watches one by one and keeps the index up to them.
+//! The single writer of an [`Index`]: applies the events of all watches, one by one.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::snapshot::{self, NoSnapshot};
 use crate::watches::Watches;
 use crate::{Kind, Kinds, Spec, Watch};
 
-/// What is known of the objects, so that the next event can be understood.
+/// Single writer of an [`Index`], with the state of each watch that it needs to interpret the next event.
 pub struct World {
     watches: Watches,
     writer: Writer,
-    /// Writes the services that clusters have in common.
+    /// Writer of the ClusterSet index (ServiceImports and imported EndpointSlices), if `spec` watches these kinds.
     clusterset: Option<Writer>,
 }
 
 impl World {
-    /// A world of which nothing is known yet, and the index that it will keep.
+    /// Creates an empty world and the index that it writes.
     #[must_use]
     pub fn new(spec: &Spec) -> (World, Arc<Index>) {
         let followed = Kinds::of(&spec.followed);
@@ -40,8 +40,11 @@ impl World {
         (world, index)
     }
 
-    /// Takes what a watch saw, the one at this position of [`Spec::watches`] or with the number that [`World::open`] gave,
-    /// and tells what it changed. An object of another kind than that of the watch changes nothing.
+    /// Applies an event of a watch and returns what it changed.
+    ///
+    /// `watch` is the position in [`Spec::watches`] or the number that [`World::open`] returned. `now_seconds` (Unix
+    /// time) becomes the SOA serial if the event changes the zone. An event of an unknown watch, or with an object of
+    /// another kind than the watch's, changes nothing.
     pub fn apply(&mut self, watch: usize, event: &Event<'_>, now_seconds: u32) -> Change {
         if matches!(event, Event::Listing) && self.is_wide(watch) {
             self.watches.absorb(watch);
@@ -70,15 +73,16 @@ impl World {
         outcome.change
     }
 
-    /// Opens a watch of a [followed](Spec::followed) kind and gives its number; that of the same watch if it is open.
+    /// Opens a watch of a [followed](Spec::followed) kind and returns its number. If the same watch is already open,
+    /// returns its number.
     ///
-    /// One without a namespace takes the place of those in single ones: their objects become its own as its first list
-    /// begins, and they are closed.
+    /// A watch without a namespace replaces the watches of the same kind in single namespaces: when its first list
+    /// begins, it takes over their objects and they are closed.
     pub fn open(&mut self, watch: &Watch) -> usize {
         self.watches.find(watch).unwrap_or_else(|| self.watches.open(watch.clone()))
     }
 
-    /// Closes a watch: what it saw is gone.
+    /// Closes a watch and removes its objects from the index.
     pub fn close(&mut self, watch: usize, now_seconds: u32) {
         self.apply(watch, &Event::Listing, now_seconds);
         self.apply(watch, &Event::Listed, now_seconds);
@@ -86,34 +90,36 @@ impl World {
         namespace.iter().for_each(|name| self.note_unlisted_in(name));
     }
 
-    /// Whether there is such a watch, still or already.
+    /// Returns true if the watch is open.
     #[must_use]
     pub fn is_open(&self, watch: usize) -> bool {
         self.watches.get(watch).is_some()
     }
 
-    /// The watches that are open, each with its number.
+    /// Returns the open watches with their numbers.
     #[must_use]
     pub fn watches(&self) -> Vec<(usize, Watch)> {
         self.watches.each().map(|(number, watched)| (number, watched.watch.clone())).collect()
     }
 
-    /// Whether the list of a watch was complete once.
+    /// Returns true if the initial list of the watch has completed.
     #[must_use]
     pub fn is_listed(&self, watch: usize) -> bool {
         self.watches.get(watch).is_some_and(|watched| watched.listed)
     }
 
-    /// What is to be told of the names of a mesh since this was asked last.
+    /// Returns the notes about mesh names collected since the last call, for the log.
     pub fn take_notes(&mut self) -> Vec<Note> {
         self.writer.mesh.as_mut().map(mesh::Reducer::take_notes).unwrap_or_default()
     }
 
-    /// Takes what [`snapshot::write`] wrote of an index with the same watches. It is known from here on, and
-    /// [remembered](Index::is_remembered) until every watch has been listed.
+    /// Applies a snapshot that [`snapshot::write`] wrote of an index with the same watches.
+    ///
+    /// Its data is served at once. The index reports [`Index::is_remembered`] until every watch has been listed.
     ///
     /// # Errors
-    /// If it did not; then the world may know a part of it and must not be used.
+    /// Fails if the bytes are not a snapshot. Part of it may have been applied by then, so the world must be
+    /// discarded.
     pub fn restore(&mut self, octets: &[u8], now_seconds: u32) -> Result<(), NoSnapshot> {
         snapshot::read(octets, |kind, object| {
             if let Some(watch) = self.watch_of(kind, object.meta()) {
@@ -124,7 +130,7 @@ impl World {
         Ok(())
     }
 
-    /// The watch that sees an object; it is opened if it is one of those that follow the namespaces.
+    /// Returns the watch that covers an object. Opens it if its kind follows the namespaces and the namespace exists.
     fn watch_of(&mut self, kind: Kind, meta: Meta<'_>) -> Option<usize> {
         let place = if kind == Kind::Namespace { meta.name } else { meta.namespace };
         let follows = self.writer.followed.contains(kind) && self.writer.index.namespace_exists(place.as_bytes());
@@ -136,13 +142,13 @@ impl World {
         self.watches.find_seeing(kind, namespace)
     }
 
-    /// Whether a watch sees all namespaces although its kind follows them.
+    /// Returns true if a watch of a followed kind covers all namespaces.
     fn is_wide(&self, watch: usize) -> bool {
         let is_wide = |watch: &Watch| watch.namespace.is_none() && self.writer.followed.contains(watch.kind);
         self.watches.get(watch).is_some_and(|watched| is_wide(&watched.watch))
     }
 
-    /// The list of a watch is complete.
+    /// Records that the initial list of a watch has completed.
     fn note_listed(&mut self, number: usize) {
         let is_wide = self.is_wide(number);
         let Some(watched) = self.watches.get_mut(number) else { return };
@@ -159,7 +165,7 @@ impl World {
         self.note_unlisted();
     }
 
-    /// Says of which kinds it is not known what of them is in a namespace.
+    /// Recomputes the kinds that have not been listed yet in a namespace.
     fn note_unlisted_in(&self, namespace: &str) {
         let is_listed = |kind: Kind| {
             let watch = Watch { kind, namespace: Some(namespace.into()) };

@@ -1,10 +1,10 @@
-//! What the world makes of sequences of events, and a memory of nothing but the final objects against it.
+//! Scenarios of watch events, and the resulting state of the index.
 
 use crate::scenario::{ALL, Stage, play};
 use crate::{Kind, Spec};
 
 #[test]
-fn services_of_all_kinds() {
+fn indexes_services_of_all_types() {
     play(
         "ns alpha => added
          svc alpha/web@1 ips=10.96.0.11 ports=http:80/TCP,dns:53/UDP => added
@@ -36,7 +36,7 @@ fn services_of_all_kinds() {
 }
 
 #[test]
-fn an_update_changes_the_cluster_ip() {
+fn update_replaces_the_cluster_ip() {
     play(
         "svc alpha/web@1 ips=10.96.0.11,fd00::1
          svc alpha/web@2 ips=10.96.0.12,fd00::1 => updated
@@ -50,7 +50,7 @@ fn an_update_changes_the_cluster_ip() {
 }
 
 #[test]
-fn the_place_is_that_of_the_first_node_that_says_it() {
+fn takes_the_location_from_the_first_node_by_name_that_has_both_labels() {
     Stage::new(&Spec::new(&[Kind::Node], &[])).play(
         "? place =
          node b@1 zone=eu-1b region=eu-1 => added
@@ -66,7 +66,7 @@ fn the_place_is_that_of_the_first_node_that_says_it() {
 }
 
 #[test]
-fn services_are_found_by_their_external_addresses() {
+fn finds_services_by_external_ip() {
     play(
         "svc alpha/lb@1 ips=10.96.0.1 outside=203.0.113.5,203.0.113.6,lb.example.com
          svc beta/lb@1 ips=None outside=203.0.113.5,2001:db8::5
@@ -83,7 +83,7 @@ fn services_are_found_by_their_external_addresses() {
 }
 
 #[test]
-fn two_services_with_one_cluster_ip() {
+fn finds_the_remaining_service_if_two_had_the_same_cluster_ip() {
     play(
         "svc alpha/a@1 ips=10.96.0.11
          svc alpha/b@1 ips=10.96.0.11
@@ -93,7 +93,7 @@ fn two_services_with_one_cluster_ip() {
 }
 
 #[test]
-fn endpoints_are_called_by_hostname_or_address() {
+fn labels_endpoints_by_hostname_or_address() {
     play(
         "svc alpha/web@1 ips=10.96.0.11
          slice alpha/web-a@1 of=web v4=10.1.0.5#w0,10.1.0.6~web-7d9,!10.1.0.7,?10.1.0.8#w0 ports=http:8080/TCP
@@ -116,7 +116,7 @@ fn endpoints_are_called_by_hostname_or_address() {
 }
 
 #[test]
-fn pod_names_are_labels_if_they_are_wanted() {
+fn labels_endpoints_by_pod_name_if_configured() {
     let mut spec = Spec::new(&ALL, &[]);
     spec.endpoint_pod_names = true;
     let long = "p".repeat(64);
@@ -132,7 +132,7 @@ fn pod_names_are_labels_if_they_are_wanted() {
 }
 
 #[test]
-fn endpoints_that_are_names() {
+fn labels_fqdn_endpoints_by_their_name() {
     play(
         "svc alpha/far@1 ips=None
          slice alpha/far-a@1 of=far names=www.example.com,a.example#a0
@@ -143,7 +143,7 @@ fn endpoints_that_are_names() {
 }
 
 #[test]
-fn a_slice_before_its_service_and_after_it() {
+fn keeps_slices_without_their_service() {
     play(
         "slice alpha/web-a@1 of=web v4=10.1.0.5 => added
          ? svc alpha/web = none
@@ -165,7 +165,7 @@ fn a_slice_before_its_service_and_after_it() {
 }
 
 #[test]
-fn a_slice_changes_its_service() {
+fn moves_a_slice_to_another_service() {
     play(
         "at 1
          svc alpha/a@1 ips=None
@@ -188,7 +188,7 @@ fn a_slice_changes_its_service() {
 }
 
 #[test]
-fn an_address_in_two_slices_and_two_services() {
+fn finds_every_endpoint_that_shares_an_address() {
     play(
         "slice alpha/a-1@1 of=a v4=10.1.0.5,10.1.0.5
          slice alpha/a-2@1 of=a v4=10.1.0.5#w0
@@ -205,7 +205,7 @@ fn an_address_in_two_slices_and_two_services() {
 }
 
 #[test]
-fn an_endpoint_that_moves_between_slices_is_always_there() {
+fn keeps_an_endpoint_that_moves_between_slices() {
     play(
         "svc alpha/a@1 ips=None
          slice alpha/a-1@1 of=a v4=10.1.0.5
@@ -217,7 +217,7 @@ fn an_endpoint_that_moves_between_slices_is_always_there() {
 }
 
 #[test]
-fn pods_by_primary_address() {
+fn finds_pods_by_primary_address() {
     play(
         "pod alpha/a@1 ip=10.1.0.5 => added
          pod alpha/b@1 ip=10.1.0.5
@@ -244,7 +244,7 @@ fn pods_by_primary_address() {
 }
 
 #[test]
-fn pods_that_terminate() {
+fn keeps_a_terminating_pod_until_it_is_deleted() {
     play(
         "listing pod
          pod alpha/first-seen-going@1 ip=10.1.0.5 terminating => nothing
@@ -263,7 +263,7 @@ fn pods_that_terminate() {
 }
 
 #[test]
-fn a_known_version_is_not_looked_at_again() {
+fn skips_an_object_with_a_known_resource_version() {
     play(
         "svc alpha/web@1 ips=10.96.0.11
          svc alpha/web@1 ips=10.96.0.99 => nothing
@@ -277,7 +277,7 @@ fn a_known_version_is_not_looked_at_again() {
 }
 
 #[test]
-fn a_relist_sweeps_what_it_did_not_list() {
+fn relist_removes_objects_it_does_not_contain() {
     play(
         "listing svc
          svc alpha/stays@1 ips=10.96.0.1
@@ -301,7 +301,7 @@ fn a_relist_sweeps_what_it_did_not_list() {
 }
 
 #[test]
-fn what_cannot_be_read_stays_as_it_was() {
+fn keeps_the_last_state_of_an_undecodable_object() {
     play(
         "listing svc
          svc alpha/web@1 ips=10.96.0.1 ports=http:80/TCP
@@ -319,7 +319,7 @@ fn what_cannot_be_read_stays_as_it_was() {
 }
 
 #[test]
-fn a_relist_that_is_begun_twice_sweeps_once_and_rightly() {
+fn aborted_relist_does_not_confuse_the_next_one() {
     play(
         "listing svc
          svc alpha/a@1 ips=10.96.0.1
@@ -338,7 +338,7 @@ fn a_relist_that_is_begun_twice_sweeps_once_and_rightly() {
 }
 
 #[test]
-fn synced_once_all_are_listed_and_for_ever() {
+fn stays_synced_once_every_watch_was_listed() {
     play(
         "listed ns
          listed svc
@@ -357,7 +357,7 @@ fn synced_once_all_are_listed_and_for_ever() {
 }
 
 #[test]
-fn namespaces_are_watched_one_by_one() {
+fn watches_selected_namespaces_separately() {
     let spec = Spec::new(&[Kind::Namespace, Kind::Service], &["alpha", "beta"]);
     assert_eq!(spec.watches.len(), 3);
     Stage::new(&spec).play(
@@ -377,7 +377,7 @@ fn namespaces_are_watched_one_by_one() {
 }
 
 #[test]
-fn what_comes_and_goes_stamps_the_serial() {
+fn added_and_removed_objects_advance_the_serial() {
     play(
         "? serial = 0
          at 1
@@ -412,9 +412,9 @@ fn what_comes_and_goes_stamps_the_serial() {
     );
 }
 
-/// Each line is an update and whether it stamps: first versions are at 1, this one at 2.
+/// Each case is an update and whether it advances the serial. First versions arrive at time 1, updates at time 2.
 #[test]
-fn updates_stamp_the_serial_if_the_zone_says_something_else() {
+fn updates_advance_the_serial_only_if_the_zone_changes() {
     let first = "at 1
         svc alpha/web@1 ips=10.96.0.1 ports=http:80/TCP
         svc alpha/ext@1 external=www.example.com
@@ -452,7 +452,7 @@ fn updates_stamp_the_serial_if_the_zone_says_something_else() {
 }
 
 #[test]
-fn what_cannot_be_read_is_left_out_and_counted() {
+fn skips_and_counts_invalid_parts() {
     let long = "n".repeat(64);
     for (event, question, answer, refused) in [
         (format!("ns {long}"), format!("ns {long}"), "false".to_owned(), 1),
@@ -473,7 +473,7 @@ fn what_cannot_be_read_is_left_out_and_counted() {
 }
 
 #[test]
-fn objects_are_cut_to_their_bounds() {
+fn truncates_objects_to_their_limits() {
     let ips: Vec<String> = (0..1100).map(|n| format!("10.0.{}.{}", n / 256, n % 256)).collect();
     let ports: Vec<String> = (0..1002).map(|n| format!("p{n}:{n}/TCP")).collect();
     let mut stage = Stage::new(&Spec::new(&ALL, &[]));
@@ -487,7 +487,7 @@ fn objects_are_cut_to_their_bounds() {
 }
 
 #[test]
-fn an_object_from_the_wrong_watch_changes_nothing() {
+fn ignores_an_object_from_the_wrong_watch() {
     let (mut world, index) = crate::World::new(&Spec::new(&ALL, &[]));
     let event = crate::object::Event::Applied(crate::object::Object::Namespace(Default::default()));
     for watch in [1, 4, usize::MAX] {
@@ -496,7 +496,8 @@ fn an_object_from_the_wrong_watch_changes_nothing() {
     assert_eq!(index.counts(), crate::Counts::default());
 }
 
-/// The endpoint 10.1.0.5 moves to and fro between two slices, is in one of them at all times, and no reader misses it.
+/// Endpoint 10.1.0.5 moves back and forth between two slices and is in at least one at all times. No reader misses
+/// it.
 #[test]
 fn readers_never_miss_an_endpoint_that_moves() {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -525,14 +526,14 @@ fn readers_never_miss_an_endpoint_that_moves() {
     });
 }
 
-/// A world whose Services and EndpointSlices follow the namespaces.
+/// Creates a world whose Service and EndpointSlice watches follow the namespaces.
 fn following() -> Stage {
     let followed = vec![Kind::Service, Kind::EndpointSlice];
     Stage::new(&Spec { followed, ..Spec::new(&[Kind::Namespace], &[]) })
 }
 
 #[test]
-fn watches_follow_the_namespaces() {
+fn followed_watches_open_and_close_with_their_namespaces() {
     following().play(
         "? known alpha svc = false
          listed ns
@@ -567,7 +568,7 @@ fn watches_follow_the_namespaces() {
 }
 
 #[test]
-fn nothing_is_known_as_a_whole_before_the_followed_watches_are_listed() {
+fn not_synced_before_all_followed_watches_are_listed() {
     following().play(
         "ns alpha
          ns beta
@@ -589,7 +590,7 @@ fn nothing_is_known_as_a_whole_before_the_followed_watches_are_listed() {
 }
 
 #[test]
-fn a_namespace_that_comes_back_is_known_by_its_watches() {
+fn recreated_namespace_keeps_the_listed_state_of_its_open_watches() {
     following().play(
         "ns alpha
          listed ns
@@ -609,7 +610,7 @@ fn a_namespace_that_comes_back_is_known_by_its_watches() {
 }
 
 #[test]
-fn one_watch_takes_the_place_of_many() {
+fn cluster_wide_watch_replaces_watches_of_single_namespaces() {
     following().play(
         "ns alpha
          ns beta
@@ -648,7 +649,7 @@ fn one_watch_takes_the_place_of_many() {
 }
 
 #[test]
-fn a_clock_that_is_put_back_does_not_put_back_the_serial() {
+fn serial_never_decreases_if_the_clock_is_set_back() {
     play(
         "at 1000
          svc alpha/web@1 ips=10.96.0.1

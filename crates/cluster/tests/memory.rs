@@ -1,6 +1,7 @@
-//! What a cluster costs in memory: the goals are 32 MiB for a whole process that knows 10,000 Services with 100,000
-//! endpoints, and 80 MiB with 250,000 endpoints and 150,000 pods; so many times less must do for world and index.
-//! And what an answer costs: reading the index allocates nothing.
+//! Memory use of a cluster's state, and allocations per answer.
+//!
+//! The goals for the whole process are 32 MiB with 10,000 Services and 100,000 endpoints, and 80 MiB with 250,000
+//! endpoints and 150,000 pods. World and index may use the fraction given below. Reading the index must not allocate.
 #![allow(unsafe_code, reason = "an allocator that counts can only be written so")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,8 +12,8 @@ use cluster::object::{AddressType, Endpoint, EndpointSlice, Event, Meta, Object,
 use cluster::{Index, Kind, Spec, World};
 
 #[test]
-fn a_cluster_fits_the_memory_goal_and_answers_allocate_nothing() {
-    // One test, not two: another one beside it would be counted too.
+fn cluster_state_fits_the_memory_goal_and_answers_do_not_allocate() {
+    // A single test, because the counters would include allocations of a second one running in parallel.
     for (endpoints, pods, goal_mebibytes) in [(100_000, 0, 8), (250_000, 150_000, 32)] {
         let used = octets(&Size { endpoints, pods });
         assert!(used < goal_mebibytes << 20, "{endpoints} endpoints and {pods} pods use {} KiB", used >> 10);
@@ -27,7 +28,7 @@ struct Size {
     pods: u32,
 }
 
-/// Builds a cluster and measures what is alive then, as an allocator rounds it.
+/// Builds a cluster and returns the live memory in bytes, including the rounding of an allocator.
 fn octets(size: &Size) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
     let (mut world, index) =
@@ -93,14 +94,14 @@ fn check(index: &Index, size: &Size) {
     let mut endpoints = 0;
     index.for_each_service(|service| endpoints += service.endpoints().count());
     assert_eq!(endpoints, size.endpoints as usize);
-    // The first round also covers what a thread allocates once, the second one what an answer does.
+    // The first round includes one-time allocations of the thread. The second shows those of the answers.
     assert_eq!(answers(index), 5);
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     assert_eq!(answers(index), 5);
     assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "an answer allocated");
 }
 
-/// Asks every kind of question once, and counts what is found.
+/// Asks every kind of question once and counts the results.
 fn answers(index: &Index) -> usize {
     let mut found = usize::from(index.namespace_exists(b"team-7-prod"));
     let address = pod_address(77);
@@ -130,7 +131,8 @@ fn pod_address(number: u32) -> Ipv4Addr {
     Ipv4Addr::from(0x0a80_0000 + number)
 }
 
-/// Counts allocations and what is alive, each block with the 8 octets in front of it and rounded up to 16, as glibc does it.
+/// Counts allocations and live bytes. Each block includes an 8-byte header and is rounded up to 16 bytes, as in
+/// glibc.
 struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! What an entry says about one of its hosts.
+//! Claim of an entry to one of its hosts.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use wire::NameRef;
 
 use super::{Client, Exports};
 
-/// What an entry says about one of its hosts. Claims have an order: that of the oldest entry is the first.
+/// Claim of an entry to one of its hosts. Claims are ordered by the age of the entry, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The entry.
+    /// Entry that makes the claim.
     pub entry: Arc<Entry>,
-    /// The addresses that stand for the host as a whole: those of the entry or, if it has none, those that were allocated
-    /// for this host. They mean something to clients whose traffic the mesh captures.
+    /// Addresses of the whole host: those of the entry or, if it has none, those allocated for this host. Only
+    /// clients whose traffic the mesh captures can use them.
     pub addresses: Arc<[IpAddr]>,
 }
 
@@ -24,15 +24,16 @@ pub struct Entry {
     pub(crate) age: Age,
     pub(crate) namespace: u64,
     pub(crate) exports: Option<Exports>,
-    /// The addresses of its endpoints, and of the workloads that it selects, each once.
+    /// Addresses of its endpoints and of the workloads that it selects, without duplicates.
     pub endpoints: Box<[IpAddr]>,
-    /// The names of its endpoints: wire form, in lower case.
+    /// Names of its endpoints, in wire format and lower case.
     pub(crate) names: Box<[Box<[u8]>]>,
-    /// Whether the name itself is looked up in DNS: resolution DNS without endpoints, or `DYNAMIC_DNS`.
+    /// True if the queried name itself is to be resolved in DNS: resolution `DNS` without endpoints, or
+    /// `DYNAMIC_DNS`.
     pub resolves_itself: bool,
 }
 
-/// By what entries are told apart where several claim a host: older ones count before younger ones.
+/// Sort key of entries that claim the same host: oldest first, then by namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Age {
     pub(crate) created: Box<str>,
@@ -47,20 +48,20 @@ impl Claim {
 }
 
 impl Entry {
-    /// The names of its endpoints, in lower case.
+    /// Returns the names of its endpoints, in lower case.
     pub fn names(&self) -> impl ExactSizeIterator<Item = NameRef<'_>> {
         self.names.iter().map(|name| NameRef::from_octets(name).unwrap_or(NameRef::ROOT))
     }
 
-    /// Whether it is shown to a client; `default` holds if the entry says nothing. One of which nothing is known sees
-    /// what is exported to all.
+    /// Returns true if the entry is exported to a client. `default` applies if the entry has no `exportTo`. An
+    /// unknown client sees entries that are exported to all namespaces.
     #[must_use]
     pub fn is_exported_to(&self, client: Option<Client>, default: &Exports) -> bool {
         let exports = self.exports.as_ref().unwrap_or(default);
         exports.reach(self.namespace, client.map(|client| client.namespace))
     }
 
-    /// Whether a client is in its namespace.
+    /// Returns true if the client is in the namespace of the entry.
     #[must_use]
     pub fn is_beside(&self, client: Option<Client>) -> bool {
         client.is_some_and(|client| client.namespace == self.namespace)

@@ -1,22 +1,22 @@
-//! Who asks: pods by their addresses.
+//! Clients of the mesh: pods by address.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 
 use rcu::{Entry, Seed, Shards};
 
-/// A write copies 1/1024 of the table: 100 entries of 100,000.
+/// Number of shards. A write copies 1/1024 of the table: 100 entries of 100,000.
 const SHARDS: usize = 1024;
 
-/// A pod that asks.
+/// Pod that sends queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
     pub(crate) namespace: u64,
-    /// Whether the mesh captures its traffic, so that addresses which stand for a host mean something to it.
+    /// True if the mesh captures its traffic, so that it can use the address of a host.
     pub is_captured: bool,
 }
 
-/// Pods by their addresses.
+/// Pods by address.
 pub(crate) struct Clients(Shards<At>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,8 @@ impl Clients {
         Clients(Shards::new(SHARDS))
     }
 
-    /// The pod at an address. Several that differ are none: an address can be given to another pod before the first one
-    /// is known to be gone.
+    /// Returns the pod at an address. Returns `None` if several pods that differ have it, because an address can be
+    /// reassigned before the deletion of its first pod is known.
     pub(crate) fn at(&self, address: IpAddr) -> Option<Client> {
         let (mut found, mut is_one) = (None, true);
         self.0.read_all(self.0.hash(&address), |at| {

@@ -1,27 +1,27 @@
-//! To whom an entry is shown: Istio's `exportTo`.
+//! Visibility of an entry: Istio's `exportTo`.
 
-/// The namespaces that an entry is exported to.
+/// Namespaces that an entry is exported to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exports {
-    /// To all.
+    /// All namespaces (`*`).
     all: bool,
-    /// To its own.
+    /// The entry's own namespace (`.`).
     own: bool,
-    /// To these.
+    /// Keys of further namespaces.
     namespaces: Box<[u64]>,
 }
 
-/// Namespaces that are kept of one list: the API server has no bound, and nobody writes so many by hand.
+/// Namespaces kept per list. The API server has no limit, and real lists are far shorter.
 const NAMESPACES_MAX: usize = 1000;
 
 impl Exports {
-    /// To everybody: what holds where nobody says otherwise.
+    /// Exports to all namespaces, the default.
     #[must_use]
     pub fn everywhere() -> Exports {
         Exports { all: true, ..Exports::default() }
     }
 
-    /// Reads a list: `*` is all, `.` the entry's own namespace, `~` none, anything else the name of one.
+    /// Parses a list: `*` for all, `.` for the entry's own namespace, `~` for none, otherwise a namespace name.
     pub(crate) fn read<'a>(texts: impl IntoIterator<Item = &'a str>, key: impl Fn(&str) -> u64) -> Option<Exports> {
         let mut texts = texts.into_iter().take(NAMESPACES_MAX).peekable();
         texts.peek()?;
@@ -38,7 +38,7 @@ impl Exports {
         Some(exports)
     }
 
-    /// Whether an entry of the namespace `own` is shown to a client in `namespace`, if that is known.
+    /// Returns true if an entry in the namespace `own` is visible to a client in `namespace` (`None` if unknown).
     pub(crate) fn reach(&self, own: u64, namespace: Option<u64>) -> bool {
         self.all || namespace.is_some_and(|asking| self.own && asking == own || self.namespaces.contains(&asking))
     }

@@ -1,5 +1,5 @@
-//! The tree of names: those that entries claim, and those above them. A look-up is one for the name itself and, where
-//! there are wildcards, one for each name above it.
+//! Tree of host names: the claimed names and all their ancestors. A look-up takes one probe for the name itself and,
+//! if any wildcard exists, one for each of its ancestors.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use wire::NameRef;
 use super::claim::Claim;
 use super::read::Host;
 
-/// A write copies 1/256 of the names: 50 pointers of 12,000.
+/// Number of shards. A write copies 1/256 of the names: 50 pointers of 12,000.
 const SHARDS: usize = 256;
-/// Entries that may claim one host. More are a mistake, and each change would cost all of them.
+/// Claims kept per host. More are likely a mistake, and each change costs time in proportion to their number.
 const CLAIMS_MAX: usize = 1000;
 
-/// Names, and what is claimed of them.
+/// Host names with the claims to them.
 pub(crate) struct Hosts {
     nodes: Shards<Arc<Node>>,
     seed: Seed,
-    /// Names with claims.
+    /// Number of hosts with claims.
     claimed: AtomicUsize,
-    /// Names with claims to all below them.
+    /// Number of wildcard hosts with claims.
     wildcards: AtomicUsize,
 }
 
-/// A name that exists: it is claimed, or one below it is.
+/// Name that exists, because it or a name below it is claimed.
 #[derive(Clone)]
 struct Node {
     hash: u64,
-    /// Wire form, in lower case.
+    /// Wire format, in lower case.
     name: Box<[u8]>,
     /// Claims to the name itself, best first.
     exact: Box<[Claim]>,
     /// Claims to all names below it, best first.
     wild: Box<[Claim]>,
-    /// Names right below it that exist.
+    /// Number of existing names one label below it.
     children: usize,
 }
 
@@ -74,10 +74,10 @@ impl Hosts {
     }
 }
 
-/// What the reducer does to the names.
+/// Methods for the reducer.
 impl Hosts {
-    /// Puts a claim in the place of the one that the same entry has laid to this host. Says whether it could: a host has
-    /// at most [`CLAIMS_MAX`].
+    /// Adds a claim, or replaces the one of the same entry. Returns false, without adding it, if the host already has
+    /// [`CLAIMS_MAX`] others.
     pub(crate) fn claim(&self, host: &Host, claim: Claim) -> bool {
         self.change(host, |claims| {
             claims.retain(|known| known.entry.key != claim.entry.key);
@@ -90,7 +90,7 @@ impl Hosts {
         })
     }
 
-    /// Takes away the claim of an entry.
+    /// Removes the claim of an entry.
     pub(crate) fn withdraw(&self, host: &Host, entry: u64) {
         self.change(host, |claims| claims.retain(|known| known.entry.key != entry));
     }
@@ -106,7 +106,8 @@ impl Hosts {
         if was != is {
             count(&self.claimed, is);
         }
-        // The count is up before a reader can see the first, and down after it could see the last.
+        // Readers skip wildcards while the count is 0, so raise it before the first one is visible, and lower it
+        // after the last one is gone.
         if host.is_wildcard && is && !was {
             count(&self.wildcards, true);
         }
@@ -117,7 +118,7 @@ impl Hosts {
         result
     }
 
-    /// The node of a name as it is; an empty one if it does not exist.
+    /// Returns the node of a name, or an empty one if the name does not exist.
     fn node(&self, name: NameRef<'_>) -> Node {
         self.read(name, Node::clone).unwrap_or_else(|| Node {
             hash: self.seed.hash_one(name.octets()),
@@ -128,7 +129,7 @@ impl Hosts {
         })
     }
 
-    /// Lets readers see a node. One that comes to be, or ceases to, changes the one above it too.
+    /// Publishes a node. If this creates or removes the name, updates its parent too.
     fn publish(&self, name: NameRef<'_>, node: Node) {
         let (hash, is_there) = (node.hash, !node.is_empty());
         let same = |known: &Arc<Node>| *known.name == *name.octets();

@@ -1,4 +1,4 @@
-//! The kinds of objects of a mesh, as the world remembers them.
+//! Object kinds of a mesh, as the world records them.
 
 use super::object;
 use super::read::{self, Faults};
@@ -8,7 +8,7 @@ use crate::Kind;
 use crate::kinds::{Effect, Kept, Writer};
 use crate::object::{Meta, Object};
 
-/// A ServiceEntry: the key of its namespace.
+/// Record of a ServiceEntry: the key of its namespace.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryKept {
     place: u64,
@@ -33,7 +33,7 @@ impl Kept for EntryKept {
     }
 }
 
-/// A WorkloadEntry: the key of its namespace.
+/// Record of a WorkloadEntry: the key of its namespace.
 #[derive(Clone, Copy)]
 pub(crate) struct WorkloadKept {
     place: u64,
@@ -57,7 +57,7 @@ impl Kept for WorkloadKept {
     }
 }
 
-/// A Pod: the key of its namespace.
+/// Record of a Pod: the key of its namespace.
 #[derive(Clone, Copy)]
 pub(crate) struct PodKept {
     place: u64,
@@ -93,7 +93,7 @@ impl Reducer {
     }
 
     fn pod(&mut self, place: u64, object: &object::WorkloadPod<'_>) -> Workload {
-        // The API server writes these; one that it has not given yet is empty.
+        // The API server sets these. An address that is not assigned yet is empty and skipped.
         let places = Faults::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
         let client = Client { namespace: place, is_captured: object.captured };
         Workload {

@@ -1,11 +1,11 @@
-//! The hosts of a service mesh: what Istio's ServiceEntries say about names, with the workloads that they select.
+//! Hosts of a service mesh: Istio ServiceEntries and the workloads that they select.
 //!
-//! [`Mesh`] is what answers are made from, read without locks: names with the [`Claim`]s that entries lay to them, best
-//! first, and the clients that are pods. The [`Reducer`] is its writer, inside a world: it remembers what entries and
-//! workloads say, and brings up to date the names that a change is about.
+//! [`Mesh`] is read by the workers without locks. It maps each host name to the [`Claim`]s of entries on it, best
+//! first, and client addresses to pods. The [`Reducer`] is its single writer and part of a [`World`](crate::World).
+//! It stores what entries and workloads say, and updates the names that an event affects.
 //!
-//! Which claim counts for whom is for those who answer to decide, by [`Entry::is_exported_to`]; what an answer is made of
-//! stands in [`Claim`] and [`Entry`].
+//! The caller decides which claim applies to a client, with [`Entry::is_exported_to`]. [`Claim`] and [`Entry`] hold
+//! the data for the answer.
 
 mod claim;
 mod clients;
@@ -39,7 +39,7 @@ use wire::NameRef;
 
 use crate::service;
 
-/// The hosts of a mesh as answers see them.
+/// Lock-free view of the hosts of a mesh.
 pub struct Mesh {
     seed: Seed,
     hosts: Hosts,
@@ -51,37 +51,38 @@ impl Mesh {
         Mesh { seed: Seed::default(), hosts: Hosts::new(), clients: Clients::new() }
     }
 
-    /// Shows the claims to a name (in lower case), and then those to the wildcards that hold it, the longest first, until
-    /// `read` finds what it wants. A wildcard holds all names below its own, however many labels they have more.
+    /// Calls `read` with the claims to a name, then with those to each matching wildcard, longest first, until `read`
+    /// returns `Some`. The name must be in lower case. A wildcard matches names at any depth below its parent.
     pub fn find<R>(&self, name: NameRef<'_>, read: impl FnMut(&[Claim]) -> Option<R>) -> Option<R> {
         self.hosts.find(name, read)
     }
 
-    /// Whether there are hosts below a name (in lower case), so that it exists (RFC 8020).
+    /// Returns true if hosts exist below a name, so that the name itself exists (RFC 8020). The name must be in lower
+    /// case.
     #[must_use]
     pub fn has_below(&self, name: NameRef<'_>) -> bool {
         self.hosts.has_below(name)
     }
 
-    /// The pod that a client is, by its address; `None` if it is none that is known, or one of several.
+    /// Returns the pod with this address. Returns `None` if no known pod has it, or several that differ.
     #[must_use]
     pub fn client(&self, address: IpAddr) -> Option<Client> {
         self.clients.at(address)
     }
 
-    /// Hosts that entries have claimed.
+    /// Returns the number of hosts with a claim.
     #[must_use]
     pub fn hosts(&self) -> usize {
         self.hosts.claimed()
     }
 
-    /// Reads what `exportTo` says; nothing in it means that the mesh's default holds.
+    /// Parses `exportTo`. Returns `None` for an empty list, which means the default of the mesh.
     #[must_use]
     pub fn exports<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Option<Exports> {
         Exports::read(texts, |namespace| self.namespace(namespace))
     }
 
-    /// The key of a namespace.
+    /// Returns the key of a namespace.
     pub(crate) fn namespace(&self, name: &str) -> u64 {
         service::key(&self.seed, b"", name.as_bytes())
     }

@@ -1,11 +1,12 @@
-//! What a change did to the names of a mesh, for the log: in the words of Istio's old DNS plugin, which people look for.
+//! Log messages about changes to mesh names, in the words of Istio's retired CoreDNS plugin, which operators search
+//! for.
 
 use core::fmt;
 
 use super::claim::Claim;
 use super::read::{Fault, Host};
 
-/// What a change did to the names of a mesh.
+/// Log message about a change to the names of a mesh.
 #[derive(Clone, Debug)]
 pub struct Note(What);
 
@@ -25,12 +26,12 @@ impl Note {
         Note(What::Unmapped(host))
     }
 
-    /// Something is wrong with an object; the rest of it may hold.
+    /// Reports a fault in an object. `rest_holds` is true if the rest of the object is served.
     pub(crate) fn faulty(what: &'static str, (namespace, name): (&str, &str), fault: Fault, rest_holds: bool) -> Note {
         Note(What::Faulty { what, path: format!("{namespace}/{name}"), fault, rest_holds })
     }
 
-    /// Whether it says that an object is not as it must be.
+    /// Returns true if the note reports a faulty object.
     #[must_use]
     pub const fn is_fault(&self) -> bool {
         matches!(self.0, What::Faulty { .. })
@@ -50,7 +51,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// What a host stands for: addresses or else endpoints, by address and by name.
+/// Targets of a host: its addresses or, if it has none, the addresses and names of its endpoints.
 struct Targets<'a>(&'a Claim);
 
 impl fmt::Display for Targets<'_> {

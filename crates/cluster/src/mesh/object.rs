@@ -1,8 +1,8 @@
-//! The objects of a mesh as the edge hands them in. The fields have the names of Istio's API and hold its texts.
+//! Objects of a mesh, as passed to the reducer. Fields have the names of Istio's API and hold its values as text.
 
 use crate::meta::Meta;
 
-/// A label: its name and its value.
+/// Label: name and value.
 pub type Label<'a> = (&'a str, &'a str);
 
 /// networking.istio.io ServiceEntry.
@@ -10,8 +10,7 @@ pub type Label<'a> = (&'a str, &'a str);
 pub struct ServiceEntry<'a> {
     /// `metadata`.
     pub meta: Meta<'a>,
-    /// `metadata.creationTimestamp` as the API server writes it, in UTC, so that texts have the order of times; empty if
-    /// there is none.
+    /// `metadata.creationTimestamp`. The API server writes it in UTC, so texts sort like times. Empty if absent.
     pub created: &'a str,
     /// `spec.hosts`.
     pub hosts: Vec<&'a str>,
@@ -29,12 +28,12 @@ pub struct ServiceEntry<'a> {
     pub export_to: Vec<&'a str>,
 }
 
-/// An address that was allocated for a host.
+/// Address allocated for a host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allocated<'a> {
     /// `value`.
     pub address: &'a str,
-    /// `host`; empty stands for all hosts of the entry.
+    /// `host`; empty if the address is for all hosts of the entry.
     pub host: &'a str,
 }
 
@@ -45,13 +44,13 @@ pub struct WorkloadEntry<'a> {
     pub meta: Meta<'a>,
     /// `spec.address`.
     pub address: &'a str,
-    /// `spec.labels` and `metadata.labels`; of two of one name the later one counts.
+    /// `spec.labels`, then `metadata.labels`. If a name occurs twice, the last value wins.
     pub labels: Vec<Label<'a>>,
-    /// Whether the condition `Healthy` is `False`.
+    /// True if the condition `Healthy` is `False`.
     pub unhealthy: bool,
 }
 
-/// core/v1 Pod, as a workload that entries select and as a client that asks.
+/// core/v1 Pod, both as a workload that entries select and as a client that sends queries.
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadPod<'a> {
     /// `metadata`.
@@ -60,11 +59,11 @@ pub struct WorkloadPod<'a> {
     pub addresses: Vec<&'a str>,
     /// `metadata.labels`.
     pub labels: Vec<Label<'a>>,
-    /// Whether its condition `Ready` is `True` and it does not terminate.
+    /// True if the condition `Ready` is `True` and the pod is not terminating.
     pub ready: bool,
-    /// `spec.hostNetwork`: its address is that of its node, and says nothing about who asks.
+    /// `spec.hostNetwork`. Such a pod has the address of its node, so the address does not identify the client.
     pub on_host_network: bool,
-    /// Whether Istio captures its traffic: by a sidecar (annotation `sidecar.istio.io/status`) or on its node
-    /// (`ambient.istio.io/redirection` is `enabled`).
+    /// True if Istio captures the pod's traffic: with a sidecar (annotation `sidecar.istio.io/status`) or in ambient
+    /// mode (`ambient.istio.io/redirection` is `enabled`).
     pub captured: bool,
 }

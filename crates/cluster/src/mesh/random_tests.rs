@@ -1,4 +1,4 @@
-//! Random events on a mesh: what became of it step by step is what a new world makes of the objects that are left.
+//! Random events on a mesh: the incremental result must equal that of a new world fed only the remaining objects.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const ASKED: [&str; 8] =
 const CLIENTS: [&str; 3] = ["10.1.0.1", "10.1.0.2", "10.1.0.3"];
 
 #[test]
-fn a_random_mesh_agrees_with_its_final_objects() {
+fn incremental_updates_equal_a_rebuild_from_the_final_objects() {
     for seed in 1..=10 {
         let (mut number, mut objects) = (numbers(seed), BTreeMap::new());
         let mut stage = Stage::new(&Spec::new(&KINDS, &[]));
@@ -30,7 +30,7 @@ fn a_random_mesh_agrees_with_its_final_objects() {
     }
 }
 
-/// The fields of each object, by kind and path.
+/// Fields of each object, by kind and path.
 type Objects = BTreeMap<(&'static str, String), String>;
 
 fn one_event(stage: &mut Stage, objects: &mut Objects, number: &mut impl FnMut(usize) -> usize) {
@@ -61,7 +61,7 @@ fn workload(number: &mut impl FnMut(usize) -> usize) -> String {
     format!("ip={} labels={labels}{word}", CLIENTS[number(3)])
 }
 
-/// A world that knows only what is left.
+/// Builds a world from the remaining objects only.
 fn anew(objects: &Objects) -> Stage {
     let mut stage = Stage::new(&Spec::new(&KINDS, &[]));
     for ((kind, path), fields) in objects.iter().rev() {
@@ -70,7 +70,7 @@ fn anew(objects: &Objects) -> Stage {
     stage
 }
 
-/// All that can be asked.
+/// Evaluates all checks.
 fn all_of(stage: &Stage) -> Vec<String> {
     let mut questions = vec!["hosts".to_owned()];
     for name in ASKED {

@@ -1,5 +1,5 @@
-//! What the texts of an entry mean. What cannot be read is left out, and the first such thing is remembered so that it can
-//! be told; the rest of the entry holds.
+//! Parser for the values of entries. Invalid values are skipped and the first of them is reported; the rest of the
+//! entry is used.
 
 use core::fmt;
 use std::net::IpAddr;
@@ -8,46 +8,46 @@ use wire::{Name, NameRef};
 
 use crate::ip::read_ip;
 
-/// Hosts, addresses or endpoints that are kept of one entry. The API server takes 256 hosts and addresses, and has no
-/// bound for endpoints.
+/// Hosts, addresses or endpoints kept per entry. The API server accepts 256 hosts and 256 addresses, and any number
+/// of endpoints.
 pub(crate) const PARTS_MAX: usize = 1024;
-/// Characters that are told of a text that cannot be read.
+/// Maximum length of an invalid text in a message, in characters.
 const TOLD_MAX: usize = 80;
 
-/// A host: a name, or all names below it.
+/// Host of an entry: a name, or a wildcard for all names below one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) is_wildcard: bool,
     octets: Box<[u8]>,
 }
 
-/// How an entry finds the endpoints of its hosts.
+/// `resolution` of an entry: the source of its endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
-    /// It does not: the client's address is taken, so the name is for others to answer.
+    /// None. Istio forwards to the client's original address, so other servers resolve the name.
     None,
-    /// They are listed.
+    /// Listed in the entry.
     Static,
-    /// By looking up their names, or that of the host.
+    /// Resolved from the endpoints' names or from the host.
     Dns,
-    /// By looking up the name that was asked for.
+    /// Resolved from the queried name.
     Dynamic,
 }
 
-/// What is wrong with an entry or a workload.
+/// Fault in an entry or a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It has no hosts.
+    /// No hosts.
     NoHosts,
-    /// This is no host name, nor one with `*` in the place of its first label.
+    /// Not a host name, nor one with `*` as its first label.
     Host(Box<str>),
-    /// This is no IP address.
+    /// Not an IP address.
     Address(Box<str>),
-    /// This is neither an IP address nor, where names are looked up, a name.
+    /// Neither an IP address nor, where endpoints may be names, a host name.
     Endpoint(Box<str>),
-    /// There is no such `resolution`.
+    /// Unknown `resolution`.
     Resolution(Box<str>),
-    /// It has more of something than is kept.
+    /// More hosts, addresses or endpoints than are kept.
     TooMany,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The first fault that was found.
+/// The first fault, if any.
 #[derive(Default)]
 pub(crate) struct Faults(pub(crate) Option<Fault>);
 
@@ -73,7 +73,7 @@ impl Faults {
         self.0.get_or_insert(fault);
     }
 
-    /// Reads each text, and leaves out those that cannot be read and those that are too many.
+    /// Parses each text. Skips invalid ones, duplicates, and those beyond the limit.
     pub(crate) fn read_all<'a, T: PartialEq>(
         &mut self,
         texts: impl IntoIterator<Item = &'a str>,
@@ -92,7 +92,7 @@ impl Faults {
         parts
     }
 
-    /// An entry whose resolution cannot be read is one without.
+    /// Parses `resolution`. An unknown value counts as `NONE`.
     pub(crate) fn resolution(&mut self, text: &str) -> Resolution {
         match text {
             "" | "NONE" => Resolution::None,
@@ -108,7 +108,7 @@ impl Faults {
 }
 
 impl Host {
-    /// Reads `a.example`, or `*.example`.
+    /// Parses a host name such as `a.example` or `*.example`.
     pub(crate) fn read(text: &str) -> Result<Option<Host>, Fault> {
         let (is_wildcard, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
         match read_name(rest) {
@@ -117,21 +117,21 @@ impl Host {
         }
     }
 
-    /// The name; of a wildcard, the one below which it holds. It is in lower case.
+    /// Returns the name in lower case; for a wildcard, the name below which it matches.
     pub(crate) fn name(&self) -> NameRef<'_> {
         NameRef::from_octets(&self.octets).unwrap_or(NameRef::ROOT)
     }
 }
 
-/// Istio's old DNS plugin wrote wildcards with a leading dot, and so do logs that people look through.
+/// Formats a wildcard with a leading dot, like Istio's retired CoreDNS plugin and its logs.
 impl fmt::Display for Host {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}{}", if self.is_wildcard { "." } else { "" }, self.name())
     }
 }
 
-/// Reads an address that stands for a host: an IP address or, what is the same, a network of one. A larger network is
-/// none, and no fault.
+/// Parses an address of a host: an IP address or a network of a single address. Returns `None` for a larger network,
+/// which is valid but yields no address.
 pub(crate) fn address(text: &str) -> Result<Option<IpAddr>, Fault> {
     let fault = || Fault::Address(told(text));
     let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
@@ -141,16 +141,16 @@ pub(crate) fn address(text: &str) -> Result<Option<IpAddr>, Fault> {
     if prefix > bits { Err(fault()) } else { Ok((prefix == bits).then_some(address)) }
 }
 
-/// An endpoint.
+/// Endpoint of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Endpoint {
     Ip(IpAddr),
-    /// A name, wire form, in lower case.
+    /// Host name, in wire format and lower case.
     Name(Box<[u8]>),
 }
 
-/// Reads the address of an endpoint. A socket in the file system and an endpoint without address, which is behind a
-/// gateway, are none that DNS could tell.
+/// Parses the address of an endpoint. Returns `None` for endpoints that DNS cannot express: a Unix domain socket, or
+/// an endpoint behind a gateway, which has no address.
 pub(crate) fn endpoint(text: &str) -> Result<Option<Endpoint>, Fault> {
     if text.is_empty() || text.starts_with("unix:") {
         return Ok(None);
@@ -160,7 +160,7 @@ pub(crate) fn endpoint(text: &str) -> Result<Option<Endpoint>, Fault> {
     endpoint.map(Some).ok_or_else(|| Fault::Endpoint(told(text)))
 }
 
-/// Reads an endpoint where names are not looked up.
+/// Parses an endpoint of an entry with resolution `STATIC`, where names are not allowed.
 pub(crate) fn static_endpoint(text: &str) -> Result<Option<Endpoint>, Fault> {
     match endpoint(text)? {
         Some(Endpoint::Name(_)) => Err(Fault::Endpoint(told(text))),
@@ -168,7 +168,8 @@ pub(crate) fn static_endpoint(text: &str) -> Result<Option<Endpoint>, Fault> {
     }
 }
 
-/// The name of a host in wire form and lower case; `None` if it has other characters than such names have.
+/// Returns a host name in wire format and lower case, or `None` if it contains characters that host names do not
+/// have.
 fn read_name(text: &str) -> Option<Box<[u8]>> {
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
     let name = Name::from_text(text).ok().filter(|_| !text.is_empty() && text != "." && text.bytes().all(is_plain))?;

@@ -1,7 +1,7 @@
-//! The writer of a mesh: what entries and workloads say now, and which names that changes.
+//! The single writer of a mesh: stores entries and workloads, and updates the names that an event affects.
 //!
-//! Entries select workloads of their own namespace only, so each namespace is a world of its own: a workload that changes
-//! costs a look at the entries beside it, and the names of those that select it.
+//! Entries select workloads of their own namespace only, so state is kept per namespace. When a workload changes, the
+//! reducer checks the entries of its namespace and updates the names of those that select it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::workload::{LABELS_MAX, Labels, Workload, WorkloadSelector};
 use super::{Client, Exports, Mesh, Note};
 use crate::intern::Interner;
 
-/// What is told of one event at most, and waits to be taken: the log is not for more.
+/// Maximum number of pending notes. Further ones are dropped, to bound the log.
 const NOTES_MAX: usize = 1000;
 
-/// The writer of a mesh.
+/// Single writer of a mesh.
 pub(crate) struct Reducer {
     pub(crate) index: Arc<Mesh>,
     places: HashMap<u64, Place, Seed>,
@@ -28,23 +28,23 @@ pub(crate) struct Reducer {
     notes: Vec<Note>,
 }
 
-/// A namespace.
+/// State of a namespace.
 #[derive(Default)]
 struct Place {
     entries: HashMap<u64, Declared, Seed>,
     workloads: HashMap<WorkloadKey, Workload, Seed>,
 }
 
-/// A workload in its namespace: whether it is a pod, and its key among those of its kind.
+/// Key of a workload in its namespace: true for a pod, and the key within its kind.
 type WorkloadKey = (bool, u64);
 
-/// What an entry says, and which claims follow from that.
+/// Parsed entry, with the claims published for it.
 struct Declared {
     age: Age,
     exports: Option<Exports>,
     hosts: Vec<Host>,
     addresses: Arc<[IpAddr]>,
-    /// Addresses of one host, or of all.
+    /// Allocated addresses, each for one host or (`None`) for all.
     allocated: Vec<(Option<Host>, IpAddr)>,
     resolution: Resolution,
     endpoints: Vec<Endpoint>,
@@ -52,7 +52,7 @@ struct Declared {
     claims: Vec<(Host, Claim)>,
 }
 
-/// An object as the world knows it: the key of its namespace, and its own.
+/// Key of an object's namespace, and key of the object.
 pub(crate) type Keys = (u64, u64);
 
 impl Reducer {
@@ -61,7 +61,7 @@ impl Reducer {
         Reducer { index, places, texts: Interner::new(), labels: Interner::new(), notes }
     }
 
-    /// What was to be told since this was asked last.
+    /// Returns the notes collected since the last call.
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
@@ -72,7 +72,7 @@ impl Reducer {
         }
     }
 
-    /// Takes what an entry says. `None` if it is not for DNS; otherwise whether a name has changed.
+    /// Stores an entry. Returns `None` if it is not served in DNS, otherwise whether a name has changed.
     pub(crate) fn set_entry(&mut self, (place, key): Keys, object: &object::ServiceEntry<'_>) -> Option<bool> {
         let mut faults = Faults::default();
         let declared = self.declare(object, &mut faults);
@@ -96,7 +96,7 @@ impl Reducer {
             faults.0.get_or_insert(read::Fault::NoHosts);
         }
         let endpoint = if resolution == Resolution::Static { read::static_endpoint } else { read::endpoint };
-        // What was allocated for an entry with addresses of its own is left from before it had them.
+        // If an entry has addresses of its own, allocated ones are left over from before it had them.
         let allocated = if object.addresses.is_empty() { &*object.allocated } else { &[] };
         Declared {
             age: Age {
@@ -118,7 +118,7 @@ impl Reducer {
         }
     }
 
-    /// Forgets an entry.
+    /// Removes an entry.
     pub(crate) fn remove_entry(&mut self, (place, key): Keys) {
         let Some(known) = self.places.get_mut(&place) else { return };
         let claims = known.entries.remove(&key).map(|declared| declared.claims);
@@ -129,7 +129,7 @@ impl Reducer {
         }
     }
 
-    /// Takes what is known of a workload, or that it is gone; says whether a name has changed.
+    /// Stores a workload, or removes it if `workload` is `None`. Returns true if a name has changed.
     pub(crate) fn set_workload(&mut self, (place, key): Keys, is_pod: bool, workload: Option<Workload>) -> bool {
         let known = self.places.entry(place).or_default();
         let before = match workload {
@@ -153,7 +153,7 @@ impl Reducer {
         changed
     }
 
-    /// The labels as they are kept.
+    /// Returns the interned form of labels.
     pub(crate) fn labels(&mut self, labels: &[Label<'_>]) -> Labels {
         let kept = labels.iter().take(LABELS_MAX).map(|(name, value)| (self.texts.get(*name), self.texts.get(*value)));
         let kept: Vec<_> = kept.collect();
@@ -182,7 +182,7 @@ impl Reducer {
         }
     }
 
-    /// Brings the hosts of an entry up to what it says; whether that changed any.
+    /// Publishes the hosts of an entry. Returns true if any of them changed.
     fn publish(&mut self, place: u64, key: u64) -> bool {
         let Some(known) = self.places.get_mut(&place) else { return false };
         let Some(declared) = known.entries.get_mut(&key) else { return false };
@@ -217,10 +217,10 @@ impl Reducer {
 }
 
 impl Declared {
-    /// What answers are made from.
+    /// Builds the published form of the entry.
     fn entry(&self, key: u64, namespace: u64, workloads: &HashMap<WorkloadKey, Workload, Seed>) -> Entry {
         let mut selected: Vec<&Endpoint> = self.selected(workloads).flat_map(|workload| &workload.places).collect();
-        // A table has no order of its own, and answers must have one.
+        // A hash table has no stable order, but answers need one.
         selected.sort_unstable();
         let all: Vec<&Endpoint> = self.endpoints.iter().chain(selected).collect();
         let mut endpoints: Vec<IpAddr> = Vec::with_capacity(all.len());
@@ -275,7 +275,7 @@ impl Claim {
     }
 }
 
-/// Addresses, each with the host that it was allocated for if that is said.
+/// Parses allocated addresses, each with its host if one is given.
 fn read_allocated(list: &[object::Allocated<'_>], faults: &mut Faults) -> Vec<(Option<Host>, IpAddr)> {
     let mut read = Vec::new();
     for object::Allocated { address, host } in list.iter().take(read::PARTS_MAX) {
@@ -294,7 +294,7 @@ pub(crate) fn ips(endpoints: &[Endpoint]) -> impl Iterator<Item = IpAddr> {
     endpoints.iter().filter_map(|endpoint| if let Endpoint::Ip(ip) = endpoint { Some(*ip) } else { None })
 }
 
-/// The list without what stands in it before, in its order.
+/// Removes duplicates and keeps the order.
 fn each_once<T: Clone + Eq + core::hash::Hash>(list: Vec<T>) -> Box<[T]> {
     let mut seen: hashbrown::HashSet<T, Seed> = hashbrown::HashSet::default();
     list.into_iter().filter(|one| seen.insert(one.clone())).collect()

@@ -1,4 +1,4 @@
-//! The words of [`crate::scenario`] for a mesh:
+//! Syntax of [`crate::scenario`] for a mesh:
 //!
 //! ```text
 //! entry shop/pay@1 at=2024-01-01T00:00:00Z hosts=pay.global,*.api.global addresses=10.0.0.1 resolution=STATIC
@@ -6,9 +6,9 @@
 //!                            all on one line; `selects=` alone selects every workload
 //! workload shop/vm@1 ip=10.9.0.1 labels=app:pay [unhealthy]
 //! meshpod shop/pay-1@1 ip=10.1.0.5,fd00::5 labels=app:pay [unready|host|captured]
-//! ? host a.global = 10.0.0.1 of shop/pay        what the best claim has: addresses, or else endpoints, names, `itself`
+//! ? host a.global = 10.0.0.1 of shop/pay        best claim: addresses, or else endpoints, names, `itself`
 //! ? hosts = 2     ? below global = true     ? client 10.1.0.5 = captured
-//! ? seen a.global by 10.1.0.5 = shop/pay        the best of those that are exported to a client
+//! ? seen a.global by 10.1.0.5 = shop/pay        best claim among those exported to a client
 //! ```
 #![allow(clippy::unwrap_used, reason = "for tests alone")]
 
@@ -18,7 +18,7 @@ use super::object::{self, Allocated, Label};
 use super::{Claim, Exports, Mesh};
 use crate::object::{Meta, Object};
 
-/// Reads an object of a mesh.
+/// Parses an object of a mesh.
 pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Option<Object<'a>> {
     let field = |key: &str| fields.split(' ').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
     let list = |key: &str| field(key).unwrap_or_default().split(',').filter(|text| !text.is_empty());
@@ -59,7 +59,7 @@ fn allocated(text: &str) -> Allocated<'_> {
     Allocated { address, host }
 }
 
-/// Answers a question about a mesh.
+/// Evaluates a check of a mesh.
 pub(crate) fn ask(mesh: &Mesh, words: &[&str]) -> Option<String> {
     let name = |text: &str| Name::from_text(text).unwrap().into_lowercase();
     let found = |text, read: &dyn Fn(&[Claim]) -> Option<String>| {

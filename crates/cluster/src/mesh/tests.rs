@@ -1,4 +1,4 @@
-//! Small worlds of entries and workloads, and what is claimed in them.
+//! Scenarios with entries and workloads, and the claims that result.
 
 use crate::mesh::object::ServiceEntry;
 use crate::object::{Event, Meta, Object};
@@ -12,7 +12,7 @@ fn play(text: &str) {
 }
 
 #[test]
-fn hosts_have_the_addresses_of_their_entry() {
+fn publishes_the_addresses_of_an_entry_for_its_hosts() {
     play(
         "entry shop/pay@1 hosts=pay.global,PAY.example.com addresses=10.0.0.1,10.0.0.2/32,fd00::1/128,10.1.0.0/16 resolution=DNS => added
          ? host pay.global = 10.0.0.1,10.0.0.2,fd00::1 of shop/pay
@@ -33,7 +33,7 @@ fn hosts_have_the_addresses_of_their_entry() {
 }
 
 #[test]
-fn addresses_that_were_allocated_are_of_their_host() {
+fn uses_allocated_addresses_for_their_host_only() {
     play(
         "entry a/a hosts=one.global,two.global resolution=DNS allocated=240.240.0.1#one.global,2001:2::1#ONE.global,240.240.0.1#One.global,240.240.0.4#a..b,240.240.0.2#two.global,240.240.0.3#gone.global
          ? host one.global = 240.240.0.1,2001:2::1 of a/a
@@ -46,7 +46,7 @@ fn addresses_that_were_allocated_are_of_their_host() {
 }
 
 #[test]
-fn wildcards_hold_all_names_below_theirs_and_the_longest_counts() {
+fn prefers_the_longest_matching_wildcard() {
     play(
         "entry a/one hosts=*.global addresses=10.0.0.1 resolution=DNS
          entry a/two hosts=*.test.global addresses=10.0.0.2 resolution=DNS
@@ -67,7 +67,7 @@ fn wildcards_hold_all_names_below_theirs_and_the_longest_counts() {
 }
 
 #[test]
-fn the_oldest_entry_counts_whatever_came_first() {
+fn prefers_the_oldest_entry_regardless_of_event_order() {
     let lines = [
         "entry b/x at=2024-01-01T00:00:00Z hosts=a.global addresses=10.0.0.1 resolution=DNS",
         "entry a/z at=2024-01-02T00:00:00Z hosts=a.global addresses=10.0.0.2 resolution=DNS",
@@ -87,7 +87,7 @@ fn the_oldest_entry_counts_whatever_came_first() {
 }
 
 #[test]
-fn endpoints_are_those_listed_and_those_selected() {
+fn merges_listed_endpoints_with_selected_workloads() {
     play(
         "entry a/static hosts=s.global resolution=STATIC endpoints=10.1.0.1,unix:///run/x,,10.1.0.1,fd00::1
          ? host s.global = 10.1.0.1,fd00::1 of a/static
@@ -125,7 +125,7 @@ fn endpoints_are_those_listed_and_those_selected() {
 }
 
 #[test]
-fn entries_are_shown_to_those_that_they_are_exported_to() {
+fn shows_entries_only_to_clients_they_are_exported_to() {
     play(
         "meshpod a/p ip=10.1.0.1 captured
          meshpod b/p ip=10.1.0.2
@@ -155,7 +155,7 @@ fn entries_are_shown_to_those_that_they_are_exported_to() {
 }
 
 #[test]
-fn a_list_sweeps_what_it_does_not_have() {
+fn relist_removes_entries_and_workloads_it_does_not_contain() {
     play(
         "? synced = false
          listing entry
@@ -184,7 +184,7 @@ fn a_list_sweeps_what_it_does_not_have() {
     );
 }
 
-/// Applies an entry without workloads; gives what is told of it.
+/// Applies an entry without workloads and returns the resulting notes. Faults end with ` !`.
 fn told(entry: ServiceEntry<'_>) -> Vec<String> {
     let (mut world, _) = World::new(&Spec::new(&KINDS, &[]));
     let meta = Meta { namespace: "shop", name: "pay", version: "" };
@@ -193,7 +193,7 @@ fn told(entry: ServiceEntry<'_>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_is_left_out_and_told() {
+fn skips_and_reports_invalid_values() {
     let good = || ServiceEntry {
         hosts: vec!["pay.global", "*.test.global"],
         addresses: vec!["127.255.0.2", "10.0.0.0/8"],
@@ -233,7 +233,7 @@ fn what_is_wrong_is_left_out_and_told() {
 }
 
 #[test]
-fn a_mapping_is_told_when_it_changes() {
+fn notes_a_mapping_only_when_it_changes() {
     let (mut world, _) = World::new(&Spec::new(&KINDS, &[]));
     let mut apply = |version, hosts: &[&'static str], addresses: &[&'static str], export: &'static str| {
         let entry = ServiceEntry {

@@ -1,4 +1,4 @@
-//! Workloads, and which of them an entry selects.
+//! Workloads, and the selectors of entries.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use super::Client;
 use super::object::Label;
 use super::read::Endpoint;
 
-/// Labels that are kept of one workload or selector; nobody writes so many.
+/// Labels kept per workload or selector. Real objects have far fewer.
 pub(crate) const LABELS_MAX: usize = 128;
 
-/// Labels as they are kept: names and values, each of which many workloads have in common.
+/// Interned labels: names and values are shared between workloads.
 pub(crate) type Labels = Arc<[(Arc<str>, Arc<str>)]>;
 
-/// A WorkloadEntry, or a Pod.
+/// A WorkloadEntry or a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Workload {
     pub(crate) labels: Labels,
-    /// Where it is.
+    /// Addresses of the workload.
     pub(crate) places: Box<[Endpoint]>,
-    /// Whether it can be an endpoint now.
+    /// True if it can serve as an endpoint now.
     pub(crate) is_ready: bool,
-    /// As what it asks, if it is a pod with addresses of its own.
+    /// Client that its addresses identify. `None` for a WorkloadEntry and for a pod on the host network.
     pub(crate) client: Option<Client>,
 }
 
-/// Which workloads of its namespace an entry selects: those with all of these labels.
+/// Selector of an entry: matches workloads in its namespace that have all of these labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkloadSelector(Box<[(Box<str>, Box<str>)]>);
 
@@ -37,7 +37,7 @@ impl WorkloadSelector {
 
     pub(crate) fn selects(&self, workload: &Workload) -> bool {
         let has = |(name, value): &(Box<str>, Box<str>)| {
-            // Of two of one name the later one counts.
+            // If a name occurs twice, the last value wins.
             let own = workload.labels.iter().rfind(|(known, _)| **known == **name);
             own.is_some_and(|(_, known)| **known == **value)
         };
