@@ -1,4 +1,4 @@
-//! What answers are made from: read by all answer threads without locks while the mirror writes it.
+//! Lock-free view of a store's records that all workers read while the mirror updates it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -9,10 +9,10 @@ use crate::record::Entry;
 use crate::select::{Selection, Sought};
 use crate::{Record, key};
 
-/// The records of a store as answers see them.
+/// Records of a store.
 #[derive(Default)]
 pub struct Index {
-    /// By their keys without the path.
+    /// Records by key, without the path.
     pub(crate) entries: Sorted<Entry>,
     listed: AtomicBool,
     current: AtomicBool,
@@ -20,41 +20,42 @@ pub struct Index {
     refused: AtomicU64,
 }
 
-/// How much of a store is known.
+/// Number of records in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Keys with a value, whether or not that is a record.
+    /// Keys with a value, valid or not.
     pub records: usize,
-    /// Keys or values that could not be read, or were too many, since the start.
+    /// Keys and values rejected since the start because they are invalid or exceed a limit.
     pub refused: u64,
 }
 
 impl Index {
-    /// All records as they are now; for one short look.
+    /// Returns the records as of now. Hold it for a short time only.
     #[must_use]
     pub fn view(&self) -> View {
         View(self.entries.read())
     }
 
-    /// Whether all that was asked for has been listed once. It stays so, whatever becomes of the store.
+    /// Returns true once everything requested has been listed. Never becomes false again, even if the store goes
+    /// away.
     #[must_use]
     pub fn is_listed(&self) -> bool {
         self.listed.load(Ordering::Acquire)
     }
 
-    /// Whether changes of the store are heard of at the moment: what is known may otherwise be old.
+    /// Returns true while the watches work. Otherwise the records may be stale.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.current.load(Ordering::Acquire)
     }
 
-    /// When a record changed last, in Unix seconds: the serial of an SOA. 0 before the first.
+    /// Returns the time of the last change in Unix seconds, used as an SOA serial; 0 before the first change.
     #[must_use]
     pub fn serial(&self) -> u32 {
         self.serial.load(Ordering::Acquire)
     }
 
-    /// How much is known.
+    /// Returns the number of records and rejected values.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts { records: self.entries.read().len(), refused: self.refused.load(Ordering::Relaxed) }
@@ -77,18 +78,22 @@ impl Index {
     }
 }
 
-/// The records of a store at one moment.
+/// Consistent snapshot of the records.
 pub struct View(pub(crate) Reading<Entry>);
 
 impl View {
-    /// The records of a name in lower case: all below it, or its own if there are none below. So many of its octets stand
-    /// before its zone: there `*` and `any` stand for any label, and keys longer than the name are like it too.
+    /// Returns the records of a name, which must be in lower case: all records below it, or its own if there are
+    /// none.
+    ///
+    /// `before_zone` is the number of bytes of the name before its zone. In this part, `*` and `any` match any label,
+    /// and keys below a match are included.
     #[must_use]
     pub fn select(&self, name: NameRef<'_>, before_zone: usize, sought: Sought) -> Selection<'_> {
         Selection::of(&self.0, name, before_zone, sought)
     }
 
-    /// The record of exactly this name in lower case; `Some(None)` if its value is none.
+    /// Returns the record of exactly this name, which must be in lower case. Returns `Some(None)` if its value is
+    /// invalid.
     #[must_use]
     pub fn exactly(&self, name: NameRef<'_>) -> Option<Option<&Record>> {
         let key = key::Key::of(name)?;

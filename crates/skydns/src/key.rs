@@ -1,28 +1,28 @@
-//! Keys and names: `x.example.org` is `org/example/x` below the path.
+//! Conversion between keys and names: `x.example.org` has the key `org/example/x` below the path.
 //!
-//! In the index a key stands without the path, so what is below a name is what begins with its key and a slash. A label
-//! with a slash in it can be in no key.
+//! The index stores keys without the path, so all keys below a name start with the name's key and a slash. A label
+//! that contains a slash cannot be part of a key.
 
 use core::ops::Range;
 
 use wire::{Name, NameRef};
 
-/// What separates the labels of a key.
+/// Separator of the labels in a key.
 pub(crate) const SLASH: u8 = b'/';
-/// Labels of a question that stand for any label.
+/// Labels of a query that match any label.
 const WILDCARDS: [&[u8]; 2] = [b"*", b"any"];
 
-/// The key of a name, with a slash behind it: a name of n octets has a key of at most n.
+/// Key of a name, followed by a slash. A name of n bytes has a key of at most n bytes.
 pub(crate) struct Key {
     octets: [u8; 256],
     start: u8,
 }
 
 impl Key {
-    /// That of the root.
+    /// Key of the root.
     pub(crate) const ROOT: Key = Key { octets: [SLASH; 256], start: 0 };
 
-    /// The key of a name in lower case; `None` if it can be that of no record.
+    /// Returns the key of a name, which must be in lower case. Returns `None` if no record can have the key.
     pub(crate) fn of(name: NameRef<'_>) -> Option<Key> {
         let mut octets = [SLASH; 256];
         let mut start = octets.len();
@@ -30,22 +30,22 @@ impl Key {
             if label.contains(&SLASH) {
                 return None;
             }
-            // Behind it stands the slash that was there before.
+            // The slash after it is already there.
             let end = start.checked_sub(1)?;
             start = end.checked_sub(label.len())?;
             octets[start..end].copy_from_slice(label);
         }
-        // A name has at least one octet beside its labels, and so the key of the longest begins at 1.
+        // A name has at least one byte more than its labels, so the longest key starts at 1.
         let start = if start == octets.len() { 0 } else { start };
         Some(Key { octets, start: u8::try_from(start).ok()? })
     }
 
-    /// Without a slash behind it.
+    /// Returns the key without the trailing slash.
     pub(crate) fn whole(&self) -> &[u8] {
         self.prefix().split_last().map_or(&[], |(_, whole)| whole)
     }
 
-    /// With its slash; empty for the root.
+    /// Returns the key with the trailing slash. Empty for the root.
     pub(crate) fn prefix(&self) -> &[u8] {
         match self.start {
             0 => &[],
@@ -54,8 +54,8 @@ impl Key {
     }
 }
 
-/// Where the segments of a question's key begin that are to be compared one by one: with the first wildcard among those
-/// behind the first `fixed`. `None` without one.
+/// Returns the offset of the first wildcard in a query's key, after skipping `fixed` segments. From there on,
+/// segments have to be compared one by one. Returns `None` if there is no wildcard.
 pub(crate) fn wildcards_at(prefix: &[u8], fixed: usize) -> Option<usize> {
     segments(prefix)
         .skip(fixed)
@@ -63,7 +63,7 @@ pub(crate) fn wildcards_at(prefix: &[u8], fixed: usize) -> Option<usize> {
         .map(|segment| segment.start)
 }
 
-/// Whether a key is like a pattern, both from some common place on: it may go on behind it.
+/// Returns true if `key` starts with segments that match `pattern`, where wildcards match any segment.
 pub(crate) fn is_like(mut key: &[u8], pattern: &[u8]) -> bool {
     for segment in segments(pattern).map(|segment| &pattern[segment]) {
         if key.is_empty() {
@@ -78,7 +78,7 @@ pub(crate) fn is_like(mut key: &[u8], pattern: &[u8]) -> bool {
     true
 }
 
-/// The places of the segments of a key, each of which ends with a slash or with the key.
+/// Iterates over the ranges of a key's segments. Each ends at a slash or at the end of the key.
 fn segments(key: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     core::iter::from_fn(move || {
@@ -89,18 +89,20 @@ fn segments(key: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Octets before the first slash.
+/// Returns the number of bytes before the first slash.
 fn until_slash(key: &[u8]) -> usize {
     key.iter().position(|&octet| octet == SLASH).unwrap_or(key.len())
 }
 
-/// How deep a key is.
+/// Returns the depth of a key: its number of slashes.
 pub(crate) fn depth(key: &[u8]) -> usize {
     key.iter().filter(|&&octet| octet == SLASH).count()
 }
 
-/// The name of a key, without so many labels of its left, if that leaves any; `None` if it is none. Empty segments mean
-/// nothing, and a dot in a segment separates labels as elsewhere.
+/// Returns the name of a key, without the leftmost `strip` labels unless nothing would remain. Returns `None` if the
+/// key is not a name.
+///
+/// Empty segments are skipped, and a dot in a segment separates labels.
 #[must_use]
 pub fn name_of(key: &[u8], strip: usize) -> Option<Name> {
     let count = labels(key).count();
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_keys() {
+    fn converts_names_to_keys() {
         for (name, key) in [(".", ""), ("org", "org/"), ("x.Example.org", "org/Example/x/"), (r"a\.b.org", "org/a.b/")]
         {
             assert_eq!(prefix(name).as_deref(), Some(key));
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_have_names() {
+    fn converts_keys_to_names() {
         let cases = [
             ("org/example/x", 0, Some("x.example.org.")),
             ("org/example/x", 1, Some("example.org.")),
@@ -159,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_stand_for_one_label() {
-        // A question's key, how many of its segments are fixed, where its pattern begins.
+    fn wildcards_match_exactly_one_label() {
+        // Key of the query, number of fixed segments, offset of the first wildcard.
         let cases =
             [("org/a/", 0, None), ("org/*/x/", 1, Some(4)), ("any/*/x/", 1, Some(4)), ("org/x/any/", 1, Some(6))];
         for (prefix, fixed, at) in cases {

@@ -1,9 +1,10 @@
-//! Records in etcd as SkyDNS writes them: a key is a name, its labels in reverse, and its value a record in JSON.
+//! SkyDNS records in etcd: a key encodes a name with its labels in reverse order, and its value is a record in JSON.
 //!
-//! [`Mirror`] is the one writer: it takes what etcd lists and what its watches say, and keeps an [`Index`] up to it, which
-//! answers are made from. What a name has there is said by [`View::select`]: everything below it, as SkyDNS has it.
+//! [`Mirror`] is the single writer. It takes lists and watch events of the store and updates an [`Index`], which the
+//! DNS workers read. [`View::select`] returns the records of a name: everything below it, as in SkyDNS.
 //!
-//! Nothing here speaks to etcd, knows the time, or makes DNS records of what is found.
+//! The crate does not talk to etcd, takes the time as a parameter, and leaves it to the caller to turn records into
+//! DNS records.
 
 mod index;
 mod key;

@@ -1,4 +1,4 @@
-//! The one writer of an [`Index`]: takes what the store lists and what its watches say, and keeps the index up to it.
+//! The single writer of an [`Index`]: applies lists and watch events of the store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,61 +10,61 @@ use crate::key::name_of;
 use crate::record::Entry;
 use crate::{Lease, Range, Record, Refusal, Request};
 
-/// Records that are kept: at some 200 octets each a fifth of a gigabyte.
+/// Maximum number of records. At about 200 bytes each, they take a fifth of a gigabyte.
 pub const RECORDS_MAX: usize = 1_000_000;
-/// Leases whose end is asked for. Records of others are answered with the shortest time to live that a lease may give.
+/// Maximum number of leases whose expiry is tracked. Records with other leases get the minimum TTL of a lease.
 const LEASES_MAX: usize = 65_536;
-/// The end of a lease is not asked for again before this, however near it is.
+/// Minimum interval between two queries for the expiry of a lease.
 const PAUSE_MIN_NANOS: u64 = 10_000_000_000;
-/// ... nor later than this, however far it is: leases can be revoked and granted anew under the same id.
+/// Maximum interval, because a lease can be revoked and granted again with the same id.
 const PAUSE_MAX_NANOS: u64 = 3_600_000_000_000;
 
-/// A key of the store and what stands under it.
+/// Key-value pair of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<'a> {
-    /// The whole key.
+    /// Full key.
     pub key: &'a [u8],
-    /// Its value.
+    /// Value.
     pub value: &'a [u8],
-    /// The lease that it is tied to; 0 for none.
+    /// Id of the lease it is tied to; 0 for none.
     pub lease: i64,
 }
 
-/// A change of the store.
+/// Event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A key has another value, its first or the same again.
+    /// A key was created or updated.
     Put(Pair<'a>),
-    /// A key is gone.
+    /// A key was deleted.
     Delete(&'a [u8]),
 }
 
-/// Is told the whole keys that are not served, and why.
+/// Callback for values that are not served: receives the full key and the reason.
 pub type Complain<'c> = &'c mut dyn FnMut(&[u8], &Refusal);
 
-/// What is known of a store, so that the next change of it can be understood.
+/// State needed to apply the next event of a store.
 pub struct Mirror {
     index: Arc<Index>,
     root: Vec<u8>,
     leases: HashMap<i64, Followed>,
-    /// How many records are kept.
+    /// Maximum number of records.
     records_max: usize,
 }
 
-/// A lease, and when to ask for its end.
+/// A tracked lease, and the time to query its expiry.
 struct Followed {
     lease: Arc<Lease>,
     ask_at_nanos: u64,
 }
 
 impl Mirror {
-    /// A mirror in which nothing is seen yet, and the index that it will keep.
+    /// Creates an empty mirror and the index that it writes.
     #[must_use]
     pub fn new(request: &Request) -> (Mirror, Arc<Index>) {
         Mirror::with_bound(request, RECORDS_MAX)
     }
 
-    /// A mirror that keeps so many records.
+    /// Creates a mirror with a given maximum number of records.
     #[must_use]
     pub fn with_bound(request: &Request, records_max: usize) -> (Mirror, Arc<Index>) {
         let index = Arc::<Index>::default();
@@ -72,7 +72,7 @@ impl Mirror {
         (mirror, index)
     }
 
-    /// Takes part of a list: in this range there are these keys, in order, and no others.
+    /// Applies one page of a list: `pairs` are all keys in the range, in order.
     pub fn list(&mut self, range: &Range, pairs: &[Pair<'_>], now_seconds: u32, complain: Complain<'_>) {
         let index = Arc::clone(&self.index);
         let mut edit = index.entries.edit();
@@ -87,7 +87,7 @@ impl Mirror {
         self.publish(edit, changed, now_seconds);
     }
 
-    /// Takes changes, all of which answers see at once.
+    /// Applies events. Readers see all of them at once.
     pub fn apply(&mut self, events: &[Event<'_>], now_seconds: u32, complain: Complain<'_>) {
         let index = Arc::clone(&self.index);
         let mut edit = index.entries.edit();
@@ -110,22 +110,22 @@ impl Mirror {
         }
     }
 
-    /// Everything has been listed, and changes are heard of from here on.
+    /// Records that everything has been listed and that the watches work.
     pub fn set_listed(&self) {
         self.index.set_listed();
         self.index.set_current(true);
     }
 
-    /// Changes are not heard of any more.
+    /// Records that the watches have failed, so the index may be stale.
     pub fn set_lost(&self) {
         self.index.set_current(false);
     }
 
-    /// The keys of a range that are known and not among those that there are.
+    /// Returns the known keys in a range that are not among `pairs`.
     fn gone(&self, edit: &Edit<'_, Entry>, range: &Range, pairs: &[Pair<'_>]) -> Vec<Vec<u8>> {
         let within = |key: &[u8]| key.strip_prefix(self.root.as_slice()).unwrap_or_default().to_vec();
         let (from, to) = (within(&range.from), within(&range.to));
-        // The end of the range may lie behind all keys of the path.
+        // The end of the range may be beyond the path.
         let is_before_end = |key: &[u8]| to.is_empty() || key < to.as_slice();
         let mut there = pairs.iter().filter_map(|pair| pair.key.strip_prefix(self.root.as_slice())).peekable();
         let known = edit.pages().from(&from).map(|(key, _)| key).take_while(|key| is_before_end(key));
@@ -138,7 +138,7 @@ impl Mirror {
             .collect()
     }
 
-    /// Puts a value under its key, and says whether that changes anything.
+    /// Stores a value. Returns true if this changes anything.
     fn put(&mut self, edit: &mut Edit<'_, Entry>, pair: &Pair<'_>, complain: Complain<'_>) -> bool {
         let Some(key) = pair.key.strip_prefix(self.root.as_slice()) else { return false };
         let known = edit.pages().get(key);
@@ -147,7 +147,8 @@ impl Mirror {
             Err(refusal) => {
                 self.index.count_refused();
                 complain(pair.key, &refusal);
-                // Of these nothing can be known; that there is some value at a name, though not which, can.
+                // These keys are not stored. Other invalid values are, as `None`, because they show that the name
+                // exists.
                 if matches!(refusal, Refusal::Key | Refusal::TooMany) {
                     return false;
                 }
@@ -185,16 +186,17 @@ impl Mirror {
         lease
     }
 
-    /// At most so many leases whose end should be asked for by now. Those that no record has are forgotten.
+    /// Returns up to `most` leases whose expiry should be queried now. Stops tracking leases without records.
     pub fn leases_due(&mut self, now_nanos: u64, most: usize) -> Vec<i64> {
         self.leases.retain(|_, followed| Arc::strong_count(&followed.lease) > 1);
         let due = self.leases.iter().filter(|(_, followed)| followed.ask_at_nanos <= now_nanos);
         due.map(|(id, _)| *id).take(most).collect()
     }
 
-    /// Takes what was said about a lease: how many seconds are left; none if it is not known there.
+    /// Sets the remaining time of a lease, in seconds. `None` means that the store does not know the lease.
     ///
-    /// It is asked for again when half of that is over: who keeps it alive does so by then.
+    /// The expiry is queried again after half of that time, because a client that keeps the lease alive does so by
+    /// then.
     pub fn set_lease(&mut self, id: i64, left_seconds: Option<u32>, now_nanos: u64) {
         let Some(followed) = self.leases.get_mut(&id) else { return };
         let left_nanos = u64::from(left_seconds.unwrap_or_default()) * 1_000_000_000;

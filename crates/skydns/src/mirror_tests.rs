@@ -8,7 +8,7 @@ fn request(zones: &[&str]) -> Request {
     Request { endpoints: Vec::new(), path: "/skydns".to_owned(), zones, credentials: None, tls: None }
 }
 
-/// The keys that are known, with the last octet of their addresses, `?` for a value that is none.
+/// Formats the known keys with the last byte of their addresses, or `?` for an invalid value.
 fn known(index: &Index) -> String {
     let host = |record: &Option<Arc<Record>>| match record.as_deref().map(|record| &record.host) {
         Some(Host::Address(std::net::IpAddr::V4(address))) => address.octets()[3].to_string(),
@@ -22,7 +22,7 @@ fn known(index: &Index) -> String {
 }
 
 #[test]
-fn a_store_is_followed() {
+fn applies_events_of_the_requested_zones() {
     let script = Script::default();
     script.play(&[r#"/skydns/test/a {"host":"10.0.0.1"}"#, r#"/skydns/other/a {"host":"10.0.0.9"}"#, "/else x"]);
     let followed = script.follow(&request(&["test"])).unwrap();
@@ -38,7 +38,7 @@ fn a_store_is_followed() {
 }
 
 #[test]
-fn what_happened_meanwhile_is_seen_by_listing_again() {
+fn relist_catches_up_after_an_outage() {
     let script = Script::default();
     let line = |name: &str, number: u32| format!(r#"/skydns/test/{name} {{"host":"10.0.0.{number}"}}"#);
     let lines = |lines: &[String]| script.play(&lines.iter().map(String::as_str).collect::<Vec<_>>());
@@ -55,14 +55,14 @@ fn what_happened_meanwhile_is_seen_by_listing_again() {
 }
 
 #[test]
-fn a_list_comes_in_pages() {
+fn applies_a_list_page_by_page() {
     let (mut mirror, index) = Mirror::new(&request(&["test"]));
     let value = br#"{"host":"10.0.0.1"}"#;
     let pair = |key: &'static str| Pair { key: key.as_bytes(), value, lease: 0 };
     let all = ["/skydns/test/a", "/skydns/test/b", "/skydns/test/c", "/skydns/test/d"].map(pair);
     let range = |from: &str, to: &str| Range { from: from.into(), to: to.into(), is_single: false };
     mirror.list(&range("/skydns/test/", "/skydns/test0"), &all, 1, &mut |_, _| {});
-    // Of the first page b is gone, of the second all.
+    // The first page no longer has b, and the second page is empty.
     mirror.list(&range("/skydns/test/", "/skydns/test/b\0"), &all[..1], 2, &mut |_, _| {});
     assert_eq!(known(&index), "test/a=1 test/c=1 test/d=1");
     mirror.list(&range("/skydns/test/b\0", "/skydns/test0"), &[], 3, &mut |_, _| {});
@@ -73,7 +73,7 @@ fn a_list_comes_in_pages() {
 }
 
 #[test]
-fn what_is_not_served_is_said() {
+fn reports_values_that_are_not_served() {
     let (mut mirror, index) = Mirror::with_bound(&request(&["test"]), 2);
     let put = |key: &'static str, value: &'static str| {
         Event::Put(Pair { key: key.as_bytes(), value: value.as_bytes(), lease: 0 })
@@ -95,7 +95,7 @@ fn what_is_not_served_is_said() {
 }
 
 #[test]
-fn leases_are_asked_for_while_they_have_records() {
+fn tracks_leases_only_while_they_have_records() {
     const SECOND: u64 = 1_000_000_000;
     let (mut mirror, index) = Mirror::new(&request(&["test"]));
     let put = |key: &'static str, lease| Event::Put(Pair { key: key.as_bytes(), value: b"{}", lease });

@@ -1,4 +1,4 @@
-//! One record: what the value of a key says.
+//! SkyDNS record: the parsed value of a key.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,95 +9,95 @@ use wire::{Name, NameRef};
 
 use crate::Lease;
 
-/// Octets of the longest value that is read: no answer can hold a text that is longer.
+/// Maximum length of a value in bytes. No answer can hold a longer text.
 pub const VALUE_MAX: usize = 64 * 1024;
-/// The time to live of a record that does not say one, in seconds.
+/// TTL in seconds of a record without one.
 const TTL_DEFAULT: u32 = 300;
-/// The longest time to live there is (RFC 2181 §8).
+/// Maximum TTL (RFC 2181 §8).
 const TTL_MAX: u32 = i32::MAX.cast_unsigned();
-/// The priority of a record that does not say one.
+/// Priority of a record without one.
 const PRIORITY_DEFAULT: u16 = 10;
-/// The weight of a record that does not say one.
+/// Weight of a record without one.
 const WEIGHT_DEFAULT: u32 = 100;
 
-/// What stands under a key: a record, or `None` for a value that is none.
+/// Value of a key: a record, or `None` if the value is invalid.
 pub(crate) type Entry = Option<Arc<Record>>;
 
-/// What the value of a key says.
+/// Parsed value of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Where it points to.
+    /// Target.
     pub host: Host,
-    /// What a TXT record says.
+    /// Text of a TXT record.
     pub text: Option<Box<str>>,
-    /// Which of the records around it it belongs with.
+    /// Group, see [`View::select`](crate::View::select).
     pub group: Option<Box<str>>,
-    /// The port of an SRV record.
+    /// Port of an SRV record.
     pub port: u16,
-    /// The priority of an SRV record, and the preference of an MX record.
+    /// Priority of an SRV record, preference of an MX record.
     pub priority: u16,
-    /// The share of an SRV record, beside those of the same priority.
+    /// Weight of an SRV record, relative to those of the same priority.
     pub weight: u32,
-    /// Labels to take away from the left of the key's name where that is a target.
+    /// Number of leftmost labels to remove from the key's name when it is used as a target.
     pub target_strip: u8,
-    /// Whether it is an MX record too.
+    /// True if it also yields an MX record.
     pub mail: bool,
-    /// Seconds; 0 if it does not say.
+    /// TTL in seconds; 0 if not set.
     ttl: u32,
     lease: Option<Arc<Lease>>,
 }
 
-/// Where a record points to.
+/// Target of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Host {
-    /// Nowhere.
+    /// No target.
     #[default]
     None,
-    /// To an address.
+    /// An IP address.
     Address(IpAddr),
-    /// To a name, in wire form.
+    /// A name, in wire format.
     Name(Box<[u8]>),
 }
 
-/// What a record is to those who ask for the records of a name.
+/// Role of a record among the records of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning<'r> {
-    /// An address.
+    /// Address.
     Address(IpAddr),
-    /// A text; a name beside it is only for those who ask for just that.
+    /// Text. A host name next to it is used only for queries that ask for it.
     Text(&'r str),
-    /// Another name, in the case in which it was written.
+    /// Alias of another name, which keeps its case.
     Alias(NameRef<'r>),
-    /// None of these.
+    /// Neither.
     Nothing,
 }
 
-/// Between which times to live the rest of a lease is answered, in seconds.
+/// Bounds in seconds for the TTL derived from the remaining time of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseBounds {
-    /// The shortest.
+    /// Lower bound.
     pub min: u32,
-    /// The longest; what is below `min` is that.
+    /// Upper bound. If it is less than `min`, `min` is used.
     pub max: u32,
 }
 
-/// Why a record is not served.
+/// Reason why a value is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The value is not JSON, or not such as SkyDNS has it.
+    /// Not JSON, or not a SkyDNS record.
     Json(String),
-    /// The host is neither an address nor a name.
+    /// `host` is neither an address nor a name.
     Host(String),
-    /// The key cannot be a name.
+    /// The key is not a valid name.
     Key,
-    /// The value has so many octets.
+    /// The value is too long; its length in bytes.
     TooLong(usize),
-    /// There are too many others.
+    /// The limit on the number of records is reached.
     TooMany,
 }
 
 impl Refusal {
-    /// The reason in one word, as metrics write it.
+    /// Returns the value of the metric label for this reason.
     #[must_use]
     pub const fn label(&self) -> &'static str {
         match self {
@@ -123,10 +123,10 @@ impl fmt::Display for Refusal {
 }
 
 impl Record {
-    /// Reads the value of a key, which a lease may end.
+    /// Parses the value of a key, with the lease that it is tied to.
     ///
     /// # Errors
-    /// If it is no record.
+    /// Fails if the value is not a record.
     pub fn read(value: &[u8], lease: Option<Arc<Lease>>) -> Result<Record, Refusal> {
         if value.len() > VALUE_MAX {
             return Err(Refusal::TooLong(value.len()));
@@ -148,7 +148,7 @@ impl Record {
         })
     }
 
-    /// What it is.
+    /// Returns the role of the record.
     #[must_use]
     pub fn meaning(&self) -> Meaning<'_> {
         match (&self.host, &self.text) {
@@ -158,8 +158,8 @@ impl Record {
         }
     }
 
-    /// The time to live in seconds, at a time in nanoseconds since whatever start: what the record says, but no more than
-    /// is left of its lease.
+    /// Returns the TTL in seconds: the record's own, limited by the remaining time of its lease. `now_nanos` uses the
+    /// same arbitrary epoch as the lease.
     #[must_use]
     pub fn ttl(&self, now_nanos: u64, bounds: LeaseBounds) -> u32 {
         let left = self.lease.as_ref().map(|lease| lease.left(now_nanos).min(bounds.max).max(bounds.min));
@@ -177,7 +177,7 @@ fn said(text: Option<String>) -> Option<Box<str>> {
 }
 
 impl Host {
-    /// The name, if it is one.
+    /// Returns the name, if the target is one.
     #[must_use]
     pub fn name(&self) -> Option<NameRef<'_>> {
         match self {
@@ -200,8 +200,8 @@ impl Host {
     }
 }
 
-/// The fields as they are written. Their names may be in any case, the last of a name counts, and those that nobody knows
-/// are passed over, as it is with Go's reader of JSON, for which they were made.
+/// Fields of the JSON object. Decoded like Go's `encoding/json` does, for which they were designed: names are
+/// case-insensitive, the last duplicate wins, and unknown fields are ignored.
 #[derive(Default)]
 struct Written {
     host: Option<String>,

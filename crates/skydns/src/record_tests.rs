@@ -9,7 +9,7 @@ fn name(text: &str) -> Host {
 }
 
 #[test]
-fn values_say_records() {
+fn parses_values_like_skydns() {
     let plain = Record { priority: 10, weight: 100, ..Record::default() };
     let address = |text: &str| Host::Address(text.parse().unwrap());
     let cases = [
@@ -46,7 +46,7 @@ fn values_say_records() {
 }
 
 #[test]
-fn what_is_no_record_says_why() {
+fn refuses_invalid_values_with_a_reason() {
     let cases = [
         ("", "json", "EOF while parsing"),
         ("not json", "json", "line 1 column 2"),
@@ -72,10 +72,10 @@ fn what_is_no_record_says_why() {
 }
 
 #[test]
-fn a_lease_bounds_the_time_to_live() {
+fn lease_limits_the_ttl() {
     const SECOND: u64 = 1_000_000_000;
     let bounds = LeaseBounds { min: 30, max: 86_400 };
-    // (the record's, seconds left of the lease if it has one) and what is answered
+    // TTL of the record, remaining seconds of its lease (if any), and expected TTL.
     let cases = [
         (0, None, 300),
         (60, None, 60),
@@ -100,7 +100,7 @@ fn a_lease_bounds_the_time_to_live() {
 }
 
 #[test]
-fn a_record_means_one_thing() {
+fn chooses_one_role_per_record() {
     let record = |value: &str| read(value).unwrap();
     let address = record(r#"{"host":"10.0.0.1","text":"t"}"#);
     assert_eq!(address.meaning(), Meaning::Address("10.0.0.1".parse().unwrap()));

@@ -1,4 +1,4 @@
-//! What is asked of those who bring records: from which store, and which of them. Equal requests can share what is brought.
+//! Description of the records that a zone needs and of their store. Equal requests can share one set of watches.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,27 +9,27 @@ use wire::Name;
 use crate::Index;
 use crate::key::Key;
 
-/// Which records of which store are wanted.
+/// Set of records in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The members of the store, as URLs, in the order in which they are tried.
+    /// URLs of the store's members, in the order in which they are tried.
     pub endpoints: Vec<String>,
-    /// Where the keys begin.
+    /// Path that all keys start with.
     pub path: String,
-    /// The zones whose names are wanted; only their keys are read, so that a right to them is enough.
+    /// Zones to follow. Only their keys are read, so read permission for these is sufficient.
     pub zones: Vec<Name>,
-    /// Who we are, if the store wants to know.
+    /// Credentials, if the store requires authentication.
     pub credentials: Option<Credentials>,
-    /// How to be trusted and whom to trust, where that is said.
+    /// Client certificate and trusted CAs, if configured.
     pub tls: Option<Tls>,
 }
 
-/// A user of the store.
+/// User of the store.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The name.
+    /// User name.
     pub user: String,
-    /// The password; it is shown to nobody.
+    /// Password. `Debug` does not print it.
     pub password: String,
 }
 
@@ -39,29 +39,29 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Files for TLS, PEM; they are read again for each connection.
+/// TLS files (PEM). Read again for each connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Our certificate and its key.
+    /// Client certificate and its private key.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// The authorities that are believed; those of the system if there is no such file.
+    /// Trusted CA certificates. If `None`, those of the system are used.
     pub authorities: Option<PathBuf>,
 }
 
-/// Keys of the store, from one up to another that is not among them.
+/// Half-open range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first.
+    /// First key.
     pub from: Vec<u8>,
-    /// The one behind the last.
+    /// End of the range, exclusive.
     pub to: Vec<u8>,
-    /// Whether there is only one: the name of a zone itself.
+    /// True if the range contains a single key: the name of a zone itself.
     pub is_single: bool,
 }
 
 impl Request {
-    /// The same request as everyone would write it who means it: the order of zones does not matter, nor does a zone within
-    /// another one, nor do slashes around the path.
+    /// Returns the request in canonical form, so that equivalent ones compare equal: sorted zones without duplicates
+    /// and subzones, and a path with exactly one slash between segments.
     #[must_use]
     pub fn canonical(&self) -> Request {
         let mut request = self.clone();
@@ -75,14 +75,14 @@ impl Request {
         request
     }
 
-    /// What all keys begin with: the path between two slashes, or one slash.
+    /// Returns the common prefix of all keys: the path between two slashes, or a single slash.
     #[must_use]
     pub fn root(&self) -> Vec<u8> {
         let segments = self.path.split('/').filter(|segment| !segment.is_empty());
         segments.fold(b"/".to_vec(), |root, segment| [&root, segment.as_bytes(), b"/"].concat())
     }
 
-    /// The keys of the zones: for each what is below it, and its own name.
+    /// Returns the key ranges of the zones: for each zone, the keys below it and its own key.
     #[must_use]
     pub fn ranges(&self) -> Vec<Range> {
         let root = self.root();
@@ -94,7 +94,7 @@ impl Request {
                 to: [&root, key.whole(), b"\0"].concat(),
                 is_single: true,
             });
-            // The octet behind a slash is a zero.
+            // `0` is the byte after `/`.
             let end = [&below[..below.len() - 1], b"0"].concat();
             [Some(Range { from: below, to: end, is_single: false }), single].into_iter().flatten()
         })
@@ -102,21 +102,21 @@ impl Request {
     }
 }
 
-/// Follows stores: what a process offers to those who answer from them.
+/// Provides stores to the plugins that serve zones from them.
 pub trait Stores {
-    /// Begins to follow a store; comes back at once.
+    /// Starts to follow a store. Returns immediately.
     ///
-    /// Equal requests share what is followed for as long as anybody holds it: two stanzas that ask for the same, and a
-    /// reload that asks for it again.
+    /// Equal requests share their watches for as long as anyone holds the result: two server blocks with the same
+    /// options, or a reload with unchanged ones.
     ///
     /// # Errors
-    /// In words, if it cannot even begin: an endpoint that is none, a certificate that cannot be read.
+    /// Returns a message if it cannot start, for example if an endpoint is invalid or a certificate is unreadable.
     fn follow(&self, request: &Request) -> Result<Arc<dyn Following>, String>;
 }
 
-/// A store that is being followed; when the last holder lets go, that ends.
+/// A followed store. The watches end when the last reference is dropped.
 pub trait Following: Send + Sync {
-    /// The records as answers see them.
+    /// Returns the index of the store.
     fn index(&self) -> &Arc<Index>;
 }
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_have_ranges() {
+    fn computes_the_key_ranges_of_zones() {
         let cases: [(&str, &[&str], &[&str]); 4] = [
             ("/skydns", &["x.Test"], &["/skydns/test/x/ /skydns/test/x0", "/skydns/test/x /skydns/test/x\0"]),
             ("a//b/", &["test"], &["/a/b/test/ /a/b/test0", "/a/b/test /a/b/test\0"]),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_mean_the_same_are_equal() {
+    fn ignores_order_subzones_and_slashes_around_the_path() {
         let same = request("/skydns", &["b.test", "a.test"]).canonical();
         assert_eq!(same, request("skydns/", &["A.test", "b.test", "x.b.test"]).canonical());
         assert_ne!(same, request("/sky", &["a.test", "b.test"]).canonical());

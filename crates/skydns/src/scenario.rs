@@ -1,10 +1,10 @@
-//! Stores made of short texts, for tests here and in rooms that use this one (feature `scenario`). What cannot be read
-//! panics: a test ends so.
+//! Fake store defined by short texts, for tests here and in other crates (feature `scenario`). Invalid lines panic,
+//! which fails the test.
 //!
 //! ```text
-//! /skydns/test/x {"host":"192.0.2.1"}          a key and its value
-//! /skydns/test/y @7 {"host":"192.0.2.2"}       tied to lease 7
-//! -/skydns/test/x                              it is gone
+//! /skydns/test/x {"host":"192.0.2.1"}          put a key and its value
+//! /skydns/test/y @7 {"host":"192.0.2.2"}       put a key tied to lease 7
+//! -/skydns/test/x                              delete a key
 //! ```
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "for tests alone")]
 
@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use crate::{Event, Following, Index, Mirror, Pair, Range, Refusal, Request, Stores};
 
-/// A store that is what its script says so far; all who follow it see the keys that they ask for.
+/// Fake store defined by script lines. Each follower sees the keys that its request covers.
 #[derive(Clone, Default)]
 pub struct Script(Rc<RefCell<Played>>);
 
 #[derive(Default)]
 struct Played {
-    /// The keys, each with its lease and its value.
+    /// Keys with their leases and values.
     keys: BTreeMap<Vec<u8>, (i64, Vec<u8>)>,
     is_away: bool,
     refusal: Option<String>,
@@ -35,7 +35,7 @@ struct Follower {
 }
 
 impl Script {
-    /// Plays lines, all at once, for those who follow it already and those to come.
+    /// Plays lines as one change, for current and future followers.
     pub fn play(&self, lines: &[&str]) {
         let played = &mut *self.0.borrow_mut();
         let changes: Vec<Change> = lines.iter().filter(|line| !line.trim().is_empty()).map(|line| read(line)).collect();
@@ -50,26 +50,26 @@ impl Script {
         }
     }
 
-    /// It cannot be reached, until [`Script::come_back`].
+    /// Makes the store unreachable until [`Script::come_back`].
     pub fn go_away(&self) {
         let played = &mut *self.0.borrow_mut();
         played.is_away = true;
         played.followed.iter().for_each(|follower| follower.mirror.set_lost());
     }
 
-    /// It can be reached again: all is listed anew.
+    /// Makes the store reachable again. Followers list everything again.
     pub fn come_back(&self) {
         let played = &mut *self.0.borrow_mut();
         played.is_away = false;
         played.followed.iter_mut().for_each(|follower| follower.list(&played.keys));
     }
 
-    /// Nobody else can follow it from here on.
+    /// Makes [`Stores::follow`] fail with this message from now on.
     pub fn refuse(&self, reason: &str) {
         self.0.borrow_mut().refusal = Some(reason.to_owned());
     }
 
-    /// So many seconds are left of a lease, from now on.
+    /// Sets the remaining time of a lease in seconds, counted from `now_nanos`.
     pub fn set_lease(&self, id: i64, left_seconds: u32, now_nanos: u64) {
         for follower in &mut self.0.borrow_mut().followed {
             follower.mirror.set_lease(id, Some(left_seconds), now_nanos);
@@ -105,7 +105,7 @@ impl Following for Followed {
     }
 }
 
-/// A key, and its lease and value if it is not gone.
+/// Key, with its lease and value unless it was deleted.
 type Change = (Vec<u8>, Option<(i64, Vec<u8>)>);
 
 fn read(line: &str) -> Change {
@@ -121,7 +121,7 @@ fn read(line: &str) -> Change {
     (key.into(), Some((lease, value.trim().into())))
 }
 
-/// When all of it happens.
+/// Time of all changes.
 const NOW_SECONDS: u32 = 1;
 
 fn ignore(_: &[u8], _: &Refusal) {}

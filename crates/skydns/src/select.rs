@@ -1,7 +1,7 @@
-//! What a name has: the records at and below it, as SkyDNS counts them.
+//! Selection of the records of a name, with SkyDNS's rules.
 //!
-//! Records below a name hide its own. Who looks for texts sees other records than who does not ([`Sought`]). Of records with different groups those of one group count ([`Groups`]), and those
-//! without a group always do.
+//! Records below a name hide the name's own. Text queries see more records than others ([`Sought`]). If records have
+//! different groups, those of one group are selected ([`Groups`]); records without a group always are.
 
 use rcu::{Entries, Pages};
 use wire::NameRef;
@@ -10,29 +10,29 @@ use crate::key::{self, Key};
 use crate::record::Entry;
 use crate::{Host, Record};
 
-/// Keys that are looked at for one answer: more than a message can hold records. What is beyond is left out.
+/// Maximum number of keys visited per answer, more records than fit into a message. Further keys are ignored.
 pub const VISITED_MAX: usize = 8192;
 
-/// The records of a name.
+/// Records of a name.
 pub struct Selection<'v> {
-    /// From the first key that may be one of them.
+    /// Entries, from the first key that may belong to the name.
     from: Entries<'v, Entry>,
     key: Key,
     wanted: Wanted,
     sought: Sought,
-    /// Those of other groups do not count.
+    /// Selected group. Records of other groups are skipped.
     group: Option<&'v str>,
     found: usize,
     unreadable: usize,
     is_cut: bool,
 }
 
-/// What is looked for: other records are not seen.
+/// Kind of records to select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sought {
-    /// Records that point somewhere.
+    /// Records with a host.
     Hosts,
-    /// Those, and records that say something.
+    /// Records with a host or a text.
     Texts,
 }
 
@@ -42,37 +42,40 @@ impl Sought {
     }
 }
 
-/// Which keys belong to a name.
+/// Set of keys that belong to a name.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// None.
+    /// No key.
     Nothing,
-    /// Its own.
+    /// The key of the name itself.
     Own,
-    /// All below it.
+    /// All keys below the name.
     Below,
-    /// Those like it, behind so many octets that are as they stand.
+    /// Keys that match a wildcard pattern. They share the first `n` bytes of the name's key literally.
     Like(usize),
 }
 
-/// Whether nothing can be below a key, seen from where it is or would be: for most names that saves another search.
+/// Returns true if the name cannot have keys below it, judging from the entries at or after its key. This saves a
+/// second search for most names.
 fn is_alone(from: &Entries<'_, Entry>, whole: &[u8]) -> bool {
     let mut near = from.clone().map(|(key, _)| key).take_while(|key| key.starts_with(whole));
     near.next().is_none_or(|first| first == whole && near.next().is_none())
 }
 
-/// Which group counts among records that are seen in the order of their keys: that of the first, or of one nearer to the
-/// name, unless another one as near disagrees. A nearer one without a group ends the search: so it is in SkyDNS, whatever
-/// its author meant, and in CoreDNS.
+/// Rule that chooses a group among records visited in key order.
+///
+/// The first record's group is chosen, unless a record closer to the name has another. If two groups occur at the
+/// same depth, none is chosen. A record without a group that is closer to the name ends the search. This is what
+/// SkyDNS and CoreDNS do, intended or not.
 #[derive(Clone, Copy)]
 enum Groups<'v> {
-    /// No record has been seen.
+    /// No record visited yet.
     None,
-    /// This one counts, if any, so far; a record had it at this depth.
+    /// Current choice, if any, and the depth of its record.
     Of(Option<&'v str>, usize),
-    /// This one counts, if any, whatever comes.
+    /// Final choice, if any.
     Only(Option<&'v str>),
-    /// Two disagree at this depth.
+    /// Two groups conflict at this depth.
     Disagree(usize),
 }
 
@@ -97,12 +100,12 @@ impl<'v> Groups<'v> {
     }
 }
 
-/// A record that was found.
+/// A record with its key.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'v> {
-    /// Its key, without the path.
+    /// Key, without the path.
     pub key: &'v [u8],
-    /// What it says.
+    /// Record under the key.
     pub record: &'v Record,
 }
 
@@ -138,7 +141,7 @@ impl<'v> Selection<'v> {
         selection
     }
 
-    /// Counts what there is, and finds out which group counts.
+    /// Counts the records and chooses the group.
     fn survey(&mut self) {
         let (mut found, mut unreadable, mut visited) = (0, 0, 0);
         let mut groups = Groups::None;
@@ -159,7 +162,7 @@ impl<'v> Selection<'v> {
         (self.found, self.unreadable) = (found, unreadable);
     }
 
-    /// The keys that belong to the name, whatever their groups.
+    /// Iterates over the entries that belong to the name, regardless of group.
     fn entries(&self) -> impl Iterator<Item = (&'v [u8], &'v Entry)> {
         let (prefix, whole) = (self.key.prefix(), self.key.whole());
         let like = |at: usize| prefix.split_at_checked(at).unwrap_or((prefix, &[]));
@@ -177,7 +180,7 @@ impl<'v> Selection<'v> {
         near.filter(move |(key, _)| is_like(key))
     }
 
-    /// The records that count, in the order of their keys.
+    /// Iterates over the selected records, in key order.
     pub fn records(&self) -> impl Iterator<Item = Listed<'v>> {
         let records = self.entries().filter_map(|(key, entry)| Some(Listed { key, record: entry.as_deref()? }));
         let seen = records.filter(|listed| self.sought.sees(listed.record));
@@ -187,25 +190,25 @@ impl<'v> Selection<'v> {
         })
     }
 
-    /// How many records there are, seen or not.
+    /// Returns the number of records, selected or not.
     #[must_use]
     pub fn len(&self) -> usize {
         self.found
     }
 
-    /// Whether there is no such name.
+    /// Returns true if the name does not exist.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.found == 0 && self.unreadable == 0
     }
 
-    /// Whether there are values at the name, and none of them is a record.
+    /// Returns true if the name has values, but none of them is a valid record.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         self.found == 0 && self.unreadable > 0
     }
 
-    /// Whether there may be more than was looked at.
+    /// Returns true if there may be more keys than were visited.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.is_cut
@@ -219,8 +222,8 @@ mod tests {
     use crate::{Request, Stores};
     use wire::Name;
 
-    /// The keys of `name`'s records in `zone`, for a store of these keys, each with its group behind a comma, or with `!`
-    /// if its value is none.
+    /// Selects `name` in `zone` from a store with these keys and returns the keys found. A key may be followed by a
+    /// comma and its group, or by `!` to give it an invalid value.
     fn select(keys: &str, zone: &str, name: &str) -> String {
         let script = Script::default();
         for key in keys.split_whitespace() {
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_what_is_below_it_or_else_its_own() {
+    fn selects_records_below_a_name_or_else_its_own() {
         let keys = "test/a test/ab test/a-b test/b test/b/c test/b/d/e test/s/ test/bad! test/mix/x! test/mix/y";
         for (name, expected) in [
             ("a.test", "test/a"),
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_are_compared_label_by_label() {
+    fn matches_wildcards_label_by_label() {
         let keys = "test/w/a/x test/w/b/x test/w/b/x/y test/w/c test/v";
         for (name, expected) in [
             ("*.w.test", "test/w/a/x test/w/b/x test/w/b/x/y test/w/c"),
@@ -292,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_group_counts() {
+    fn selects_the_group_closest_to_the_name() {
         for (keys, expected) in [
             ("t/a,g t/b,h t/c", "t/a t/b t/c"),
             ("t/a,g t/b,g t/s/c,h t/s/d", "t/a t/b t/s/d"),
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sought_is_not_seen() {
+    fn ignores_records_of_the_other_kind() {
         let script = Script::default();
         script.play(&[r#"/t/a {"group":"g"}"#, r#"/t/b {"text":"b","group":"h"}"#, r#"/t/c {"host":"c","group":"i"}"#]);
         let zone = Name::from_text("t").unwrap();
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_looks_at_everything() {
+    fn visits_a_bounded_number_of_keys() {
         let keys: Vec<String> = (0..=VISITED_MAX).map(|number| format!("t/{number:06}")).collect();
         assert_eq!(select(&keys.join(" "), "t", "t").split(' ').count(), VISITED_MAX);
     }
