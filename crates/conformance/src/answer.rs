@@ -1,38 +1,39 @@
-//! An answer as the checks look at it: what matters of each record is a text, in lower case and without final dots.
+//! Parsed response, as the checks compare it: the data of each record is a text, in lower case and without trailing
+//! dots.
 
 use core::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use wire::{Message, Opt, Rcode, Section, Type};
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// With the upper bits of EDNS.
+    /// Response code, including the upper bits from EDNS.
     pub(crate) rcode: Rcode,
-    /// It did not fit: the question is to be asked over TCP.
+    /// True if the response was truncated and the query has to be repeated over TCP.
     pub(crate) is_truncated: bool,
-    /// The name in the question is the same as asked, letter by letter.
+    /// True if the name in the question has the same letter case as in the query.
     pub(crate) question_kept: bool,
     pub(crate) has_opt: bool,
     pub(crate) answers: Vec<Record>,
     pub(crate) authorities: Vec<Record>,
 }
 
-/// A record.
+/// A resource record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) owner: String,
     pub(crate) rtype: Type,
-    /// In seconds.
+    /// TTL in seconds.
     pub(crate) ttl: u32,
-    /// An address; a name; `PORT/TARGET` of SRV, whose priority and weight the specification leaves open; strings in
-    /// quotes; the time of denials of an SOA, in seconds; of others how long it is.
+    /// Data by type: an address; a name; `PORT/TARGET` for SRV, as the specification does not define priority and
+    /// weight; quoted strings for TXT; the MINIMUM field in seconds for SOA; the length for other types.
     pub(crate) data: String,
 }
 
 impl Answer {
-    /// `None` if a name in it cannot be read.
+    /// Parses a response. Returns `None` if a name in it is malformed.
     pub(crate) fn read(message: &Message<'_>, question_kept: bool) -> Option<Answer> {
         let flags = message.header().flags;
         let mut answer = Answer {
@@ -60,7 +61,7 @@ impl Answer {
         Some(answer)
     }
 
-    /// The SOA that says how long a denial holds.
+    /// Returns the SOA record in the authority section, which determines the negative TTL.
     pub(crate) fn soa(&self) -> Option<&Record> {
         self.authorities.iter().find(|record| record.rtype == Type::SOA)
     }
@@ -75,8 +76,8 @@ impl fmt::Display for Answer {
             write!(out, "{mark}{} {}", record.rtype, record.data)?;
         }
         match (self.answers.is_empty(), self.soa()) {
-            (true, None) => out.write_str(" without records and without SOA"),
-            (true, Some(_)) => out.write_str(" without records"),
+            (true, None) => out.write_str(", no records, no SOA"),
+            (true, Some(_)) => out.write_str(", no records"),
             _ => Ok(()),
         }
     }
@@ -101,11 +102,11 @@ fn data(record: &wire::Record<'_>) -> Option<String> {
         }
         Type::TXT => strings(octets)?,
         Type::SOA => u32::from_be_bytes(*octets.last_chunk()?).to_string(),
-        _ => format!("of {} octets", octets.len()),
+        _ => format!("{} bytes", octets.len()),
     })
 }
 
-/// A name as names are compared here.
+/// Returns a name in the form used for comparison.
 pub(crate) fn plain(name: &wire::Name) -> String {
     name.to_string().trim_end_matches('.').to_ascii_lowercase()
 }

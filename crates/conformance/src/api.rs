@@ -1,4 +1,4 @@
-//! Objects in a cluster, all in one scratch namespace, which goes with all that is in it.
+//! Objects in a scratch namespace of a cluster. Deleting the namespace deletes them all.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use tokio::time::{sleep, timeout};
 use crate::objects;
 use crate::{Failure, Problem};
 
-/// How long the API server may take to answer.
+/// Time to wait for the API server's response.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is tried to delete the namespace, and the pause between: what is left behind is somebody's work.
+/// Number of attempts to delete the namespace. A namespace left behind has to be deleted by hand.
 const CLEAN_TRIES: u32 = 5;
 const CLEAN_PAUSE: Duration = Duration::from_secs(1);
 
-/// The scratch namespace of a cluster.
+/// Scratch namespace of a cluster.
 pub(crate) struct Api {
     client: Client,
     namespace: String,
     created: BTreeSet<(String, String)>,
-    /// A creation may have been given up while it was under way, and still happen.
+    /// False while a creation is in flight. If the run is aborted then, the object may still be created.
     is_certain: bool,
 }
 
@@ -31,10 +31,10 @@ impl Api {
         Api { client, namespace, created: BTreeSet::new(), is_certain: true }
     }
 
-    /// Creates an object, or replaces the one that was created before.
+    /// Creates an object, or replaces the one created before.
     pub(crate) async fn put(&mut self, mut object: Value) -> Result<Value, Problem> {
         let (kind, name) = objects::key(&object);
-        // The address is the API server's to choose.
+        // The API server assigns the cluster IP.
         if object["spec"]["clusterIP"].as_str().is_some_and(|address| address != "None")
             && let Some(spec) = object["spec"].as_object_mut()
         {
@@ -59,13 +59,13 @@ impl Api {
         replaced.map_err(|failure| failure.of(&format!("change {kind} {name}")))
     }
 
-    /// An object as it is.
+    /// Reads an object.
     pub(crate) async fn get(&self, namespace: &str, kind: &str, name: &str) -> Result<Value, Problem> {
         let got = self.send(Method::GET, &self.path(namespace, kind, name), None).await;
         got.map_err(|failure| failure.of(&format!("read {kind} {name}")))
     }
 
-    /// Deletes an object, if it is there.
+    /// Deletes an object. Succeeds if it does not exist.
     pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), Problem> {
         self.created.remove(&(kind.to_owned(), name.to_owned()));
         match self.send(Method::DELETE, &self.path(&self.namespace, kind, name), None).await {
@@ -93,7 +93,7 @@ impl Api {
         }
     }
 
-    /// Where an object is, or with an empty name where those of its kind are.
+    /// Returns the path of an object or, with an empty name, of the collection of its kind.
     fn path(&self, namespace: &str, kind: &str, name: &str) -> String {
         let (_, path, plural) = objects::api(kind).unwrap_or_default();
         let slash = if name.is_empty() { "" } else { "/" };
@@ -111,7 +111,7 @@ impl Api {
             Ok(Ok(object)) => Ok(object),
             Ok(Err(kube::Error::Api(status))) => Err(Failure::Refused { code: status.code, message: status.message }),
             Ok(Err(error)) => Err(Failure::Unreachable(kubeapi::causes(&error))),
-            Err(_) => Err(Failure::Unreachable(format!("no answer in {} s", PATIENCE.as_secs()))),
+            Err(_) => Err(Failure::Unreachable(format!("no response within {} s", PATIENCE.as_secs()))),
         }
     }
 }

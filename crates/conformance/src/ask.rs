@@ -1,5 +1,7 @@
-//! Asking the server, over UDP and TCP, as a stub resolver does. What comes back is read into an [`Answer`]; whether it is
-//! right is not decided here, but an answer to another question, or a message that cannot be read, is none.
+//! DNS client that queries the server over UDP and TCP like a stub resolver.
+//!
+//! A response is parsed into an [`Answer`]; checking it is up to the caller. A malformed response, or one with
+//! another question, is an error.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,23 +15,23 @@ use wire::{Class, Flags, HEADER_LEN, Header, Message, MessageBuf, Name, Opcode, 
 use crate::answer::Answer;
 use crate::script::Extra;
 
-/// How long an answer may take before the question is asked again, or given up.
+/// Time to wait for a response before the query is repeated or given up.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often a question is asked over UDP: a datagram may be lost, three in a row are not.
+/// Number of attempts over UDP. One datagram may get lost; three in a row do not.
 const TRIES: usize = 3;
-/// Octets that we take over UDP if we ask with EDNS: what fits into any path (DNS flag day 2020).
+/// UDP payload size in bytes advertised with EDNS. It avoids fragmentation on any path (DNS flag day 2020).
 const UDP_SIZE: u16 = 1232;
-/// An option code that is left for local use (RFC 6891 §9), so nobody's.
+/// Option code reserved for local use (RFC 6891 §9), which no server knows.
 const LOCAL_OPTION: OptionCode = OptionCode(65_001);
 
-/// Why there is no answer.
+/// Error: no valid response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoAnswer {
-    /// Nothing came, in all tries.
+    /// No response to any attempt.
     Silence,
-    /// The system says so.
+    /// Error of the operating system.
     Network(String),
-    /// Something came that is no answer to the question.
+    /// Invalid response.
     Wrong(&'static str),
 }
 
@@ -38,7 +40,7 @@ impl core::fmt::Display for NoAnswer {
         match self {
             NoAnswer::Silence => out.write_str("no answer"),
             NoAnswer::Network(problem) => out.write_str(problem),
-            NoAnswer::Wrong(problem) => write!(out, "what came is no answer: {problem}"),
+            NoAnswer::Wrong(problem) => write!(out, "invalid response: {problem}"),
         }
     }
 }
@@ -49,7 +51,7 @@ impl From<io::Error> for NoAnswer {
     }
 }
 
-/// A question as it is asked.
+/// A query.
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
     pub(crate) name: Name,
@@ -73,27 +75,27 @@ impl Query {
         message.finish(opt, option.into_iter()).to_vec()
     }
 
-    /// Reads what came; `Ok(None)` if it is the answer to something else.
+    /// Parses a response. Returns `Ok(None)` if it belongs to another query.
     fn read(&self, id: u16, octets: &[u8]) -> Result<Option<Answer>, NoAnswer> {
-        let message = Message::parse(octets).map_err(|_| NoAnswer::Wrong("it cannot be read"))?;
+        let message = Message::parse(octets).map_err(|_| NoAnswer::Wrong("malformed message"))?;
         let header = message.header();
         if header.id != id || !header.flags.is_response() {
             return Ok(None);
         }
         if header.flags.opcode() != Opcode::QUERY {
-            return Err(NoAnswer::Wrong("its operation is another"));
+            return Err(NoAnswer::Wrong("the opcode is not QUERY"));
         }
         let asked = (self.name.clone(), self.qtype, Class::IN);
         if message.question() != Some(asked) {
-            return Err(NoAnswer::Wrong("its question is another"));
+            return Err(NoAnswer::Wrong("the question differs"));
         }
         let question = octets.get(HEADER_LEN..HEADER_LEN + self.name.octets().len());
         let kept = question == Some(self.name.octets());
-        Answer::read(&message, kept).map(Some).ok_or(NoAnswer::Wrong("a record in it cannot be read"))
+        Answer::read(&message, kept).map(Some).ok_or(NoAnswer::Wrong("malformed record"))
     }
 }
 
-/// Asks over UDP.
+/// Sends a query over UDP.
 pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {
     for _ in 0..TRIES {
         if let Ok(answer) = timeout(PATIENCE, udp_once(server, query)).await {
@@ -105,7 +107,7 @@ pub(crate) async fn udp(server: SocketAddr, query: &Query) -> Result<Answer, NoA
 
 async fn udp_once(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    // A socket a question: a Service with several servers behind it may then have each of them answer.
+    // One socket per query, so that a Service with several servers can direct each query to another one.
     let socket = UdpSocket::bind(any).await?;
     socket.connect(server).await?;
     let id = rand::random();
@@ -119,7 +121,7 @@ async fn udp_once(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer>
     }
 }
 
-/// Asks over TCP, all questions at once on one connection; the answers may come in any order (RFC 7766 §6.2.1.1).
+/// Sends queries over one TCP connection, all at once. The responses may arrive in any order (RFC 7766 §6.2.1.1).
 pub(crate) async fn tcp(server: SocketAddr, queries: &[Query]) -> Result<Vec<Answer>, NoAnswer> {
     timeout(PATIENCE, tcp_once(server, queries)).await.unwrap_or(Err(NoAnswer::Silence))
 }
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_to_the_question_that_was_asked() {
+    fn accepts_only_responses_to_its_own_question() {
         let asked = query("Web.test");
         let mut octets = asked.octets(7);
         assert!(matches!(asked.read(7, &octets), Ok(None)), "a query is no answer");

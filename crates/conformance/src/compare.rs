@@ -1,4 +1,4 @@
-//! Two servers, the same questions: what one answers and the other does not.
+//! Comparison of two servers: sends both the same query and reports differences.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -9,26 +9,26 @@ use crate::answer::Answer;
 use crate::ask::{NoAnswer, Query, tcp, udp};
 use crate::script::Extra;
 
-/// TTLs are others if one is more than this many times the other: what comes from caches counts down.
+/// TTLs differ if one exceeds the other by more than this factor, because TTLs from a cache count down.
 const TTL_FACTOR: u32 = 2;
-/// Seconds of difference that never count.
+/// Difference between TTLs, in seconds, that is always ignored.
 const TTL_SLACK: u32 = 5;
 
-/// In what two answers differ.
+/// Kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Differs {
-    /// One of them did not come, or both.
+    /// One server or both did not respond.
     Silence,
-    /// The response code.
+    /// Response code.
     Code,
-    /// The records.
+    /// Records.
     Records,
-    /// The time that they may be kept.
+    /// TTL.
     Ttl,
 }
 
 impl Differs {
-    /// As it is written.
+    /// Returns the word used in reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -40,21 +40,21 @@ impl Differs {
     }
 }
 
-/// A question that two servers answer in different ways.
+/// A query that two servers answer differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The name and the type.
+    /// Name and type of the query.
     pub question: String,
-    /// In what.
+    /// Kind of difference.
     pub differs: Differs,
-    /// What the first one says.
+    /// Response of the first server.
     pub old: String,
-    /// What the second one says.
+    /// Response of the second server.
     pub new: String,
 }
 
-/// Asks both servers a question; `None` if they answer the same, whatever the order of the records. Two that are silent say
-/// nothing about each other, which is a difference too.
+/// Queries both servers. Returns `None` if the responses are equal, regardless of the order of records. If neither
+/// server responds, that is a difference too, because nothing is known about either.
 pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type) -> Option<Difference> {
     let query = Query { name: name.clone(), qtype, extra: Extra::Edns };
     let [old, new] = servers;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn order_and_age_are_no_difference() {
+    fn ignores_record_order_and_aged_ttls() {
         let base = answer(Rcode::NOERROR, 30, &["1.1.1.1", "2.2.2.2"]);
         for (other, wanted) in [
             (answer(Rcode::NOERROR, 30, &["2.2.2.2", "1.1.1.1"]), None),

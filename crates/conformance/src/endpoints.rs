@@ -1,5 +1,6 @@
-//! Endpoints that say what EndpointSlices say, for servers that read only those: kube-dns. A cluster makes slices of
-//! Endpoints (`skip-mirror` keeps it from that here), but never Endpoints of slices.
+//! Endpoints with the same content as EndpointSlices, for servers that read only Endpoints, such as kube-dns.
+//!
+//! A cluster mirrors Endpoints to slices (prevented here by `skip-mirror`), but never slices to Endpoints.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +8,21 @@ use serde_json::{Value, json};
 
 use crate::objects;
 
-/// The label of a slice with the Service that it belongs to.
+/// Label of a slice: the name of its Service.
 const SERVICE: &str = "kubernetes.io/service-name";
-/// The label of Endpoints of which the cluster is to make no slices.
+/// Label that keeps the cluster from mirroring Endpoints to slices.
 const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 
-/// The slices that there are, by their Services.
+/// Existing slices by Service.
 #[derive(Default)]
 pub(crate) struct Endpoints {
     slices: BTreeMap<String, BTreeMap<String, Value>>,
-    /// Why there can be no Endpoints, once that is known.
+    /// Reason why Endpoints cannot be created, once known.
     pub(crate) refusal: Option<String>,
 }
 
 impl Endpoints {
-    /// Learns of an object; gives the Endpoints that are to be put then.
+    /// Records an object. Returns the Endpoints to create or update.
     pub(crate) fn put(&mut self, object: &Value) -> Option<Value> {
         let service = object["metadata"]["labels"][SERVICE].as_str()?;
         let (kind, name) = objects::key(object);
@@ -33,7 +34,7 @@ impl Endpoints {
         Some(endpoints(service, slices))
     }
 
-    /// Learns that a slice is gone; gives the Endpoints that are to be put then.
+    /// Records the deletion of a slice. Returns the Endpoints to update.
     pub(crate) fn remove(&mut self, kind: &str, name: &str) -> Option<Value> {
         if kind != "EndpointSlice" || self.refusal.is_some() {
             return None;
@@ -55,7 +56,7 @@ fn endpoints(service: &str, slices: &BTreeMap<String, Value>) -> Value {
     endpoints
 }
 
-/// A slice as a subset; `None` if it has no addresses, which a subset must have.
+/// Converts a slice to a subset. Returns `None` if it has no addresses, because a subset must have some.
 fn subset(slice: &Value) -> Option<Value> {
     let is_ready = |endpoint: &&Value| endpoint["conditions"]["ready"].as_bool() != Some(false);
     let all = slice["endpoints"].as_array()?;
@@ -80,7 +81,7 @@ mod tests {
     use crate::objects::Values;
 
     #[test]
-    fn endpoints_say_what_slices_say() {
+    fn endpoints_have_the_content_of_their_slices() {
         let mut endpoints = Endpoints::default();
         let objects = objects::objects(&Values::new("cluster.local", "scratch")).unwrap();
         let made: Vec<Value> = objects.iter().filter_map(|object| endpoints.put(object)).collect();
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_make_them_makes_none() {
+    fn creates_no_endpoints_after_a_refusal() {
         let mut endpoints = Endpoints { refusal: Some("no".to_owned()), ..Endpoints::default() };
         let slice = json!({ "kind": "EndpointSlice", "metadata": { "name": "a", "labels": { SERVICE: "a" } } });
         assert!(endpoints.put(&slice).is_none());

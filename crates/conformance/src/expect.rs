@@ -1,47 +1,47 @@
-//! What an answer is to be, and whether it is.
+//! Expectations of a response, and their evaluation.
 
 use wire::{Rcode, Type};
 
 use crate::answer::{Answer, Record};
 
-/// What is expected of an answer. Texts are those of [`Record::data`], where one label may be `*`.
+/// Expectation of a response. Texts have the form of [`Record::data`]; `*` in them matches one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expectation {
-    /// `is …`: exactly these records of the type that was asked, in any order.
+    /// `is …`: exactly these records of the queried type, in any order.
     Is(Vec<String>),
-    /// `has …`: these and perhaps others.
+    /// `has …`: at least these records.
     Has(Vec<String>),
-    /// `lacks …`: none of these; there may be no records, or no such name.
+    /// `lacks …`: none of these records. NODATA and NXDOMAIN are fine too.
     Lacks(Vec<String>),
-    /// `targets …`: SRV records whose targets have exactly these addresses, all together.
+    /// `targets …`: SRV records whose targets together have exactly these addresses.
     Targets(Vec<String>),
-    /// `cname TARGET [then ADDRESS]`: begins with a CNAME, and then what the target has.
+    /// `cname TARGET [then ADDRESS]`: a CNAME first, then the address of its target.
     Cname(String, Option<String>),
-    /// `nxdomain`: no such name, with the SOA that says how long that holds (RFC 2308 §2.1).
+    /// `nxdomain`: NXDOMAIN with an SOA record (RFC 2308 §2.1).
     NxDomain,
-    /// `nodata`: the name exists without such records, with the SOA (RFC 2308 §2.2).
+    /// `nodata`: NODATA with an SOA record (RFC 2308 §2.2).
     NoData,
-    /// `absent`: either of the two.
+    /// `absent`: NXDOMAIN or NODATA, with an SOA record.
     Absent,
-    /// `ttl SECONDS`: records, all with one TTL that is not longer.
+    /// `ttl SECONDS`: records that all have the same TTL, at most this one.
     Ttl(u32),
-    /// `negative-ttl SECONDS`: a denial that may not be kept for longer.
+    /// `negative-ttl SECONDS`: a negative TTL of at most this (RFC 2308 §5).
     NegativeTtl(u32),
-    /// `badvers`
+    /// `badvers`: the response code BADVERS.
     BadVersion,
-    /// `edns`
+    /// `edns`: an OPT record.
     Edns,
-    /// `no-edns`
+    /// `no-edns`: no OPT record.
     NoEdns,
-    /// `question-kept`: the question is the same letter by letter.
+    /// `question-kept`: the question has the same letter case as the query.
     QuestionKept,
 }
 
 impl Expectation {
-    /// Reads an expectation in which all values are filled in.
+    /// Parses an expectation whose placeholders have been replaced.
     ///
     /// # Errors
-    /// The text, if it is none.
+    /// Returns the text if it is not an expectation.
     pub(crate) fn read(text: &str) -> Result<Expectation, String> {
         let mut words = text.split(' ');
         let verb = words.next().unwrap_or_default();
@@ -69,11 +69,13 @@ impl Expectation {
         })
     }
 
-    /// Whether an answer to a question for `owner` is as expected. Of [`Targets`](Expectation::Targets) only that there
-    /// are SRV records: their addresses are other questions.
+    /// Compares the response to a query for `owner` with the expectation.
+    ///
+    /// [`Targets`](Expectation::Targets) is only checked for SRV records here; the caller has to query their
+    /// addresses.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// Returns a description of the expectation if the response does not meet it.
     pub(crate) fn judge(&self, owner: &str, qtype: Type, answer: &Answer) -> Result<(), String> {
         let records = records(owner, qtype, answer);
         let no_error = answer.rcode == Rcode::NOERROR;
@@ -81,36 +83,40 @@ impl Expectation {
             Expectation::Is(texts) => {
                 (no_error && is(&records, texts) && is_all(owner, qtype, answer), texts.join(", "))
             }
-            Expectation::Has(texts) => (no_error && has(&records, texts), format!("among others {}", texts.join(", "))),
+            Expectation::Has(texts) => (no_error && has(&records, texts), format!("at least {}", texts.join(", "))),
             Expectation::Lacks(texts) => {
                 let denies = answer.rcode == Rcode::NXDOMAIN || no_error;
-                (denies && !texts.iter().any(|text| has_one(&records, text)), format!("not {}", texts.join(", ")))
+                (denies && !texts.iter().any(|text| has_one(&records, text)), format!("none of {}", texts.join(", ")))
             }
-            Expectation::Targets(texts) => (no_error && !records.is_empty(), format!("SRV for {}", texts.join(", "))),
+            Expectation::Targets(texts) => {
+                (no_error && !records.is_empty(), format!("SRV records with targets at {}", texts.join(", ")))
+            }
             Expectation::Cname(target, then) => (cname(owner, answer, target, then.as_deref()), {
-                let then = then.as_ref().map_or(String::new(), |address| format!(", and then {address}"));
+                let then = then.as_ref().map_or(String::new(), |address| format!(", then {address}"));
                 format!("CNAME {target}{then}")
             }),
-            Expectation::NxDomain => (denies(owner, answer, Rcode::NXDOMAIN), "NXDOMAIN with the SOA".to_owned()),
-            Expectation::NoData => (denies(owner, answer, Rcode::NOERROR), "NOERROR, the SOA, no records".to_owned()),
+            Expectation::NxDomain => (denies(owner, answer, Rcode::NXDOMAIN), "NXDOMAIN with an SOA record".to_owned()),
+            Expectation::NoData => (denies(owner, answer, Rcode::NOERROR), "NODATA with an SOA record".to_owned()),
             Expectation::Absent => (
                 denies(owner, answer, Rcode::NXDOMAIN) || denies(owner, answer, Rcode::NOERROR),
-                "no records, with the SOA".to_owned(),
+                "NXDOMAIN or NODATA with an SOA record".to_owned(),
             ),
-            Expectation::Ttl(most) => (one_ttl(answer, *most), format!("records with one TTL of at most {most} s")),
+            Expectation::Ttl(most) => {
+                (one_ttl(answer, *most), format!("records with the same TTL of at most {most} s"))
+            }
             Expectation::NegativeTtl(most) => {
-                (soa_time(answer).is_some_and(|time| time <= *most), format!("an SOA that says at most {most} s"))
+                (soa_time(answer).is_some_and(|time| time <= *most), format!("a negative TTL of at most {most} s"))
             }
             Expectation::BadVersion => (answer.rcode == Rcode::BADVERS, "BADVERS".to_owned()),
             Expectation::Edns => (answer.has_opt, "an OPT record".to_owned()),
             Expectation::NoEdns => (no_error && !answer.has_opt, "no OPT record".to_owned()),
-            Expectation::QuestionKept => (answer.question_kept, "the question in its own letters".to_owned()),
+            Expectation::QuestionKept => (answer.question_kept, "the question in its original case".to_owned()),
         };
         if holds { Ok(()) } else { Err(wanted) }
     }
 }
 
-/// What was asked for: each record once, though a server may list it twice.
+/// Returns the records that answer the query, without duplicates, which servers may send.
 fn records<'a>(owner: &str, qtype: Type, answer: &'a Answer) -> Vec<&'a str> {
     let asked = answer.answers.iter().filter(|record| record.rtype == qtype && record.owner == owner);
     let mut records: Vec<&str> = asked.map(|record| record.data.as_str()).collect();
@@ -119,13 +125,13 @@ fn records<'a>(owner: &str, qtype: Type, answer: &'a Answer) -> Vec<&'a str> {
     records
 }
 
-/// Whether nothing was answered but what was asked.
+/// Returns true if all records in the answer section have the queried name and type.
 fn is_all(owner: &str, qtype: Type, answer: &Answer) -> bool {
     answer.answers.iter().all(|record| record.rtype == qtype && record.owner == owner)
 }
 
-/// Whether these are all records. Texts without `*` are looked for first, so
-/// that a `*` cannot take what is theirs.
+/// Returns true if each record matches one text and vice versa. Texts without `*` are matched first, so that a `*`
+/// cannot take their records.
 fn is(records: &[&str], texts: &[String]) -> bool {
     let mut left: Vec<&str> = records.to_vec();
     let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -145,7 +151,7 @@ fn has_one(records: &[&str], text: &str) -> bool {
     records.iter().any(|record| matches(text, record))
 }
 
-/// Whether a record is this text, in which `*` stands for one label.
+/// Returns true if a record matches a text, in which `*` stands for one label.
 fn matches(text: &str, record: &str) -> bool {
     let Some((before, behind)) = text.split_once('*') else { return text == record };
     let label = record.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
@@ -157,13 +163,13 @@ fn cname(owner: &str, answer: &Answer, target: &str, then: Option<&str>) -> bool
     let leads = first.rtype == Type::CNAME && first.owner == owner && first.data == target;
     let follows = |record: &Record| record.owner == target && Some(record.data.as_str()) == then;
     match then {
-        // Nobody promises that there is such a name elsewhere; the code is that of the target (RFC 6604 §3).
+        // The target may not exist, and then the response code is that of the target (RFC 6604 §3).
         None => leads && matches!(answer.rcode, Rcode::NOERROR | Rcode::NXDOMAIN),
         Some(_) => leads && answer.rcode == Rcode::NOERROR && !rest.is_empty() && rest.iter().all(follows),
     }
 }
 
-/// Whether it denies, and an SOA of a zone that the name is in says for how long.
+/// Returns true for a negative response with the SOA record of a zone that contains the name.
 fn denies(owner: &str, answer: &Answer, rcode: Rcode) -> bool {
     let holds_name = |zone: &str| zone.is_empty() || owner == zone || owner.ends_with(&format!(".{zone}"));
     answer.rcode == rcode && answer.answers.is_empty() && answer.soa().is_some_and(|soa| holds_name(&soa.owner))
@@ -174,7 +180,7 @@ fn one_ttl(answer: &Answer, most: u32) -> bool {
     ttls.first().is_some_and(|first| first <= &most && ttls.iter().all(|ttl| ttl == first))
 }
 
-/// How long a denial may be kept, in seconds: the smaller of two times of its SOA (RFC 2308 §5).
+/// Returns the negative TTL in seconds: the smaller of the SOA's TTL and its MINIMUM field (RFC 2308 §5).
 fn soa_time(answer: &Answer) -> Option<u32> {
     answer.soa().and_then(|soa| Some(soa.ttl.min(soa.data.parse().ok()?)))
 }
@@ -195,7 +201,7 @@ mod tests {
         }
     }
 
-    /// An answer as `RCODE|answers|authorities`, records separated by commas.
+    /// Parses a response: `RCODE|answers|authorities`, records separated by commas.
     fn answer(text: &str) -> Answer {
         let [rcode, answers, authorities] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
         let records = |text: &str| text.split(',').filter(|text| !text.is_empty()).map(record).collect();
@@ -210,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_as_expected_or_not() {
+    fn judges_responses_by_their_expectation() {
         let soa = "test SOA 5 5";
         for (expectation, qtype, good, bad) in [
             (

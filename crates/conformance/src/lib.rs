@@ -1,12 +1,14 @@
-//! Checks a DNS server, any, by its address, against the Kubernetes DNS specification 1.1.0 and what Kubernetes' own
-//! end-to-end tests ask of a cluster's DNS.
+//! Conformance test for any DNS server: the Kubernetes DNS specification 1.1.0, and the expectations of Kubernetes'
+//! own end-to-end tests.
 //!
-//! The checks are data: `checks.txt`, over the objects of `objects.yaml`. They are made in a scratch namespace of a cluster,
-//! in a file of manifests that the server reads, or where the user has put the objects ([`Objects`]). All that was made
-//! is taken away again, also when the process is told to end. Nothing here knows how Portolan answers.
+//! The checks are data: `checks.txt` queries the objects of `objects.yaml`. The objects are created in a scratch
+//! namespace of a cluster, written to a file of manifests that the server reads, or provided by the user
+//! ([`Objects`]). Everything created is removed at the end, also after SIGINT or SIGTERM.
+//!
+//! The server is treated as a black box: nothing here depends on how Portolan works.
 #![allow(
     clippy::disallowed_methods,
-    reason = "it asks a server as its clients do: over sockets, in time, and with files of its user"
+    reason = "it queries a server as its clients do: with sockets, timeouts and the user's files"
 )]
 
 mod answer;
@@ -34,78 +36,78 @@ use place::{Manifests, Place};
 pub use report::{Checked, Outcome, Report};
 use run::Runner;
 
-/// The version of the specification that is checked.
+/// Version of the specification that is checked.
 pub const SPECIFICATION: &str = "1.1.0";
-/// The letters of the random end of a namespace: those of names that Kubernetes makes, which spell no words.
+/// Alphabet of the random suffix of a namespace: that of Kubernetes' generated names, which cannot spell words.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How many of them: two runs at once are not to meet.
+/// Length of the suffix. It keeps concurrent runs apart.
 const SUFFIX: usize = 6;
 
-/// What to check, and how.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The server.
+    /// Address of the server.
     pub server: SocketAddr,
-    /// The zone of the cluster, such as `cluster.local`.
+    /// Zone of the cluster, such as `cluster.local`.
     pub zone: String,
-    /// Where the objects are.
+    /// Location of the objects.
     pub objects: Objects,
-    /// The namespace, and of a scratch namespace how it begins.
+    /// Namespace of the objects; the prefix of its name if it is a scratch namespace.
     pub namespace: String,
-    /// Only checks in whose name or source this is.
+    /// Text that the name or description of a check must contain.
     pub filter: String,
 }
 
-/// Where the objects are that the checks need.
+/// Location of the objects that the checks query.
 #[derive(Clone, Debug)]
 pub enum Objects {
-    /// To be created in a scratch namespace of a cluster.
+    /// Created in a scratch namespace of a cluster.
     Cluster(cluster::Source),
-    /// To be written into a file that the server reads.
+    /// Written to a file that the server reads.
     File(PathBuf),
-    /// Made by the user, from [`manifests`].
+    /// Provided by the user, from [`manifests`].
     Given,
 }
 
-/// Why the checks could not be made, or not all.
+/// Error that prevents some or all checks.
 #[derive(Debug)]
 pub enum Problem {
-    /// The server cannot be asked.
+    /// The server cannot be queried.
     Server(SocketAddr, String),
-    /// The server does not learn of the objects.
+    /// The server does not serve the objects.
     Unknown {
-        /// What was asked for last.
+        /// Name of the last query.
         name: String,
-        /// What the server says of it.
+        /// Last response.
         answer: String,
-        /// Whether the user was to make the objects.
+        /// True if the user was to provide the objects.
         is_given: bool,
     },
-    /// There is no way to the API server.
+    /// No usable configuration for the API server.
     Credentials(kubeapi::SetupProblem),
-    /// The API server says no, or nothing (code 0).
+    /// A request to the API server failed.
     Api {
-        /// What it was to do.
+        /// Action that failed.
         what: String,
-        /// Of HTTP.
+        /// HTTP status; 0 without a response.
         code: u16,
-        /// Its words.
+        /// Message of the API server or of the client.
         message: String,
     },
-    /// A namespace could not be deleted.
+    /// The namespace could not be deleted.
     Left {
-        /// Its name.
+        /// Name of the namespace.
         namespace: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A file cannot be read or written.
     File(PathBuf, String),
-    /// The process was told to end.
+    /// A signal ended the run.
     Interrupted,
-    /// The machine does not let us.
+    /// Error of the operating system.
     System(std::io::Error),
-    /// What is built in is wrong.
+    /// Error in the built-in checks or objects.
     BuiltIn(String),
 }
 
@@ -118,26 +120,30 @@ impl Problem {
 impl core::fmt::Display for Problem {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Problem::Server(server, why) => write!(out, "the server {server} cannot be asked: {why}"),
+            Problem::Server(server, why) => write!(out, "cannot query server {server}: {why}"),
             Problem::Unknown { name, answer, is_given } => {
-                write!(out, "the server does not know the objects: it answers {name} A with {answer}")?;
-                if *is_given { out.write_str("; give it what --print-manifests prints") } else { Ok(()) }
+                write!(out, "the server does not serve the test objects: {name} A returned {answer}")?;
+                if *is_given { out.write_str("; load the objects that --print-manifests prints") } else { Ok(()) }
             }
             Problem::Credentials(problem) => problem.fmt(out),
-            Problem::Api { what, code: 0, message } => write!(out, "cannot {what}: the API server: {message}"),
-            Problem::Api { what, code, message } => write!(out, "cannot {what}: the API server says {code}: {message}"),
+            Problem::Api { what, code: 0, message } => {
+                write!(out, "cannot {what}: request to the API server failed: {message}")
+            }
+            Problem::Api { what, code, message } => {
+                write!(out, "cannot {what}: the API server answered {code}: {message}")
+            }
             Problem::Left { namespace, reason } => {
-                write!(out, "the namespace {namespace} is still there, delete it: {reason}")
+                write!(out, "namespace {namespace} was not deleted: {reason}; delete it manually")
             }
             Problem::File(path, reason) => write!(out, "{}: {reason}", path.display()),
             Problem::Interrupted => out.write_str("interrupted"),
             Problem::System(error) => error.fmt(out),
-            Problem::BuiltIn(what) => write!(out, "a built-in check is wrong: {what}"),
+            Problem::BuiltIn(what) => write!(out, "invalid built-in check: {what}"),
         }
     }
 }
 
-/// Why a request to the API server came to nothing.
+/// Failed request to the API server.
 enum Failure {
     Refused { code: u16, message: String },
     Unreachable(String),
@@ -153,29 +159,29 @@ impl Failure {
     }
 }
 
-/// What somebody wants to know while the checks are made.
+/// Progress of a run.
 pub enum Told<'a> {
-    /// The checks begin, in this namespace.
+    /// The checks begin; the namespace.
     Begin(&'a str),
-    /// One is made.
+    /// A check is complete.
     Checked(&'a Checked),
-    /// Something is not as it should be.
+    /// A problem that does not end the run.
     Warning(&'a str),
 }
 
-/// The objects as manifests, for a server that is to be checked without a cluster.
+/// Returns the objects as YAML manifests, for servers without a cluster.
 ///
 /// # Errors
-/// If what is built in is wrong.
+/// Fails only if the built-in objects are invalid.
 pub fn manifests(zone: &str, namespace: &str) -> Result<String, Problem> {
     objects::manifests(&Values::new(without_dot(zone), namespace)).map_err(Problem::BuiltIn)
 }
 
-/// Makes the checks. Whatever comes of them, what was made for them is taken away before this ends, unless the process is
-/// told to end for a second time.
+/// Runs the checks, then removes everything it created, whatever the outcome. A second SIGINT or SIGTERM skips the
+/// removal.
 ///
 /// # Errors
-/// What kept the checks from being made to the end, and what could not be taken away.
+/// Returns the error that ended the checks, and the one that prevented the removal.
 pub async fn run(options: &Options, tell: &mut dyn FnMut(Told<'_>)) -> Result<Report, Vec<Problem>> {
     let mut signals = Signals::new().map_err(|error| vec![Problem::System(error)])?;
     let (mut place, namespace) = open(options).map_err(|problem| vec![problem])?;
@@ -238,7 +244,7 @@ fn without_dot(zone: &str) -> &str {
     zone.trim_end_matches('.')
 }
 
-/// The signals by which a process is told to end.
+/// SIGINT and SIGTERM.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,

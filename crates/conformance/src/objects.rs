@@ -1,14 +1,14 @@
-//! The objects that the checks are about, and the values that are known of them.
+//! Objects that the checks query, and values that become known at run time.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-/// The objects that are built in, with values that are still to be filled in.
+/// Built-in objects, with placeholders for values.
 const OBJECTS: &str = include_str!("objects.yaml");
 
-/// The API of each kind that is written here: its `apiVersion`, its path and its plural name.
+/// API of each kind used here: `apiVersion`, path and plural name.
 const KINDS: [(&str, &str, &str, &str); 4] = [
     ("Namespace", "v1", "/api/v1", "namespaces"),
     ("Service", "v1", "/api/v1", "services"),
@@ -16,12 +16,12 @@ const KINDS: [(&str, &str, &str, &str); 4] = [
     ("EndpointSlice", "discovery.k8s.io/v1", "/apis/discovery.k8s.io/v1", "endpointslices"),
 ];
 
-/// Names for what is known at run time: `zone`, `ns`, `svc`, and `SERVICE-4` and `SERVICE-6` for its cluster IPs.
+/// Values of the placeholders: `zone`, `ns`, `svc`, and `SERVICE-4` and `SERVICE-6` for the cluster IPs of a Service.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values(BTreeMap<String, String>);
 
 impl Values {
-    /// What is known from the beginning. The zone is without its final dot.
+    /// Creates the values known from the start. The zone has no trailing dot.
     pub(crate) fn new(zone: &str, namespace: &str) -> Values {
         let known =
             [("zone", zone.to_owned()), ("ns", namespace.to_owned()), ("svc", format!("{namespace}.svc.{zone}"))];
@@ -32,7 +32,7 @@ impl Values {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Learns the cluster IPs of a Service; those that it had are forgotten.
+    /// Adds the cluster IPs of a Service and removes its old ones.
     pub(crate) fn learn(&mut self, service: &Value) {
         let name = service["metadata"]["name"].as_str().unwrap_or_default();
         self.0.retain(|key, _| key.strip_suffix("-4").or(key.strip_suffix("-6")) != Some(name));
@@ -44,10 +44,10 @@ impl Values {
         }
     }
 
-    /// Fills in the values in a text.
+    /// Replaces the placeholders in a text.
     ///
     /// # Errors
-    /// The name of a value that is not known.
+    /// Returns the name of the first placeholder without a value.
     pub(crate) fn fill(&self, text: &str) -> Result<String, String> {
         let mut parts = text.split('$');
         let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -62,17 +62,17 @@ impl Values {
     }
 }
 
-/// The manifests, as a text of YAML.
+/// Returns the manifests as YAML.
 pub(crate) fn manifests(values: &Values) -> Result<String, String> {
     values.fill(OBJECTS)
 }
 
-/// The objects, in the order in which they are to be created.
+/// Returns the objects in the order of their creation.
 pub(crate) fn objects(values: &Values) -> Result<Vec<Value>, String> {
     serde_saphyr::from_multiple(&manifests(values)?).map_err(|error| error.to_string())
 }
 
-/// An object from its kind, its name and the rest of it in YAML's flow style.
+/// Builds an object from its kind, its name and its other fields in YAML flow style.
 pub(crate) fn object(values: &Values, kind: &str, name: &str, rest: &str) -> Result<Value, String> {
     let mut object: Value = serde_saphyr::from_str(&values.fill(rest)?).map_err(|error| error.to_string())?;
     object["kind"] = kind.into();
@@ -82,13 +82,13 @@ pub(crate) fn object(values: &Values, kind: &str, name: &str, rest: &str) -> Res
     Ok(object)
 }
 
-/// Kind and name of an object.
+/// Returns the kind and the name of an object.
 pub(crate) fn key(object: &Value) -> (String, String) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     (text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
-/// `apiVersion`, path and plural name of a kind.
+/// Returns the `apiVersion`, path and plural name of a kind.
 pub(crate) fn api(kind: &str) -> Option<(&'static str, &'static str, &'static str)> {
     KINDS.iter().find(|(name, ..)| *name == kind).map(|(_, version, path, plural)| (*version, *path, *plural))
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_complete() {
+    fn built_in_objects_have_api_version_and_namespace() {
         let values = Values::new("cluster.local", "scratch");
         let objects = objects(&values).unwrap();
         assert_eq!(key(&objects[0]), ("Namespace".to_owned(), "scratch".to_owned()));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_filled_in_if_they_are_known() {
+    fn replaces_placeholders_that_have_a_value() {
         let mut values = Values::new("test", "a");
         let web = |ips: &[&str]| json!({ "metadata": { "name": "web" }, "spec": { "clusterIPs": ips } });
         values.learn(&web(&["10.0.0.1", "fd00::0:1"]));

@@ -1,5 +1,5 @@
-//! Where the objects are: in a cluster, in a file of manifests that the server reads, or wherever the user has put them.
-//! What was made is taken away by [`Place::clean`], of what was there before nothing is lost.
+//! Location of the objects: a cluster, a file of manifests that the server reads, or wherever the user has put them.
+//! [`Place::clean`] removes what was created and restores what was there before.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use crate::api::Api;
 use crate::endpoints::Endpoints;
 use crate::objects::{self, Values};
 
-/// Where the objects are.
+/// Location of the objects.
 pub(crate) enum Place {
-    /// In a scratch namespace of a cluster, with Endpoints beside EndpointSlices.
+    /// A scratch namespace of a cluster, with Endpoints in addition to EndpointSlices.
     Cluster(Api, Endpoints),
-    /// In a file.
+    /// A file.
     File(Manifests),
-    /// The user has put them somewhere.
+    /// Provided by the user.
     Given,
 }
 
@@ -25,7 +25,7 @@ impl Place {
         Place::Cluster(api, Endpoints::default())
     }
 
-    /// Creates an object, or replaces the one that was created before; gives it as it is then.
+    /// Creates an object, or replaces the one created before. Returns the stored object.
     pub(crate) async fn put(&mut self, object: Value) -> Result<Value, Problem> {
         match self {
             Place::Cluster(api, endpoints) => {
@@ -39,7 +39,7 @@ impl Place {
         }
     }
 
-    /// Deletes an object; one that is not there is no problem.
+    /// Deletes an object. Succeeds if it does not exist.
     pub(crate) async fn remove(&mut self, kind: &str, name: &str) -> Result<(), Problem> {
         match self {
             Place::Cluster(api, endpoints) => {
@@ -53,17 +53,17 @@ impl Place {
         }
     }
 
-    /// Whether objects can be changed.
+    /// Returns true if objects can be changed.
     pub(crate) const fn is_ours(&self) -> bool {
         !matches!(self, Place::Given)
     }
 
-    /// Why there are no Endpoints, if they could not be made.
+    /// Returns the reason why Endpoints could not be created, if so.
     pub(crate) fn endpoints_refused(&self) -> Option<&str> {
         if let Place::Cluster(_, endpoints) = self { endpoints.refusal.as_deref() } else { None }
     }
 
-    /// Learns what else is known of this place.
+    /// Adds values from existing objects: the cluster IPs of the Service `kubernetes`.
     pub(crate) async fn look_around(&self, values: &mut Values) {
         if let Place::Cluster(api, _) = self
             && let Ok(service) = api.get("default", "Service", "kubernetes").await
@@ -72,7 +72,7 @@ impl Place {
         }
     }
 
-    /// Takes away all that was made.
+    /// Removes everything that was created.
     pub(crate) async fn clean(self) -> Result<(), Problem> {
         match self {
             Place::Cluster(api, _) => api.clean().await,
@@ -82,7 +82,7 @@ impl Place {
     }
 }
 
-/// Puts Endpoints. Most servers do without them, so that they cannot be is noted and no problem.
+/// Creates or replaces Endpoints. Most servers do not need them, so a failure is only recorded.
 async fn put_beside(api: &mut Api, endpoints: &mut Endpoints, beside: Option<Value>) {
     if let Some(object) = beside
         && let Err(problem) = api.put(object).await
@@ -91,19 +91,21 @@ async fn put_beside(api: &mut Api, endpoints: &mut Endpoints, beside: Option<Val
     }
 }
 
-/// A file of manifests, written anew with each change.
+/// File of manifests, rewritten at each change.
 pub(crate) struct Manifests {
     path: PathBuf,
-    /// What was in the file; `None` if there was none.
+    /// Original content; `None` if the file did not exist.
     before: Option<Vec<u8>>,
     objects: Vec<Value>,
-    /// Whether the file is written: not before all that is there from the beginning is known.
+    /// True once the initial objects are complete; the file is not written before.
     is_begun: bool,
 }
 
 impl Manifests {
+    /// Reads the original content of the file.
+    ///
     /// # Errors
-    /// If there is a file that cannot be read.
+    /// Fails if the file exists but cannot be read.
     pub(crate) fn new(path: &Path) -> Result<Manifests, Problem> {
         let before = match std::fs::read(path) {
             Ok(octets) => Some(octets),
@@ -126,20 +128,20 @@ impl Manifests {
         self.write()
     }
 
-    /// Writes the file from now on with each change.
+    /// Writes the file, now and at each further change.
     pub(crate) fn begin(&mut self) -> Result<(), Problem> {
         self.is_begun = true;
         self.write()
     }
 
-    /// JSON is YAML too, where the documents are told apart.
+    /// Writes the objects as JSON, which is also YAML if the documents are separated.
     fn write(&self) -> Result<(), Problem> {
         let between = if self.path.extension().is_some_and(|extension| extension == "json") { "" } else { "---\n" };
         let text: String = self.objects.iter().map(|object| format!("{between}{object}\n")).collect();
         if self.is_begun { self.replace(text.as_bytes()) } else { Ok(()) }
     }
 
-    /// The server never sees half a file.
+    /// Replaces the file atomically, so that the server never reads half of it.
     fn replace(&self, octets: &[u8]) -> Result<(), Problem> {
         let mut fresh = self.path.clone().into_os_string();
         fresh.push(".fresh");

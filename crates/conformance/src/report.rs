@@ -1,18 +1,18 @@
-//! What came out, as lines for people and as JSON for machines.
+//! Results of the checks, as lines of text and as JSON.
 
 use core::fmt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What came out of a check.
+/// Outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It holds; for a change also how long it took to be seen.
+    /// Passed. For a change, the time until it took effect.
     Pass(Option<Duration>),
-    /// It does not: what was asked, expected and answered.
+    /// Failed: the query, the expectation and the response.
     Fail(String),
-    /// It cannot be asked here: why.
+    /// Not applicable here, with the reason.
     NotApplicable(String),
 }
 
@@ -26,19 +26,19 @@ impl Outcome {
     }
 }
 
-/// A check that was made.
+/// Result of a check.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// Such as `headless/srv`.
+    /// Name, such as `headless/srv`.
     pub name: &'static str,
-    /// Where it is written down, and what.
+    /// Source of the requirement, a colon, and the requirement.
     pub says: &'static str,
-    /// What came out.
+    /// Outcome.
     pub outcome: Outcome,
 }
 
 impl fmt::Display for Checked {
-    /// A line, and a second one for what is to be said of the outcome.
+    /// Writes one line, and a second one if the outcome has details.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:4}  {:30} {}", self.outcome.word(), self.name, self.says)?;
         match &self.outcome {
@@ -49,35 +49,35 @@ impl fmt::Display for Checked {
     }
 }
 
-/// All checks that were made.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The server's address.
+    /// Address of the server.
     pub server: std::net::SocketAddr,
-    /// The zone of the cluster, without its final dot.
+    /// Zone of the cluster, without a trailing dot.
     pub zone: String,
-    /// Where the objects were.
+    /// Namespace of the objects.
     pub namespace: String,
-    /// In order.
+    /// Results in order.
     pub checks: Vec<Checked>,
 }
 
 impl Report {
-    /// How many checks passed, failed and were not applicable.
+    /// Returns the number of checks that passed, failed, and were not applicable.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let count = |word| self.checks.iter().filter(|checked| checked.outcome.word() == word).count();
         (count("pass"), count("FAIL"), count("n/a"))
     }
 
-    /// The last line for people.
+    /// Returns the last line of the text output.
     #[must_use]
     pub fn summary(&self) -> String {
         let (passed, failed, not_applicable) = self.counts();
         format!("{} checks: {passed} passed, {failed} failed, {not_applicable} not applicable", self.checks.len())
     }
 
-    /// All of it for machines.
+    /// Returns the report as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let (passed, failed, not_applicable) = self.counts();

@@ -1,4 +1,4 @@
-//! The checks, made one after the other.
+//! Runner that makes the checks one after the other.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -16,25 +16,26 @@ use crate::place::Place;
 use crate::report::{Checked, Outcome};
 use crate::script::{Check, Extra, Manner, Question, Step};
 
-/// How long a change may take to be seen. The e2e tests of Kubernetes wait longer; a cache of the zone may hold what was
-/// before for 30 s in the common configuration.
+/// Time within which a change must take effect. Kubernetes' e2e tests wait longer; a cache may keep the old answer
+/// for 30 s in the common configuration.
 const SOON: Duration = Duration::from_secs(60);
-/// How much later than a Service its endpoints may be known.
+/// Time by which endpoints may become known later than their Service.
 const BEHIND: Duration = Duration::from_secs(5);
-/// The pause between two looks at whether it is seen.
+/// Interval between two queries while waiting for a change.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often in a row the last object must be known before the others are asked for: there may be several servers.
+/// Number of consecutive successes after which the server is considered ready. There may be several servers behind
+/// the address, each with its own state.
 const SETTLED: u32 = 8;
-/// Labels of the name of 255 octets that is asked for are this long.
+/// Length of the labels in the name of 255 bytes.
 const LONG_LABEL: usize = 50;
-/// How many questions are asked on one connection.
+/// Number of queries sent over one TCP connection.
 const MANY: usize = 4;
 
-/// Why a check ends before its last step.
+/// Reason to end a check before its last step.
 enum End {
     Fail(String),
     NotApplicable(String),
-    /// The checks cannot go on.
+    /// All checks must stop.
     Stop(Problem),
 }
 
@@ -44,12 +45,12 @@ impl From<Problem> for End {
     }
 }
 
-/// What the checks are made with.
+/// State of a run.
 pub(crate) struct Runner<'a> {
     pub(crate) server: SocketAddr,
     pub(crate) place: &'a mut Place,
     pub(crate) values: Values,
-    /// Why the server can know no endpoints, if that is so.
+    /// Reason why the server cannot know endpoints, if so.
     pub(crate) without_endpoints: Option<String>,
 }
 
@@ -61,7 +62,7 @@ impl Runner<'_> {
             match self.place.put(object).await {
                 Ok(object) if kind == "Service" => self.values.learn(&object),
                 Ok(_) => {}
-                // One object that this API server does not know how to have.
+                // This API server does not support the object, for example a dual-stack Service.
                 Err(Problem::Api { what, code: 422, message }) => warn(&format!("cannot {what}: {message}")),
                 Err(problem) => return Err(problem),
             }
@@ -70,27 +71,27 @@ impl Runner<'_> {
             file.begin()?;
         }
         if let Some(why) = self.place.endpoints_refused() {
-            warn(&format!("there are no Endpoints, which kube-dns needs: {why}"));
+            warn(&format!("Endpoints objects, which kube-dns needs, are missing: {why}"));
         }
         self.place.look_around(&mut self.values).await;
         Ok(())
     }
 
-    /// Waits until the server knows the object that was created last. Where Endpoints could not be made, a server that reads
-    /// nothing else can know the Services only.
+    /// Waits until the server serves the last created object. If Endpoints could not be created, a server that reads
+    /// only those will never serve endpoints; then waits for the Services only.
     pub(crate) async fn settle(&mut self) -> Result<(), Problem> {
         let Some(refusal) = self.place.endpoints_refused().map(str::to_owned) else {
             return self.wait_for("zz-last.$svc", "192.0.2.99", SOON).await;
         };
         self.wait_for("idle.$svc", "$idle-4", SOON).await?;
         if let Err(Problem::Unknown { .. }) = self.wait_for("zz-last.$svc", "192.0.2.99", BEHIND).await {
-            let why = format!("the server knows Services but no EndpointSlices, and {refusal}");
+            let why = format!("the server does not read EndpointSlices, and Endpoints are missing: {refusal}");
             self.without_endpoints = Some(why);
         }
         Ok(())
     }
 
-    /// Waits until the server knows that a name has this address alone.
+    /// Waits until a name has exactly this address.
     async fn wait_for(&self, name: &str, address: &str, patience: Duration) -> Result<(), Problem> {
         let [name, address] = [name, address].map(|text| self.values.fill(text).map_err(Problem::BuiltIn));
         let (name, known) = (name?, Expectation::Is(vec![address?]));
@@ -111,7 +112,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Makes a check.
+    /// Runs a check.
     pub(crate) async fn check(&mut self, check: &Check) -> Result<Checked, Problem> {
         let outcome = match self.steps(check).await {
             Ok(time) => Outcome::Pass(time),
@@ -122,16 +123,16 @@ impl Runner<'_> {
         Ok(Checked { name: check.name, says: check.says, outcome })
     }
 
-    /// All steps; gives the longest time that a change took to be seen.
+    /// Runs the steps of a check. Returns the longest time that a change took to take effect.
     async fn steps(&mut self, check: &Check) -> Result<Option<Duration>, End> {
         if check.needs_cluster && !matches!(self.place, Place::Cluster(..)) {
-            return Err(End::NotApplicable("there is no cluster".to_owned()));
+            return Err(End::NotApplicable("requires a cluster".to_owned()));
         }
         if let Some(why) = self.without_endpoints.as_ref().filter(|_| check.needs_endpoints) {
             return Err(End::NotApplicable(why.clone()));
         }
         if let Some(name) = check.unless.filter(|name| self.values.get(name).is_some()) {
-            return Err(End::NotApplicable(format!("there is ${name}")));
+            return Err(End::NotApplicable(format!("the cluster provides ${name}")));
         }
         let mut longest = None;
         for step in &check.steps {
@@ -144,7 +145,7 @@ impl Runner<'_> {
         match step {
             Step::Skip(why) => return Err(End::NotApplicable((*why).to_owned())),
             Step::Put { .. } | Step::Remove { .. } if !self.place.is_ours() => {
-                return Err(End::NotApplicable("objects are not changed".to_owned()));
+                return Err(End::NotApplicable("requires creating or changing objects".to_owned()));
             }
             Step::Put { kind, name, rest } => self.put(kind, name, rest).await?,
             Step::Remove { kind, name } => self.place.remove(kind, name).await?,
@@ -163,7 +164,7 @@ impl Runner<'_> {
     }
 
     async fn ask(&self, manner: Manner, question: &Question) -> Result<Option<Duration>, End> {
-        let unknown = |name: String| End::NotApplicable(format!("there is no ${name}"));
+        let unknown = |name: String| End::NotApplicable(format!("the cluster provides no ${name}"));
         let expectation = self.values.fill(question.expectation).map_err(unknown)?;
         let expectation = Expectation::read(&expectation).map_err(Problem::BuiltIn)?;
         let name = self.values.fill(question.name).map_err(unknown)?;
@@ -181,14 +182,15 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    /// Asks over UDP, and over TCP, which must be the same. Codes in `ends` make it not applicable.
+    /// Queries over UDP and TCP, which must both meet the expectation. An empty response with a code in `ends` makes
+    /// the check not applicable.
     async fn both(&self, query: &Query, expectation: &Expectation, ends: &[Rcode]) -> Result<(), End> {
         let answer = ask::udp(self.server, query).await;
         if let Ok(answer) = &answer
             && answer.answers.is_empty()
             && ends.contains(&answer.rcode)
         {
-            return Err(End::NotApplicable(format!("{}: the server says {}", describe(query), answer.rcode)));
+            return Err(End::NotApplicable(format!("{}: the server answered {}", describe(query), answer.rcode)));
         }
         if !answer.as_ref().is_ok_and(|answer| answer.is_truncated) {
             self.judge("UDP", query, expectation, answer).await?;
@@ -231,10 +233,10 @@ impl Runner<'_> {
             return Ok(());
         }
         let [found, wanted] = [found, wanted].map(|set| set.into_iter().collect::<Vec<_>>().join(", "));
-        Err(End::Fail(format!("{asked}: expected targets with {wanted}; they have {found}")))
+        Err(End::Fail(format!("{asked}: expected targets at {wanted}; they resolve to {found}")))
     }
 
-    /// The addresses of both families of all targets in SRV records.
+    /// Returns the IPv4 and IPv6 addresses of all SRV targets.
     async fn addresses_of_targets(&self, answer: &Answer) -> Result<BTreeSet<String>, End> {
         let targets: BTreeSet<&str> =
             answer.answers.iter().filter_map(|record| Some(record.data.split_once('/')?.1)).collect();
@@ -252,7 +254,7 @@ impl Runner<'_> {
         Ok(found)
     }
 
-    /// Asks until it is as expected; gives how long that took.
+    /// Repeats a query until the response meets the expectation. Returns the time that took.
     async fn soon(&self, query: &Query, expectation: &Expectation) -> Result<Duration, End> {
         let begin = Instant::now();
         loop {
@@ -268,8 +270,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Asks as the resolver of a Pod does for a name that is not complete: with each domain of its search list, until one
-    /// gives records. Any other answer than that there are none ends the search of some resolvers.
+    /// Resolves a relative name like the resolver of a Pod: appends each domain of the search list until one yields
+    /// records. Any response other than NODATA and NXDOMAIN ends the search, as in some resolvers.
     async fn search(&self, name: &str, question: &Question, expectation: &Expectation) -> Result<(), End> {
         for domain in ["$svc", "svc.$zone", "$zone"] {
             let domain = self.values.fill(domain).map_err(Problem::BuiltIn)?;
@@ -282,12 +284,12 @@ impl Runner<'_> {
                 return self.judge("UDP", &query, expectation, answer).await;
             }
         }
-        Err(End::Fail(format!("{name} {}: no domain of the search list leads to it", question.qtype)))
+        Err(End::Fail(format!("{name} {}: no domain of the search list yields records", question.qtype)))
     }
 }
 
-/// The codes that make a question not applicable: of names that a server may but need not have, and of those for which it
-/// asks others.
+/// Returns the response codes that make a check not applicable: for names that a server may serve but need not, and
+/// for names that it forwards.
 const fn ends_it(manner: Manner) -> &'static [Rcode] {
     match manner {
         Manner::Try => &[Rcode::NXDOMAIN],
@@ -308,9 +310,9 @@ fn describe(query: &Query) -> String {
     format!("{} {}{with}", query.name.to_string().trim_end_matches('.'), query.qtype)
 }
 
-/// A query for a name as the checks write it.
+/// Builds a query for a name in the notation of the checks.
 fn query(text: &str, qtype: Type, extra: Extra) -> Result<Query, String> {
-    let bad = |text: &str| format!("{text} is no name");
+    let bad = |text: &str| format!("`{text}` is not a valid name");
     let name = match text.split_once(':') {
         Some(("ptr", address)) => wire::reverse_name(address.parse().map_err(|_| bad(text))?),
         Some(("longest", suffix)) => longest(suffix).ok_or_else(|| bad(text))?,
@@ -319,13 +321,13 @@ fn query(text: &str, qtype: Type, extra: Extra) -> Result<Query, String> {
     Ok(Query { name, qtype, extra })
 }
 
-/// The longest name there can be that ends in another.
+/// Returns the longest possible name with the given suffix.
 fn longest(suffix: &str) -> Option<Name> {
     let suffix = Name::from_text(suffix).ok()?;
     let mut room = wire::NAME_MAX.checked_sub(suffix.octets().len())?;
     let mut name = Name::root();
     while room > 1 {
-        // One octet that is left over would be no label.
+        // A single remaining byte would not fit a label.
         let length = if room <= LONG_LABEL + 1 { room - 1 } else { LONG_LABEL.min(room - 3) };
         name.push_label(&[b'x'; LONG_LABEL][..length]).ok()?;
         room -= length + 1;
@@ -339,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_reversed_and_as_long_as_can_be() {
+    fn builds_reverse_names_and_names_of_maximum_length() {
         let name = |text: &str| query(text, Type::PTR, Extra::Nothing).unwrap().name;
         assert_eq!(name("ptr:192.0.2.1").to_string(), "1.2.0.192.in-addr.arpa.");
         assert!(query("ptr:nonsense", Type::PTR, Extra::Nothing).is_err());

@@ -1,35 +1,36 @@
-//! The checks as they are written in `checks.txt`, read.
+//! Parser for the checks in `checks.txt`.
 //!
-//! A paragraph is a check: `check NAME`, `says SOURCE: TEXT`, then what it is applicable to and its steps, one a line.
+//! A paragraph is a check: `check NAME`, `says SOURCE: TEXT`, then its conditions and steps, one per line.
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `needs cluster` | applicable only to a cluster, not to manifests |
-//! | `needs endpoints` | applicable only if the server knows endpoints of Services |
-//! | `unless $NAME` | applicable only if there is no such value |
-//! | `ask NAME TYPE [with EXTRA] -> EXPECTATION` | over UDP and over TCP |
-//! | `pipeline NAME TYPE -> EXPECTATION` | several times over one TCP connection |
-//! | `try NAME TYPE -> EXPECTATION` | as `ask`, but NXDOMAIN makes the check not applicable |
-//! | `reach NAME TYPE -> EXPECTATION` | as `ask`, where others may have to be asked: a failure of theirs makes it not applicable |
-//! | `search NAME TYPE -> EXPECTATION` | as the resolver of a Pod asks, through its search list |
-//! | `soon NAME TYPE -> EXPECTATION` | as `ask` over UDP, again and again until it holds or has taken too long |
-//! | `put KIND NAME {…}` | creates an object or replaces it |
-//! | `remove KIND NAME` | deletes it |
+//! | `needs cluster` | not applicable without a cluster |
+//! | `needs endpoints` | not applicable if the server does not serve endpoints |
+//! | `unless $NAME` | not applicable if the value is known |
+//! | `ask NAME TYPE [with EXTRA] -> EXPECTATION` | query over UDP and TCP |
+//! | `pipeline NAME TYPE -> EXPECTATION` | query several times over one TCP connection |
+//! | `try NAME TYPE -> EXPECTATION` | like `ask`; not applicable if the response is NXDOMAIN |
+//! | `reach NAME TYPE -> EXPECTATION` | like `ask` for a name the server may forward; not applicable if that fails |
+//! | `search NAME TYPE -> EXPECTATION` | query through the search list, like the resolver of a Pod |
+//! | `soon NAME TYPE -> EXPECTATION` | query over UDP until the expectation is met or time is up |
+//! | `put KIND NAME {…}` | create or replace an object |
+//! | `remove KIND NAME` | delete an object |
 //! | `skip REASON` | never applicable |
 //!
-//! Values, such as `$zone` or `$web-4`, stand for what is known at run time; a check whose value is not known is not
-//! applicable. A name may be `ptr:ADDRESS`, its reverse name, or `longest:NAME`, 255 octets that end in that name.
+//! Placeholders such as `$zone` or `$web-4` are replaced at run time; a check whose placeholder has no value is not
+//! applicable. A name may be `ptr:ADDRESS`, the reverse name of an address, or `longest:NAME`, a name of 255 bytes
+//! that ends in NAME.
 
 use wire::Type;
 
-/// The checks that are built in.
+/// Built-in checks.
 const CHECKS: &str = include_str!("checks.txt");
 
 /// A check.
 #[derive(Debug, Default)]
 pub(crate) struct Check {
     pub(crate) name: &'static str,
-    /// Where it is written down, and what is written there in our words.
+    /// Source of the requirement, a colon, and the requirement.
     pub(crate) says: &'static str,
     pub(crate) needs_cluster: bool,
     pub(crate) needs_endpoints: bool,
@@ -37,7 +38,7 @@ pub(crate) struct Check {
     pub(crate) steps: Vec<Step>,
 }
 
-/// What is done.
+/// Step of a check.
 #[derive(Debug)]
 pub(crate) enum Step {
     Ask(Manner, Question),
@@ -46,7 +47,7 @@ pub(crate) enum Step {
     Skip(&'static str),
 }
 
-/// How it is asked.
+/// Way to send a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     Ask,
@@ -57,7 +58,7 @@ pub(crate) enum Manner {
     Soon,
 }
 
-/// What is asked and expected; both with values that are still to be filled in.
+/// Query and expectation, with placeholders.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) name: &'static str,
@@ -66,27 +67,27 @@ pub(crate) struct Question {
     pub(crate) expectation: &'static str,
 }
 
-/// What a query has beside its question.
+/// Additions to a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Extra {
     #[default]
     Nothing,
-    /// EDNS, version 0.
+    /// EDNS version 0.
     Edns,
-    /// EDNS of a version that does not exist.
+    /// EDNS with an unsupported version.
     Version,
-    /// EDNS with an option of local use (RFC 6891 §9).
+    /// EDNS with an option code for local use (RFC 6891 §9).
     Option,
-    /// EDNS with DO.
+    /// EDNS with the DO bit.
     DnssecOk,
     /// RD is not set.
     NoRecursion,
 }
 
-/// All checks, in order.
+/// Returns all checks, in order.
 ///
 /// # Errors
-/// The first line that is no line of a check.
+/// Returns the first invalid line.
 pub(crate) fn checks() -> Result<Vec<Check>, &'static str> {
     read(CHECKS)
 }
@@ -164,7 +165,7 @@ mod tests {
     use crate::expect::Expectation;
 
     #[test]
-    fn the_checks_can_be_read() {
+    fn built_in_checks_parse_and_have_unique_names() {
         let checks = checks().unwrap();
         for check in &checks {
             assert!(check.says.contains(": ") && !check.steps.is_empty(), "{}", check.name);
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_check_is_found() {
+    fn refuses_invalid_lines() {
         for text in
             ["ask a A -> nxdomain", "check x\nask a A", "check x\nask a NONSENSE -> nodata", "check x\nhope a b"]
         {

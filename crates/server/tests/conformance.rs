@@ -173,13 +173,17 @@ fn where_endpoints_cannot_be_what_needs_them_is_not_applicable() {
     let kubeconfig = kubeconfig(&folder, &api);
     let run = run(&["--server", &address, "--kubeconfig", text(&kubeconfig)]);
     assert_eq!((run.code, run.with("FAIL").len()), (Some(0), 0), "{}\n{}", run.out, run.errors);
-    assert!(run.errors.contains("there are no Endpoints, which kube-dns needs: cannot create Endpoints web"));
+    assert!(run.errors.contains("Endpoints objects, which kube-dns needs, are missing: cannot create Endpoints web"));
     for name in ["headless/a", "live/headless", "names/search"] {
         let not_applicable = run.with("n/a");
         assert!(not_applicable.iter().any(|check| check.starts_with(name)), "{name}: {}", run.out);
     }
     assert!(run.with("pass").contains(&"live/cluster-ip-to-external"), "{}", run.out);
-    assert!(run.out.contains("the server knows Services but no EndpointSlices, and cannot create Endpoints web"));
+    assert!(
+        run.out.contains(
+            "the server does not read EndpointSlices, and Endpoints are missing: cannot create Endpoints web"
+        )
+    );
 }
 
 /// Starts a run that waits for a server that will never know, and waits until all objects are there.
@@ -218,7 +222,7 @@ fn what_cannot_be_created_is_said_and_the_rest_is_deleted() {
     api.fault("endpointslices", Fault::Status(403, None));
     let run = run(&["--server", "127.0.0.1:9", "--kubeconfig", text(&kubeconfig)]);
     assert_eq!(run.code, Some(2), "{}", run.out);
-    assert!(run.errors.contains("cannot create EndpointSlice web-v4: the API server says 403"), "{}", run.errors);
+    assert!(run.errors.contains("cannot create EndpointSlice web-v4: the API server answered 403"), "{}", run.errors);
     assert!(api.get("namespaces", "", &scratch(&api.seen(), "DELETE")[0]).is_none());
 }
 
@@ -232,7 +236,7 @@ fn what_cannot_be_deleted_is_said() {
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
     let run: Run = child.wait_with_output().unwrap().into();
     assert_eq!(run.code, Some(2));
-    assert!(run.errors.contains("is still there, delete it: cannot delete Namespace"), "{}", run.errors);
+    assert!(run.errors.contains("was not deleted: cannot delete Namespace"), "{}", run.errors);
 }
 
 #[test]
@@ -266,5 +270,5 @@ fn who_cannot_be_asked_cannot_be_checked() {
     server.wait();
     let run = run(&["--server", &address]);
     assert_eq!(run.code, Some(2));
-    assert!(run.errors.contains("cannot be asked"), "{}", run.errors);
+    assert!(run.errors.contains("cannot query server"), "{}", run.errors);
 }
