@@ -1,7 +1,9 @@
-//! A fake API server to measure against: `serve [SERVICES]`, each with a slice of ten endpoints, in fifty namespaces.
+//! Fake API server for benchmarks: `serve [SERVICES]`. Each Service has a slice with ten endpoints; there are 50
+//! namespaces.
 //!
-//! Prints its URL, and then does what it reads, a word a line: `gone` forgets the past and breaks all connections, so that
-//! clients list anew; `pages` refuses streaming lists; `drop`, `down`, `up`; `change` changes one slice.
+//! Prints its URL and then executes commands from standard input, one per line: `gone` compacts the history and
+//! breaks all connections, so that clients list again; `pages` rejects streaming lists; `drop` breaks connections;
+//! `down` and `up` stop and resume serving; `change` changes one slice.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example")]
 
 use fakeapi::{FakeApi, Fault, object};

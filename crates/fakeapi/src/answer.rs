@@ -1,4 +1,4 @@
-//! Lists, watches, and their faults; single objects are in [`crate::write`].
+//! Lists, watches and their faults. Requests for a single object are in [`crate::write`].
 
 use std::future;
 use std::io;
@@ -17,7 +17,7 @@ use crate::selection::Selection;
 use crate::store::{From, Key, Span};
 use crate::{Fault, Shared, write};
 
-/// Octets that go out at once.
+/// Maximum number of bytes sent at once.
 const PIECE: usize = 16 * 1024;
 
 /// Answers a request.
@@ -49,7 +49,7 @@ pub(crate) async fn answer(
     if asked.query.is("watch") { asked.watch() } else { asked.list() }
 }
 
-/// A request that can be answered.
+/// A valid list or watch request.
 struct Asked {
     query: Query,
     kind: String,
@@ -101,7 +101,7 @@ impl Asked {
         Reply::Stream(response)
     }
 
-    /// Says what was, and then what comes, until the client goes or its time is up.
+    /// Sends the initial events and then all changes, until the client disconnects or the watch times out.
     async fn follow(self, mut out: Out, streaming: bool, bookmarks: bool) -> Option<()> {
         let mut changed = self.shared.changed.subscribe();
         let seconds = self.query.parameter("timeoutSeconds").parse().unwrap_or(3600);
@@ -125,7 +125,7 @@ impl Asked {
         Some(())
     }
 
-    /// What a watch begins with, and from where it goes on.
+    /// Returns the initial events of a watch, and the position in the log where it continues.
     fn first(&self, streaming: bool) -> (Vec<u8>, From) {
         let store = &self.shared.lock().store;
         let refused = |code, message| self.format.event(&self.kind, "ERROR", &status_object(code, message));
@@ -162,7 +162,7 @@ fn number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
 }
 
-/// What goes out, as a fault lets it.
+/// Response body, subject to a fault.
 struct Out {
     sender: Sender<Bytes, io::Error>,
     fault: Option<Fault>,
@@ -174,7 +174,7 @@ impl Out {
         self.send(octets).await;
     }
 
-    /// Sends octets; `None` if that was the last that could be sent.
+    /// Sends bytes. Returns `None` if no more can be sent.
     async fn send(&mut self, octets: Vec<u8>) -> Option<()> {
         let (most, pause) = match self.fault {
             Some(Fault::Slow(most, pause)) => (most, pause),
@@ -207,7 +207,7 @@ impl Out {
 
     async fn cut(&mut self, last: &[u8]) -> Option<()> {
         self.sender.send_data(Bytes::copy_from_slice(last)).await.ok()?;
-        // Once the connection has taken the octets it writes them before anything else runs on this thread.
+        // Once the connection has accepted the bytes, it writes them before anything else runs on this thread.
         while self.sender.capacity() < self.sender.max_capacity() {
             tokio::task::yield_now().await;
         }

@@ -1,10 +1,10 @@
-//! How answers are encoded: in JSON, or in protobuf for who prefers it, as far as there is one.
+//! Encoding of responses: JSON, or protobuf if the client prefers it and the kind has a schema.
 
 use serde_json::{Value, json};
 
 use crate::protobuf;
 
-/// How an answer is encoded.
+/// Encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -12,7 +12,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What a client prefers, by its header `Accept`.
+    /// Returns the format that a client prefers, by its `Accept` header.
     pub(crate) fn preferred(accept: &str) -> Format {
         let media_types = accept.split(',').map(|range| range.split(';').next().unwrap_or_default().trim());
         let known = media_types.filter_map(|media_type| match media_type {
@@ -23,7 +23,7 @@ impl Format {
         known.into_iter().next().unwrap_or(Format::Json)
     }
 
-    /// The same, or JSON for a kind of which there is no protobuf.
+    /// Returns the format, or JSON if the kind has no protobuf schema.
     pub(crate) fn of_kind(self, kind: &str) -> Format {
         if protobuf::is_known(kind) { self } else { Format::Json }
     }
@@ -54,7 +54,7 @@ impl Format {
         }
     }
 
-    /// An event of a watch of a kind.
+    /// Encodes a watch event of a kind.
     pub(crate) fn event(self, kind: &str, what: &str, object: &Value) -> Vec<u8> {
         match self {
             Format::Protobuf => protobuf::event(kind, what, object),
@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// What a test wants to be said: a line of JSON, or its octets, whatever they are.
+    /// Encodes a line injected by a test: JSON, or arbitrary bytes.
     pub(crate) fn raw(self, kind: &str, text: &str) -> Vec<u8> {
         match (self, serde_json::from_str::<Value>(text)) {
             (Format::Json, _) => line(text),

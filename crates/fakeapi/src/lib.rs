@@ -1,18 +1,21 @@
-//! A Kubernetes API server for tests, on a free port of 127.0.0.1 and a thread of its own.
+//! Fake Kubernetes API server for tests, on a free port of 127.0.0.1 and in a thread of its own.
 //!
-//! It keeps objects as JSON and lists and watches them as the real one does: pages with continue tokens, streaming lists
-//! (`sendInitialEvents`), bookmarks, label and field selectors, 410 Gone after a compaction; in protobuf for who prefers
-//! that. Objects are written by the test, or over HTTP (POST, PUT, DELETE) in JSON. What it does not do: patches, validation,
-//! discovery, authorization by rules. What goes wrong is ordered by the test: see [`Fault`].
-//! Nothing happens by the clock: a bookmark, a compaction, a lost connection come when they are called for.
+//! It stores objects as JSON and serves lists and watches like the real server: pages with continue tokens, streaming
+//! lists (`sendInitialEvents`), bookmarks, label and field selectors, 410 Gone after a compaction, and protobuf for
+//! clients that prefer it. Tests write objects directly, or over HTTP (POST, PUT, DELETE) in JSON.
 //!
-//! It is part of tests: what cannot be, panics.
+//! Not supported: patches, validation, discovery and RBAC.
+//!
+//! Tests order failures with a [`Fault`]. Nothing depends on the clock: bookmarks, compactions and broken connections
+//! happen when a test calls for them.
+//!
+//! Like test code, it panics on errors.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a server for tests: it opens sockets, starts a thread, and a test that it fails is to fail"
+    reason = "a server for tests: it opens sockets, starts a thread, and its errors are to fail the test"
 )]
 
 mod answer;
@@ -38,76 +41,77 @@ use store::Store;
 pub use tls::Pems;
 use tokio::sync::{oneshot, watch};
 
-/// How long a test waits for what must happen.
+/// Maximum time that a test waits for a condition.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What goes wrong.
+/// Failure ordered by a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Requests are answered with this status and, if given, `Retry-After` in seconds.
+    /// Answers requests with this status and, if set, `Retry-After` in seconds.
     Status(u16, Option<u32>),
-    /// Requests are taken and never answered.
+    /// Accepts requests and never answers.
     Stall,
-    /// Streaming lists are refused, as by a server that has them switched off.
+    /// Rejects streaming lists, like a server with the feature disabled.
     NoStreamingLists,
-    /// Streaming lists begin and are refused then, as by a server whose etcd is too old for them.
+    /// Starts streaming lists and then rejects them, like a server whose etcd is too old for them.
     OldStore,
-    /// Watches, also those that are open, say nothing. Once healed they say what they held back. Not for a script.
+    /// Sends nothing on watches, including open ones, until healed; then sends the events held back. Not allowed in a
+    /// script.
     Silence,
-    /// Bodies come in pieces of so many octets, with this pause between them.
+    /// Sends bodies in chunks of this many bytes, with this pause in between.
     Slow(usize, Duration),
-    /// The connection breaks after so many octets of the body.
+    /// Breaks the connection after this many bytes of the body.
     Cut(usize),
-    /// The octet at this place of the body is 255.
+    /// Replaces the byte at this offset of the body by 255.
     Corrupt(usize),
-    /// Watches end at once, as if their time were up.
+    /// Ends watches immediately, as if they had timed out.
     Short,
 }
 
-/// A request that was made.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// `GET`, `POST` and so on.
+    /// Method: `GET`, `POST` etc.
     pub method: String,
-    /// The plural name of what was asked for: `endpointslices`.
+    /// Plural name of the resource, such as `endpointslices`.
     pub resource: String,
-    /// In which namespace; empty for all.
+    /// Namespace; empty for all.
     pub namespace: String,
-    /// Which one; empty for all.
+    /// Name of the object; empty for a collection.
     pub name: String,
-    /// The parameters, decoded.
+    /// Query parameters, decoded.
     pub query: BTreeMap<String, String>,
-    /// The header `Authorization`; empty if there was none.
+    /// `Authorization` header; empty if absent.
     pub authorization: String,
-    /// The header `Accept`; empty if there was none.
+    /// `Accept` header; empty if absent.
     pub accept: String,
-    /// Whether the client showed a certificate.
+    /// True if the client presented a certificate.
     pub certificate: bool,
-    /// When it came.
+    /// Time of arrival.
     pub at: Instant,
 }
 
 impl Seen {
-    /// A parameter; empty if absent.
+    /// Returns a query parameter; empty if absent.
     #[must_use]
     pub fn parameter(&self, name: &str) -> &str {
         self.query.get(name).map_or("", String::as_str)
     }
 
-    /// Whether it asked for a watch.
+    /// Returns true for a watch request.
     #[must_use]
     pub fn is_watch(&self) -> bool {
         matches!(self.parameter("watch"), "1" | "true")
     }
 
-    /// Whether it asked for a streaming list.
+    /// Returns true for a streaming list request.
     #[must_use]
     pub fn is_streaming_list(&self) -> bool {
         self.is_watch() && self.parameter("sendInitialEvents") == "true"
     }
 }
 
-/// The server. It ends when it is dropped.
+/// The server. Dropping it stops it.
 pub struct FakeApi {
     shared: Arc<Shared>,
     url: String,
@@ -116,14 +120,14 @@ pub struct FakeApi {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// What tests and connections share.
+/// State shared by the test and the connections.
 struct Shared {
     state: Mutex<State>,
-    /// Told of each request, and of each connection that ends.
+    /// Notified of each request and of each connection that ends.
     told: Condvar,
-    /// Ticks with each change, for the watches.
+    /// Incremented at each change, to wake the watches.
     changed: watch::Sender<u64>,
-    /// Ticks when all connections are to break.
+    /// Incremented to break all connections.
     broken: watch::Sender<u64>,
 }
 
@@ -135,25 +139,25 @@ struct State {
     token: Option<String>,
     json_only: bool,
     down: bool,
-    /// The connections that are open, by number.
+    /// Numbers of the open connections.
     connections: BTreeSet<u64>,
     accepted: u64,
 }
 
-/// With which requests for a resource something goes wrong.
+/// Faults ordered for a resource.
 enum Faults {
     Always(Fault),
     Next(VecDeque<Option<Fault>>),
 }
 
 impl FakeApi {
-    /// A server over plain HTTP.
+    /// Starts a server over plain HTTP.
     #[must_use]
     pub fn start() -> FakeApi {
         FakeApi::start_with(None)
     }
 
-    /// A server with the objects of [`FakeApi::put_shop`].
+    /// Starts a server with the objects of [`FakeApi::put_shop`].
     #[must_use]
     pub fn with_shop() -> FakeApi {
         let api = FakeApi::start();
@@ -161,7 +165,7 @@ impl FakeApi {
         api
     }
 
-    /// A server over TLS, with certificates made for the occasion.
+    /// Starts a server over TLS, with newly generated certificates.
     #[must_use]
     pub fn start_tls() -> FakeApi {
         FakeApi::start_with(Some(tls::Authority::new()))
@@ -185,13 +189,13 @@ impl FakeApi {
         FakeApi { shared, url, pems, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Where it is: `http://127.0.0.1:PORT`.
+    /// Returns the URL: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What a client needs to trust it and to be trusted, if it speaks TLS.
+    /// Returns the PEM files that a TLS client needs: the CA certificate, and a client certificate with its key.
     #[must_use]
     pub fn pems(&self) -> Option<&Pems> {
         self.pems.as_ref()
@@ -203,111 +207,109 @@ impl FakeApi {
         self.put_all([namespace("shop"), service("shop", "web", "10.96.0.11"), endpoints]);
     }
 
-    /// Creates an object or replaces it; gives its new version.
+    /// Creates or replaces an object and returns its resource version.
     pub fn put(&self, object: Value) -> u64 {
         self.put_all([object])
     }
 
-    /// Puts many objects; watches learn of them all at once.
+    /// Puts several objects; watches see all of them at once. Returns the last resource version.
     pub fn put_all(&self, objects: impl IntoIterator<Item = Value>) -> u64 {
         self.change(|state| objects.into_iter().map(|object| state.store.put(object)).last().unwrap_or_default())
     }
 
-    /// Knows a kind of objects from now on, in this group and version, as if its definition were installed. A kind is also
-    /// known once there is an object of it.
+    /// Adds a kind in this group and version, like a CustomResourceDefinition. Putting an object adds its kind too.
     pub fn install(&self, kind: &str, group_version: &str) {
         self.change(|state| state.store.install(kind, group_version));
     }
 
-    /// Deletes an object; `resource` is its plural name, and a namespace is in the namespace "".
+    /// Deletes an object. `resource` is its plural name; a Namespace object is in the namespace "".
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) {
         self.change(|state| state.store.delete(resource, namespace, name));
     }
 
-    /// Gives Services that are created over HTTP no IPv6 addresses from now on.
+    /// Assigns only IPv4 addresses to Services created over HTTP from now on.
     pub fn single_stack(&self) {
         self.change(|state| state.store.single_stack = true);
     }
 
-    /// An object; `resource` is its plural name.
+    /// Returns an object. `resource` is its plural name.
     #[must_use]
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         self.shared.lock().store.get(resource, &(namespace.to_owned(), name.to_owned()))
     }
 
-    /// Forgets the past: what continues from a version until now is answered with 410 Gone.
+    /// Compacts the history: requests that continue from an earlier version get 410 Gone.
     pub fn compact(&self) {
         self.change(|state| state.store.compact());
     }
 
-    /// Goes back to an earlier version, as when etcd is restored from a backup: the server does not have the versions that
-    /// it gave since. The objects are as they are: which of them were there then is up to the test.
+    /// Resets the resource version to an earlier one, as if etcd had been restored from a backup. The objects stay;
+    /// the test decides which of them existed then.
     pub fn put_back(&self, version: u64) {
         self.change(|state| state.store.put_back(version));
     }
 
-    /// Sends a bookmark to every open watch that takes them.
+    /// Sends a bookmark to every open watch that allows them.
     pub fn bookmark(&self) {
         self.change(|state| state.store.bookmark());
     }
 
-    /// Sends a line, whatever it holds, to every open watch of a resource; to those in protobuf as an event if it is one in
-    /// JSON, else its octets in a frame.
+    /// Sends a line to every open watch of a resource. Watches in protobuf get it as an event if it is one in JSON,
+    /// otherwise its bytes in a frame.
     pub fn inject(&self, resource: &str, line: &str) {
         self.change(|state| state.store.inject(resource, line));
     }
 
-    /// Lets something go wrong with a resource from now on.
+    /// Makes all requests for a resource fail from now on.
     pub fn fault(&self, resource: &str, fault: Fault) {
         self.change(|state| state.faults.insert(resource.to_owned(), Faults::Always(fault)));
     }
 
-    /// Lets something go wrong, or not, with the next requests for a resource, in this order; with those that come after
-    /// them nothing goes wrong.
+    /// Sets the faults (or `None`) of the next requests for a resource, in this order. Later requests succeed.
     pub fn script(&self, resource: &str, faults: impl IntoIterator<Item = Option<Fault>>) {
         self.change(|state| state.faults.insert(resource.to_owned(), Faults::Next(faults.into_iter().collect())));
     }
 
-    /// Nothing goes wrong with a resource any more.
+    /// Ends the faults of a resource.
     pub fn heal(&self, resource: &str) {
         self.change(|state| state.faults.remove(resource));
     }
 
-    /// Breaks all connections; none of them says anything after this.
+    /// Breaks all connections. Returns when none of them can send any more.
     pub fn drop_connections(&self) {
         let broken = self.shared.lock().connections.clone();
         self.shared.broken.send_modify(|tick| *tick += 1);
         self.wait("the end of connections", |state| state.connections.is_disjoint(&broken));
     }
 
-    /// Breaks all connections, and new ones at once, until [`up`](FakeApi::up).
+    /// Breaks all connections, and new ones immediately, until [`up`](FakeApi::up).
     pub fn down(&self) {
         self.change(|state| state.down = true);
         self.drop_connections();
     }
 
-    /// Serves again.
+    /// Accepts connections again.
     pub fn up(&self) {
         self.change(|state| state.down = false);
     }
 
-    /// Refuses with 401 who does not bring this bearer token.
+    /// Answers 401 to requests without this bearer token from now on.
     pub fn require_token(&self, token: &str) {
         self.change(|state| state.token = Some(token.to_owned()));
     }
 
-    /// Speaks nothing but JSON from now on, as a server without protobuf.
+    /// Serves only JSON from now on, like a server without protobuf.
     pub fn json_only(&self) {
         self.change(|state| state.json_only = true);
     }
 
-    /// The requests so far.
+    /// Returns the requests received so far.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.lock().seen.clone()
     }
 
-    /// Waits until the requests are as they must become; panics if that takes too long.
+    /// Waits until the received requests meet a condition. Panics after a timeout.
     pub fn wait_seen(&self, what: &str, condition: impl Fn(&[Seen]) -> bool) {
         self.wait(what, |state| condition(&state.seen));
     }
@@ -349,7 +351,7 @@ impl Shared {
 }
 
 impl State {
-    /// What goes wrong with the next request for a resource.
+    /// Returns the fault of the next request for a resource.
     fn next_fault(&mut self, resource: &str) -> Option<Fault> {
         match self.faults.get_mut(resource)? {
             Faults::Always(fault) => Some(*fault),

@@ -1,11 +1,11 @@
-//! Objects from few words.
+//! Builders for objects.
 
 use serde_json::{Value, json};
 
-/// An object of a kind with what `rest` says of it; `metadata` there is added to name and namespace.
+/// Builds an object of a kind from its other fields. `metadata` in `rest` is merged with name and namespace.
 ///
 /// # Panics
-/// If `rest` is not an object.
+/// Panics if `rest` is not an object.
 #[must_use]
 pub fn object(kind: &str, namespace: &str, name: &str, rest: Value) -> Value {
     let api_version = match kind {
@@ -28,13 +28,13 @@ pub fn object(kind: &str, namespace: &str, name: &str, rest: Value) -> Value {
     object
 }
 
-/// A Namespace.
+/// Builds a Namespace.
 #[must_use]
 pub fn namespace(name: &str) -> Value {
     object("Namespace", "", name, json!({}))
 }
 
-/// A Service with a cluster IP and the port `http`, 80.
+/// Builds a Service with a cluster IP and the port `http` (80/TCP).
 #[must_use]
 pub fn service(namespace: &str, name: &str, ip: &str) -> Value {
     let ports = json!([{ "name": "http", "port": 80, "protocol": "TCP" }]);
@@ -46,7 +46,7 @@ pub fn service(namespace: &str, name: &str, ip: &str) -> Value {
     )
 }
 
-/// The EndpointSlice of a Service, of ready IPv4 endpoints on port 8080.
+/// Builds the EndpointSlice of a Service, with ready IPv4 endpoints on port 8080.
 #[must_use]
 pub fn slice(namespace: &str, service: &str, addresses: &[&str]) -> Value {
     let endpoints: Vec<Value> = addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
@@ -62,7 +62,7 @@ pub fn slice(namespace: &str, service: &str, addresses: &[&str]) -> Value {
     )
 }
 
-/// A ServiceEntry of one host with one address, found by DNS.
+/// Builds a ServiceEntry with one host, one address and resolution `DNS`.
 #[must_use]
 pub fn service_entry(namespace: &str, name: &str, host: &str, address: &str) -> Value {
     let spec = json!({ "hosts": [host], "addresses": [address], "resolution": "DNS" });

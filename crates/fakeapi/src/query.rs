@@ -1,4 +1,4 @@
-//! What a request asks for: resource, namespace, name, parameters.
+//! Parser for request URIs: resource, namespace, name and parameters.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use hyper::Uri;
 use crate::selection::Selection;
 use crate::store::Key;
 
-/// What a request asks for.
+/// Parsed request URI.
 pub(crate) struct Query {
     pub(crate) group_version: String,
     pub(crate) resource: String,
     pub(crate) namespace: String,
-    /// Of one object; empty for all.
+    /// Name of an object; empty for a collection.
     pub(crate) name: String,
     pub(crate) parameters: BTreeMap<String, String>,
 }
 
 impl Query {
-    /// Reads a request; `None` if it does not ask for objects.
+    /// Parses a URI. Returns `None` if it is not a path of the API.
     pub(crate) fn parse(uri: &Uri) -> Option<Query> {
         let path: Vec<String> = uri.path().trim_matches('/').split('/').map(decode).collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -41,7 +41,7 @@ impl Query {
         Some(Query { group_version, resource, namespace, name, parameters })
     }
 
-    /// Namespace and name of the one object.
+    /// Returns namespace and name of the object.
     pub(crate) fn key(&self) -> Key {
         (self.namespace.clone(), self.name.clone())
     }
@@ -54,13 +54,13 @@ impl Query {
         matches!(self.parameter(name), "1" | "true")
     }
 
-    /// What it selects; an error says what is wrong with its selectors.
+    /// Returns the selection of objects. The error describes an invalid selector.
     pub(crate) fn selection(&self) -> Result<Selection, String> {
         Selection::parse(&self.namespace, self.parameter("labelSelector"), self.parameter("fieldSelector"))
     }
 }
 
-/// Undoes percent-encoding.
+/// Decodes percent-encoding.
 fn decode(text: &str) -> String {
     let mut octets = Vec::new();
     let mut rest = text.bytes();

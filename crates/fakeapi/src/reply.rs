@@ -1,4 +1,4 @@
-//! What goes back to a client: an object, a Status that says what is wrong, or a body that goes on.
+//! Responses: an object, a Status with an error, or a streamed body.
 
 use std::io;
 
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use crate::format::Format;
 
-/// A body that comes piece by piece.
+/// Streamed body.
 pub(crate) type Body = Channel<Bytes, io::Error>;
 
-/// What is answered.
+/// A response.
 pub(crate) enum Reply {
-    /// An object, or the Status that stands for it.
+    /// An object, or a Status in its place.
     Object { code: u16, retry_after: Option<u32>, object: Value },
     /// A list or a watch.
     Stream(Response<Body>),
 }
 
 impl Reply {
-    /// The answer, for a client that prefers this format.
+    /// Builds the HTTP response in the client's preferred format.
     pub(crate) fn response(self, preferred: Format) -> Response<Body> {
         let (code, retry_after, object) = match self {
             Reply::Object { code, retry_after, object } => (code, retry_after, object),
@@ -39,24 +39,24 @@ impl Reply {
     }
 }
 
-/// An answer that says what is wrong.
+/// Builds an error response.
 pub(crate) fn status(code: u16, retry_after: Option<u32>, message: &str) -> Reply {
     Reply::Object { code, retry_after, object: status_object(code, message) }
 }
 
-/// An answer that says why a request was refused.
+/// Builds an error response with a specific reason.
 pub(crate) fn refused(code: u16, reason: &str, message: &str) -> Reply {
     let mut status = status_object(code, message);
     status["reason"] = reason.into();
     whole(code, status)
 }
 
-/// An answer that is one object.
+/// Builds a response with one object.
 pub(crate) const fn whole(code: u16, object: Value) -> Reply {
     Reply::Object { code, retry_after: None, object }
 }
 
-/// The Status for a code.
+/// Builds the Status for a code.
 pub(crate) fn status_object(code: u16, message: &str) -> Value {
     let reason = match code {
         401 => "Unauthorized",

@@ -1,9 +1,9 @@
-//! Which objects are asked for: by namespace, labels and fields.
+//! Selection of objects by namespace, labels and fields.
 
 use cluster::Selector;
 use serde_json::Value;
 
-/// Which objects of a resource are asked for.
+/// Selection of objects of a resource.
 pub(crate) struct Selection {
     namespace: String,
     labels: Selector,
@@ -11,7 +11,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Reads selectors of labels and fields, for a namespace or for all if it is empty; an error says what is wrong with them.
+    /// Parses label and field selectors. An empty namespace selects all. The error describes an invalid selector.
     pub(crate) fn parse(namespace: &str, labels: &str, fields: &str) -> Result<Selection, String> {
         let labels = Selector::parse(labels).map_err(|error| error.to_string())?;
         let fields = fields.split(',').filter(|field| !field.is_empty());

@@ -1,4 +1,4 @@
-//! The thread: accepts connections and hands requests over.
+//! Thread that accepts connections and passes requests on.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ use crate::query::Query;
 use crate::reply::{Body, Reply, status};
 use crate::{Seen, Shared};
 
-/// Serves until `stopped`.
+/// Serves until `stopped` fires.
 pub(crate) fn run(
     listener: TcpListener,
     acceptor: Option<&TlsAcceptor>,
@@ -56,7 +56,7 @@ async fn accept(listener: &tokio::net::TcpListener, acceptor: Option<&TlsAccepto
     }
 }
 
-/// A connection that is open, and counted as such.
+/// An open connection, registered in the shared state.
 struct Open {
     shared: Arc<Shared>,
     broken: watch::Receiver<u64>,
@@ -64,7 +64,7 @@ struct Open {
 }
 
 impl Open {
-    /// `None` if the server is down.
+    /// Registers a connection. Returns `None` if the server is down.
     fn new(shared: &Arc<Shared>) -> Option<Open> {
         let mut state = shared.lock();
         if state.down {
@@ -88,7 +88,7 @@ async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, shared: &A
     match acceptor {
         None => requests(stream, false, shared).await,
         Some(acceptor) => {
-            // A client that does not trust this server ends the handshake.
+            // A client that does not trust this server aborts the handshake.
             let Ok(stream) = acceptor.accept(stream).await else { return };
             let certificate = stream.get_ref().1.peer_certificates().is_some();
             requests(stream, certificate, shared).await;
@@ -101,7 +101,7 @@ async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, certificate: bool
         let shared = Arc::clone(shared);
         async move { Ok::<_, Infallible>(request_answer(request, certificate, &shared).await) }
     });
-    // An error here is a client that went away.
+    // The error means that the client disconnected.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -125,7 +125,7 @@ async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format,
         at: std::time::Instant::now(),
     };
     let (method, authorization) = (request.method().clone(), seen.authorization.clone());
-    // A client that goes away in the middle of its object has asked for nothing.
+    // If the client disconnects while it sends the object, the body is empty and the request is invalid.
     let object = if matches!(method, Method::POST | Method::PUT) {
         let octets = request.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         match serde_json::from_slice(&octets) {
@@ -147,7 +147,7 @@ async fn reply(request: Request<Incoming>, certificate: bool, preferred: Format,
     answer(&method, query, object, fault, preferred, shared).await
 }
 
-/// A header; empty if there is none.
+/// Returns a header; empty if absent.
 fn header_of(request: &Request<Incoming>, name: HeaderName) -> &str {
     request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

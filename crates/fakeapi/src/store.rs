@@ -1,4 +1,4 @@
-//! The objects, and the log of what became of them.
+//! Storage of objects, and the log of their changes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::format::Format;
 use crate::selection::Selection;
 
-/// What the server knows without any object of it: plural name, kind, group and version.
+/// Resources served even without objects: plural name, kind, group and version.
 const BUILT_IN: [(&str, &str, &str); 7] = [
     ("configmaps", "ConfigMap", "v1"),
     ("nodes", "Node", "v1"),
@@ -26,15 +26,15 @@ pub(crate) type Key = (String, String);
 /// All objects.
 #[derive(Default)]
 pub(crate) struct Store {
-    /// The version of the latest change.
+    /// Resource version of the latest change.
     pub(crate) version: u64,
-    /// What continues from before this version is gone.
+    /// Oldest version from which requests can continue.
     pub(crate) compacted: u64,
     resources: BTreeMap<String, Resource>,
     log: Vec<Entry>,
-    /// How many Services have been given addresses.
+    /// Number of Services that were assigned addresses.
     given: u32,
-    /// Whether Services get IPv4 addresses only.
+    /// True if Services get only IPv4 addresses.
     pub(crate) single_stack: bool,
 }
 
@@ -51,23 +51,23 @@ struct Entry {
     what: What,
 }
 
-/// Which part of a list.
+/// Part of a list.
 pub(crate) struct Span {
-    /// The version of the list: that of its first page, so that a watch from it misses nothing that changes meanwhile.
+    /// Version of the list: that of its first page, so that a watch from it sees all changes since.
     pub(crate) version: u64,
-    /// It begins behind this one.
+    /// Key after which this part begins.
     pub(crate) after: Option<Key>,
-    /// How many at most; 0 for all.
+    /// Maximum number of objects; 0 for all.
     pub(crate) limit: usize,
 }
 
-/// From where a watch goes on.
+/// Position from which a watch continues.
 #[derive(Clone, Copy)]
 pub(crate) struct From {
-    /// A place in the log.
+    /// Index in the log.
     pub(crate) position: usize,
-    /// Nothing is said up to this version. The real server, too, lets a watch from a version that it does not have wait
-    /// until it has, without a word.
+    /// Version up to which events are skipped. For a version in the future, the real server also waits silently until
+    /// it is reached.
     version: u64,
 }
 
@@ -93,7 +93,7 @@ impl Store {
         self.version
     }
 
-    /// Knows a kind from now on, without any object of it.
+    /// Adds a kind without any objects.
     pub(crate) fn install(&mut self, kind: &str, group_version: &str) {
         let resource = self.resources.entry(plural(kind)).or_default();
         (resource.kind, resource.group_version) = (kind.to_owned(), group_version.to_owned());
@@ -107,13 +107,13 @@ impl Store {
         self.record(resource.to_owned(), What::Change { before, after: None });
     }
 
-    /// One object.
+    /// Returns an object.
     pub(crate) fn get(&self, resource: &str, key: &Key) -> Option<Value> {
         let object = self.resources.get(resource).and_then(|resource| resource.objects.get(key));
         object.map(|object| object.as_ref().clone())
     }
 
-    /// Deletes all that is in a namespace.
+    /// Deletes all objects in a namespace.
     pub(crate) fn delete_all_in(&mut self, namespace: &str) {
         let inside = |(resource, kept): (&String, &Resource)| {
             let names = kept.objects.keys().filter(|key| key.0 == namespace).map(|key| key.1.clone());
@@ -124,7 +124,7 @@ impl Store {
         }
     }
 
-    /// The next addresses for a Service: of IPv4, and of IPv6 too if it is to have both and the cluster has them.
+    /// Returns the next addresses for a Service: IPv4, and IPv6 too for a dual-stack Service in a dual-stack cluster.
     pub(crate) fn cluster_ips(&mut self, dual: bool) -> Vec<String> {
         self.given += 1;
         let (high, low) = (self.given / 250, self.given % 250 + 1);
@@ -157,14 +157,14 @@ impl Store {
         self.log.push(Entry { version: self.version, resource, what });
     }
 
-    /// The kind of a resource in this group and version, if there is such a thing.
+    /// Returns the kind of a resource, if it exists in this group and version.
     pub(crate) fn kind_of(&self, resource: &str, group_version: &str) -> Option<String> {
         let built_in = BUILT_IN.iter().find(|(name, ..)| *name == resource).map(|(_, kind, group)| (*kind, *group));
         let kept = self.resources.get(resource).map(|kept| (kept.kind.as_str(), kept.group_version.as_str()));
         built_in.or(kept).filter(|(_, group)| *group == group_version).map(|(kind, _)| kind.to_owned())
     }
 
-    /// A part of a list.
+    /// Encodes a part of a list.
     pub(crate) fn page(&self, kind: &str, selection: &Selection, span: &Span, format: Format) -> Vec<u8> {
         let &Span { version, ref after, limit } = span;
         let selected =
@@ -182,7 +182,7 @@ impl Store {
         format.list(kind, api_version, &metadata, &items)
     }
 
-    /// All objects as events, and the mark at their end if it is asked for.
+    /// Encodes all objects as events, followed by the `initial-events-end` bookmark if `with_mark` is set.
     pub(crate) fn initial_events(&self, kind: &str, selection: &Selection, with_mark: bool, format: Format) -> Vec<u8> {
         let mut lines = Vec::new();
         for (_, object) in self.selected(kind, selection) {
@@ -194,13 +194,13 @@ impl Store {
         lines
     }
 
-    /// Where a watch begins that knows everything up to a version, be it one that is still to come.
+    /// Returns the position of a watch that has seen everything up to a version, which may be in the future.
     pub(crate) fn from(&self, version: u64) -> From {
         let position = self.log.iter().position(|entry| entry.version > version).unwrap_or(self.log.len());
         From { position, version: if version > self.version { version } else { 0 } }
     }
 
-    /// What a watch has to say from a position on, and the position behind it.
+    /// Encodes the events of a watch from a position on. Returns them with the position after them.
     pub(crate) fn events(
         &self,
         kind: &str,
@@ -239,7 +239,7 @@ impl Store {
     }
 }
 
-/// An event as those see it who select objects: one that does not match any more is deleted for them.
+/// Returns the event that a watch with this selection sees. An object that no longer matches is deleted for it.
 fn change<'a>(
     before: Option<&'a Value>,
     after: Option<&'a Value>,

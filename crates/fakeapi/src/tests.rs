@@ -1,4 +1,4 @@
-//! The server as a client sees it that knows nothing but HTTP.
+//! Tests of the server with a client that knows only HTTP.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ impl Response {
         Response::after(api, "GET", path, "")
     }
 
-    /// The response to a request with a body.
+    /// Sends a request with a body and returns the response.
     fn after(api: &FakeApi, method: &str, path: &str, body: &str) -> Response {
         let address = api.url().strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
@@ -32,7 +32,7 @@ impl Response {
         Response { reader, status: status.trim_end().to_owned() }
     }
 
-    /// The next line of JSON; whatever else there is (headers, sizes of chunks) is passed over. `None` at the end.
+    /// Returns the next line of JSON, skipping headers and chunk sizes. Returns `None` at the end.
     fn json(&mut self) -> Option<Value> {
         loop {
             let mut line = String::new();
@@ -63,7 +63,7 @@ fn event(line: Option<Value>) -> String {
 const STREAM: &str = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
 #[test]
-fn lists_come_in_pages_until_they_are_compacted_away() {
+fn serves_lists_in_pages_until_a_compaction() {
     let api = FakeApi::start();
     api.put_all(["a", "b", "c", "d"].map(|name| service(name, &json!({}))));
     api.put(object("Service", "beta", "z", json!({})));
@@ -71,7 +71,7 @@ fn lists_come_in_pages_until_they_are_compacted_away() {
     assert_eq!(names(&first), ["a", "b", "c"]);
     let token = first["metadata"]["continue"].as_str().unwrap().replace('|', "%7C").replace('/', "%2F");
     let rest = format!("/api/v1/namespaces/alpha/services?limit=3&continue={token}");
-    // What changes meanwhile is told by a watch from the version of the list.
+    // A watch from the version of the list sees changes made after its first page.
     api.put(service("a", &json!({ "new": "yes" })));
     let last = Response::to(&api, &rest).json().unwrap();
     assert_eq!(names(&last), ["d"]);
@@ -84,7 +84,7 @@ fn lists_come_in_pages_until_they_are_compacted_away() {
 }
 
 #[test]
-fn watches_see_what_they_select() {
+fn sends_watches_only_selected_objects() {
     let api = FakeApi::start();
     api.put_all([service("web", &json!({ "dns": "yes" })), service("other", &json!({ "dns": "no" }))]);
     let mut watch = Response::to(&api, &format!("/api/v1/services?{STREAM}&labelSelector=dns%3Dyes"));
@@ -103,7 +103,7 @@ fn watches_see_what_they_select() {
 }
 
 #[test]
-fn fields_select_too() {
+fn applies_field_selectors() {
     let api = FakeApi::start();
     for (name, phase) in [("runs", "Running"), ("failed", "Failed")] {
         api.put(object("Pod", "alpha", name, json!({ "status": { "phase": phase } })));
@@ -114,7 +114,7 @@ fn fields_select_too() {
 }
 
 #[test]
-fn a_watch_goes_on_from_a_version_if_that_is_known() {
+fn continues_a_watch_from_a_version_until_it_is_compacted() {
     let api = FakeApi::start();
     let version = api.put(service("web", &json!({})));
     api.put(service("late", &json!({})));
@@ -125,7 +125,7 @@ fn a_watch_goes_on_from_a_version_if_that_is_known() {
 }
 
 #[test]
-fn what_is_ordered_to_go_wrong_goes_wrong() {
+fn injects_the_ordered_faults() {
     let api = FakeApi::start();
     api.put(service("web", &json!({})));
     api.script("services", [Some(Fault::Status(429, Some(7)))]);
@@ -145,7 +145,7 @@ fn what_is_ordered_to_go_wrong_goes_wrong() {
 }
 
 #[test]
-fn objects_are_written_over_http() {
+fn creates_replaces_and_deletes_objects_over_http() {
     let api = FakeApi::start();
     let write = |method: &str, path: &str, body: &Value| {
         let mut response = Response::after(&api, method, path, &body.to_string());
@@ -179,7 +179,7 @@ fn objects_are_written_over_http() {
 }
 
 #[test]
-fn an_address_of_a_service_stays() {
+fn keeps_the_cluster_ip_of_a_service() {
     let api = FakeApi::with_shop();
     let mut web = api.get("services", "shop", "web").unwrap();
     web["spec"]["clusterIP"] = "10.96.0.99".into();

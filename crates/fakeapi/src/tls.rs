@@ -1,4 +1,4 @@
-//! Certificates for the occasion.
+//! Certificates generated for a test.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-/// What a client needs, as PEM.
+/// PEM files for a client.
 #[derive(Clone, Debug)]
 pub struct Pems {
-    /// The authority that signed the server's certificate.
+    /// CA certificate that signed the server's certificate.
     pub authority: String,
-    /// A certificate that the server trusts.
+    /// Client certificate that the server trusts.
     pub certificate: String,
-    /// Its key.
+    /// Private key of the client certificate.
     pub key: String,
 }
 
-/// An authority of its own, and what it signed.
+/// A CA and the TLS acceptor with its server certificate.
 pub(crate) struct Authority {
     pub(crate) pems: Pems,
     pub(crate) acceptor: TlsAcceptor,
@@ -48,7 +48,7 @@ fn signed(name: &str, issuer: &Issuer<'_, KeyPair>) -> (rcgen::Certificate, KeyP
     (params.signed_by(&key, issuer).unwrap(), key)
 }
 
-/// Takes clients with and without a certificate; one that it did not sign is refused.
+/// Builds an acceptor for clients with or without a certificate. A certificate of another CA is rejected.
 fn acceptor(authority: CertificateDer<'static>, issuer: &Issuer<'_, KeyPair>) -> TlsAcceptor {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();

@@ -1,8 +1,8 @@
-//! Requests for one object: get, create, replace, delete, as the real server answers them.
+//! Requests for a single object: get, create, replace and delete, with the responses of the real server.
 //!
-//! What it adds to objects is what clients can rely on: versions and uids, the type and the addresses of Services. Objects
-//! are not validated, but for what makes a client's order of doing things wrong: a namespace that is not there, a name that
-//! is taken, an address that changes. A namespace is gone at once with all that is in it, where the real one takes its time.
+//! Objects get what clients rely on: resource versions and UIDs, and the type and addresses of Services. They are not
+//! validated, except for mistakes in the order of requests: a missing namespace, a name that already exists, a
+//! changed cluster IP. Deleting a namespace removes all its objects immediately, unlike in the real server.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use crate::query::Query;
 use crate::reply::{self, Reply};
 use crate::store::{Key, Store};
 
-/// Why a request is refused: code, reason and message of the Status.
+/// Rejected request: code, reason and message of the Status.
 struct Refusal(u16, &'static str, String);
 
-/// Answers a request for one object.
+/// Answers a request for a single object.
 pub(crate) fn answer(method: &Method, query: &Query, object: Value, shared: &Shared) -> Reply {
     let outcome = match *method {
         Method::GET => get(&shared.lock().store, &query.resource, &query.key()).map(|object| (200, object)),
@@ -71,7 +71,7 @@ fn remove(store: &mut Store, query: &Query) -> Result<Value, Refusal> {
     Ok(before)
 }
 
-/// Completes an object as the server does and keeps it.
+/// Completes an object like the real server and stores it.
 fn admit(
     store: &mut Store,
     query: &Query,
@@ -91,7 +91,7 @@ fn admit(
     get(store, &query.resource, &(namespace, name))
 }
 
-/// The defaults of a Service, and its cluster IPs.
+/// Sets the defaults and the cluster IPs of a Service.
 fn complete_service(store: &mut Store, spec: &mut Value, before: Option<&Value>) -> Result<(), &'static str> {
     if spec["type"].is_null() {
         spec["type"] = "ClusterIP".into();

@@ -1,6 +1,7 @@
-//! Objects in protobuf, as the real server encodes them: by the numbers in `schema.txt`, from their JSON. What has no
-//! number there is left out; what has another type in the JSON than it must have is encoded as what it is, so that it is
-//! as wrong in protobuf.
+//! Protobuf encoder for objects in JSON, with the field numbers in `schema.txt`.
+//!
+//! Fields that are not in the schema are omitted. A JSON value of the wrong type is encoded by its own type, so the
+//! protobuf is invalid in the same way.
 
 mod schema;
 
@@ -8,16 +9,16 @@ use serde_json::Value;
 
 use schema::{Field, Kind, Message};
 
-/// `Content-Type` of an object or a list; a watch adds `;stream=watch`.
+/// `Content-Type` of an object or a list. Watches append `;stream=watch`.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// Whether there is a protobuf of a kind of object.
+/// Returns true if the schema contains the kind.
 #[must_use]
 pub fn is_known(kind: &str) -> bool {
     schema::message(kind).is_some()
 }
 
-/// An object, with its magic octets and its envelope. `kind` counts if the object does not say which it is of.
+/// Encodes an object with its magic bytes and envelope. `kind` is used if the object does not state its kind.
 #[must_use]
 pub fn object(kind: &str, object: &Value) -> Vec<u8> {
     let kind = object["kind"].as_str().unwrap_or(kind);
@@ -25,7 +26,7 @@ pub fn object(kind: &str, object: &Value) -> Vec<u8> {
     envelope(kind, object["apiVersion"].as_str().unwrap_or("v1"), &raw)
 }
 
-/// A list of objects of a kind.
+/// Encodes a list of objects of a kind.
 #[must_use]
 pub fn list(kind: &str, api_version: &str, metadata: &Value, items: &[&Value]) -> Vec<u8> {
     let mut raw = Vec::new();
@@ -36,7 +37,7 @@ pub fn list(kind: &str, api_version: &str, metadata: &Value, items: &[&Value]) -
     envelope(&format!("{kind}List"), api_version, &raw)
 }
 
-/// An event of a watch of a kind, in its frame. Without an object if that is null.
+/// Encodes a framed watch event. A null object is omitted.
 #[must_use]
 pub fn event(kind: &str, what: &str, about: &Value) -> Vec<u8> {
     let mut event = Vec::new();
@@ -49,7 +50,7 @@ pub fn event(kind: &str, what: &str, about: &Value) -> Vec<u8> {
     frame(&event)
 }
 
-/// Octets with their length before them.
+/// Prefixes bytes with their length.
 #[must_use]
 pub fn frame(octets: &[u8]) -> Vec<u8> {
     let length = u32::try_from(octets.len()).expect("a frame is short");
@@ -95,7 +96,7 @@ fn fields(message: &Message, value: &Value) -> Vec<u8> {
 
 fn field(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value) {
     match (value, kind) {
-        // Which time it is nobody reads who reads protobuf of ours.
+        // No reader of this protobuf looks at the time.
         (_, Kind::Time { .. }) => delimited(out, number, b"\x08\x01\x10\x00"),
         (_, Kind::Port) => delimited(out, number, &port(value)),
         (_, Kind::Json) => {
@@ -115,7 +116,7 @@ fn field(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value) {
     }
 }
 
-/// An IntOrString.
+/// Encodes an IntOrString.
 fn port(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     varint_field(&mut out, 1, u64::from(value.is_string()));
@@ -124,7 +125,7 @@ fn port(value: &Value) -> Vec<u8> {
     out
 }
 
-/// As protobuf has negative numbers: in two's complement of 64 bits.
+/// Returns an integer as a protobuf varint: negative numbers in 64-bit two's complement.
 fn integer(value: &serde_json::Number) -> u64 {
     value.as_u64().or_else(|| value.as_i64().map(i64::cast_unsigned)).unwrap_or(u64::MAX)
 }
@@ -154,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_object_has_the_octets_that_it_has_in_kubernetes() {
+    fn encodes_objects_lists_and_events_like_kubernetes() {
         let namespace =
             json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a", "labels": { "k": "v" } } });
         let metadata = b"\x0a\x01a\x12\0\x1a\0\x22\0\x2a\0\x32\0\x38\0\x42\0\x5a\x06\x0a\x01k\x12\x01v";
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_of_the_schema_is_there() {
+    fn schema_defines_every_message_it_refers_to() {
         for kind in ["Namespace", "Service", "EndpointSlice", "Pod", "Node", "Status"] {
             assert!(is_known(kind), "{kind}");
         }

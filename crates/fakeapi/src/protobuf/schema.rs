@@ -1,9 +1,9 @@
-//! The numbers of fields, read from `schema.txt`.
+//! Field numbers of messages, parsed from `schema.txt`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The fields of a message, in the order in which they are encoded.
+/// Fields of a message, in encoding order.
 pub(super) type Message = Vec<Field>;
 
 pub(super) struct Field {
@@ -12,7 +12,7 @@ pub(super) struct Field {
     pub(super) kind: Kind,
 }
 
-/// What a field holds; see `schema.txt`.
+/// Type of a field; see `schema.txt`.
 pub(super) enum Kind {
     Text { always: bool },
     Number { always: bool },
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Message(String),
 }
 
-/// A message by its name.
+/// Returns a message by name.
 pub(super) fn message(name: &str) -> Option<&'static Message> {
     MESSAGES.get(name)
 }
@@ -57,7 +57,7 @@ fn kind_of(word: &str) -> Kind {
     }
 }
 
-/// Panics if a field is of a message that is not there, or if two have one number.
+/// Panics if a field refers to an unknown message, or if the numbers of a message do not increase.
 #[cfg(test)]
 pub(super) fn check() {
     for (name, message) in &*MESSAGES {
