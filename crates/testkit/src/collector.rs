@@ -1,28 +1,28 @@
-//! A collector of dnstap messages: the other side of Frame Streams, and what a message says as a line of text.
+//! Fake dnstap collector: the reader side of Frame Streams, and a text form of dnstap messages.
 
 use core::net::IpAddr;
 
 use crate::Parsed;
 
-/// Octets of the longest data frame that is believed.
+/// Maximum length in bytes of a data frame.
 const FRAME_MAX: usize = 1 << 20;
-/// Control frames, by their numbers.
+/// Types of control frames.
 const ACCEPT: u32 = 1;
 const START: u32 = 2;
 const STOP: u32 = 3;
 const READY: u32 = 4;
 const FINISH: u32 = 5;
 
-/// The side of a stream that data come to.
+/// Reader side of a stream.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     unread: Vec<u8>,
-    /// What has come: a dnstap message a line ([`dnstap_line`]), and control frames by their names.
+    /// Received frames: dnstap messages in text form ([`dnstap_line`]), and control frames by name.
     pub lines: Vec<String>,
 }
 
 impl FrameReader {
-    /// Takes what has come, and gives what is to be answered.
+    /// Consumes received bytes and returns the bytes to send back.
     pub fn take(&mut self, octets: &[u8]) -> Vec<u8> {
         self.unread.extend_from_slice(octets);
         let mut answer = Vec::new();
@@ -40,7 +40,7 @@ impl FrameReader {
     }
 }
 
-/// The next whole frame: whether it is a control frame, what is in it, and how many octets it has in all.
+/// Returns the next complete frame: true for a control frame, its content, and its total length in bytes.
 fn next_frame(octets: &[u8]) -> Option<(bool, Vec<u8>, usize)> {
     let (length, rest) = octets.split_first_chunk()?;
     match u32::from_be_bytes(*length) as usize {
@@ -53,7 +53,7 @@ fn next_frame(octets: &[u8]) -> Option<(bool, Vec<u8>, usize)> {
     }
 }
 
-/// The name of a control frame, and what is answered to it.
+/// Returns the name of a control frame and the reply to it.
 fn hear(frame: &[u8]) -> (&'static str, Vec<u8>) {
     let (number, fields) = frame.split_first_chunk().unwrap_or((&[0; 4], &[]));
     let say = |kind: u32, fields: &[u8]| {
@@ -68,8 +68,8 @@ fn hear(frame: &[u8]) -> (&'static str, Vec<u8>) {
     }
 }
 
-/// What a dnstap message says, by its fields: kind, protocol, who asked, who was asked, identity, version, extra, times
-/// since 1970, and of the DNS message in it name, type, response code and number of answers.
+/// Formats a dnstap message by its fields: type, protocol, query address, response address, identity, version, extra,
+/// and times since 1970. Then follow name, type, response code and number of answers of the DNS message.
 #[must_use]
 pub fn dnstap_line(frame: &[u8]) -> String {
     let outer = Fields::read(frame).unwrap_or_default();
@@ -93,18 +93,18 @@ pub fn dnstap_line(frame: &[u8]) -> String {
     words.join(" ")
 }
 
-/// Kinds of messages, in the order of their numbers.
+/// Message types by number.
 const KINDS: [&str; 9] = ["?", "AQ", "AR", "RQ", "RR", "CQ", "CR", "FQ", "FR"];
-/// Protocols, in the order of their numbers.
+/// Protocols by number.
 const PROTOCOLS: [&str; 4] = ["?", "udp", "tcp", "tls"];
 
-/// What stands in a field.
+/// Value of a field.
 enum Value<'a> {
     Number(u64),
     Octets(&'a [u8]),
 }
 
-/// The fields of a message of Protocol Buffers.
+/// Fields of a Protocol Buffers message.
 #[derive(Default)]
 struct Fields<'a>(Vec<(u64, Value<'a>)>);
 

@@ -1,4 +1,4 @@
-//! Running futures on one thread, without a runtime: whoever is awake is polled, and nothing else ever happens.
+//! Single-threaded executor without a runtime: it polls the futures that have been woken, and nothing else.
 
 use core::cell::{Cell, RefCell};
 use core::task::{Context, Waker};
@@ -9,10 +9,10 @@ use std::task::Wake;
 
 use engine::LocalFuture;
 
-/// Polls in a row before the executor says that the futures wake each other for ever.
+/// Maximum number of polls in one run. More mean that futures wake each other in a loop.
 const POLLS_MAX: usize = 1_000_000;
 
-/// Futures and who of them is awake; clones share them.
+/// Futures and the queue of those woken, shared by all clones.
 #[derive(Clone, Default)]
 pub struct Executor {
     inner: Rc<Inner>,
@@ -25,12 +25,12 @@ struct Inner {
     next: Cell<usize>,
 }
 
-/// A future that runs; [`Executor::cancel`] takes it.
+/// Handle of a spawned future, for [`Executor::cancel`].
 #[derive(Debug)]
 pub struct Task(usize);
 
 impl Executor {
-    /// Runs a future beside the others; its first poll comes with the next [`Executor::run`].
+    /// Adds a future. The next [`Executor::run`] polls it first.
     pub fn spawn(&self, future: LocalFuture<'static, ()>) -> Task {
         let number = self.inner.next.replace(self.inner.next.get() + 1);
         self.inner.tasks.borrow_mut().insert(number, future);
@@ -38,7 +38,7 @@ impl Executor {
         Task(number)
     }
 
-    /// Drops a future, if it still runs.
+    /// Drops a future, if it is still running.
     #[allow(clippy::needless_pass_by_value, reason = "a task can be cancelled once")]
     pub fn cancel(&self, task: Task) {
         let future = self.inner.tasks.borrow_mut().remove(&task.0);
@@ -48,17 +48,17 @@ impl Executor {
     /// Polls until all futures wait.
     ///
     /// # Panics
-    /// If they never do.
+    /// Panics if they never do.
     pub fn run(&self) {
         for _ in 0..POLLS_MAX {
             let Some(number) = lock(&self.inner.awake).pop_front() else { return };
             self.poll(number);
         }
-        assert!(lock(&self.inner.awake).is_empty(), "futures wake each other for ever");
+        assert!(lock(&self.inner.awake).is_empty(), "futures wake each other in a loop");
     }
 
     fn poll(&self, number: usize) {
-        // Taken out while it is polled, so that it may spawn others.
+        // Removed while it is polled, so that it can spawn other futures.
         let Some(mut future) = self.inner.tasks.borrow_mut().remove(&number) else { return };
         let waker = Waker::from(Arc::new(Alarm { number, awake: Arc::clone(&self.inner.awake) }));
         if future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
@@ -93,7 +93,7 @@ mod tests {
     use engine::{Clock, Moment};
 
     #[test]
-    fn sleepers_wake_in_order_and_not_before_their_time() {
+    fn timers_fire_in_order_and_not_early() {
         let (time, executor) = (VirtualTime::new(), Executor::default());
         let log = Rc::new(RefCell::new(Vec::new()));
         for millis in [30, 10, 20] {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_future_is_dropped_with_its_timer() {
+    fn cancelling_a_future_drops_it_and_its_timer() {
         let (time, executor) = (VirtualTime::new(), Executor::default());
         let held = Rc::new(());
         let (clock, guard) = (time.clone(), Rc::clone(&held));

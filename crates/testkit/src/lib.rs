@@ -1,10 +1,12 @@
-//! A whole server in one process, without sockets and in virtual time, and scenarios that drive it.
+//! A complete server in one process, without sockets and in virtual time, and a scenario language to test it.
 //!
-//! [`Server`] is what the binary puts together, with a clock that only the test moves ([`VirtualTime`]), upstreams that
-//! answer from tables ([`Upstreams`]) and files in memory ([`World`]). [`run_directory`] runs scenario files (`*.scn`);
-//! how they are written is said there. What is not here: sockets, threads, the order of the real plugins (the caller
-//! gives the list), the API server of a cluster (an [`Extension`] of the caller).
-#![allow(clippy::disallowed_methods, reason = "this room is an edge: it reads scenario files")]
+//! [`Server`] assembles the same parts as the binary, with a clock that only the test advances ([`VirtualTime`]),
+//! fake upstreams that answer from tables ([`Upstreams`]) and files in memory ([`World`]). [`run_directory`] runs
+//! scenario files (`*.scn`), whose syntax is documented in the module `scenario`.
+//!
+//! Sockets, threads, the order of the real plugins and the API server of a cluster are outside of this crate: the
+//! caller passes the list of plugins and may add statements with an [`Extension`].
+#![allow(clippy::disallowed_methods, reason = "this crate is at the edge: it reads scenario files")]
 
 mod collector;
 mod executor;
@@ -33,7 +35,7 @@ pub use tls::PretendedTls;
 pub use upstream::{Answer, Asked, Entry, Names, Reaction, Upstreams};
 pub use world::World;
 
-/// The octets that hexadecimal digits stand for; blanks between them do not matter.
+/// Decodes hexadecimal digits, ignoring whitespace.
 pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|octet| !octet.is_ascii_whitespace()).collect();
     let pair = |pair: &[u8]| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok();

@@ -1,4 +1,4 @@
-//! Queries and answers as a client sees them.
+//! Queries and responses as a client sees them.
 
 use core::fmt;
 
@@ -9,32 +9,32 @@ use wire::{
 
 use crate::Record;
 
-/// Octets that a client takes over UDP unless it says otherwise: what resolvers have asked for since 2020.
+/// Default UDP payload size of a client in bytes: what resolvers have used since 2020.
 const UDP_SIZE: u16 = 1232;
-/// Octets of code and length before the data of an EDNS option.
+/// Length in bytes of an EDNS option's code and length fields.
 const OPTION_HEADER_LEN: usize = 4;
 
-/// A query to be sent.
+/// A query to send.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The name, its case kept.
+    /// Name, in its original case.
     pub name: Name,
-    /// The type.
+    /// Query type.
     pub qtype: Type,
-    /// The class.
+    /// Query class.
     pub qclass: Class,
     /// Id, opcode and flags.
     pub header: Header,
-    /// What EDNS says; `None` for a client without it.
+    /// EDNS fields; `None` for a client without EDNS.
     pub opt: Option<Opt>,
     /// EDNS options.
     pub options: Vec<(OptionCode, Vec<u8>)>,
-    /// The version that the client has of the zone, said by an SOA record (RFC 1995 §3).
+    /// Zone serial known to the client, sent in an SOA record (RFC 1995 §3).
     pub serial: Option<u32>,
 }
 
 impl Question {
-    /// As most clients ask: class IN, RD, EDNS with 1232 octets.
+    /// Creates a typical query: class IN, RD set, EDNS with a payload size of 1232 bytes.
     #[must_use]
     pub fn new(name: Name, qtype: Type) -> Question {
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
@@ -42,7 +42,7 @@ impl Question {
         Question { name, qtype, qclass: Class::IN, header, opt: Some(opt), options: Vec::new(), serial: None }
     }
 
-    /// The packet.
+    /// Returns the packet.
     #[must_use]
     pub fn packet(&self) -> Vec<u8> {
         let mut message = MessageBuf::new();
@@ -58,30 +58,30 @@ impl Question {
     }
 }
 
-/// A message, read as a whole: an answer, or a query that an upstream got.
+/// A parsed message: a response, or a query received by an upstream.
 #[derive(Clone)]
 pub struct Parsed {
-    /// The header.
+    /// Header.
     pub header: Header,
-    /// The question, if there is exactly one.
+    /// Question, if there is exactly one.
     pub question: Option<(Name, Type, Class)>,
-    /// The records of the three sections, without OPT.
+    /// Records of the three sections, without OPT.
     pub sections: [Vec<Record>; 3],
-    /// What EDNS says.
+    /// EDNS fields.
     pub opt: Option<Opt>,
     /// EDNS options.
     pub options: Vec<(OptionCode, Vec<u8>)>,
-    /// Octets that follow the last record.
+    /// Number of bytes after the last record.
     pub trailing: usize,
-    /// Of how many messages it is: an answer over a stream may be several.
+    /// Number of messages. A response over a stream may have several.
     pub messages: usize,
 }
 
 impl Parsed {
-    /// Reads a message.
+    /// Parses a message.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails if the message is malformed.
     pub fn read(octets: &[u8]) -> Result<Parsed, MessageError> {
         let message = Message::parse(octets)?;
         let mut parsed = Parsed {
@@ -104,7 +104,7 @@ impl Parsed {
         Ok(parsed)
     }
 
-    /// With the records of another message behind its own.
+    /// Appends the records of another message.
     #[must_use]
     pub fn followed_by(mut self, other: Parsed) -> Parsed {
         for (section, more) in self.sections.iter_mut().zip(other.sections) {
@@ -114,20 +114,20 @@ impl Parsed {
         self
     }
 
-    /// The response code, its upper bits from EDNS.
+    /// Returns the response code, including the upper bits from EDNS.
     #[must_use]
     pub fn rcode(&self) -> Rcode {
         let upper = self.opt.map_or(0, |opt| opt.extended_rcode);
         Rcode(u16::from(upper) << 4 | self.header.flags.rcode().0)
     }
 
-    /// The records of a section.
+    /// Returns the records of a section.
     #[must_use]
     pub fn section(&self, section: Section) -> &[Record] {
         &self.sections[section as usize]
     }
 
-    /// The Extended DNS Error, with its text.
+    /// Returns the Extended DNS Error: its code and text.
     #[must_use]
     pub fn ede(&self) -> Option<(EdeCode, String)> {
         let (_, data) = self.options.iter().find(|(code, _)| *code == OptionCode::EXTENDED_ERROR)?;
@@ -135,17 +135,17 @@ impl Parsed {
         Some((EdeCode(u16::from_be_bytes(*code)), String::from_utf8_lossy(text).into_owned()))
     }
 
-    /// The flags that are set, by name, without QR.
+    /// Returns the names of the flags that are set, without QR.
     #[must_use]
     pub fn flag_names(&self) -> Vec<&'static str> {
         flag_names(self.header.flags)
     }
 }
 
-/// A flag: its name, whether it is set, and how to set it.
+/// Name, getter and setter of a flag.
 type Flag = (&'static str, fn(Flags) -> bool, fn(Flags, bool) -> Flags);
 
-/// The flags by name, in the order in which they are printed.
+/// Flags in the order in which they are printed.
 const FLAGS: [Flag; 6] = [
     ("aa", |flags| flags.authoritative(), Flags::with_authoritative),
     ("tc", |flags| flags.truncated(), Flags::with_truncated),
@@ -155,12 +155,12 @@ const FLAGS: [Flag; 6] = [
     ("cd", |flags| flags.checking_disabled(), Flags::with_checking_disabled),
 ];
 
-/// The flags that are set, by name, without QR.
+/// Returns the names of the flags that are set, without QR.
 pub(crate) fn flag_names(flags: Flags) -> Vec<&'static str> {
     FLAGS.iter().filter(|(_, is_set, _)| is_set(flags)).map(|(name, ..)| *name).collect()
 }
 
-/// Sets the flag of this name; `None` if there is none.
+/// Sets a flag by name. Returns `None` for an unknown name.
 pub(crate) fn with_flag(flags: Flags, name: &str) -> Option<Flags> {
     FLAGS.iter().find(|(known, ..)| *known == name).map(|(_, _, set)| set(flags, true))
 }
@@ -179,7 +179,7 @@ fn options(mut data: &[u8]) -> Vec<(OptionCode, Vec<u8>)> {
 }
 
 impl fmt::Display for Parsed {
-    /// A query on one line, as a scenario writes it: `NAME TYPE FLAGS… [edns SIZE] [do] [option CODE HEX]…`.
+    /// Formats a query on one line, as in a scenario: `NAME TYPE FLAGS… [edns SIZE] [do] [option CODE HEX]…`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.question {
             Some((name, qtype, Class::IN)) => write!(f, "{name} {qtype}")?,
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_reads_back() {
+    fn queries_survive_a_round_trip() {
         let mut question = Question::new(Name::from_text("Www.Example.org").unwrap(), Type::A);
         question.opt = question.opt.map(|opt| Opt { dnssec_ok: true, ..opt });
         question.options.push((OptionCode::COOKIE, vec![1, 2]));

@@ -1,4 +1,4 @@
-//! Streams of octets that lead to somebody made up.
+//! Fake byte streams to peers defined by a test.
 
 use core::cell::RefCell;
 use core::future::poll_fn;
@@ -10,17 +10,17 @@ use std::rc::Rc;
 use engine::LocalFuture;
 use engine::octets::{OctetStream, Place};
 
-/// Somebody to whom streams lead: is given what is written, and says what is there to be read.
+/// Peer of a stream: receives the written bytes and returns the bytes to be read.
 pub type Peer = Box<dyn FnMut(&[u8]) -> Vec<u8>>;
 
 type Known = Rc<RefCell<Peer>>;
 
-/// Those to whom streams lead, by their addresses as a Corefile has them.
+/// Peers by their addresses, as written in a Corefile.
 #[derive(Clone, Default)]
 pub(crate) struct Peers(Rc<RefCell<HashMap<String, Known>>>);
 
 impl Peers {
-    /// Puts somebody at an address, or takes away who is there: streams to it are then of no use.
+    /// Sets the peer at an address; `None` removes it and closes its streams.
     pub(crate) fn set(&self, address: &str, peer: Option<Peer>) {
         match peer {
             Some(peer) => self.0.borrow_mut().insert(address.to_owned(), Rc::new(RefCell::new(peer))),
@@ -28,7 +28,7 @@ impl Peers {
         };
     }
 
-    /// Opens a stream, if there is somebody.
+    /// Opens a stream. Fails if there is no peer at the address.
     pub(crate) fn connect(&self, to: &Place) -> io::Result<Box<dyn OctetStream>> {
         let address = match to {
             Place::Unix(path) => path.display().to_string(),
@@ -53,7 +53,7 @@ struct Readable {
 }
 
 impl Stream {
-    /// Whether the one to whom it leads is still there.
+    /// Returns true if the peer is still there.
     fn is_open(&self) -> bool {
         let (peers, address) = &self.place;
         peers.0.borrow().get(address).is_some_and(|peer| Rc::ptr_eq(peer, &self.peer))

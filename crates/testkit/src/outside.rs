@@ -1,4 +1,4 @@
-//! The outside world as scenarios make it up.
+//! Fake I/O of a scenario: time, upstreams, websites, streams and the log.
 
 use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,27 +16,27 @@ use crate::octets::{Peer, Peers};
 use crate::upstream::{Came, Outcome};
 use crate::{Upstreams, VirtualTime};
 
-/// From where the server asks upstreams over UDP, as its error messages show it.
+/// Local address of UDP queries to upstreams, as shown in error messages.
 pub const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5353);
 
-/// A website that is not the server's own.
+/// A website other than the server's own pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
-    /// The HTTP status; `None` for a host that refuses connections.
+    /// HTTP status; `None` if the host refuses connections.
     pub status: Option<u16>,
-    /// How long it takes to answer.
+    /// Delay of the response.
     pub delay: Duration,
 }
 
-/// The outside world, in virtual time.
+/// Fake I/O in virtual time.
 pub struct VirtualOutside {
-    /// The upstreams there are.
+    /// Fake upstreams.
     pub upstreams: Upstreams,
     time: VirtualTime,
     counters: Counters,
     random: Cell<u64>,
     log: RefCell<Vec<String>>,
-    /// The pages of the server itself.
+    /// Pages that the server itself serves.
     pages: RefCell<Vec<Page>>,
     sites: RefCell<HashMap<(String, String), Site>>,
     peers: Peers,
@@ -44,7 +44,7 @@ pub struct VirtualOutside {
 }
 
 impl VirtualOutside {
-    /// A world without upstreams; `seed` decides what its random numbers are.
+    /// Creates fake I/O without upstreams. `seed` determines the random numbers.
     #[must_use]
     pub fn new(time: VirtualTime, registry: &Registry, seed: u64) -> VirtualOutside {
         VirtualOutside {
@@ -60,13 +60,13 @@ impl VirtualOutside {
         }
     }
 
-    /// The lines that were logged and not taken yet.
+    /// Returns the log lines that have not been taken yet.
     #[must_use]
     pub fn log_lines(&self) -> Vec<String> {
         self.log.borrow().clone()
     }
 
-    /// Takes the first line of the log that contains `text`; says whether there was one.
+    /// Removes the first log line that contains `text`. Returns true if there was one.
     pub fn take_log_line(&self, text: &str) -> bool {
         let mut log = self.log.borrow_mut();
         let found = log.iter().position(|line| line.contains(text));
@@ -78,7 +78,7 @@ impl VirtualOutside {
         *self.pages.borrow_mut() = pages;
     }
 
-    /// Puts a website in the place of whatever answered there, or takes it away again.
+    /// Sets the website at an address and path, in place of the server's own page; `None` removes it.
     pub fn set_site(&self, address: &str, path: &str, site: Option<Site>) {
         let key = (address.to_owned(), path.to_owned());
         match site {
@@ -87,19 +87,19 @@ impl VirtualOutside {
         };
     }
 
-    /// Takes what was sent to websites, in order.
+    /// Takes the bodies posted to websites, in order.
     #[must_use]
     pub fn take_posted(&self) -> Vec<String> {
         self.posted.take()
     }
 
-    /// Puts somebody at an address to which streams of octets lead, or takes away who is there.
+    /// Sets the peer that accepts streams at an address; `None` removes it.
     pub fn set_peer(&self, address: &str, peer: Option<Peer>) {
         self.peers.set(address, peer);
     }
 
-    /// A page of the server, which may have something behind a `?`; of several in one place the first. There is none
-    /// if it must be waited for.
+    /// Returns a page of the server. The path may have a query string. If several pages have the same address and
+    /// path, returns the first. Returns `None` if there is no page, or if it is not ready immediately.
     #[must_use]
     pub fn page(&self, address: &str, path: &str) -> Option<PageContent> {
         let (path, asked) = path.split_once('?').unwrap_or((path, ""));
@@ -111,7 +111,7 @@ impl VirtualOutside {
         }
     }
 
-    /// Who answers there.
+    /// Returns the website at an address and path.
     fn site(&self, address: &str, path: &str) -> Site {
         let made_up = self.sites.borrow().get(&(address.to_owned(), path.to_owned())).copied();
         made_up.unwrap_or_else(|| {
@@ -135,7 +135,7 @@ impl Outside for VirtualOutside {
         Box::pin(self.time.sleep_until(at))
     }
 
-    /// The numbers of a scenario are the same in each run (splitmix64).
+    /// Returns the next number of a fixed sequence (splitmix64), so that every run is the same.
     fn random(&self) -> u64 {
         self.random.set(self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
         let mixed = self.random.get();
@@ -184,7 +184,7 @@ impl Outside for VirtualOutside {
         })
     }
 
-    /// What is made up is one message, however long.
+    /// Passes the single message of the fake upstream to `take`, however long it is.
     fn exchange_all<'a>(
         &'a self,
         exchange: Exchange<'a>,
@@ -200,14 +200,15 @@ impl Outside for VirtualOutside {
         Box::pin(core::future::ready(self.peers.connect(dial.to)))
     }
 
-    /// Nobody made up opens a stream to the server.
+    /// Always fails: no fake peer connects to the server.
     fn listen(&self, _: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
 impl VirtualOutside {
-    /// Sends a query, once more if it is wanted so and nothing has come: gives what comes first, and when.
+    /// Sends a query, and repeats it after `again_after` if there is no response by then. Returns the response that
+    /// arrives first, and its time.
     async fn send(&self, exchange: Exchange<'_>) -> (Outcome, Moment) {
         let Exchange { to, over, query, until, connections, again_after, .. } = exchange;
         let ask = || {
@@ -223,7 +224,7 @@ impl VirtualOutside {
         if second.1 < first.1 { second } else { first }
     }
 
-    /// Lets `delay` pass, or the time up to `until` if that comes first; says whether it was the delay.
+    /// Waits for `delay`, but at most until `until`. Returns true if the whole delay has passed.
     async fn passes(&self, delay: Duration, until: Moment) -> bool {
         let at = self.now() + delay;
         self.time.sleep_until(at.min(until)).await;

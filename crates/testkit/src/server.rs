@@ -1,4 +1,4 @@
-//! A whole server, as the binary puts it together, but without sockets and in virtual time.
+//! A complete server, assembled like the binary, but without sockets and in virtual time.
 
 use core::cell::RefCell;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,26 +18,26 @@ use engine::{
 use crate::executor::{Executor, Task};
 use crate::{VirtualOutside, VirtualTime, World};
 
-/// The port of keys without one.
+/// Default port of server blocks.
 const DNS_PORT: u16 = 53;
-/// Random numbers are the same in each run.
+/// Fixed seed, so that every run has the same random numbers.
 const SEED: u64 = 1;
-/// Messages of one answer that are looked at.
+/// Maximum number of messages read of one response.
 const MESSAGES_MAX: usize = 1000;
-/// The client, unless a scenario says otherwise: a pod.
+/// Default client address: a pod.
 pub const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 0, 9)), 40_000);
-/// The address that is asked: a cluster's DNS service.
+/// Address of the server: the ClusterIP of a cluster's DNS Service.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 10));
 
 /// A server process.
 pub struct Server {
-    /// The outside world.
+    /// Fake I/O.
     pub outside: Rc<VirtualOutside>,
-    /// Files and variables.
+    /// Files and environment variables.
     pub world: Rc<World>,
-    /// What the process offers to directives.
+    /// Capabilities that the process offers to plugins.
     pub process: Capabilities,
-    /// All series of the process.
+    /// Metrics of the process.
     pub registry: Arc<Registry>,
     slots: Vec<Slot>,
     time: VirtualTime,
@@ -46,25 +46,25 @@ pub struct Server {
     running: Option<Running>,
 }
 
-/// A generation that serves.
+/// The generation that serves.
 struct Running {
     generation: Arc<Generation>,
     listeners: Vec<PlannedListener>,
     needs: Needs,
     carried: Carried,
     tasks: Vec<Task>,
-    /// Tells the lasting jobs when it ends.
+    /// Tell the lasting jobs to end when dropped.
     enders: Vec<Ender>,
 }
 
-/// How and where a query comes in.
+/// Transport, client and port of a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The client.
+    /// Client address.
     pub peer: SocketAddr,
-    /// The transport.
+    /// Transport.
     pub transport: Transport,
-    /// The port; `None` for the first that is listened on.
+    /// Port; `None` for the first listener.
     pub port: Option<u16>,
 }
 
@@ -74,26 +74,26 @@ impl Default for Arrival {
     }
 }
 
-/// A query that was asked, and what has come of it so far.
+/// Handle of a query that was sent.
 #[derive(Clone)]
 pub struct Ticket {
     asked: Moment,
     outcome: Rc<RefCell<Option<Outcome>>>,
 }
 
-/// What came of a query.
+/// Outcome of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The answer; `None` if there will be none.
+    /// Response; `None` if the server sends none.
     pub answer: Option<Vec<u8>>,
-    /// The messages that follow it, over a stream.
+    /// Further messages of the response, over a stream.
     pub more: Vec<Vec<u8>>,
-    /// Time between question and answer.
+    /// Time from the query to the response.
     pub took: Duration,
 }
 
 impl Ticket {
-    /// What has come of it, if something has.
+    /// Returns the outcome, if it is known.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome.borrow().clone()
@@ -112,7 +112,7 @@ impl Ticket {
 }
 
 impl Server {
-    /// A process that has not read a Corefile yet; `slots` are the directives that it knows, in the order of the chain.
+    /// Creates a process without a Corefile. `slots` are its plugins, in the order of the chain.
     #[must_use]
     pub fn new(slots: &[Slot]) -> Server {
         let (time, registry) = (VirtualTime::new(), Registry::new());
@@ -131,10 +131,10 @@ impl Server {
         }
     }
 
-    /// Takes over a Corefile; the one before serves on if something in it is wrong.
+    /// Loads a Corefile. If it has errors, the previous one keeps serving.
     ///
     /// # Errors
-    /// What is wrong, as people see it.
+    /// Returns the rendered diagnostics.
     pub fn load(&mut self, text: &str) -> Result<(), String> {
         let parsed = corefile::parse(FilePath::new("Corefile"), text.to_owned(), &*self.world);
         let file = parsed.corefile;
@@ -180,7 +180,7 @@ impl Server {
         self.executor.spawn(job(Rc::clone(&self.outside) as Rc<dyn Outside>))
     }
 
-    /// Starts a job that comes to its end by itself once it is told to.
+    /// Starts a job that finishes its work after the returned [`Ender`] is dropped.
     fn start_lasting_job(&self, job: LastingJob) -> Ender {
         let (ender, ending) = Ending::new();
         self.executor.spawn(job(Rc::clone(&self.outside) as Rc<dyn Outside>, ending));
@@ -192,13 +192,13 @@ impl Server {
         self.executor.spawn(Box::pin(inspect(inspection, outside, world, self.time.clone())))
     }
 
-    /// The time.
+    /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Moment {
         self.time.now()
     }
 
-    /// Asks; without a Corefile or a listener on this port nobody answers.
+    /// Sends a query. There is no response without a Corefile, or without a listener on the port.
     pub fn ask(&mut self, packet: &[u8], arrival: Arrival) -> Ticket {
         let ticket = Ticket { asked: self.now(), outcome: Rc::default() };
         let Some((generation, listener, port)) = self.listener(arrival.port) else { return ticket };
@@ -236,7 +236,7 @@ impl Server {
         self.executor.spawn(Box::pin(engine::drive(driver, walk, deliver)));
     }
 
-    /// Runs the refreshes that were asked for while a query was answered.
+    /// Runs the cache refreshes that were requested while a query was answered.
     fn refresh(&self, generation: &Arc<Generation>) {
         loop {
             let Some(mut walk) = self.worker.borrow_mut().next_refresh() else { return };
@@ -248,7 +248,7 @@ impl Server {
         }
     }
 
-    /// Lets all that is awake run, until everything waits.
+    /// Runs all tasks until each of them waits.
     fn settle(&self) {
         self.executor.run();
         self.worker.borrow_mut().take_lines(|lines, _| {
@@ -256,12 +256,12 @@ impl Server {
         });
     }
 
-    /// Lets time pass.
+    /// Advances time.
     pub fn pass(&mut self, span: Duration) {
         self.pass_until(span, || false);
     }
 
-    /// Lets time pass until the query is answered, at most `limit`; gives what came of it.
+    /// Advances time until the query is answered, by at most `limit`. Returns the outcome.
     pub fn wait_for(&mut self, ticket: &Ticket, limit: Duration) -> Option<Outcome> {
         self.pass_until(limit, || ticket.outcome.borrow().is_some());
         ticket.outcome()
@@ -282,19 +282,19 @@ impl Server {
         }
     }
 
-    /// What the directives of the present Corefile ask of the process, without what runs already.
+    /// Returns what the current Corefile requests from the process, without the jobs that are already running.
     #[must_use]
     pub fn needs(&self) -> Option<&Needs> {
         self.running.as_ref().map(|running| &running.needs)
     }
 
-    /// Who can say whether it is ready.
+    /// Returns the readiness registry.
     #[must_use]
     pub fn readiness(&self) -> Option<Arc<Readiness>> {
         self.needs().map(|needs| Arc::clone(&needs.readiness))
     }
 
-    /// Ends: the jobs of the directives are dropped, and what is asked from now on meets nobody.
+    /// Shuts down: cancels the jobs of the plugins and stops answering queries.
     pub fn end(&mut self) {
         if let Some(readiness) = self.readiness() {
             readiness.end();
@@ -305,7 +305,7 @@ impl Server {
     }
 }
 
-/// What a process offers at the least.
+/// Returns the minimum capabilities of a process.
 fn with_tls() -> Capabilities {
     let mut process = Capabilities::default();
     let tls: Arc<dyn engine::tls::TlsMaker> = Arc::new(crate::PretendedTls);
@@ -313,7 +313,7 @@ fn with_tls() -> Capabilities {
     process
 }
 
-/// Lets a directive look at its files again and again.
+/// Runs the periodic file check of a plugin.
 async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world: Rc<World>, time: VirtualTime) {
     while !inspection.every.is_zero() {
         if !core::mem::take(&mut inspection.at_once) {

@@ -1,4 +1,4 @@
-//! Time that only the test moves.
+//! Virtual time: a clock that only the test advances.
 
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use engine::{Clock, Moment};
 
-/// A clock and its timers; clones share them.
+/// A clock and its timers, shared by all clones.
 #[derive(Clone, Default)]
 pub struct VirtualTime {
     inner: Rc<Inner>,
@@ -18,32 +18,32 @@ pub struct VirtualTime {
 #[derive(Default)]
 struct Inner {
     now: Cell<Moment>,
-    /// Who is to be woken when, in the order of asking where the moment is the same.
+    /// Wakers by time; timers for the same time fire in the order of their registration.
     timers: RefCell<BTreeMap<(Moment, u64), Waker>>,
     asked: Cell<u64>,
 }
 
 impl VirtualTime {
-    /// The start of time.
+    /// Creates a clock at the start of time.
     #[must_use]
     pub fn new() -> VirtualTime {
         VirtualTime::default()
     }
 
-    /// Comes back at `at`, or at once if that is not ahead.
+    /// Waits until `at`. Returns immediately if it is not in the future.
     pub fn sleep_until(&self, at: Moment) -> impl Future<Output = ()> + use<> {
         let inner = Rc::clone(&self.inner);
         let mut timer = Timer { inner, key: None };
         poll_fn(move |context| timer.poll(at, context.waker()))
     }
 
-    /// When the next timer rings.
+    /// Returns the time of the next timer.
     #[must_use]
     pub fn next_timer(&self) -> Option<Moment> {
         self.inner.timers.borrow().keys().next().map(|(at, _)| *at)
     }
 
-    /// Moves on to `to` and wakes all whose moment has come; time never goes back.
+    /// Advances to `to` and wakes all timers that are due. Time never goes back.
     pub fn advance_to(&self, to: Moment) {
         self.inner.now.set(to.max(self.inner.now.get()));
         let mut timers = self.inner.timers.borrow_mut();
@@ -58,7 +58,7 @@ impl Clock for VirtualTime {
         self.inner.now.get()
     }
 
-    /// Scenarios begin with the year 2026.
+    /// Returns the wall clock time. Scenarios start at the beginning of 2026.
     fn since_1970(&self) -> Duration {
         START_SINCE_1970 + self.now().since(Moment::START)
     }
@@ -67,7 +67,7 @@ impl Clock for VirtualTime {
 /// 2026-01-01T00:00:00Z.
 const START_SINCE_1970: Duration = Duration::from_secs(1_767_225_600);
 
-/// A timer; it is taken back when nobody waits for it any more.
+/// A timer. Dropping it unregisters its waker.
 struct Timer {
     inner: Rc<Inner>,
     key: Option<(Moment, u64)>,

@@ -1,11 +1,11 @@
-//! TLS that is none: what directives make of their options, without a handshake.
+//! Fake TLS that checks the files of a configuration but performs no handshake.
 
 use core::any::Any;
 use std::sync::Arc;
 
 use engine::tls::{ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
 
-/// Takes any file that says that it is in PEM.
+/// Accepts any file that starts like PEM.
 pub struct PretendedTls;
 
 impl TlsMaker for PretendedTls {

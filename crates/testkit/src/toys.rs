@@ -1,4 +1,4 @@
-//! Directives that stand in for plugins which answer, so that what is above them in the chain can be tried.
+//! Minimal plugins that answer queries, to test the plugins above them in the chain.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -13,13 +13,13 @@ use wire::{EdeCode, MessageBuf, Name, OptionCode, Owner, Rcode, Section, Type};
 
 use crate::Record;
 
-/// Answers from the records in its sub-block, one a line, in the zones given or those of its block.
+/// Answers from the records in its block, one per line, for the given zones or those of its server block.
 ///
-/// A name without a record of the type gets an empty answer, a CNAME record answers for all types, and a name without
-/// records does not exist; with `fallthrough [ZONES…]` the next step is asked for such.
+/// A name without records of the type gets NODATA, and a CNAME record answers all types. A name without any records
+/// is NXDOMAIN, or is passed to the next plugin with `fallthrough [ZONES…]`.
 pub static RECORDS: Slot = Slot::Here(&RECORDS_MANIFEST);
 
-/// Sends each question in the zones given to one upstream, for two seconds: `outward IP[:PORT] [ZONES…]`.
+/// Forwards queries in the given zones to one upstream, with a timeout of two seconds: `outward IP[:PORT] [ZONES…]`.
 pub static OUTWARD: Slot = Slot::Here(&OUTWARD_MANIFEST);
 
 static RECORDS_MANIFEST: Manifest<RecordsConfig> =
@@ -115,7 +115,7 @@ fn build_outward(configs: Vec<OutwardConfig>, setup: &mut Setup<'_>) -> Result<O
 }
 
 const DNS_PORT: u16 = 53;
-/// How long an upstream may take.
+/// Timeout of the upstream.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECTIONS: Connections =
     Connections { idle_max: Duration::from_secs(10), age_max: Duration::ZERO, kept_max: 0, source: None };
@@ -136,7 +136,7 @@ impl Plugin for Outward {
 }
 
 impl Outward {
-    /// Asks over UDP, and over TCP if the answer is too long or the client came so.
+    /// Queries the upstream over the client's transport, and over TCP if the response is truncated.
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
         let packet = packet_of(query);
         self.upstream.tell(query, || self.to.to_string());
@@ -172,7 +172,7 @@ impl Outward {
     }
 }
 
-/// What is asked now, with what the client said by EDNS.
+/// Builds the query to the upstream, with the client's EDNS fields and options.
 fn packet_of(query: &Query) -> Vec<u8> {
     let mut message = MessageBuf::new();
     message.start(query.header(), Some((query.name(), query.qtype, query.qclass)));

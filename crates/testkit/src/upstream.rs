@@ -1,4 +1,4 @@
-//! Upstreams that answer from a table, misbehave as they are told, and remember what they were asked.
+//! Fake upstreams that answer from a table, can misbehave, and record the queries that they receive.
 
 use core::cell::RefCell;
 use core::net::SocketAddr;
@@ -10,85 +10,85 @@ use wire::{EdeCode, Flags, Header, MessageBuf, Name, OPT_FIXED_LEN, Opt, OptionC
 
 use crate::{Parsed, Record};
 
-/// Octets that a client takes over UDP that says nothing about it (RFC 1035 §4.2.1).
+/// UDP payload size in bytes of a client without EDNS (RFC 1035 §4.2.1).
 const UDP_SIZE_MIN: u16 = 512;
-/// Octets that these upstreams say they take.
+/// UDP payload size in bytes that the upstreams advertise.
 const UDP_SIZE: u16 = 1232;
 
-/// A message without its question: what an upstream answers.
+/// An upstream's response, without the question.
 #[derive(Clone, Default, Debug)]
 pub struct Answer {
-    /// The response code.
+    /// Response code.
     pub rcode: Rcode,
-    /// The flags; QR, and RD and CD as asked, come on their own.
+    /// Flags. QR is always set, and RD and CD are copied from the query.
     pub flags: Flags,
-    /// The records of the three sections.
+    /// Records of the three sections.
     pub sections: [Vec<Record>; 3],
-    /// EDNS options, where the query had EDNS.
+    /// EDNS options, sent if the query has EDNS.
     pub options: Vec<(OptionCode, Vec<u8>)>,
 }
 
-/// What an upstream does with a query.
+/// Reaction to a query.
 #[derive(Clone, Debug)]
 pub enum Reaction {
-    /// Answers; over UDP a message that is too long is cut to nothing and says so.
+    /// Responds. A response too long for UDP is truncated to nothing, with TC set.
     Answer(Answer),
-    /// Over UDP says that the answer is too long, whatever its length.
+    /// Sends a truncated response over UDP, whatever its length.
     Truncate(Answer),
-    /// Answers with a message that promises a record and does not hold it.
+    /// Sends a malformed response whose header counts a record that is missing.
     Broken,
-    /// Answers with these octets behind the id of the query.
+    /// Sends these bytes after the id of the query.
     Octets(Vec<u8>),
-    /// Says nothing, or something that answers no question of ours, which a socket passes over.
+    /// Sends nothing, or nothing that a client accepts as a response.
     Silence,
-    /// Is not there: the system says so.
+    /// Refuses the connection, like a host without a listener.
     Refuse,
     /// Closes the connection.
     Close,
-    /// Over gRPC: ends the call with this code.
+    /// Ends the gRPC call with this status code.
     Status(u32),
 }
 
-/// Which names an entry is for.
+/// Names that an entry matches.
 #[derive(Clone, Debug)]
 pub enum Names {
-    /// All.
+    /// All names.
     Any,
-    /// This one.
+    /// Exactly this name.
     Is(Name),
-    /// Those below this one.
+    /// Names below this one.
     Below(Name),
 }
 
-/// A line of an upstream's table.
+/// Entry of an upstream's table.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The names that it is for.
+    /// Names that it matches.
     pub names: Names,
-    /// The type; `None` for all.
+    /// Type; `None` for all.
     pub qtype: Option<Type>,
-    /// The transport; `None` for all.
+    /// Transport; `None` for all.
     pub over: Option<Transport>,
-    /// How long the upstream takes.
+    /// Delay of the reaction.
     pub delay: Duration,
-    /// Holds for one query only.
+    /// True if it is removed after one query.
     pub once: bool,
-    /// What it does.
+    /// Reaction.
     pub reaction: Reaction,
 }
 
-/// A query that an upstream got.
+/// A query that an upstream received.
 #[derive(Clone)]
 pub struct Asked {
-    /// When.
+    /// Time.
     pub at: Moment,
-    /// Over what.
+    /// Transport.
     pub over: Transport,
     /// The query.
     pub query: Parsed,
 }
 
-/// All upstreams of a scenario. An address without one refuses connections.
+/// All upstreams of a scenario. Other addresses refuse connections.
 #[derive(Default)]
 pub struct Upstreams {
     by_address: RefCell<HashMap<SocketAddr, Upstream>>,
@@ -98,18 +98,18 @@ pub struct Upstreams {
 struct Upstream {
     table: Vec<Entry>,
     asked: Vec<Asked>,
-    /// When a connection of each transport was last used.
+    /// Time at which a connection of each transport was last used.
     used: HashMap<&'static str, Moment>,
 }
 
-/// What comes of a query: how long it takes, and what then.
+/// Outcome of a query, and the delay until it is visible.
 pub(crate) struct Outcome {
     pub(crate) delay: Duration,
     pub(crate) what: Came,
     pub(crate) reused: bool,
 }
 
-/// What comes of a query.
+/// Outcome of a query.
 pub(crate) enum Came {
     Reply(Vec<u8>),
     Nothing,
@@ -119,18 +119,18 @@ pub(crate) enum Came {
 }
 
 impl Upstreams {
-    /// Sets the table of an upstream; what it was asked before is not forgotten.
+    /// Sets the table of an upstream. Keeps its recorded queries.
     pub fn set(&self, address: SocketAddr, table: Vec<Entry>) {
         self.by_address.borrow_mut().entry(address).or_default().table = table;
     }
 
-    /// Takes what an upstream was asked since this was last called.
+    /// Takes the queries that an upstream received since the last call.
     pub fn take_asked(&self, address: SocketAddr) -> Vec<Asked> {
         let mut by_address = self.by_address.borrow_mut();
         by_address.get_mut(&address).map(|upstream| core::mem::take(&mut upstream.asked)).unwrap_or_default()
     }
 
-    /// Gives a query to an upstream.
+    /// Passes a query to an upstream.
     pub(crate) fn ask(
         &self,
         (to, over): (SocketAddr, Transport),
@@ -152,7 +152,7 @@ impl Upstreams {
 }
 
 impl Upstream {
-    /// What the first entry says that is for this query; without one the upstream does not serve the name.
+    /// Returns the reaction of the first matching entry. Without a match, the upstream answers REFUSED.
     fn react(&mut self, query: &Parsed, over: Transport) -> (Duration, Reaction) {
         let refused = Answer { rcode: Rcode::REFUSED, ..Answer::default() };
         let Some(at) = self.table.iter().position(|entry| entry.is_for(query, over)) else {
@@ -188,7 +188,7 @@ fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
     }
 }
 
-/// Counts one answer more than there is.
+/// Increments the answer count in the header.
 fn promise_a_record(mut octets: Vec<u8>) -> Vec<u8> {
     const ANSWERS_AT: usize = 7;
     if let Some(count) = octets.get_mut(ANSWERS_AT) {
@@ -204,14 +204,14 @@ impl Answer {
         self.options.push((OptionCode::EXTENDED_ERROR, data));
     }
 
-    /// The message that answers `query`, cut if it is too long for its way.
+    /// Returns the response to `query`, truncated if it is too long for the transport.
     fn to_octets(&self, query: &Parsed, over: Transport) -> Vec<u8> {
         let octets = self.write(query);
         let size = query.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
         if over.is_stream() || octets.len() <= usize::from(size) { octets } else { self.cut().write(query) }
     }
 
-    /// The same, with nothing in it but the word that it was cut.
+    /// Returns a truncated response: empty, with TC set.
     fn cut(&self) -> Answer {
         Answer { rcode: self.rcode, flags: self.flags.with_truncated(true), ..Answer::default() }
     }
@@ -233,7 +233,7 @@ impl Answer {
         for section in Section::ALL {
             self.sections[section as usize].iter().for_each(|record| record.push_to(&mut message, section));
         }
-        // Only now: a message that is marked so takes no record.
+        // Set TC only now, because the writer adds no records to a truncated message.
         message.header.flags = flags;
         let upper = (self.rcode.0 >> 4).min(0xff) as u8;
         let opt = query.opt.map(|asked| Opt { udp_size: UDP_SIZE, extended_rcode: upper, ..asked });

@@ -1,4 +1,4 @@
-//! Files and variables in memory.
+//! Files and environment variables in memory.
 
 use core::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::setup::Stamp;
 
-/// What a scenario says there is outside of the server, as far as it is read from a disk.
+/// Files and environment variables of a scenario.
 #[derive(Default)]
 pub struct World {
     files: RefCell<BTreeMap<PathBuf, (Vec<u8>, Stamp)>>,
@@ -24,18 +24,18 @@ impl World {
         self.files.borrow_mut().insert(path.into(), (contents, stamp));
     }
 
-    /// Says when a file was written, in nanoseconds; says whether there is one.
+    /// Sets the modification time of a file, in nanoseconds. Returns false if there is no such file.
     pub fn set_modified(&self, path: &Path, modified: u128) -> bool {
         let mut files = self.files.borrow_mut();
         files.get_mut(path).map(|(_, stamp)| stamp.modified = modified).is_some()
     }
 
-    /// Removes a file; says whether there was one.
+    /// Removes a file. Returns false if there was none.
     pub fn remove(&self, path: &Path) -> bool {
         self.files.borrow_mut().remove(path).is_some()
     }
 
-    /// Sets a variable of the environment.
+    /// Sets an environment variable.
     pub fn set_variable(&self, name: impl Into<String>, value: impl Into<String>) {
         self.variables.borrow_mut().insert(name.into(), value.into());
     }
@@ -94,7 +94,7 @@ impl corefile::Loader for World {
     }
 }
 
-/// Whether a path is of a pattern, in which `*` and `?` stand for anything but a slash.
+/// Returns true if a path matches a glob pattern. `*` and `?` do not match slashes.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, None) => true,
@@ -114,7 +114,7 @@ mod tests {
     use corefile::Loader;
 
     #[test]
-    fn patterns_stay_within_a_directory() {
+    fn glob_wildcards_do_not_match_slashes() {
         let world = World::default();
         for path in ["conf.d/a.conf", "conf.d/b.conf", "conf.d/sub/c.conf", "conf.d/b.txt"] {
             world.write(path, "");

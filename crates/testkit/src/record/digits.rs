@@ -1,13 +1,13 @@
-//! Octets as digits of so many bits (RFC 4648), and types as bitmaps (RFC 4034 §4.1.2).
+//! Encoding of bytes in base 16, 32 and 64 (RFC 4648), and of types as bitmaps (RFC 4034 §4.1.2).
 
 use wire::Type;
 
-/// The digits of base 16, of base 32 (extended hex) and of base 64.
+/// Alphabets of base 16, base 32 (extended hex) and base 64.
 pub(super) const BASE16: &str = "0123456789abcdef";
 pub(super) const BASE32: &str = "0123456789abcdefghijklmnopqrstuv";
 pub(super) const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Octets as digits; those of base 64 are padded.
+/// Encodes bytes. Base 64 is padded.
 pub(super) fn print(digits: &str, octets: &[u8]) -> String {
     let width = digits.len().ilog2() as usize;
     let bits: String = octets.iter().map(|octet| format!("{octet:08b}")).collect();
@@ -23,7 +23,7 @@ pub(super) fn print(digits: &str, octets: &[u8]) -> String {
     text
 }
 
-/// The octets that digits stand for; `None` if they are none.
+/// Decodes a text. Returns `None` if it is malformed.
 pub(super) fn read(digits: &str, text: &str) -> Option<Vec<u8>> {
     let width = digits.len().ilog2() as usize;
     let number = |digit: char| digits.find(digit).map(|number| format!("{number:0width$b}"));
@@ -33,7 +33,7 @@ pub(super) fn read(digits: &str, text: &str) -> Option<Vec<u8>> {
     (!rest.contains('1')).then(|| (0..whole.len()).step_by(8).map(octet).collect())?
 }
 
-/// The types in bitmaps.
+/// Decodes type bitmaps.
 pub(super) fn types(mut data: &[u8]) -> Option<Vec<Type>> {
     let mut types = Vec::new();
     while let Some(([window, length], rest)) = data.split_first_chunk() {
@@ -45,7 +45,7 @@ pub(super) fn types(mut data: &[u8]) -> Option<Vec<Type>> {
     data.is_empty().then_some(types)
 }
 
-/// Adds a type, which is behind all that are there, to bitmaps.
+/// Adds a type to bitmaps. It must be greater than all types in them.
 pub(super) fn push_type(rtype: Type, bitmaps: &mut Vec<u8>) -> Option<()> {
     let mut known = types(bitmaps)?;
     known.push(rtype);

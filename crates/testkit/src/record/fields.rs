@@ -1,4 +1,4 @@
-//! What stands in the data of each type: one table, from which reading, writing and printing come.
+//! Fields in the data of each type: one table for parsing, writing and printing.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::slice::Iter;
@@ -10,38 +10,38 @@ use super::RecordError;
 use super::digits::{self, BASE16, BASE32, BASE64};
 use super::words::{Word, quote};
 
-/// A part of a record's data.
+/// A field of a record's data.
 #[derive(Clone, Copy)]
 enum Field {
-    /// A domain name.
+    /// Domain name.
     Name,
-    /// A number of so many octets.
+    /// Number with this length in bytes.
     Number(usize),
-    /// An IPv4 address.
+    /// IPv4 address.
     V4,
-    /// An IPv6 address.
+    /// IPv6 address.
     V6,
-    /// A character string, in quotes.
+    /// Character string, quoted in text.
     String,
-    /// A character string, without quotes.
+    /// Character string, not quoted in text.
     Tag,
-    /// Character strings up to the end.
+    /// Character strings up to the end of the data.
     Strings,
-    /// Octets up to the end, in quotes.
+    /// Bytes up to the end of the data, quoted in text.
     Rest,
-    /// Service parameters up to the end (RFC 9460 §2.2).
+    /// Service parameters up to the end of the data (RFC 9460 §2.2).
     Parameters,
-    /// A type.
+    /// Type.
     Type,
-    /// Types up to the end, as bitmaps.
+    /// Types up to the end of the data, as bitmaps.
     Types,
-    /// Octets up to the end, as these digits.
+    /// Bytes up to the end of the data, in this alphabet.
     Digits(&'static str),
-    /// Octets with their number before them, as these digits; `-` for none.
+    /// Bytes preceded by their length, in this alphabet; `-` if empty.
     Counted(&'static str),
 }
 
-/// The data of a type; `None` for those that are written generically.
+/// Returns the fields of a type, or `None` for a type that is written in the generic form.
 fn fields(rtype: Type) -> Option<&'static [Field]> {
     use Field::{Counted, Digits, Name, Number, Parameters, Rest, String, Strings, Tag, Types, V4, V6};
     Some(match rtype {
@@ -68,13 +68,13 @@ fn fields(rtype: Type) -> Option<&'static [Field]> {
     })
 }
 
-/// Whether names in the data may be compressed: those of RFC 1035 only (RFC 3597 §4).
+/// Returns true if names in the data may be compressed: only in types of RFC 1035 (RFC 3597 §4).
 const fn compresses(rtype: Type) -> bool {
     matches!(rtype, Type::NS | Type::CNAME | Type::PTR | Type::MX | Type::SOA)
 }
 
 impl Field {
-    /// Octets of this field at the start of `data`; `None` if it is not there as a whole.
+    /// Returns the length of this field at the start of `data`, or `None` if it is incomplete.
     fn len(self, data: &[u8]) -> Option<usize> {
         let len = match self {
             Field::Name => name_at_start(data)?.len(),
@@ -167,7 +167,7 @@ impl Field {
     }
 }
 
-/// The data of a record as text.
+/// Prints the data of a record.
 pub(super) fn print(rtype: Type, rdata: &[u8]) -> String {
     fields(rtype).and_then(|fields| print_fields(fields, rdata)).unwrap_or_else(|| {
         let hex: String = rdata.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -190,7 +190,7 @@ fn join(words: impl Iterator<Item = String>) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Takes the words of a record's data.
+/// Parses the data of a record.
 pub(super) fn read_data(rtype: Type, words: &mut Iter<'_, Word>) -> Result<Vec<u8>, RecordError> {
     let generic = words.as_slice().first().is_some_and(|word| word.text == "\\#");
     let Some(fields) = fields(rtype).filter(|_| !generic) else { return read_generic(words) };
@@ -199,7 +199,7 @@ pub(super) fn read_data(rtype: Type, words: &mut Iter<'_, Word>) -> Result<Vec<u
     Ok(data)
 }
 
-/// `\# LENGTH HEX...` (RFC 3597 §5).
+/// Parses `\# LENGTH HEX...` (RFC 3597 §5).
 fn read_generic(words: &mut Iter<'_, Word>) -> Result<Vec<u8>, RecordError> {
     let sign = words.next().ok_or(RecordError::Missing("data"))?;
     if sign.text != "\\#" {
@@ -214,7 +214,7 @@ fn read_generic(words: &mut Iter<'_, Word>) -> Result<Vec<u8>, RecordError> {
     }
 }
 
-/// The data of a message's record, its names in full.
+/// Returns the data of a record in a message, with uncompressed names.
 pub(super) fn expand(record: &wire::Record<'_>) -> Result<Vec<u8>, NameError> {
     let rdata = record.rdata();
     let (mut data, mut at) = (Vec::new(), 0);
@@ -249,7 +249,7 @@ pub(super) fn write(rtype: Type, rdata: &[u8], writer: &mut RdataWriter<'_>) {
     writer.octets(rest);
 }
 
-/// The uncompressed name that `data` begins with.
+/// Returns the uncompressed name at the start of `data`.
 fn name_at_start(data: &[u8]) -> Option<NameRef<'_>> {
     let mut end = 0;
     loop {
@@ -275,7 +275,7 @@ fn character_strings(mut data: &[u8]) -> Option<Vec<&[u8]>> {
     Some(strings)
 }
 
-/// Service parameters: key and value.
+/// Splits service parameters into keys and values.
 fn parameters(mut data: &[u8]) -> Option<Vec<(u16, &[u8])>> {
     let mut parameters = Vec::new();
     while let Some(([key_high, key_low, len_high, len_low], rest)) = data.split_first_chunk() {
@@ -286,7 +286,7 @@ fn parameters(mut data: &[u8]) -> Option<Vec<(u16, &[u8])>> {
     data.is_empty().then_some(parameters)
 }
 
-/// The keys that have a name here.
+/// Service parameter keys with a name.
 const KEYS: [(u16, &str); 5] = [(1, "alpn"), (2, "no-default-alpn"), (3, "port"), (4, "ipv4hint"), (6, "ipv6hint")];
 
 fn parameter(key: u16, value: &[u8]) -> String {
@@ -308,7 +308,7 @@ fn listed(values: impl Iterator<Item = impl Display>) -> String {
     values.map(|value| value.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// `NAME="VALUE"`, `NAME=VALUE` or `NAME`.
+/// Parses `NAME="VALUE"`, `NAME=VALUE` or `NAME`.
 fn read_parameter(word: &Word, data: &mut Vec<u8>) -> Option<()> {
     let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
     let value = Word { text: value.trim_matches('"').to_owned() };

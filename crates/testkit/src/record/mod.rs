@@ -1,8 +1,10 @@
-//! Records as text: one line each, as other tools print them, so that a file of expectations can be read and compared.
+//! Text form of resource records, one per line, to read and compare files of expectations.
 //!
-//! The form is that of RFC 1035 §5.1 with all fields on the line: `OWNER TTL CLASS TYPE DATA`. Types without a form of
-//! their own here are written generically (RFC 3597 §5). This is the tests' own reading of the formats: it shares no code
-//! with the server's writers, so that one can find fault with the other.
+//! The format is the master file format (RFC 1035 §5.1) with all fields on the line: `OWNER TTL CLASS TYPE DATA`.
+//! Types not known here use the generic form (RFC 3597 §5).
+//!
+//! This is a separate implementation for tests: it shares no code with the server's writers, so that each can reveal
+//! errors of the other.
 
 mod digits;
 mod fields;
@@ -16,31 +18,31 @@ use wire::{Class, MessageBuf, Name, NameError, Owner, Section, Type};
 use fields::{expand, print, read_data, write};
 use words::{Word, split};
 
-/// A record that stands for itself: the names in its data are not compressed.
+/// A resource record. Names in its data are not compressed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The owner, its case kept.
+    /// Owner, in its original case.
     pub owner: Name,
-    /// The time to live, in seconds.
+    /// TTL in seconds.
     pub ttl: u32,
-    /// The class.
+    /// Class.
     pub class: Class,
-    /// The type.
+    /// Type.
     pub rtype: Type,
-    /// The data in wire form.
+    /// Data in wire format.
     pub rdata: Vec<u8>,
 }
 
-/// Why a text is no record.
+/// Error in the text of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// It ends before this field.
+    /// The text ends before this field.
     Missing(&'static str),
-    /// This word is not what stands in this field.
+    /// The word is not valid for this field.
     Bad(&'static str, String),
-    /// Something follows the data.
+    /// Extra text after the data.
     Trailing(String),
-    /// A quote without its end.
+    /// A quote is not closed.
     Unclosed,
 }
 
@@ -73,7 +75,7 @@ impl FromStr for Record {
     }
 }
 
-/// Takes the next word as a field.
+/// Parses the next word as a field.
 fn field<'a, T>(
     words: &mut impl Iterator<Item = &'a Word>,
     name: &'static str,
@@ -97,10 +99,10 @@ impl fmt::Debug for Record {
 }
 
 impl Record {
-    /// A record of a message, read.
+    /// Converts a record of a message.
     ///
     /// # Errors
-    /// If a name in it cannot be read.
+    /// Fails if a name in the record is malformed.
     pub fn read(record: &wire::Record<'_>) -> Result<Record, NameError> {
         Ok(Record {
             owner: record.owner()?,
@@ -111,12 +113,12 @@ impl Record {
         })
     }
 
-    /// Appends it to a message, compressed as servers do.
+    /// Appends the record to a message, with name compression.
     pub fn push_to(&self, message: &mut MessageBuf, section: Section) {
         self.push_as(message, section, Owner::Name(self.owner.as_ref()));
     }
 
-    /// As [`Record::push_to`], its owner written otherwise.
+    /// Appends the record like [`Record::push_to`], with a different owner.
     pub fn push_as(&self, message: &mut MessageBuf, section: Section, owner: Owner<'_>) {
         let fixed = (self.rtype, self.class, self.ttl);
         message.push(section, owner, fixed, |rdata| write(self.rtype, &self.rdata, rdata));

@@ -1,7 +1,7 @@
 use super::*;
 use wire::{Header, Message};
 
-/// Lines as golden files hold them.
+/// Lines in the format of golden files.
 const LINES: &[&str] = &[
     "web.prod.svc.cluster.local. 5 IN A 10.96.1.1",
     "dual.prod.svc.cluster.local. 30 IN AAAA fd00:10:96::6",
@@ -34,7 +34,7 @@ const LINES: &[&str] = &[
 ];
 
 #[test]
-fn lines_read_back() {
+fn records_round_trip_through_text() {
     for line in LINES {
         let record: Record = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(record.to_string(), *line);
@@ -42,7 +42,7 @@ fn lines_read_back() {
 }
 
 #[test]
-fn records_survive_a_message() {
+fn records_round_trip_through_a_message() {
     let mut message = MessageBuf::new();
     let name = Name::from_text("example.org.").unwrap();
     message.start(Header::default(), Some((name.as_ref(), Type::ANY, Class::IN)));
@@ -54,20 +54,20 @@ fn records_survive_a_message() {
     let read: Vec<_> = message.records().map(|record| Record::read(&record).unwrap().to_string()).collect();
     assert_eq!(read, LINES);
     let plain: usize = LINES.iter().map(|line| line.parse::<Record>().unwrap().rdata.len() + 10).sum();
-    assert!(octets.len() < plain + LINES.len() * 20, "{} octets: names are compressed", octets.len());
+    assert!(octets.len() < plain + LINES.len() * 20, "{} bytes: names are not compressed", octets.len());
 }
 
 #[test]
-fn the_generic_form_is_read_for_every_type() {
+fn parses_the_generic_form_for_every_type() {
     let record: Record = "x. 1 IN A \\# 4 C0 00 0201".parse().unwrap();
     assert_eq!(record.to_string(), "x. 1 IN A 192.0.2.1");
-    // Data that is none of its type prints generically.
+    // Data of the wrong length is printed in the generic form.
     let record: Record = "x. 1 IN A \\# 3 c00002".parse().unwrap();
     assert_eq!(record.to_string(), "x. 1 IN A \\# 3 c00002");
 }
 
 #[test]
-fn lines_that_are_no_records() {
+fn refuses_malformed_records() {
     for (line, message) in [
         ("", "the record ends before its owner"),
         ("x.", "the record ends before its time to live"),

@@ -1,4 +1,4 @@
-//! The words of a line, quotes and escapes understood (RFC 1035 §5.1).
+//! Splits a line into words, with quotes and escapes (RFC 1035 §5.1).
 
 use core::fmt::Write;
 
@@ -6,12 +6,12 @@ use super::RecordError;
 
 /// A word of a line.
 pub(super) struct Word {
-    /// As it was written, without its quotes, its escapes kept.
+    /// Text as written, without quotes but with escapes.
     pub(super) text: String,
 }
 
 impl Word {
-    /// What it stands for, its escapes replaced; `None` if one of them is none.
+    /// Replaces the escapes. Returns `None` if one is invalid.
     pub(super) fn octets(&self) -> Option<Vec<u8>> {
         let mut octets = Vec::new();
         let mut rest = self.text.bytes();
@@ -31,7 +31,7 @@ fn unescape(rest: &mut impl Iterator<Item = u8>) -> Option<u8> {
     core::str::from_utf8(&digits).ok()?.parse().ok()
 }
 
-/// Splits a line at its blanks; those in quotes stay.
+/// Splits a line at whitespace outside quotes.
 pub(super) fn split(line: &str) -> Result<Vec<Word>, RecordError> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
@@ -49,7 +49,7 @@ pub(super) fn split(line: &str) -> Result<Vec<Word>, RecordError> {
     Ok(words)
 }
 
-/// Where the first character stands that `ends` a word and is not escaped.
+/// Returns the position of the first unescaped character for which `ends` is true.
 fn end_of(text: &str, ends: impl Fn(char) -> bool) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {
@@ -59,7 +59,7 @@ fn end_of(text: &str, ends: impl Fn(char) -> bool) -> Option<usize> {
     })
 }
 
-/// Octets in quotes, with escapes where they are needed.
+/// Quotes bytes, with escapes where necessary.
 pub(super) fn quote(octets: &[u8]) -> String {
     let mut text = String::from("\"");
     for &octet in octets {

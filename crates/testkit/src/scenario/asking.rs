@@ -1,4 +1,4 @@
-//! Asking, and what must be true of each answer whatever it says.
+//! Statements that send queries, and the rules that every response must follow.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -10,19 +10,19 @@ use super::compare::{Expected, compare};
 use super::{Problem, Stage, Statement, Words};
 use crate::{Arrival, Outcome, Parsed, Question, Ticket};
 
-/// How long a client waits: longer than any deadline of the server.
+/// Time to wait for a response: longer than any deadline of the server.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Octets that any client takes over UDP (RFC 1035 §4.2.1).
+/// UDP payload size in bytes that every client accepts (RFC 1035 §4.2.1).
 const UDP_SIZE_MIN: u16 = 512;
 
-/// A query on its way.
+/// A query that was sent.
 pub(super) struct Asked {
     ticket: Ticket,
-    /// The query, if the answer must be of its form.
+    /// The query, if the response must follow the rules.
     question: Option<(Question, Transport)>,
 }
 
-/// `ask NAME TYPE [WORDS…]`, with the answer below; or `… as LABEL`, and the answer comes later.
+/// Executes `ask NAME TYPE [WORDS…]` with the answer below, or `… as LABEL` with the answer checked later.
 pub(super) fn ask(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let name: Name = statement.parse::<NameWord>(statement.words().nth(1), "a name")?.0;
     let qtype: Type = statement.parse(statement.words().nth(2), "a type")?;
@@ -35,7 +35,7 @@ pub(super) fn ask(stage: &mut Stage, statement: &Statement) -> Result<(), Proble
     conclude(stage, statement, Asked { ticket, question: Some((question, arrival.transport)) }, label)
 }
 
-/// `raw [tcp] [from ADDRESS] HEX…`: octets that need not be a query.
+/// Executes `raw [tcp] [from ADDRESS] HEX…`: sends bytes that need not be a query.
 pub(super) fn raw(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let question = Question::new(Name::root(), Type::A);
     let mut asking = Asking { question, arrival: Arrival::default(), label: None };
@@ -43,7 +43,7 @@ pub(super) fn raw(stage: &mut Stage, statement: &Statement) -> Result<(), Proble
     let is_hex = |word: &&&str| word.bytes().all(|octet| octet.is_ascii_hexdigit());
     let hex_at = words.len() - words.iter().rev().take_while(is_hex).count();
     let packet = crate::hex(&words[hex_at..].concat());
-    let packet = packet.ok_or_else(|| statement.problem("`raw` wants hexadecimal octets at its end"))?;
+    let packet = packet.ok_or_else(|| statement.problem("`raw` must end with hexadecimal bytes"))?;
     asking.read(&mut statement.take_words(1, hex_at))?;
     let ticket = stage.server.ask(&packet, asking.arrival);
     conclude(stage, statement, Asked { ticket, question: None }, None)
@@ -53,23 +53,23 @@ fn conclude(stage: &mut Stage, statement: &Statement, asked: Asked, label: Optio
     let Some(label) = label else { return check(stage, statement, &asked) };
     stage.asked.insert(label, asked);
     match statement.lines().next() {
-        Some(_) => Err(statement.problem("with `as` the answer stands below a later `answer LABEL`")),
+        Some(_) => Err(statement.problem("with `as`, write the answer below a later `answer LABEL`")),
         None => Ok(()),
     }
 }
 
-/// `answer LABEL`, with the answer below.
+/// Executes `answer LABEL`, with the answer below.
 pub(super) fn answer(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let label = statement.rest(1);
     let asked = stage.asked.remove(label);
-    let asked = asked.ok_or_else(|| statement.problem(format!("nothing was asked as `{label}`")))?;
+    let asked = asked.ok_or_else(|| statement.problem(format!("no query has the label `{label}`")))?;
     check(stage, statement, &asked)
 }
 
-/// `pending LABEL`: there is no answer yet.
+/// Executes `pending LABEL`: there must be no response yet.
 pub(super) fn pending(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     match stage.asked.get(statement.rest(1)).map(|asked| asked.ticket.outcome()) {
-        None => Err(statement.problem(format!("nothing was asked as `{}`", statement.rest(1)))),
+        None => Err(statement.problem(format!("no query has the label `{}`", statement.rest(1)))),
         Some(Some(outcome)) => Err(statement.problem(format!("it was answered after {:?}", outcome.took))),
         Some(None) => Ok(()),
     }
@@ -90,7 +90,7 @@ fn check(stage: &mut Stage, statement: &Statement, asked: &Asked) -> Result<(), 
     compare(statement, &expected, outcome.as_ref())
 }
 
-/// The words behind `ask NAME TYPE`.
+/// Parsed words after `ask NAME TYPE`.
 struct Asking {
     question: Question,
     arrival: Arrival,
@@ -107,7 +107,7 @@ impl Asking {
         Ok(())
     }
 
-    /// Takes a word that speaks of EDNS.
+    /// Parses a word about EDNS. Returns false for any other word.
     fn read_edns(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, Problem> {
         let Question { opt, options, .. } = &mut self.question;
         let mut set = |change: &dyn Fn(Opt) -> Opt| *opt = opt.map(change);
@@ -115,7 +115,7 @@ impl Asking {
             "noedns" => *opt = None,
             "do" => set(&|opt| Opt { dnssec_ok: true, ..opt }),
             "bufsize" => {
-                let udp_size = words.parse("a number of octets")?;
+                let udp_size = words.parse("a number of bytes")?;
                 set(&|opt| Opt { udp_size, ..opt });
             }
             "version" => {
@@ -125,14 +125,15 @@ impl Asking {
             "option" => {
                 let code = OptionCode(words.parse("a number of an option")?);
                 let data = words.next_word().and_then(crate::hex);
-                options.push((code, data.ok_or_else(|| words.problem("`option` wants a number and octets"))?));
+                options.push((code, data.ok_or_else(|| words.problem("`option` needs a number and bytes"))?));
             }
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Takes a word that speaks of the header, the class or, for IXFR, the version that the client has.
+    /// Parses a word about the header, the class or the client's zone serial (for IXFR). Returns false for any other
+    /// word.
     fn read_header(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, Problem> {
         let Question { header, qclass, serial, .. } = &mut self.question;
         match word {
@@ -147,7 +148,7 @@ impl Asking {
         Ok(true)
     }
 
-    /// Takes a word that speaks of how and where the query comes in.
+    /// Parses a word about the transport, the client or the port.
     fn read_arrival(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Problem> {
         match word {
             "tcp" => self.arrival.transport = Transport::Tcp,
@@ -155,13 +156,13 @@ impl Asking {
             "port" => self.arrival.port = Some(words.parse("a port")?),
             "from" => self.arrival.peer = SocketAddr::new(words.parse("an IP address")?, self.arrival.peer.port()),
             "as" => self.label = words.next_word().map(str::to_owned),
-            _ => return Err(words.problem(format!("`{word}` says nothing about a query"))),
+            _ => return Err(words.problem(format!("unknown word `{word}` for a query"))),
         }
         Ok(())
     }
 }
 
-/// A name as a word: the only type here that reads itself by another function than `parse`.
+/// A name as a word. `Name` itself does not implement `FromStr`.
 struct NameWord(Name);
 
 impl core::str::FromStr for NameWord {
@@ -172,9 +173,9 @@ impl core::str::FromStr for NameWord {
     }
 }
 
-/// What must be true of each answer, and is not.
+/// Returns the rules that a response breaks.
 fn broken_rules(question: &Question, transport: Transport, answer: &[u8]) -> Vec<String> {
-    let Ok(got) = Parsed::read(answer) else { return vec!["it is no message".to_owned()] };
+    let Ok(got) = Parsed::read(answer) else { return vec!["it is malformed".to_owned()] };
     let (asked, flags) = (question.header.flags, got.header.flags);
     let size = match (transport, question.opt) {
         (Transport::Tcp | Transport::Grpc, _) => u16::MAX,
@@ -185,21 +186,21 @@ fn broken_rules(question: &Question, transport: Transport, answer: &[u8]) -> Vec
         same_name && (*qtype, *qclass) == (question.qtype, question.qclass)
     });
     let rules = [
-        (got.header.id == question.header.id, "its id is another"),
+        (got.header.id == question.header.id, "its id differs"),
         (flags.is_response(), "QR is not set"),
-        (!flags.reserved(), "the bit that must be zero is not"),
-        (flags.opcode() == asked.opcode(), "its opcode is another"),
-        (flags.recursion_desired() == asked.recursion_desired(), "RD is not as asked"),
-        (flags.checking_disabled() == asked.checking_disabled(), "CD is not as asked"),
-        (same_question, "its question is another, or its letters are not as asked"),
-        (got.opt.is_some() == question.opt.is_some(), "it has EDNS and the query has not, or the other way round"),
+        (!flags.reserved(), "the reserved bit is set"),
+        (flags.opcode() == asked.opcode(), "its opcode differs"),
+        (flags.recursion_desired() == asked.recursion_desired(), "RD differs from the query"),
+        (flags.checking_disabled() == asked.checking_disabled(), "CD differs from the query"),
+        (same_question, "its question differs, or the case of its letters"),
+        (got.opt.is_some() == question.opt.is_some(), "only one of query and response has EDNS"),
         (got.opt.is_none_or(|opt| opt.version == 0), "its EDNS version is not 0"),
         (
             got.opt.is_none_or(|opt| question.opt.is_some_and(|asked| asked.dnssec_ok == opt.dnssec_ok)),
-            "DO is not as asked",
+            "DO differs from the query",
         ),
-        (answer.len() <= usize::from(size), "it is longer than the client takes"),
-        (got.trailing == 0, "octets follow the message"),
+        (answer.len() <= usize::from(size), "it is longer than the client accepts"),
+        (got.trailing == 0, "extra bytes follow the message"),
     ];
     rules.iter().filter(|(holds, _)| !holds).map(|(_, text)| (*text).to_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! What was expected and what has come, side by side.
+//! Comparison of the expected and the actual response, printed side by side.
 
 use core::fmt::Write;
 use core::time::Duration;
@@ -10,23 +10,23 @@ use super::{Problem, Statement};
 use crate::message::{flag_names, hex_of};
 use crate::{Outcome, Parsed};
 
-/// What a client is to get.
+/// Expected outcome of a query.
 pub(super) enum Expected {
-    /// Nothing.
+    /// No response.
     Silence,
-    /// A message.
+    /// A response.
     Reply(Box<ExpectedReply>),
 }
 
-/// The message that a client is to get.
+/// Expected response.
 pub(super) struct ExpectedReply {
     codes: String,
-    /// Lines by section; a word `*` stands for any word.
+    /// Lines by section. The word `*` matches any word.
     sections: [Vec<String>; 3],
     ordered: bool,
-    /// EDNS options, the Extended DNS Error among them.
+    /// EDNS options, including the Extended DNS Error.
     options: Vec<String>,
-    /// What else is said: how it is called, and what it is.
+    /// Other expected properties: name and value.
     notes: Vec<(&'static str, String)>,
 }
 
@@ -38,7 +38,7 @@ struct Row {
 }
 
 impl Expected {
-    /// Reads the body of a statement.
+    /// Parses the body of a statement.
     pub(super) fn read(statement: &Statement) -> Result<Expected, Problem> {
         let mut lines = statement.lines();
         if lines.next().is_some_and(|line| line.text == "silence") && lines.next().is_none() {
@@ -86,7 +86,7 @@ impl ExpectedReply {
         Ok(())
     }
 
-    /// Line by line; order within a section matters only if it is said to.
+    /// Compares line by line. The order within a section matters only with `ordered`.
     fn compare(&self, got: &Parsed, took: Duration) -> Vec<Row> {
         let mut rows = vec![pair(&self.codes, &codes(&got.rcode().to_string(), &got.flag_names()))];
         for section in Section::ALL {
@@ -106,7 +106,7 @@ impl ExpectedReply {
     }
 }
 
-/// A record in the form in which it is printed, unless it has a word that stands for any.
+/// Returns a record in canonical form, or unchanged apart from whitespace if it contains `*`.
 fn canonical(line: &super::Line) -> Result<String, Problem> {
     let words: Vec<&str> = line.text.split_whitespace().collect();
     if words.contains(&"*") { Ok(words.join(" ")) } else { record(line).map(|record| record.to_string()) }
@@ -136,7 +136,7 @@ fn pair(expected: &str, got: &str) -> Row {
     Row { expected: expected.to_owned(), got: got.to_owned(), same: is_like(expected, got) }
 }
 
-/// Whether the words are the same; `*` stands for any word, `**` for any rest.
+/// Returns true if the words match. `*` matches any word, `**` the rest of the line.
 fn is_like(expected: &str, got: &str) -> bool {
     if !expected.contains('*') {
         return expected.trim_end() == got.trim_end();
@@ -163,16 +163,17 @@ fn pair_up(expected: &[String], got: &[String], ordered: bool) -> Vec<Row> {
     rows
 }
 
-/// Compares what has come with what was expected.
+/// Compares the actual outcome with the expected one.
 ///
 /// # Errors
-/// Both, side by side, if they differ.
+/// Returns both, side by side, if they differ.
 pub(super) fn compare(statement: &Statement, expected: &Expected, outcome: Option<&Outcome>) -> Result<(), Problem> {
     let took = outcome.map(|outcome| outcome.took).unwrap_or_default();
     let answer = outcome.and_then(|outcome| outcome.answer.as_deref()).map(Parsed::read).transpose();
-    let mut got = answer.map_err(|error| statement.problem(format!("the answer is no message: {error}")))?;
+    let mut got = answer.map_err(|error| statement.problem(format!("malformed response: {error}")))?;
     for message in outcome.into_iter().flat_map(|outcome| &outcome.more) {
-        let more = Parsed::read(message).map_err(|error| statement.problem(format!("a message is none: {error}")))?;
+        let more =
+            Parsed::read(message).map_err(|error| statement.problem(format!("malformed further message: {error}")))?;
         got = got.map(|got| got.followed_by(more));
     }
     let rows = match (expected, &got) {
@@ -194,7 +195,7 @@ pub(super) fn compare(statement: &Statement, expected: &Expected, outcome: Optio
     Err(statement.problem(format!("the answer is not as expected\n{}", side_by_side(&rows))))
 }
 
-/// An expectation of which every line is a difference.
+/// Returns an expectation that differs from any response in every line.
 fn silence() -> ExpectedReply {
     let sections = Default::default();
     ExpectedReply { codes: String::new(), sections, ordered: false, options: Vec::new(), notes: Vec::new() }
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_a_word() {
+    fn star_matches_one_word_and_double_star_the_rest() {
         for (expected, got, like) in [
             ("x. * IN A 192.0.2.1", "x. 30 IN A 192.0.2.1", true),
             ("x. * IN A 192.0.2.1", "x. 30 IN A 192.0.2.2", false),

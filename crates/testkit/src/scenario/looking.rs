@@ -1,10 +1,10 @@
-//! Looking at what the server shows beside its answers: metrics, log, pages, needs.
+//! Statements that check metrics, log, pages and requests to the process.
 
 use std::collections::BTreeSet;
 
 use super::{Problem, Stage, Statement};
 
-/// `metric NAME[{LABELS}] VALUE`, or `LEAST..MOST` in place of the value; a series that is not shown has the value 0.
+/// Executes `metric NAME[{LABELS}] VALUE`, or with `LEAST..MOST` as value. A missing series has the value 0.
 pub(super) fn metric(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let wrong = || statement.problem("`metric` wants a series and a value");
     let (series, value) = statement.rest(1).rsplit_once(char::is_whitespace).ok_or_else(wrong)?;
@@ -23,7 +23,7 @@ pub(super) fn metric(stage: &mut Stage, statement: &Statement) -> Result<(), Pro
     Err(statement.problem(format!("expected {value}, got {got}; like it are:{}", nearest(&text, &wanted))))
 }
 
-/// Series of the same name that share most labels.
+/// Returns the series with the same name, those that share the most labels first.
 fn nearest(text: &str, wanted: &Series<'_>) -> String {
     let mut family: Vec<_> = text.lines().filter(|line| Series::read(line).name == wanted.name).collect();
     let shared = |line: &&str| wanted.labels.iter().filter(|label| line.contains(*label)).count();
@@ -31,10 +31,10 @@ fn nearest(text: &str, wanted: &Series<'_>) -> String {
     family.iter().take(NEAREST_MAX).map(|line| format!("\n      {line}")).collect()
 }
 
-/// Series that are shown where one is not as expected.
+/// Maximum number of similar series shown after a failed check.
 const NEAREST_MAX: usize = 6;
 
-/// A series: its name, and its labels in no order.
+/// Parsed series: its name, and its labels in any order.
 #[derive(PartialEq)]
 struct Series<'a> {
     name: &'a str,
@@ -50,7 +50,7 @@ impl Series<'_> {
     }
 }
 
-/// `log TEXT`: a line that contains TEXT; it is taken out.
+/// Executes `log TEXT`: removes a line that contains TEXT.
 pub(super) fn log(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let text = statement.rest(1);
     if stage.server.outside.take_log_line(text) {
@@ -59,7 +59,7 @@ pub(super) fn log(stage: &mut Stage, statement: &Statement) -> Result<(), Proble
     Err(statement.problem(format!("no line of the log contains `{text}`:{}", log_of(stage, ""))))
 }
 
-/// `no log [TEXT]`: no line is left in the log, or none that contains TEXT.
+/// Executes `no log [TEXT]`: no line is left, or none that contains TEXT.
 pub(super) fn no_log(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let lines = log_of(stage, statement.rest(2));
     if lines.is_empty() { Ok(()) } else { Err(statement.problem(format!("the log is not empty:{lines}"))) }
@@ -70,7 +70,7 @@ fn log_of(stage: &Stage, text: &str) -> String {
     lines.iter().filter(|line| line.contains(text)).map(|line| format!("\n      {line}")).collect()
 }
 
-/// `page ADDRESS PATH STATUS [BODY]`; lines below stand somewhere in the page.
+/// Executes `page ADDRESS PATH STATUS [BODY]`. The lines below must be lines of the page.
 pub(super) fn page(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let [address, path] = [1, 2].map(|at| statement.words().nth(at).unwrap_or_default());
     let status: u16 = statement.parse(statement.words().nth(3), "an HTTP status")?;
@@ -88,7 +88,7 @@ pub(super) fn page(stage: &mut Stage, statement: &Statement) -> Result<(), Probl
     })
 }
 
-/// `no page ADDRESS PATH`.
+/// Executes `no page ADDRESS PATH`.
 pub(super) fn no_page(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let [address, path] = [2, 3].map(|at| statement.words().nth(at).unwrap_or_default());
     let page = stage.server.outside.page(address, path);
@@ -98,7 +98,8 @@ pub(super) fn no_page(stage: &mut Stage, statement: &Statement) -> Result<(), Pr
     })
 }
 
-/// `needs lameduck DURATION` or `needs reload INTERVAL JITTER`: what the directives ask of the process.
+/// Executes `needs lameduck DURATION` and `needs reload INTERVAL JITTER`: checks what the Corefile requests from the
+/// process.
 pub(super) fn needs(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let what = statement.words().nth(1);
     let mut words = statement.take_words(2, usize::MAX);

@@ -1,40 +1,52 @@
-//! Scenarios: text files (`*.scn`) that say what a server is given, and what must come of it.
+//! Scenarios: text files (`*.scn`) that define the input of a server and the expected results.
 //!
-//! A file is a list of statements, one after the other in virtual time. A statement begins at the margin; indented lines
-//! below belong to it. `#` begins a comment line.
+//! A file is a list of statements, executed in order and in virtual time. A statement starts at the margin; the
+//! indented lines below belong to it. `#` starts a comment line.
 //!
-//! | statement | what it does |
+//! | statement | meaning |
 //! |---|---|
-//! | `corefile` + text | takes over a Corefile; a second one is a reload. `corefile fails`: it must not be taken over |
-//! | `problem TEXT` | what was wrong with the last Corefile contains TEXT |
-//! | `file PATH` + text, `no file PATH` | writes or removes a file |
-//! | `variable NAME VALUE` | sets an environment variable, for Corefiles to come |
-//! | `upstream ADDRESS` + table | sets the table of an upstream, see below |
-//! | `upstream ADDRESS asked N` [+ queries] | so many queries came since the last look; each line is one, as `udp NAME TYPE rd edns 1232 do`, words may be left out at its end, `*` is any word |
-//! | `after DURATION` | lets time pass |
-//! | `ask NAME TYPE [WORDS]` + answer | asks and waits, ten seconds at most; words: `tcp`, `do`, `cd`, `ad`, `nord`, `noedns`, `bufsize N`, `version N`, `option CODE HEX`, `class CLASS`, `opcode OPCODE`, `serial N` (for IXFR), `from ADDRESS`, `port N` |
-//! | `ask … as LABEL`, `answer LABEL` + answer | asks, and looks at the answer later; `pending LABEL`: there is none yet |
-//! | `raw [WORDS] HEX` + answer | sends these octets |
-//! | `metric SERIES VALUE` | a series has this value, or one in `LEAST..MOST`; labels in any order; what is not shown is 0 |
-//! | `log TEXT`, `no log [TEXT]` | takes out a log line that contains TEXT; none is left |
-//! | `page ADDRESS PATH STATUS [BODY]` [+ lines], `no page ADDRESS PATH` | a page that the server serves |
-//! | `site ADDRESS PATH STATUS\|refused [delay DURATION]` | what answers when the server fetches a page, in place of itself |
-//! | `needs lameduck DURATION`, `needs reload INTERVAL JITTER` | what the Corefile asks of the process |
-//! | `unready NAME`, `ready NAME` | somebody whom the page of the plugin `ready` asks |
-//! | `end` | the process ends |
+//! | `corefile` + text | load a Corefile; a second one is a reload. `corefile fails`: loading must fail |
+//! | `problem TEXT` | the errors of the last Corefile contain TEXT |
+//! | `file PATH` + text, `no file PATH` | write or remove a file |
+//! | `variable NAME VALUE` | set an environment variable for later Corefiles |
+//! | `upstream ADDRESS` + table | set the table of an upstream, see below |
+//! | `upstream ADDRESS asked N` [+ queries] | the upstream received N queries since the last check, see below |
+//! | `after DURATION` | advance time |
+//! | `ask NAME TYPE [WORDS]` + answer | send a query and wait for the response, at most ten seconds; words: see below |
+//! | `ask … as LABEL`, `answer LABEL` + answer | send a query and check its response later |
+//! | `pending LABEL` | there is no response yet |
+//! | `raw [WORDS] HEX` + answer | send these bytes |
+//! | `metric SERIES VALUE` | the series has this value, or one in `LEAST..MOST`; missing series are 0 |
+//! | `log TEXT` | remove a log line that contains TEXT; there must be one |
+//! | `no log [TEXT]` | no log line is left, or none that contains TEXT |
+//! | `page ADDRESS PATH STATUS [BODY]` [+ lines] | the server serves this page, with these lines |
+//! | `no page ADDRESS PATH` | the server does not serve this page |
+//! | `site ADDRESS PATH STATUS\|refused [delay DURATION]` | response when the server fetches this page |
+//! | `no site ADDRESS PATH` | remove a `site` |
+//! | `needs lameduck DURATION`, `needs reload INTERVAL JITTER` | what the Corefile requests from the process |
+//! | `unready NAME`, `ready NAME` | add a participant in readiness (plugin `ready`), or change its state |
+//! | `end` | shut the process down |
 //!
-//! An **answer** is `silence`, or a line with the response code and all flags that are set (but QR), then the records of
-//! the answer section, those below `authority`, those below `additional` (without OPT). `ordered`: their order matters
-//! too. `ede CODE [TEXT]` and `option CODE HEX` list all EDNS options. `edns SIZE`, `took DURATION` and
-//! `question NAME CLASS TYPE|none` and `messages N` (of how many the answer is) are looked at only if they are there. A word `*` in a record stands for any word.
-//! Whatever it says, an answer to `ask` must have its id, question, opcode, RD and CD, have EDNS if and only if the query
-//! had, and fit.
+//! The **words** of `ask` are `tcp`, `do`, `cd`, `ad`, `nord`, `noedns`, `bufsize N`, `version N`, `option CODE HEX`,
+//! `class CLASS`, `opcode OPCODE`, `serial N` (for IXFR), `from ADDRESS` and `port N`.
 //!
-//! A **table** has lines `NAME TYPE [WORDS]`, each with its answer below; `*` is any name or type, `*.zone` all names
-//! below. The first line that fits is used, without one the answer is REFUSED. Words: `udp`, `tcp` (only over it),
-//! `delay DURATION`, `once`, and in place of an answer `silence`, `refused`, `closed`, `broken`; `truncated` keeps the
-//! answer for TCP. Behind the address of the upstream the words hold for all its lines, or for all questions if it has
-//! none.
+//! The **queries** below `asked` are one per line, such as `udp NAME TYPE rd edns 1232 do`. Words may be omitted at
+//! the end, and `*` matches any word.
+//!
+//! An **answer** is `silence`, or a line with the response code and all flags that are set (except QR), followed by
+//! the records of the answer section, those below `authority` and those below `additional` (without OPT). `ede CODE
+//! [TEXT]` and `option CODE HEX` list all EDNS options. Optional lines: `ordered` (the order of records matters),
+//! `edns SIZE`, `took DURATION`, `question NAME CLASS TYPE|none`, and `messages N` (number of messages of the
+//! response). In a record, the word `*` matches any word.
+//!
+//! In addition, a response to `ask` must always have the query's id, question, opcode, RD and CD, must have EDNS if
+//! and only if the query had it, and must fit the client's payload size.
+//!
+//! A **table** has lines `NAME TYPE [WORDS]`, each with its answer below. `*` matches any name or type, and `*.zone`
+//! all names below a zone. The first matching line is used; without a match, the response is REFUSED. Words: `udp` or
+//! `tcp` (only over this transport), `delay DURATION`, `once`, and instead of an answer `silence`, `refused`,
+//! `closed` or `broken`. `truncated` serves the answer over TCP only. Words after the upstream's address apply to all
+//! its lines, or to all queries if it has no lines.
 
 mod asking;
 mod compare;
@@ -54,31 +66,31 @@ use engine::setup::Capabilities;
 pub use stage::Stage;
 pub use statement::{Line, Problem, Statement, Words};
 
-/// Only scenarios whose path contains the value of this variable are run.
+/// Environment variable: run only scenarios whose path contains its value.
 const FILTER: &str = "SCENARIO";
 
-/// Statements of a caller's own; each scenario has a new one.
+/// Statements added by the caller. Each scenario has its own instance.
 pub trait Extension {
-    /// The words that its statements begin with.
+    /// Returns the first words of its statements.
     fn words(&self) -> &'static [&'static str];
 
-    /// Offers things to directives; called before each Corefile is taken over.
+    /// Offers capabilities to plugins. Called before each Corefile is loaded.
     fn provide(&self, _process: &mut Capabilities) {}
 
-    /// Plays a statement.
+    /// Executes a statement.
     ///
     /// # Errors
-    /// What is wrong with it, or what it has shown.
+    /// Returns a syntax error in the statement, or a failed check.
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem>;
 }
 
-/// Makes an [`Extension`] for one scenario.
+/// Creates an [`Extension`] for one scenario.
 pub type MakeExtension = fn() -> Box<dyn Extension>;
 
-/// Runs all scenarios below a directory, for a server that knows these directives.
+/// Runs all scenarios below a directory, with a server that has these plugins.
 ///
 /// # Panics
-/// If one of them fails, with all that is wrong; or if there is none.
+/// Panics if a scenario fails, with all its problems, or if there are no scenarios.
 #[allow(clippy::panic, reason = "a test ends so")]
 pub fn run_directory(directory: impl AsRef<Path>, slots: &[Slot], extensions: &[MakeExtension]) {
     let mut paths = Vec::new();
@@ -105,7 +117,7 @@ fn texts(failures: &[Failure<'_>]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The scenario files below a directory; one that cannot be read holds none.
+/// Collects the scenario files below a directory. Unreadable directories are skipped.
 fn collect(directory: &Path, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -127,7 +139,7 @@ fn run_file<'p>(path: &'p Path, slots: &[Slot], extensions: &[MakeExtension]) ->
     problems.into_iter().map(|problem| (path, problem)).collect()
 }
 
-/// Runs one scenario; gives all that is wrong.
+/// Runs a scenario and returns all its problems.
 #[must_use]
 pub fn run_text(text: &str, slots: &[Slot], extensions: &[MakeExtension]) -> Vec<Problem> {
     match statement::read(text) {

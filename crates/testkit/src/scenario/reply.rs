@@ -1,4 +1,4 @@
-//! A message as a scenario writes it: what an upstream answers, or what a client is to get.
+//! Syntax of a message in a scenario: an upstream's answer, or the response that a client expects.
 //!
 //! ```text
 //! NOERROR aa rd
@@ -14,22 +14,22 @@ use super::{Line, Problem, Statement};
 use crate::message::with_flag;
 use crate::{Answer, Record};
 
-/// A message as it is written: code and flags, records by section, and what else is said of it.
+/// Parsed message: code and flags, records by section, and other lines.
 pub(super) struct ReplyText<'a> {
     pub(super) rcode: Rcode,
     pub(super) flags: Flags,
     pub(super) sections: [Vec<&'a Line>; 3],
-    /// Lines that begin with one of [`NOTES`].
+    /// Lines that start with one of [`NOTES`].
     pub(super) notes: Vec<&'a Line>,
 }
 
-/// What may be said of a message beside its records.
+/// First words of lines that are not records.
 const NOTES: [&str; 7] = ["ede", "option", "edns", "ordered", "took", "question", "messages"];
-/// The headings of the sections; records without one are the answer.
+/// Headings of the sections. Records above any heading are in the answer section.
 const HEADINGS: [&str; 3] = ["answer", "authority", "additional"];
 
 impl<'a> ReplyText<'a> {
-    /// Reads the body of a statement.
+    /// Parses the body of a statement.
     pub(super) fn read(statement: &'a Statement) -> Result<ReplyText<'a>, Problem> {
         let mut lines = statement.lines();
         let first = lines.next().ok_or_else(|| statement.problem("the message is missing: `NOERROR rd`, …"))?;
@@ -49,7 +49,7 @@ impl<'a> ReplyText<'a> {
         Ok(reply)
     }
 
-    /// As something that an upstream can say.
+    /// Converts the message to an answer of an upstream.
     pub(super) fn to_answer(&self) -> Result<Answer, Problem> {
         let mut answer = Answer { rcode: self.rcode, flags: self.flags, ..Answer::default() };
         for (records, lines) in answer.sections.iter_mut().zip(&self.sections) {
@@ -73,7 +73,7 @@ pub(super) fn problem(line: &Line, text: impl Into<String>) -> Problem {
     Problem { line: line.number, text: text.into() }
 }
 
-/// The first word of a line and the rest of it.
+/// Splits a line into its first word and the rest.
 pub(super) fn note(line: &Line) -> (&str, &str) {
     line.text.split_once(char::is_whitespace).map_or((line.text.as_str(), ""), |(word, rest)| (word, rest.trim()))
 }
@@ -92,14 +92,14 @@ pub(super) fn record(line: &Line) -> Result<Record, Problem> {
     line.text.parse().map_err(|error| problem(line, format!("`{}`: {error}", line.text)))
 }
 
-/// `CODE [TEXT]`.
+/// Parses `CODE [TEXT]`.
 pub(super) fn read_ede<'l>(line: &Line, rest: &'l str) -> Result<(EdeCode, Option<&'l str>), Problem> {
     let (code, text) = rest.split_once(' ').map_or((rest, None), |(code, text)| (code, Some(text)));
     let code = code.parse().map_err(|_| problem(line, format!("`{code}` is no number of an extended error")))?;
     Ok((EdeCode(code), text))
 }
 
-/// `CODE [HEX]`.
+/// Parses `CODE [HEX]`.
 pub(super) fn read_option(line: &Line, rest: &str) -> Result<(OptionCode, Vec<u8>), Problem> {
     let (code, data) = rest.split_once(' ').unwrap_or((rest, ""));
     let code = code.parse().map_err(|_| problem(line, format!("`{code}` is no number of an option")))?;

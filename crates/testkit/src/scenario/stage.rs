@@ -1,4 +1,4 @@
-//! A scenario while it is played.
+//! Execution of a scenario.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -12,19 +12,19 @@ use super::asking::{self, Asked};
 use super::{Extension, MakeExtension, Problem, Statement, looking, tables};
 use crate::{Server, Site};
 
-/// A server, and what a scenario remembers beside it.
+/// A server, and the state of a scenario.
 pub struct Stage {
-    /// The server; it serves nothing before the first `corefile`.
+    /// Server. It serves nothing before the first `corefile`.
     pub server: Server,
     pub(super) asked: HashMap<String, Asked>,
     pub(super) next_id: u16,
-    /// What was wrong with the last Corefile.
+    /// Errors of the last Corefile.
     problems: String,
-    /// Who says whether it is ready, beside the directives.
+    /// Participants in readiness added by the scenario.
     members: HashMap<&'static str, Arc<AtomicBool>>,
 }
 
-/// Plays the statements of a scenario; gives what went wrong.
+/// Executes the statements of a scenario and returns its problems.
 pub(super) fn play(statements: &[Statement], slots: &[Slot], extensions: &[MakeExtension]) -> Vec<Problem> {
     let mut stage = Stage {
         server: Server::new(slots),
@@ -37,7 +37,7 @@ pub(super) fn play(statements: &[Statement], slots: &[Slot], extensions: &[MakeE
     let mut problems = Vec::new();
     for statement in statements {
         let outcome = stage.play(statement, &mut extensions);
-        // Without a server each later line would fail, and say nothing new.
+        // Without a server, every later statement would fail and only repeat the problem.
         let hopeless = outcome.is_err() && statement.word() == "corefile";
         problems.extend(outcome.err());
         if hopeless {
@@ -47,7 +47,7 @@ pub(super) fn play(statements: &[Statement], slots: &[Slot], extensions: &[MakeE
     if problems.is_empty() && !stage.asked.is_empty() {
         let labels: Vec<_> = stage.asked.keys().cloned().collect();
         let line = statements.last().map_or(0, |statement| statement.head.number);
-        problems.push(Problem { line, text: format!("asked and never looked at: {}", labels.join(", ")) });
+        problems.push(Problem { line, text: format!("queries without a check: {}", labels.join(", ")) });
     }
     problems
 }
@@ -91,7 +91,7 @@ impl Stage {
         }
     }
 
-    /// `corefile [fails]` with its text below: the first, or a reload.
+    /// Executes `corefile [fails]`: loads or reloads the text below.
     fn corefile(&mut self, statement: &Statement, extensions: &[Box<dyn Extension>]) -> Result<(), Problem> {
         extensions.iter().for_each(|extension| extension.provide(&mut self.server.process));
         let outcome = self.server.load(&statement.text());
@@ -105,7 +105,7 @@ impl Stage {
         }
     }
 
-    /// `problem TEXT`: what was wrong with the last Corefile has this in it.
+    /// Executes `problem TEXT`: checks the errors of the last Corefile.
     fn problem(&self, statement: &Statement) -> Result<(), Problem> {
         if self.problems.contains(statement.rest(1)) {
             return Ok(());
@@ -119,7 +119,8 @@ impl Stage {
         Ok(())
     }
 
-    /// `site ADDRESS PATH STATUS|refused [delay DURATION]`: a website in the place of the server's own.
+    /// Executes `site ADDRESS PATH STATUS|refused [delay DURATION]`: sets a website in place of the server's own
+    /// page.
     fn site(&self, statement: &Statement) -> Result<(), Problem> {
         let mut words = statement.take_words(4, usize::MAX);
         let [address, path] = [1, 2].map(|at| statement.words().nth(at).unwrap_or_default());
@@ -132,7 +133,7 @@ impl Stage {
         Ok(())
     }
 
-    /// `unready NAME`, `ready NAME`: somebody who is asked by the page of the plugin `ready`.
+    /// Executes `unready NAME` and `ready NAME`: adds a participant in readiness, or changes its state.
     fn readiness(&mut self, statement: &Statement) -> Result<(), Problem> {
         let name = statement.rest(1);
         let ready = statement.word() == "ready";
@@ -140,7 +141,7 @@ impl Stage {
             member.store(ready, Ordering::Relaxed);
             return Ok(());
         }
-        // Names of members live as long as the process; a scenario has a handful.
+        // The registry needs `'static` names. A scenario leaks only a handful of them.
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
         let member = Arc::new(AtomicBool::new(ready));
         self.add_member(name, &member);
@@ -155,7 +156,7 @@ impl Stage {
         }
     }
 
-    /// `no log`, `no page`, `no file`, `no site`.
+    /// Executes `no log`, `no page`, `no file` and `no site`.
     fn absent(&mut self, statement: &Statement) -> Result<(), Problem> {
         match statement.words().nth(1) {
             Some("log") => looking::no_log(self, statement),

@@ -1,4 +1,4 @@
-//! The form of a scenario: statements that begin at the margin, each with the indented lines below it.
+//! Syntax of a scenario: statements that start at the margin, each with the indented lines below it.
 
 use core::fmt::Display;
 use core::str::FromStr;
@@ -7,86 +7,86 @@ use core::time::Duration;
 /// A line of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its number in the file, from 1.
+    /// Line number in the file, from 1.
     pub number: usize,
-    /// Its text, without the indentation that all lines of the body share.
+    /// Text, without the indentation that all lines of the body share.
     pub text: String,
 }
 
 /// A statement of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The line at the margin.
+    /// Line at the margin.
     pub head: Line,
-    /// The indented lines below it, empty ones at its end left out.
+    /// Indented lines below it, without trailing empty lines.
     pub body: Vec<Line>,
 }
 
-/// Words of a statement that are taken one by one.
+/// Iterator over words of a statement.
 pub struct Words<'s> {
     statement: &'s Statement,
     words: std::vec::IntoIter<&'s str>,
 }
 
 impl<'s> Words<'s> {
-    /// Takes the next word.
+    /// Returns the next word.
     pub fn next_word(&mut self) -> Option<&'s str> {
         self.words.next()
     }
 
-    /// Takes the next word as something that parses.
+    /// Parses the next word. `what` names the expected kind of word.
     ///
     /// # Errors
-    /// If there is none or it does not; `what` says as what.
+    /// Fails if there is no word left or if it does not parse.
     pub fn parse<T: FromStr>(&mut self, what: &str) -> Result<T, Problem> {
         let word = self.next_word();
         self.statement.parse(word, what)
     }
 
-    /// Takes the next word as a duration.
+    /// Parses the next word as a duration.
     ///
     /// # Errors
-    /// If there is none or it is none.
+    /// Fails if there is no word left or if it is not a duration.
     pub fn duration(&mut self) -> Result<Duration, Problem> {
         let span = self.next_word().and_then(|word| engine::options::duration(word).ok());
         span.ok_or_else(|| self.problem("a duration such as `30s` is wanted"))
     }
 
-    /// A problem with the statement.
+    /// Creates a problem at the statement.
     pub fn problem(&self, text: impl Into<String>) -> Problem {
         self.statement.problem(text)
     }
 }
 
-/// What is wrong with a scenario, or with what it has shown.
+/// Error in a scenario, or failed check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The line.
+    /// Line number.
     pub line: usize,
-    /// What is wrong; it may have several lines.
+    /// Description, possibly with several lines.
     pub text: String,
 }
 
 impl Statement {
-    /// The first word.
+    /// Returns the first word.
     #[must_use]
     pub fn word(&self) -> &str {
         self.words().next().unwrap_or_default()
     }
 
-    /// The words of the head.
+    /// Iterates over the words of the head.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.head.text.split_whitespace()
     }
 
-    /// The words of the head from number `from` up to, not with, number `to`, to be taken one by one.
+    /// Returns the words of the head from index `from` up to but not including index `to`.
     #[must_use]
     pub fn take_words(&self, from: usize, to: usize) -> Words<'_> {
         let words = self.words().take(to).skip(from).collect::<Vec<_>>();
         Words { statement: self, words: words.into_iter() }
     }
 
-    /// The head behind its first `count` words, as it was written.
+    /// Returns the head after its first `count` words, as written.
     #[must_use]
     pub fn rest(&self, count: usize) -> &str {
         (0..count).fold(self.head.text.as_str(), |rest, _| {
@@ -94,43 +94,43 @@ impl Statement {
         })
     }
 
-    /// The lines of the body that say something: neither empty nor a comment.
+    /// Iterates over the lines of the body, without empty lines and comments.
     pub fn lines(&self) -> impl Iterator<Item = &Line> {
         self.body.iter().filter(|line| !is_comment(&line.text))
     }
 
-    /// The body as a text of its own.
+    /// Returns the body as text.
     #[must_use]
     pub fn text(&self) -> String {
         self.body.iter().map(|line| format!("{}\n", line.text)).collect()
     }
 
-    /// The body as statements.
+    /// Parses the body as statements.
     ///
     /// # Errors
-    /// If its first line is indented further than the others.
+    /// Fails if the first line is indented further than the others.
     pub fn nested(&self) -> Result<Vec<Statement>, Problem> {
         statements(&self.body)
     }
 
-    /// A problem with this statement.
+    /// Creates a problem at this statement.
     pub fn problem(&self, text: impl Into<String>) -> Problem {
         Problem { line: self.head.number, text: text.into() }
     }
 
-    /// Reads a word of it as something that parses.
+    /// Parses a word. `what` names the expected kind of word.
     ///
     /// # Errors
-    /// If there is no word or it does not; `what` says as what.
+    /// Fails if there is no word or if it does not parse.
     pub fn parse<T: FromStr>(&self, word: Option<&str>, what: &str) -> Result<T, Problem> {
         let word = word.ok_or_else(|| self.problem(format!("`{}` wants {what}", self.word())))?;
         word.parse().map_err(|_| self.problem(format!("`{word}` is not {what}")))
     }
 
-    /// Compares something with what the statement says of it.
+    /// Compares a value with the expected one.
     ///
     /// # Errors
-    /// If it is not the same.
+    /// Fails if they differ.
     pub fn expect<T: PartialEq + Display>(&self, what: &str, expected: &T, got: &T) -> Result<(), Problem> {
         if expected == got {
             return Ok(());
@@ -139,7 +139,7 @@ impl Statement {
     }
 }
 
-/// Reads the statements of a scenario.
+/// Parses the statements of a scenario.
 pub(super) fn read(text: &str) -> Result<Vec<Statement>, Problem> {
     let lines = text.lines().enumerate();
     let lines: Vec<Line> = lines.map(|(at, line)| Line { number: at + 1, text: line.trim_end().to_owned() }).collect();
@@ -157,7 +157,7 @@ fn statements(lines: &[Line]) -> Result<Vec<Statement>, Problem> {
         match statements.last_mut() {
             Some(statement) if indented => statement.body.push(line.clone()),
             None if indented && !line.text.is_empty() => {
-                let text = "an indented line belongs to a statement, and there is none above it".to_owned();
+                let text = "indented line without a statement above it".to_owned();
                 return Err(Problem { line: line.number, text });
             }
             _ if is_comment(&line.text) => {}
@@ -168,7 +168,7 @@ fn statements(lines: &[Line]) -> Result<Vec<Statement>, Problem> {
     Ok(statements)
 }
 
-/// Takes away the empty lines at the end, and the indentation that all lines share.
+/// Removes trailing empty lines, and the indentation that all lines share.
 fn trim(body: &mut Vec<Line>) {
     let used = body.iter().rposition(|line| !line.text.is_empty()).map_or(0, |last| last + 1);
     body.truncate(used);
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_are_what_is_indented() {
+    fn splits_statements_and_removes_common_indentation() {
         let text = "# a comment\n\ncorefile  now \n    . {\n        whoami\n\n    }\n\n\n# more\nask\tx A\n  NOERROR\n";
         let statements = read(text).unwrap();
         assert_eq!(statements.len(), 2);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_holds_statements_too() {
+    fn parses_a_body_as_statements() {
         let text = "upstream 192.0.2.1\n  a. A\n      NOERROR\n  # nothing\n  b. A\n";
         let nested = read(text).unwrap()[0].nested().unwrap();
         assert_eq!(nested.iter().map(|nested| nested.head.number).collect::<Vec<_>>(), [2, 5]);

@@ -1,4 +1,4 @@
-//! Upstreams as a scenario writes them.
+//! Statements about upstreams.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -10,10 +10,10 @@ use super::reply::ReplyText;
 use super::{Problem, Stage, Statement};
 use crate::{Answer, Entry, Names, Reaction};
 
-/// The port of an upstream that is written without one.
+/// Default port of an upstream.
 const DNS_PORT: u16 = 53;
 
-/// `upstream ADDRESS [WORDS…]` with its table below, or `upstream ADDRESS asked N` with the queries below.
+/// Executes `upstream ADDRESS [WORDS…]` with a table below, or `upstream ADDRESS asked N` with queries below.
 pub(super) fn upstream(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let word = statement.words().nth(1);
     let address = match word.and_then(|word| word.parse::<IpAddr>().ok()) {
@@ -35,7 +35,7 @@ pub(super) fn upstream(stage: &mut Stage, statement: &Statement) -> Result<(), P
     Ok(())
 }
 
-/// Compares the queries that came since the last look with what is written: their number, and the words of each.
+/// Compares the queries received since the last check with the expected ones: their number, and the words of each.
 fn asked(stage: &mut Stage, statement: &Statement, address: SocketAddr) -> Result<(), Problem> {
     let count: usize = statement.parse(statement.words().nth(3), "a number of queries")?;
     let got = stage.server.outside.upstreams.take_asked(address);
@@ -53,7 +53,7 @@ fn asked(stage: &mut Stage, statement: &Statement, address: SocketAddr) -> Resul
     Err(statement.problem(format!("the upstream was asked {} times, not as expected:{listed}", got.len())))
 }
 
-/// `NAME TYPE [WORDS…]` with the answer below.
+/// Parses `NAME TYPE [WORDS…]` with the answer below.
 fn entry(statement: &Statement, defaults: Manner) -> Result<Entry, Problem> {
     let word = statement.word();
     let name = |text: &str| Name::from_text(text).map_err(|error| statement.problem(format!("`{text}`: {error}")));
@@ -79,7 +79,7 @@ fn entry(statement: &Statement, defaults: Manner) -> Result<Entry, Problem> {
     Ok(words.entry(names, qtype, reaction))
 }
 
-/// What may be said of an upstream or of a line of its table.
+/// Parsed words of an upstream or of a line of its table.
 #[derive(Clone, Copy, Default)]
 struct Manner {
     over: Option<Transport>,
@@ -143,7 +143,7 @@ impl Manner {
     }
 }
 
-/// A transport, as scenarios write it.
+/// Returns the name of a transport in scenarios.
 fn asked_over(over: Transport) -> &'static str {
     if over == Transport::Grpc { "grpc" } else { over.label() }
 }

@@ -5,12 +5,12 @@ fn run(text: &str) -> Vec<Problem> {
     run_text(text, &[RECORDS, OUTWARD], &[|| Box::new(Counting(0))])
 }
 
-/// What is wrong with a scenario, as one text.
+/// Runs a scenario and returns its problems as text.
 fn problems(text: &str) -> String {
     run(text).iter().map(|problem| format!("{}: {}\n", problem.line, problem.text)).collect()
 }
 
-/// Statements `count` and `counted N`.
+/// Extension with the statements `count` and `counted N`.
 struct Counting(usize);
 
 impl Extension for Counting {
@@ -39,21 +39,21 @@ corefile
 ";
 
 #[test]
-fn what_is_right_passes() {
+fn passes_if_all_expectations_are_met() {
     let text = "
 ask Www.example.org A do cd from 192.0.2.9
     NOERROR aa rd cd
     www.example.org. 30 IN A 192.0.2.2
     Www.example.org. 30 IN A 192.0.2.1
 ";
-    // The owner is the question's name, in its letters.
+    // The owner has the letter case of the question.
     let text = format!("{TWO_RECORDS}{}", text.replace("    www.ex", "    Www.ex"));
     assert_eq!(problems(&text), "");
     assert_eq!(problems("count\ncount\ncounted 2\n"), "");
 }
 
 #[test]
-fn a_difference_is_shown_side_by_side() {
+fn shows_differences_side_by_side() {
     let text = format!(
         "{TWO_RECORDS}
 ask www.example.org. A
@@ -83,7 +83,7 @@ ask www.example.org. TXT
 }
 
 #[test]
-fn upstreams_misbehave_as_told() {
+fn upstreams_react_as_their_table_says() {
     let text = "
 corefile
     . {
@@ -139,7 +139,7 @@ upstream 192.0.2.53 asked 6
 }
 
 #[test]
-fn time_passes_between_question_and_answer() {
+fn answers_arrive_after_the_delay_of_the_upstream() {
     let text = "
 corefile
     . {
@@ -167,16 +167,16 @@ answer first
 }
 
 #[test]
-fn mistakes_have_a_place() {
+fn reports_mistakes_with_their_line() {
     for (text, problem) in [
-        ("  ask", "1: an indented line belongs to a statement, and there is none above it\n"),
+        ("  ask", "1: indented line without a statement above it\n"),
         ("\nfoo\n", "2: unknown statement `foo`\n"),
         ("ask a. A\n  NOERROR xx\n", "2: `xx` is no flag: aa tc rd ra ad cd\n"),
         ("ask a. A\n  NOERROR rd\n  a. IN A 192.0.2.1\n", "3: `a. IN A 192.0.2.1`: `IN` is no time to live\n"),
-        ("ask a. A loudly\n", "1: `loudly` says nothing about a query\n"),
+        ("ask a. A loudly\n", "1: unknown word `loudly` for a query\n"),
         ("ask a..b A\n", "1: `a..b` is not a name\n"),
-        ("ask a. A as x\n", "1: asked and never looked at: x\n"),
-        ("answer x\n", "1: nothing was asked as `x`\n"),
+        ("ask a. A as x\n", "1: queries without a check: x\n"),
+        ("answer x\n", "1: no query has the label `x`\n"),
         (
             "upstream 192.0.2.53\n  a. A\n",
             "2: either an answer below, or one of silence, refused, closed, broken, status\n",
@@ -186,7 +186,7 @@ fn mistakes_have_a_place() {
         ("log x\n", "1: no line of the log contains `x`:\n"),
         ("page :80 / 200\n", "1: there is no page / at :80\n"),
         ("counted 1\n", "1: count: expected 1, got 0\n"),
-        ("raw 12z\n", "1: `12z` says nothing about a query\n"),
+        ("raw 12z\n", "1: unknown word `12z` for a query\n"),
     ] {
         assert_eq!(problems(text), problem, "{text}");
     }
@@ -194,7 +194,7 @@ fn mistakes_have_a_place() {
 }
 
 #[test]
-fn a_reload_that_fails_leaves_the_first_corefile_serving() {
+fn failed_reload_keeps_the_previous_corefile() {
     let text = format!(
         "{TWO_RECORDS}
 corefile fails
