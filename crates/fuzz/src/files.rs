@@ -1,21 +1,21 @@
-//! What people write beside Corefiles, and in them in languages of its own: each comes to a server by the directive that
-//! reads it. Whatever it is, it is refused at a place that is named, or queries are answered.
+//! Fuzz targets for configuration files and for the languages embedded in a Corefile. Each input reaches a server
+//! through the plugin that reads it. The server must either report an error with a position, or answer queries.
 
 use testkit::{Question, Server};
 use wire::{Name, Type};
 
 use crate::{QUERY, ask};
 
-/// Words of one input that are asked for: fuzzing is for small files.
+/// Maximum number of words of an input that are queried. Fuzzing uses small files.
 const ASKED_MAX: usize = 32;
-/// Where what is fuzzed stands.
+/// Path of the input file.
 const FILE: &str = "input";
-/// What stands between the two halves of a key.
+/// Separator of the two halves of a key.
 const BETWEEN: &[u8] = b"\n--\n";
-/// What is asked for.
+/// Query types.
 const TYPES: [Type; 3] = [Type::A, Type::AAAA, Type::TXT];
 
-/// A hosts file: names and addresses in it are asked for, before and after it is read anew.
+/// Hosts file. Its names and addresses are queried after the server has reloaded the file.
 pub fn hosts(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let names: Vec<Name> = text.split_whitespace().filter_map(name_or_pointer).take(ASKED_MAX).collect();
@@ -32,7 +32,7 @@ pub fn hosts(input: &[u8]) {
     });
 }
 
-/// A word as a name; an address as the name that is asked for its hosts.
+/// Returns a word as a name, or an IPv4 address as its reverse name.
 fn name_or_pointer(word: &str) -> Option<Name> {
     let reversed = word.parse().ok().map(|address: core::net::Ipv4Addr| {
         let [one, two, three, four] = address.octets();
@@ -41,7 +41,7 @@ fn name_or_pointer(word: &str) -> Option<Name> {
     Name::from_text(reversed.as_deref().unwrap_or(word)).ok()
 }
 
-/// The text of an answer of *template*.
+/// Answer text of *template*.
 pub fn template(input: &[u8]) {
     let text = quoted(&String::from_utf8_lossy(input));
     try_corefile(&format!(
@@ -49,7 +49,7 @@ pub fn template(input: &[u8]) {
     ));
 }
 
-/// An expression of *view*.
+/// Expression of *view*.
 pub fn expression(input: &[u8]) {
     let text = quoted(&String::from_utf8_lossy(input));
     try_corefile(&format!(
@@ -57,18 +57,18 @@ pub fn expression(input: &[u8]) {
     ));
 }
 
-/// A file of resolvers for *forward*.
+/// Resolver file (`resolv.conf`) for *forward*.
 pub fn resolv(input: &[u8]) {
     try_file(input, ". {\n    forward . /input\n}\n");
 }
 
-/// Weights for *loadbalance*.
+/// Weights file for *loadbalance*.
 pub fn weights(input: &[u8]) {
     let block = "    hosts /dev/null {\n        192.0.2.1 www.example.org\n        192.0.2.2 www.example.org\n    }\n";
     try_file(input, &format!(". {{\n    loadbalance weighted input\n{block}}}\n"));
 }
 
-/// A database for *geoip*.
+/// Database for *geoip*.
 pub fn geoip(input: &[u8]) {
     try_file(
         input,
@@ -77,12 +77,12 @@ pub fn geoip(input: &[u8]) {
     );
 }
 
-/// A file of secrets for *tsig*.
+/// Secrets file for *tsig*.
 pub fn secrets(input: &[u8]) {
     try_file(input, ". {\n    tsig {\n        secrets input\n    }\n    whoami\n}\n");
 }
 
-/// The two halves of a key for *dnssec*, which must sign an answer if they are one.
+/// Public and private half of a key for *dnssec*. If the key loads, the server must answer queries with it.
 pub fn key(input: &[u8]) {
     let middle = input.windows(BETWEEN.len()).position(|octets| octets == BETWEEN);
     let (public, private) = middle.map_or((input, &[][..]), |at| (&input[..at], &input[at + BETWEEN.len()..]));
@@ -93,7 +93,7 @@ pub fn key(input: &[u8]) {
     });
 }
 
-/// A signed zone, whose signatures *sign* looks at.
+/// Signed zone file, whose signatures *sign* checks.
 pub fn signed(input: &[u8]) {
     with_server(|server| {
         server.world.write("K.key", KEY);
@@ -102,7 +102,7 @@ pub fn signed(input: &[u8]) {
         server.world.write("out/db.example.org.signed", input);
         server
             .load("example.org {\n    sign db {\n        key file K\n        directory out\n    }\n    whoami\n}\n")
-            .expect("what is not right is signed anew");
+            .expect("an invalid zone is signed again");
     });
 }
 
@@ -111,7 +111,8 @@ const PRIVATE: &str = "Private-key-format: v1.2\nAlgorithm: 15 (ED25519)\n\
     PrivateKey: ODIyNjAzODQ2MjgwODAxMjI2NDUxOTAyMDQxNDIyNjI=\n";
 const ZONE: &str = "@ 60 SOA ns host 1 7200 3600 604800 60\n@ 60 NS ns\n";
 
-/// A text as one word of a Corefile, which has no way to write a backslash before a quote or at the end.
+/// Quotes a text as one word of a Corefile. Drops backslashes before quotes and at the end, which a Corefile cannot
+/// express.
 fn quoted(text: &str) -> String {
     let mut word = String::from("\"");
     for character in text.chars() {
@@ -138,7 +139,7 @@ fn try_corefile(text: &str) {
     with_server(|server| try_on(server, text));
 }
 
-/// Loads a Corefile and asks, or is told where it is wrong.
+/// Loads a Corefile and sends queries. If loading fails, the error must have a position.
 fn try_on(server: &mut Server, corefile: &str) {
     match server.load(corefile) {
         Ok(()) => {

@@ -1,13 +1,13 @@
-//! What may come from outside, thrown at those who read it: a function for each kind, which panics if something is wrong.
+//! Fuzz targets for everything that parses untrusted input. Each target is a function that panics on a finding.
 //!
-//! `cargo xtask fuzz` looks for inputs that do so, guided by what they reach; `tests/corpus.rs` runs the inputs in `corpus`
+//! `cargo xtask fuzz` searches for such inputs with coverage guidance. `tests/corpus.rs` runs the inputs in `corpus`
 //! with the other tests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::missing_panics_doc,
-    reason = "panicking is how a finding is told"
+    reason = "a panic reports a finding"
 )]
 
 pub mod files;
@@ -28,10 +28,10 @@ use engine::Planning;
 use testkit::{Arrival, Entry, Names, Reaction, Server};
 use wire::{Header, Message};
 
-/// A function that reads input.
+/// Fuzz target: a function that processes an input.
 pub type Target = fn(&[u8]);
 
-/// All of them, by name.
+/// All targets by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("query", query),
     ("reply", reply),
@@ -52,15 +52,15 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("signed", files::signed),
 ];
 
-/// Octets of the header before the counts: id and flags; and of the whole header.
+/// Offset in bytes of the counts in the header (after id and flags), and length of the header.
 const COUNTS_AT: usize = 4;
 const HEADER: usize = 12;
-/// Longer than anything in the server waits for an upstream.
+/// Longer than any wait for an upstream in the server.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A query for `www.example.org. A`.
+/// Query for `www.example.org. A`.
 const QUERY: &[u8] = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03www\x07example\x03org\x00\x00\x01\x00\x01";
 
-/// A packet from a client, to a server like kubeadm's: an answer is a message to that question and fits, or there is none.
+/// Client packet to a server configured like kubeadm's. The server must send a valid response or none.
 pub fn query(packet: &[u8]) {
     thread_local! {
         static SERVER: RefCell<Server> = RefCell::new(server());
@@ -68,7 +68,7 @@ pub fn query(packet: &[u8]) {
     SERVER.with_borrow_mut(|server| ask(server, packet));
 }
 
-/// What an upstream says to a question: `input` is its flags, its counts, and all that follows the question.
+/// Upstream response: `input` is the header after the id (QDCOUNT is ignored), and everything after the question.
 pub fn reply(input: &[u8]) {
     thread_local! {
         static SERVER: RefCell<Server> = RefCell::new(server());
@@ -79,7 +79,7 @@ pub fn reply(input: &[u8]) {
     SERVER.with_borrow_mut(|server| {
         server.outside.upstreams.set(UPSTREAM, vec![entry(Reaction::Octets(octets.concat()))]);
         ask(server, QUERY);
-        // What is cached of it must be as good the second time, and when its time is over.
+        // Ask again for the cached answer, and let it expire.
         ask(server, QUERY);
         server.pass(Duration::from_secs(40));
     });
@@ -98,14 +98,14 @@ fn check_answer(packet: &[u8], answer: &[u8]) {
     let header = Header::read(answer).expect("an answer has a header");
     assert!(!asked.flags.is_response(), "a response is answered");
     assert!(header.flags.is_response() && header.id == asked.id, "{header:?}");
-    assert!(answer.len() <= usize::from(u16::MAX), "{} octets", answer.len());
+    assert!(answer.len() <= usize::from(u16::MAX), "{} bytes", answer.len());
     let message = Message::parse(answer).expect("an answer is a message");
     assert!(message.records().all(|record| record.rdata().len() <= answer.len()));
 }
 
 const UPSTREAM: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53)), 53);
 
-/// A server like kubeadm's, with a small cluster and an upstream that refuses.
+/// Creates a server configured like kubeadm's, with a small cluster and an upstream that refuses connections.
 fn server() -> Server {
     let cluster = Script::default();
     cluster.play("ns shop");
@@ -147,7 +147,7 @@ fn entry(reaction: Reaction) -> Entry {
     Entry { names: Names::Any, qtype: None, over: None, delay: Duration::ZERO, once: false, reaction }
 }
 
-/// A Corefile: whatever is wrong with it is said, at a place that is in it, and what is right can be planned.
+/// Corefile: errors must be reported at a position in the file, and a Corefile without errors must yield a plan.
 pub fn corefile(text: &[u8]) {
     let text = String::from_utf8_lossy(text).into_owned();
     let parsed = ::corefile::parse(Path::new("Corefile"), text, &NoFiles);
@@ -155,7 +155,7 @@ pub fn corefile(text: &[u8]) {
     let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None };
     let plan = engine::plan(&parsed.corefile, &planning, &mut problems);
     let broken = problems.iter().any(::corefile::Diagnostic::is_error);
-    assert!(plan.is_some() || broken, "there is no plan, and nobody says why");
+    assert!(plan.is_some() || broken, "no plan and no error");
     for style in [Style::Plain, Style::Color] {
         let shown = render(&problems, &parsed.corefile.sources, style);
         assert_eq!(shown.is_empty(), problems.is_empty());

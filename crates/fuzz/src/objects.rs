@@ -1,4 +1,4 @@
-//! What an API server answers: lists and watches, in JSON and in protobuf.
+//! Fuzz target for responses of an API server: lists and watches, in JSON and in protobuf.
 
 use cluster::object::Event;
 use cluster::{Kind, Request, Source, World};
@@ -6,11 +6,13 @@ use kubeapi::decode::{Encoding, EventDecoder, ListDecoder, Lost, Piece};
 
 const KINDS: [Kind; 6] =
     [Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod, Kind::ServiceImport, Kind::ImportedSlice];
-/// Octets that come at once the second time.
+/// Chunk size in bytes of the second run.
 const SIZE: usize = 7;
 
-/// A response: the first octet says of what, from `0` on: whether it is in protobuf, twice whether it is a list, four times
-/// the kind. What is read does not depend on how it comes, and a world can take it.
+/// Response of the API server. The first byte minus `0` selects the format: bit 0 is set for protobuf, bit 1 for a
+/// list, and the other bits are the object kind.
+///
+/// The result must not depend on the size of the chunks, and a world must accept it.
 pub fn decode(input: &[u8]) {
     let Some((head, body)) = input.split_first() else { return };
     let head = head.wrapping_sub(b'0');
@@ -21,7 +23,7 @@ pub fn decode(input: &[u8]) {
     assert_eq!(read(body.len().max(1)), read(SIZE));
 }
 
-/// What a response says, and whether it ended where it may.
+/// Decoded events, and whether the response ended at a valid point.
 type Said = (Vec<String>, bool);
 
 fn watch(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
@@ -33,11 +35,11 @@ fn watch(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
 fn list(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Said {
     let (mut decoder, mut reader) = (ListDecoder::new(encoding, kind), Reader::new(kind));
     let lost = body.chunks(size).any(|octets| decoder.feed(octets, &mut |piece| reader.take(&piece)) == Err(Lost));
-    assert!(!(lost && decoder.is_complete()), "a list that is lost is complete");
+    assert!(!(lost && decoder.is_complete()), "a list is both lost and complete");
     (reader.said, decoder.is_complete())
 }
 
-/// Writes down what is said, and lets a world take it.
+/// Records the decoded events and applies them to a world.
 struct Reader {
     said: Vec<String>,
     world: World,

@@ -1,4 +1,4 @@
-//! Records in a store, as SkyDNS writes them and as nobody should.
+//! Fuzz target for SkyDNS records in a store, valid or not.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use ::skydns::{Event, Following, Index, Mirror, Pair, Request, Stores, name_of};
 use testkit::Server;
 use wire::{Class, Flags, Header, MessageBuf, Name, NameRef, Opt, Type};
 
-/// Keys of one input: fuzzing is for small stores.
+/// Maximum number of keys per input. Fuzzing uses small stores.
 const KEYS_MAX: usize = 64;
-/// Where the keys of the zone begin.
+/// Prefix of the keys.
 const PATH: &[u8] = b"/skydns/";
 const TYPES: [Type; 10] =
     [Type::A, Type::AAAA, Type::TXT, Type::SRV, Type::MX, Type::CNAME, Type::PTR, Type::NS, Type::SOA, Type::ANY];
 
-/// Lines of a key and its value, or of a `-` and a key that goes: whatever they are, what was heard change by change is what
-/// a list of it says, and names in it are answered with messages.
+/// Lines with a key and a value, or with `-` and a key to delete. The index built from the events must equal that
+/// built from a list, and names in it must be answered with valid messages.
 pub fn skydns(input: &[u8]) {
     thread_local! {
         static WORLD: RefCell<World> = RefCell::new(World::new());
@@ -56,7 +56,7 @@ impl World {
         }
         let heard = self.contents(&keys);
         self.list(&keys);
-        assert_eq!(heard, self.contents(&keys), "a list says something else than the changes");
+        assert_eq!(heard, self.contents(&keys), "list and events yield different records");
         for name in names(&keys) {
             for qtype in TYPES {
                 crate::ask(&mut self.server, &query(&name, qtype));
@@ -74,7 +74,7 @@ impl World {
         let mut parts = line.splitn(2, |octet| *octet == b' ');
         let (key, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let key = [PATH, key].concat();
-        // What is outside of the zones nobody would tell us.
+        // The store sends no events for keys outside the zones.
         if !self.request.ranges().iter().any(|range| range.from <= key && key < range.to) {
             return;
         }
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// What each of the keys stands for.
+    /// Returns the record of each name.
     fn contents(&self, keys: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<String> {
         let view = self.index.view();
         let text = |name: &Name| format!("{:?}", view.exactly(name.as_ref()));
@@ -98,7 +98,7 @@ impl World {
     }
 }
 
-/// The names of keys, what is above them, and wildcards beside them.
+/// Returns the names of the keys, their ancestors, and wildcards next to them.
 fn names(keys: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<Name> {
     let own = keys.keys().filter_map(|key| name_of(key.strip_prefix(PATH)?, 0));
     let mut names = vec![Name::from_text("none.test").expect("a name")];
@@ -120,7 +120,7 @@ fn query(name: &Name, qtype: Type) -> Vec<u8> {
     message.finish(Some(opt), std::iter::empty()).to_vec()
 }
 
-/// A store that somebody else keeps.
+/// A store whose index is written by the target.
 struct Held(Arc<Index>);
 
 impl Stores for Held {

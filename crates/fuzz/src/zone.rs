@@ -1,4 +1,4 @@
-//! Zones, as files and as transfers bring them.
+//! Fuzz targets for zones, from files and from transfers.
 
 use std::io;
 use std::path::Path;
@@ -8,10 +8,10 @@ use ::zone::text::is_well_formed;
 use ::zone::{Broken, Differences, Incoming, Question, Zone, load};
 use wire::{Class, Header, Message, MessageBuf, Name, Type};
 
-/// Names that are asked of one zone: fuzzing is for small ones.
+/// Maximum number of names queried per zone. Fuzzing uses small zones.
 const ASKED_MAX: usize = 64;
 
-/// A zone file: an error says where it is, and what is a zone answers with messages.
+/// Zone file. An error must have a position in the file, and a valid zone must answer queries.
 pub fn file(input: &[u8]) {
     let path = Path::new("zone");
     let mut read = |asked: &Path| if asked == path { Ok(input.to_vec()) } else { Err(io::ErrorKind::NotFound.into()) };
@@ -24,7 +24,7 @@ pub fn file(input: &[u8]) {
     }
 }
 
-/// The messages of a transfer, each with two octets of length before it.
+/// Messages of an AXFR response, each preceded by its length in two bytes.
 pub fn transfer(input: &[u8]) {
     let mut incoming = Incoming::new(origin().as_ref());
     if give(input, |message| incoming.take(message))
@@ -34,7 +34,7 @@ pub fn transfer(input: &[u8]) {
     }
 }
 
-/// The same, as an answer to IXFR.
+/// Messages of an IXFR response, in the same format.
 pub fn differences(input: &[u8]) {
     let mut read = |_: &Path| Ok(OLD.as_bytes().to_vec());
     let old = load(origin().as_ref(), Path::new("zone"), &mut read).expect("a zone").zone;
@@ -50,7 +50,7 @@ pub fn differences(input: &[u8]) {
 
 const OLD: &str = "$TTL 60\n@ SOA ns h 1 1 1 1 1\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.9\n";
 
-/// Gives messages to who takes them until that wants no more; says whether it takes them all.
+/// Passes messages to `take` until it needs no more. Returns true unless it rejects one.
 fn give(input: &[u8], mut take: impl FnMut(&[u8]) -> Result<bool, Broken>) -> bool {
     let mut rest = input;
     while let Some((length, after)) = rest.split_first_chunk::<2>() {
@@ -70,7 +70,7 @@ fn origin() -> Name {
     Name::from_text("example.org.").expect("a name")
 }
 
-/// Asks for what is in a zone, and for what is below it.
+/// Queries the names in a zone, and a name below each.
 fn ask(zone: &Zone) {
     assert!(zone.soa().is_some());
     for (_, owner, set) in zone.sets_from(0).take(ASKED_MAX) {

@@ -1,12 +1,12 @@
-//! The inputs that are kept, `corpus/TARGET/*`, run through their targets: those that reach much, and those that found
-//! something once.
+//! Runs the inputs in `corpus/TARGET/*` through their targets: inputs with much coverage, and those of earlier
+//! findings.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test reads its files")]
 
 use std::fs;
 use std::path::Path;
 
 #[test]
-fn no_input_that_is_kept_finds_anything() {
+fn corpus_inputs_produce_no_findings() {
     for (name, target) in fuzz::TARGETS {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
         let mut count = 0;

@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::corefile`].
+//! Fuzzer for [`fuzz::corefile`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::corefile(input));

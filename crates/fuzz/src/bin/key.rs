@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::files::key`].
+//! Fuzzer for [`fuzz::files::key`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::files::key(input));

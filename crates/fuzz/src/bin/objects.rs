@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::objects::decode`].
+//! Fuzzer for [`fuzz::objects::decode`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::objects::decode(input));

@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::query`].
+//! Fuzzer for [`fuzz::query`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::query(input));

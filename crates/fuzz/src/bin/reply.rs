@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::reply`].
+//! Fuzzer for [`fuzz::reply`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::reply(input));

@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::files::secrets`].
+//! Fuzzer for [`fuzz::files::secrets`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::files::secrets(input));

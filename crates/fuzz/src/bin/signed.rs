@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::files::signed`].
+//! Fuzzer for [`fuzz::files::signed`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::files::signed(input));

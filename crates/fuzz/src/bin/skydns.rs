@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::records::skydns`].
+//! Fuzzer for [`fuzz::records::skydns`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::records::skydns(input));

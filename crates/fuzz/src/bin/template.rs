@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::files::template`].
+//! Fuzzer for [`fuzz::files::template`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::files::template(input));

@@ -1,4 +1,4 @@
-//! The fuzzer of [`fuzz::zone::file`].
+//! Fuzzer for [`fuzz::zone::file`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::zone::file(input));
