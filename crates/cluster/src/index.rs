@@ -129,8 +129,8 @@ impl Index {
         });
     }
 
-    /// Calls `visit` for each endpoint at an address, with its Service: once per slice that contains the address. The
-    /// Service may be undeclared, that is, only named by its slices.
+    /// Calls `visit` for each endpoint at an address, with its Service. Several slices and Services may contain the
+    /// address. A Service may be undeclared, that is, only named by its slices.
     pub fn services_of_endpoint(&self, address: IpAddr, mut visit: impl FnMut(&Service, Endpoint<'_>)) {
         self.endpoints.owners(address, |key| {
             self.services.read(
