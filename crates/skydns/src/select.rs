@@ -65,8 +65,8 @@ fn is_alone(from: &Entries<'_, Entry>, whole: &[u8]) -> bool {
 /// Rule that chooses a group among records visited in key order.
 ///
 /// The first record's group is chosen, unless a record closer to the name has another. If two groups occur at the
-/// same depth, none is chosen. A record without a group that is closer to the name ends the search. This is what
-/// SkyDNS and CoreDNS do, intended or not.
+/// same depth, none is chosen, and records of all groups are selected. A record without a group that is closer to the
+/// name ends the search. This is what SkyDNS and CoreDNS do, intended or not.
 #[derive(Clone, Copy)]
 enum Groups<'v> {
     /// No record visited yet.
