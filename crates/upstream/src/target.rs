@@ -51,6 +51,12 @@ pub enum TargetError {
     Port(String),
     /// Nothing, or not a name.
     Name,
+    /// Four or more dotted numbers that are no IPv4 address; the last label of a host's name is not a number.
+    Numeric,
+    /// A character that is in no name of a host, such as a comma between two upstreams.
+    Character(char),
+    /// A placeholder of node-cache's template that nothing has replaced.
+    Placeholder,
 }
 
 impl fmt::Display for TargetError {
@@ -61,7 +67,14 @@ impl fmt::Display for TargetError {
             }
             TargetError::Path => f.write_str("an upstream over HTTPS is written without a path"),
             TargetError::Port(text) => write!(f, "`{text}` is no port"),
-            TargetError::Name => f.write_str("neither an address nor the name of a host or file"),
+            TargetError::Name => f.write_str("expected an IP address, a host name or the path of a file"),
+            TargetError::Numeric => f.write_str("not an IP address, and the name of a host does not end with a number"),
+            TargetError::Character(character) => {
+                write!(f, "`{character}` is in no address and no host name; separate upstreams with blanks")
+            }
+            TargetError::Placeholder => f.write_str(
+                "a placeholder of node-cache's template; `portolan node --print-corefile` prints the Corefile without them",
+            ),
         }
     }
 }
@@ -91,11 +104,27 @@ impl Target {
         if let Ok(ip) = host.parse::<IpAddr>() {
             return Ok(Target::Address { protocol, address: SocketAddr::new(ip, port), server_name });
         }
-        if host.is_empty() || (!host.contains('/') && wire::Name::from_text(&host).is_err()) {
-            return Err(TargetError::Name);
+        if !host.contains('/') {
+            check_host(&host)?;
         }
         Ok(Target::Named { protocol, name: host, port })
     }
+}
+
+/// Refuses what is hardly a host's name, although it would be a name of DNS.
+fn check_host(host: &str) -> Result<(), TargetError> {
+    if host.contains("__PILLAR__") {
+        return Err(TargetError::Placeholder);
+    }
+    if let Some(character) = host.chars().find(|character| matches!(character, ',' | ';' | '=')) {
+        return Err(TargetError::Character(character));
+    }
+    if wire::Name::from_text(host).is_err() {
+        return Err(TargetError::Name);
+    }
+    // RFC 1123 §2.1: the last label of a host's name is alphabetic, so that no name looks like an address.
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    if last.bytes().all(|byte| byte.is_ascii_digit()) { Err(TargetError::Numeric) } else { Ok(()) }
 }
 
 /// Host, port and the name of a certificate: `HOST[%NAME][:PORT]`, an IPv6 host in brackets if there is a port.
@@ -168,12 +197,20 @@ mod tests {
             ("https://dns.test", named(Protocol::Https, "dns.test", 443)),
             ("/etc/resolv.conf", named(Protocol::Dns, "/etc/resolv.conf", 53)),
             ("dns.test:5353", named(Protocol::Dns, "dns.test", 5353)),
-            ("a27.0.0.1", named(Protocol::Dns, "a27.0.0.1", 53)),
+            ("a27.0.0.1", Err(TargetError::Numeric)),
             ("https://1.1.1.1/", Err(TargetError::Path)),
             ("grpc://1.1.1.1", Err(TargetError::Scheme("grpc".to_owned()))),
             ("1.1.1.1:dns", Err(TargetError::Port("dns".to_owned()))),
             ("", Err(TargetError::Name)),
             ("[::1", Err(TargetError::Name)),
+            ("8.8.8.8.8", Err(TargetError::Numeric)),
+            ("1.2.3.400", Err(TargetError::Numeric)),
+            ("dns.test.5:53", Err(TargetError::Numeric)),
+            ("8.8.8.8,", Err(TargetError::Character(','))),
+            ("1.1.1.1;", Err(TargetError::Character(';'))),
+            ("=", Err(TargetError::Character('='))),
+            ("__PILLAR__UPSTREAM__SERVERS__", Err(TargetError::Placeholder)),
+            ("/etc/resolv,1", named(Protocol::Dns, "/etc/resolv,1", 53)),
         ];
         for (text, target) in cases {
             assert_eq!(Target::read(text), target, "{text}");
