@@ -89,7 +89,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__check)
-            opts="-h --json --sarif --files --rbac --explain --help"
+            opts="-h --json --sarif --files --strict --rbac --explain --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

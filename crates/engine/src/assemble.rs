@@ -39,11 +39,8 @@ impl Plan {
     /// Makes it run, or says where and why it cannot.
     ///
     /// # Errors
-    /// The first thing that this build does not serve, or that is not as a directive needs it.
+    /// The first directive that fails to start, with its place.
     pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Box<Diagnostic>> {
-        if let Some(refusal) = self.refusals.into_iter().next() {
-            return Err(Box::new(refusal));
-        }
         let Surroundings { registry, files, process, mut carried } = surroundings;
         let mut needs = Needs::default();
         let mut sites = Vec::new();

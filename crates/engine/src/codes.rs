@@ -1,6 +1,6 @@
 //! The kinds of problems that a Corefile has when it is read for its meaning.
 
-use corefile::Code;
+use corefile::{Code, Diagnostic, Span};
 
 corefile::codes! {
     KEY_INVALID = "keys/invalid": "a key of a server block is no zone";
@@ -31,5 +31,15 @@ corefile::codes! {
     SETUP_WARNED = "setup/warned": "something of the world is not as a directive needs it, which goes on without";
 }
 
-/// What can be checked but not served: these are warnings in a check and errors at the start.
-pub(crate) const NOT_HERE: [Code; 3] = [SCHEME_NOT_HERE, DIRECTIVE_NOT_HERE, OPTION_NOT_HERE];
+/// Errors of Corefiles that CoreDNS accepts and this build cannot serve.
+const NOT_HERE: [Code; 3] = [SCHEME_NOT_HERE, DIRECTIVE_NOT_HERE, OPTION_NOT_HERE];
+
+/// Returns true for an error that CoreDNS reports too: the Corefile has no meaning then, so planning stops.
+pub(crate) fn is_mistake(problem: &Diagnostic) -> bool {
+    problem.is_error() && !NOT_HERE.contains(&problem.code)
+}
+
+/// Returns the error for a part of the Corefile that CoreDNS accepts and this build cannot serve.
+pub(crate) fn not_here(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(code, span, message).with_help("CoreDNS accepts this")
+}

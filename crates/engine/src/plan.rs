@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use corefile::{Corefile, Diagnostic, ServerBlock, Severity, Token, did_you_mean};
+use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 
 use crate::advice;
 use crate::codes;
@@ -63,7 +63,7 @@ pub struct Planning<'a> {
     pub interface: &'a dyn Fn(&str) -> Option<Vec<IpAddr>>,
 }
 
-/// Reads what a Corefile means; `None` if something in it is wrong, which `problems` then says.
+/// Reads what a Corefile means. Returns `None` and adds to `problems` if something in it is wrong or cannot be served.
 pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnostic>) -> Option<Plan> {
     let before = problems.len();
     let keys: Vec<Vec<Key>> = file.blocks.iter().map(|block| read_keys(block, planning.dns_port, problems)).collect();
@@ -79,13 +79,12 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
     }
     let listeners = plan_listeners(&places, problems);
     assign_sites(&mut blocks, &listeners);
-    if problems[before..].iter().any(Diagnostic::is_error) {
+    if problems[before..].iter().any(codes::is_mistake) {
         return None;
     }
-    let refusals = problems[before..].iter().filter(|problem| codes::NOT_HERE.contains(&problem.code));
-    let refusals = refusals.map(|problem| Diagnostic { severity: Severity::Error, ..problem.clone() }).collect();
     problems.extend(advice::of(&blocks, &listeners));
-    Some(Plan { blocks, listeners, refusals })
+    let is_served = !problems[before..].iter().any(Diagnostic::is_error);
+    is_served.then_some(Plan { blocks, listeners })
 }
 
 fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>) -> Vec<Key> {
@@ -102,7 +101,7 @@ fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>)
     if let Some(key) = keys.iter().find(|key| !key.scheme.is_here()) {
         let message =
             format!("this build does not serve `{}://` yet, only `dns://`, `tls://` and `grpc://`", key.scheme.name());
-        problems.push(Diagnostic::warning(codes::SCHEME_NOT_HERE, key.span, message));
+        problems.push(codes::not_here(codes::SCHEME_NOT_HERE, key.span, message));
     }
     // CoreDNS serves it in the clear without a word.
     let certified = block.directives.iter().any(|directive| directive.name.text == "tls");

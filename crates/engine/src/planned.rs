@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use corefile::{Diagnostic, Span};
+use corefile::Span;
 use wire::Name;
 
 use crate::keys::{Key, Scheme};
@@ -13,8 +13,6 @@ use crate::setup::{BlockInfo, BlockSettings};
 pub struct Plan {
     pub(crate) blocks: Vec<PlannedBlock>,
     pub(crate) listeners: Vec<PlannedListener>,
-    /// What can be checked but not served by this build, as errors.
-    pub(crate) refusals: Vec<Diagnostic>,
 }
 
 impl Plan {

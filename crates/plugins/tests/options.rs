@@ -57,9 +57,11 @@ impl<'a> Row<'a> {
         let (built, problems) = build(&self.corefile);
         let listed = || problems.iter().map(|problem| format!("{}: {}", self.word(problem), problem.message)).collect();
         let errors: Vec<_> = problems.iter().filter(|problem| problem.is_error()).collect();
+        let mistakes: Vec<_> = errors.iter().copied().filter(|problem| !is_later(problem)).collect();
+        let errors = if mistakes.is_empty() { &errors } else { &mistakes };
         match (self.kind, built, problems.as_slice(), errors.as_slice()) {
             ("accept", Some(built), [], _) => self.check_listeners(&built),
-            ("syntax", ..) if errors.iter().all(|problem| is_later(problem)) => Ok(()),
+            ("syntax", ..) if mistakes.is_empty() => Ok(()),
             ("warn", Some(_), [problem], _) if self.is_marked(problem) => Ok(()),
             ("reject", None, _, [problem]) if self.is_marked(problem) => Ok(()),
             ("accept" | "syntax" | "warn" | "reject", built, ..) => {

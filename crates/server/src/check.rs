@@ -1,7 +1,7 @@
-//! `portolan check`: what is wrong with a Corefile, without starting anything.
+//! `portolan check`: reports the errors and likely mistakes of a Corefile without starting anything.
 //!
-//! It ends with 0 if the Corefile can be used, with warnings or without; with 1 if it has errors; with 2 if it could not
-//! be read, like any command that could not do what it is there for.
+//! The Corefile is a file, standard input, or a key of a ConfigMap. Exits with 0 if it can be served, with 1 if it has
+//! errors (or, with `--strict`, warnings), and with 2 if it could not be read.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
 use std::io::{IsTerminal, Write};
@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cluster::Request;
-use corefile::{Diagnostic, Style};
+use corefile::{Diagnostic, Severity, Style};
 
 use crate::configuration::{self, Configuration, Origin};
 use crate::dry::{self, Found};
+use crate::migrate::input::{Input, is_manifest};
 use crate::{diagnostics, rbac, report};
 
 /// The port of keys without one.
@@ -29,6 +30,8 @@ pub struct CheckOptions {
     pub form: Form,
     /// Read the files that it names too, as the start would.
     pub files: bool,
+    /// Fail for warnings too.
+    pub strict: bool,
     /// Print the rights that it needs of the API server.
     pub rbac: bool,
     /// Say what this code means, and check nothing.
@@ -47,32 +50,60 @@ pub enum Form {
     Sarif,
 }
 
-/// Says what is wrong with a Corefile; fails if something is. With `rbac`, what is right is printed as the rights that it
-/// needs of the API server, and what is wrong goes to standard error.
+/// Reports what is wrong with the Corefiles of a file, and returns the exit code that the module describes. With `rbac`, prints the
+/// permissions of a correct Corefile; its diagnostics go to standard error.
 #[must_use]
 pub fn check(options: &CheckOptions) -> ExitCode {
     if let Some(code) = &options.explain {
         return explain(code);
     }
     let name = options.file.as_deref().unwrap_or(Path::new("Corefile"));
-    let read = Origin::find(Some(name)).and_then(|origin| Configuration::read(&origin, DNS_PORT));
-    match read {
-        Ok(mut configuration) => {
-            let found =
-                (options.files || options.rbac).then(|| look_at_files(&mut configuration, options.files)).flatten();
-            say(&configuration, options);
-            match configuration.problems.iter().any(Diagnostic::is_error) {
-                true => return ExitCode::FAILURE,
-                false if options.rbac => print_rules(&found.unwrap_or_default()),
-                false => {}
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("{}: {error}", name.display());
+    let outcome = corefiles(name).and_then(|origins| {
+        let each: Result<Vec<bool>, String> = origins.iter().map(|origin| check_one(origin, options)).collect();
+        Ok(each?.into_iter().all(|passed| passed))
+    });
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) => {
+            eprintln!("{problem}");
             ExitCode::from(NOT_CHECKED)
         }
     }
+}
+
+/// Returns the Corefile of a file, or those of the ConfigMaps in it.
+fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
+    let origin = Origin::find(Some(name)).map_err(|error| format!("{}: {error}", name.display()))?;
+    let (name, text) = origin.read(DNS_PORT).map_err(|error| format!("{}: {error}", name.display()))?;
+    if !is_manifest(&text) {
+        // Read once: standard input has no second time, and a pipe neither.
+        return Ok(vec![Origin::Text { name, text }]);
+    }
+    let mut input = Input::default();
+    input.add(&name, text)?;
+    if input.corefiles.is_empty() {
+        let name = name.display();
+        return Err(format!(
+            "{name}: no Corefile in these manifests; try `portolan migrate {name} | portolan check -`"
+        ));
+    }
+    Ok(input.corefiles.into_iter().map(|(name, text)| Origin::Text { name: name.into(), text }).collect())
+}
+
+/// Reports what is wrong with a Corefile, and returns true if it passes.
+fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
+    let mut configuration = Configuration::read(origin, DNS_PORT).map_err(|error| error.to_string())?;
+    let found = (options.files || options.rbac).then(|| look_at_files(&mut configuration, options.files)).flatten();
+    if options.strict {
+        configuration.problems.iter_mut().for_each(|problem| problem.severity = Severity::Error);
+    }
+    say(&configuration, options);
+    let passed = !configuration.problems.iter().any(Diagnostic::is_error);
+    if passed && options.rbac {
+        print_rules(&found.unwrap_or_default());
+    }
+    Ok(passed)
 }
 
 /// Notes what the world has against it; gives what it asks of clusters, if nothing would end the start. Where clusters are is
@@ -84,8 +115,6 @@ fn look_at_files(configuration: &mut Configuration, looks_at_clusters: bool) -> 
             Some(requests)
         }
         Err(problem) => {
-            // What was a warning as long as nothing was to be started.
-            configuration.problems.retain(|known| (known.span, known.code) != (problem.span, problem.code));
             configuration.problems.push(*problem);
             None
         }

@@ -87,21 +87,25 @@ pub fn command() -> clap::Command {
 
 fn check_command() -> clap::Command {
     clap::Command::new("check")
-        .about("Says what is wrong with a Corefile, without starting anything")
+        .about("Check a Corefile for errors and likely mistakes")
         .long_about(
-            "Says what is wrong with a Corefile, without starting anything: errors, which keep it from being served, and \
-             warnings, of what it hardly means. Ends with 0 if there is no error, with 1 if there is one, with 2 if the \
-             Corefile could not be read.",
+            "Check a Corefile for errors, with which the server could not start, and for likely mistakes (warnings). It \
+             starts nothing and asks no server. Exits with 0 if there is no error, with 1 if there is one (with --strict \
+             also for a warning), and with 2 if the Corefile could not be read.",
         )
         .arg(
             Arg::new("file")
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
-                .help("The Corefile, `Corefile` by default; `stdin` reads standard input"),
+                .help(
+                    "A Corefile, or manifests (YAML or JSON) with one in a ConfigMap; `-` is standard input \
+                     [default: Corefile]",
+                ),
         )
         .arg(flag("json", "Say what is wrong as one JSON document"))
         .arg(flag("sarif", "Say what is wrong as SARIF 2.1.0").conflicts_with("json"))
         .arg(flag("files", "Read the files that it names too (zones, keys, certificates), as the start would; ask nobody"))
+        .arg(flag("strict", "Treat warnings as errors"))
         .arg(flag("rbac", "Print the ClusterRole or the Roles that it needs of the API server"))
         .arg(option("explain", "CODE", "Say what a code means, such as chain/never-asked, and end"))
 }
@@ -115,6 +119,7 @@ fn check_options(matches: &ArgMatches) -> CheckOptions {
             _ => Form::Text,
         },
         files: matches.get_flag("files"),
+        strict: matches.get_flag("strict"),
         rbac: matches.get_flag("rbac"),
         explain: matches.get_one("explain").cloned(),
     }

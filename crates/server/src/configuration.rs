@@ -18,8 +18,8 @@ const COREFILE_MAX: u64 = 4 << 20;
 pub(crate) enum Origin {
     /// A file.
     File(PathBuf),
-    /// Standard input, read once.
-    Input(String),
+    /// Text that was read once: standard input, or a Corefile from a manifest. The name is for messages.
+    Text { name: PathBuf, text: String },
     /// Made by this process, anew when what it is made of changes.
     Made(Made),
     /// None: the built-in one.
@@ -37,10 +37,13 @@ impl Origin {
     /// The Corefile that `-conf` names, or the one in the working directory.
     pub(crate) fn find(conf: Option<&Path>) -> io::Result<Origin> {
         match conf {
-            Some(name) if name == Path::new("stdin") => {
+            Some(name) if is_standard_input(name) => {
                 let mut text = String::new();
                 io::stdin().take(COREFILE_MAX).read_to_string(&mut text)?;
-                Ok(Origin::Input(text))
+                if text.trim().is_empty() {
+                    return Err(io::Error::other("standard input is empty: did the command before the pipe fail?"));
+                }
+                Ok(Origin::Text { name: "stdin".into(), text })
             }
             Some(name) => Ok(Origin::File(name.to_owned())),
             None if Path::new("Corefile").exists() => Ok(Origin::File("Corefile".into())),
@@ -48,14 +51,20 @@ impl Origin {
         }
     }
 
-    fn read(&self, port: u16) -> io::Result<(PathBuf, String)> {
+    /// Returns the name and the text; `port` is that of the built-in Corefile.
+    pub(crate) fn read(&self, port: u16) -> io::Result<(PathBuf, String)> {
         match self {
             Origin::File(path) => Disk.read(path).map(|text| (path.clone(), text)),
-            Origin::Input(text) => Ok(("stdin".into(), text.clone())),
+            Origin::Text { name, text } => Ok((name.clone(), text.clone())),
             Origin::Made(made) => Ok((made.name.into(), made.text.borrow().clone())),
             Origin::BuiltIn => Ok(("built-in".into(), format!(".:{port} {{{BUILT_IN}"))),
         }
     }
+}
+
+/// Returns true for the names of standard input: CoreDNS's `stdin`, and `-` as in most commands.
+fn is_standard_input(name: &Path) -> bool {
+    name == Path::new("stdin") || name == Path::new("-")
 }
 
 /// A configuration that was read, and what it means if nothing in it is wrong.

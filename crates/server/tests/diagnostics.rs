@@ -12,7 +12,8 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use portolan::diagnostics;
 use serde_json::Value;
@@ -98,7 +99,8 @@ fn files_are_looked_at_where_that_is_asked_for() {
     for (line, code, part) in cases {
         let corefile = format!(".:0 {{\n {line}\n}}\n");
         let without = check_in(&folder, &corefile, &["--json"]);
-        assert_eq!(without.0, Some(0), "{line}");
+        let is_missing = code.is_some_and(|code| code.ends_with("not-here"));
+        assert_eq!(without.0, Some(i32::from(is_missing)), "{line}");
         let (exit, document) = check_in(&folder, &corefile, &["--json", "--files"]);
         let list = document["diagnostics"].as_array().unwrap();
         assert_eq!(list.len(), usize::from(code.is_some()), "{line}: {list:?}");
@@ -200,9 +202,8 @@ fn exit_codes_are_as_they_are_written_down() {
     assert_eq!(run(&["--explain".as_ref(), "keys/valid".as_ref()]).status.code(), Some(2));
 }
 
-/// What this build does not have is checked and warned of, and is an error at the start.
 #[test]
-fn what_is_not_here_is_checked_and_not_served() {
+fn refuses_what_coredns_accepts_and_this_build_cannot_serve() {
     let folder = Folder::new("later");
     for (corefile, name) in [
         ("https3://.:0 {\n    whoami\n}\n", "https3://"),
@@ -211,13 +212,60 @@ fn what_is_not_here_is_checked_and_not_served() {
     ] {
         let path = folder.write("Corefile", corefile);
         let (code, document) = check(corefile, "--json");
-        assert_eq!((code, &document["errors"]), (Some(0), &0.into()), "{corefile}");
-        assert!(
-            document["diagnostics"].as_array().unwrap().iter().any(|problem| text(&problem["message"]).contains(name))
-        );
+        assert_eq!((code, &document["errors"]), (Some(1), &1.into()), "{corefile}");
+        let list = document["diagnostics"].as_array().unwrap();
+        let problem = list.iter().find(|problem| text(&problem["message"]).contains(name)).unwrap();
+        assert_eq!((text(&problem["severity"]), text(&problem["help"])), ("error", "CoreDNS accepts this"));
         let output = Command::new(env!("CARGO_BIN_EXE_portolan")).arg("-conf").arg(path).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("error[") && said.contains(name), "{said}");
     }
+}
+
+/// Runs `portolan check` with standard input; returns the exit code and both outputs.
+fn check_input(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .arg("check")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn reads_standard_input_by_both_names() {
+    for name in ["-", "stdin"] {
+        assert_eq!(check_input(&[name], ". {\n    whoami\n}\n").0, Some(0), "{name}");
+        let (code, _, stderr) = check_input(&[name], "\n");
+        assert_eq!((code, stderr.contains("standard input is empty")), (Some(2), true), "{stderr}");
+    }
+}
+
+#[test]
+fn reads_the_corefiles_of_manifests() {
+    let map = "kind: ConfigMap\nmetadata: {name: coredns}\ndata:\n  Corefile: |\n    .:53 {\n        cach\n    }\n";
+    let (code, stdout, _) = check_input(&["-"], map);
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(stdout.contains("coredns/Corefile:2:5"), "{stdout}");
+    let (code, _, _) = check_input(&["-"], &map.replace("cach", "whoami"));
+    assert_eq!(code, Some(0));
+    let two = format!("{}---\n{map}", map.replace("cach", "whoami"));
+    assert_eq!(check_input(&["-"], &two).0, Some(1));
+    let (code, _, stderr) = check_input(&["-"], "kind: ConfigMap\nmetadata: {name: kube-dns}\n");
+    assert_eq!((code, stderr.contains("portolan migrate")), (Some(2), true), "{stderr}");
+}
+
+#[test]
+fn strict_fails_for_warnings() {
+    let warned = ". {\n    cache\n}\n";
+    assert_eq!(check_input(&["-"], warned).0, Some(0));
+    let (code, stdout, _) = check_input(&["--strict", "-"], warned);
+    assert_eq!((code, stdout.starts_with("error[chain/nothing-below]")), (Some(1), true), "{stdout}");
 }

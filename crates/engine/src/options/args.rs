@@ -232,12 +232,13 @@ impl<'a> Args<'a> {
 
     /// Says that a word asks for what CoreDNS has and this build has not: it can be checked, but not served.
     pub fn not_here(&mut self, word: &Token, message: impl Into<String>) {
-        self.warnings.push(Diagnostic::warning(codes::OPTION_NOT_HERE, word.span, message));
+        self.warnings.push(codes::not_here(codes::OPTION_NOT_HERE, word.span, message));
     }
 
     /// Says that the line as a whole asks for that, and what to write in its place.
     pub fn line_not_here(&mut self, message: &str, help: &str) {
-        self.warnings.push(Diagnostic::warning(codes::OPTION_NOT_HERE, self.name.span, message).with_help(help));
+        let problem = codes::not_here(codes::OPTION_NOT_HERE, self.name.span, message);
+        self.warnings.push(problem.with_help(format!("CoreDNS accepts this; {help}")));
     }
 
     /// The warnings so far.

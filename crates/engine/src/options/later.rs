@@ -67,13 +67,13 @@ impl Directive for Later {
         }
         for line in lines {
             let message = format!("this build does not have the directive `{}` of CoreDNS yet", self.name());
-            problems.push(Diagnostic::warning(codes::DIRECTIVE_NOT_HERE, line.name.span, message));
+            problems.push(codes::not_here(codes::DIRECTIVE_NOT_HERE, line.name.span, message));
             problems.extend(check_words(&line.name, &line.args, self.usage).err().map(|problem| *problem));
             let words = line.lines().iter().filter_map(|line| line.words.split_first());
             problems
                 .extend(words.filter_map(|(name, words)| self.check_property(name, words).err()).map(|wrong| *wrong));
         }
-        let found_right = problems[before..].iter().all(|problem| !problem.is_error());
+        let found_right = !problems[before..].iter().any(codes::is_mistake);
         let place = |line: &&corefile::Directive| PlacedRole::new(Role::new(self.acts, &[]), line);
         found_right.then(|| Box::new(NotHere(lines.iter().map(place).collect())) as Box<dyn Meant>)
     }
@@ -124,7 +124,7 @@ fn check_word(args: &Args<'_>, word: &Token, wanted: &str) -> Result<(), Problem
     }
 }
 
-/// A directive that is well formed. Who would serve it says so before it is asked to run: [`codes::NOT_HERE`].
+/// A well-formed directive without an implementation; it is never built, because [`codes::not_here`] refuses the Corefile.
 struct NotHere(Vec<PlacedRole>);
 
 impl Meant for NotHere {

@@ -290,7 +290,7 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         problems.extend(lines.get(1).and_then(|second| self.refuse_repeated(second)));
         let counting = if self.repeat == Repeat::InVain { lines.len().min(1) } else { lines.len() };
         let configs: Vec<C> = lines[..counting].iter().map(|line| self.read_line(line, block, problems)).collect();
-        if problems[before..].iter().any(Diagnostic::is_error) {
+        if problems[before..].iter().any(codes::is_mistake) {
             return None;
         }
         let place = |(config, written): (&C, &&corefile::Directive)| {
@@ -326,10 +326,10 @@ impl<C: 'static> Manifest<C> {
         for line in written.lines() {
             self.read_property(&mut config, line, problems);
         }
-        if problems[before..].iter().all(|problem| !problem.is_error()) {
+        if !problems[before..].iter().any(codes::is_mistake) {
             take(problems, &mut config, Ok(Args::none(&written.name, self.usage)), self.complete);
         }
-        if problems[before..].iter().all(|problem| !problem.is_error()) {
+        if !problems[before..].iter().any(codes::is_mistake) {
             let writing = Writing { config: &config, written, block };
             problems.extend((self.check)(&writing).err().map(|problem| *problem));
         }

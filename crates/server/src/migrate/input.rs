@@ -14,9 +14,9 @@ const KUBE_DNS_KEYS: [&str; 3] = ["stubDomains", "upstreamNameservers", "federat
 
 /// What was found in all files.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Input {
+pub(crate) struct Input {
     /// Corefiles, by name.
-    pub(super) corefiles: Vec<(String, String)>,
+    pub(crate) corefiles: Vec<(String, String)>,
     /// The ConfigMap of kube-dns.
     pub(super) data: BTreeMap<String, String>,
     /// The arguments of the containers of kube-dns.
@@ -30,7 +30,7 @@ impl Input {
     ///
     /// # Errors
     /// If there is nothing in it, or nothing that is known.
-    pub(super) fn add(&mut self, path: &Path, text: String) -> Result<(), String> {
+    pub(crate) fn add(&mut self, path: &Path, text: String) -> Result<(), String> {
         let name = path.display().to_string();
         if text.trim().is_empty() {
             return Err(format!("{name}: there is nothing in it"));
@@ -100,6 +100,11 @@ impl Input {
         self.notes.extend(others);
         true
     }
+}
+
+/// Returns true if a text is manifests in YAML or JSON.
+pub(crate) fn is_manifest(text: &str) -> bool {
+    documents(text).is_some()
 }
 
 fn passed_over(text: String) -> Note {

@@ -4,7 +4,7 @@
 
 mod check;
 mod container;
-mod input;
+pub(crate) mod input;
 mod questions;
 
 use std::io::{self, Read};
@@ -139,7 +139,8 @@ fn refused(text: &str) -> bool {
         eprintln!("`{name}` has no value here: whether this server takes the Corefile is not looked at");
         return false;
     }
-    match Configuration::read(&Origin::Input(text.to_owned()), kubedns::DNS_PORT) {
+    let origin = Origin::Text { name: "Corefile".into(), text: text.to_owned() };
+    match Configuration::read(&origin, kubedns::DNS_PORT) {
         Ok(configuration) => {
             eprint!("{}", configuration.render_problems(Style::Plain));
             configuration.plan.is_none()
