@@ -1,6 +1,7 @@
-//! What it costs to read objects, in JSON and in protobuf: `cargo run --release -p portolan-kubeapi --example decode`.
+//! Measures the cost of decoding objects in JSON and protobuf: `cargo run --release -p portolan-kubeapi --example
+//! decode`.
 //!
-//! Lists come in pieces, as from a connection. The time is that of the best of some rounds.
+//! Lists arrive in chunks, like from a connection. The time is that of the fastest round.
 #![allow(
     unsafe_code,
     clippy::print_stdout,
@@ -19,13 +20,13 @@ use fakeapi::protobuf;
 use kubeapi::decode::{Encoding, ListDecoder, Piece};
 use serde_json::{Value, json};
 
-/// Octets that come at once.
+/// Chunk size in bytes.
 const PIECE: usize = 16 * 1024;
 const ROUNDS: usize = 30;
 
 fn main() {
     println!(
-        "| objects | encoding | octets each | µs each | allocations each | octets allocated each | octets held at most |"
+        "| objects | encoding | bytes each | µs each | allocations each | bytes allocated each | bytes held at most |"
     );
     println!("|---|---|---|---|---|---|---|");
     let of = |count: usize, make: fn(usize) -> Value| (0..count).map(make).collect::<Vec<_>>();
@@ -83,7 +84,7 @@ fn cost(encoding: Encoding, kind: Kind, body: &[u8], count: usize) -> Cost {
     }
 }
 
-/// As a real one has it, with what controllers and the API server add.
+/// Builds metadata like those of a real object, with the fields that controllers and the API server add.
 fn metadata(number: usize, name: &str, manager: &str) -> Value {
     json!({
         "name": name, "namespace": format!("ns-{}", number % 50), "generateName": format!("svc-{number}-"),
@@ -168,20 +169,20 @@ static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to the system allocator as it is; the counters do not touch memory.
+// SAFETY: every call is forwarded to the system allocator unchanged. The counters do not touch memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(block, layout) }
     }
 }

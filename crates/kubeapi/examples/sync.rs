@@ -1,6 +1,7 @@
-//! Keeps an index of a cluster and says what it costs: `sync URL | sync KUBECONFIG.conf | sync FOLDER` (or `in-cluster`).
+//! Keeps an index of a cluster and prints its cost: `sync URL`, `sync KUBECONFIG.conf`, `sync FOLDER` or `sync
+//! in-cluster`.
 //!
-//! Prints the time until everything is known, memory after that, and from then on a line whenever the counts change.
+//! Prints the time until the index is complete and the memory after that, then a line whenever the counts change.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -60,18 +61,18 @@ fn main() {
     }));
 }
 
-/// A figure of `/proc/self/status`, in KiB.
+/// Returns a value of `/proc/self/status` in KiB.
 fn resident(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
 }
 
-/// The time that the process has computed for.
+/// Returns the CPU time of the process.
 fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<i64> = stat.split(' ').filter_map(|field| field.parse().ok()).collect();
-    // Behind pid, of which name and state are no numbers: user and system time are the 12th and 13th number, in 1/100 s.
+    // Of the fields that are integers, user and system time are the 12th and 13th, in 1/100 s.
     let hundredths: i64 = fields.get(11..13).map_or(0, |times| times.iter().sum());
     Duration::from_millis(10 * u64::try_from(hundredths).unwrap_or_default())
 }

@@ -1,10 +1,10 @@
-//! For how long a watch has not worked: how old what is served may be.
+//! Tracks how long watches have been failing, which bounds the age of the served data.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Since when watches have been failing.
+/// Failing watches with the time of their first failure.
 #[derive(Default)]
 pub(crate) struct Failing(Mutex<Since>);
 
@@ -15,7 +15,7 @@ struct Since {
 }
 
 impl Failing {
-    /// For how long the one has failed that has failed longest; zero if none does.
+    /// Returns how long the longest-failing watch has been failing, or zero if no watch fails.
     pub(crate) fn longest(&self) -> Duration {
         let since = self.lock();
         since.watches.values().map(Instant::elapsed).max().unwrap_or_default()
@@ -26,7 +26,7 @@ impl Failing {
     }
 }
 
-/// Whether one watch fails. It is forgotten with the watch.
+/// State of one watch in [`Failing`]. Dropping it removes the watch.
 pub(crate) struct Mark {
     failing: Arc<Failing>,
     number: u64,
@@ -39,7 +39,7 @@ impl Mark {
         Mark { failing: Arc::clone(failing), number: since.next }
     }
 
-    /// The watch fails, or works.
+    /// Records that the watch fails or works. Repeated failures keep the time of the first.
     pub(crate) fn set(&self, fails: bool) {
         let mut since = self.failing.lock();
         if fails {

@@ -1,4 +1,5 @@
-//! Requests to an API server: one client for all watches of a subscription, made anew when it seems to be at fault.
+//! HTTP requests to an API server. All watches of a subscription share one client, which is rebuilt when it seems to be
+//! at fault, for example after credentials have been rotated.
 
 use cluster::Source;
 use std::cell::{Cell, RefCell};
@@ -20,31 +21,32 @@ use crate::failure::{Failure, connection_problem};
 use crate::meter::Meter;
 use crate::pace::{Gate, Permit};
 
-/// Octets that are read of an answer that says what is wrong.
+/// Maximum number of bytes read from the body of an error response.
 const PROBLEM_MAX: usize = 64 * 1024;
-/// How long such an answer may take.
+/// Timeout for the body of an error response.
 const PROBLEM_TIME: Duration = Duration::from_secs(5);
-/// What the server says, with 504, of a version that it does not have yet; by these words clients have always known it.
+/// Text in the message of a 504 response to a request for a resource version that the server does not have yet.
+/// Kubernetes clients recognize this error by its text.
 const AHEAD: &str = "Too large resource version";
 
-/// An API server.
+/// One API server.
 pub(crate) struct Api {
     source: Source,
     timing: Rc<Timing>,
     meter: Rc<Meter>,
     host: String,
-    /// Held while a client is made: making one may take long, and one is enough.
+    /// Held while a client is built. Building can take long, and concurrent requests shall share the result.
     making: Mutex<()>,
     client: RefCell<Option<(Client, Instant)>>,
     distrusted: Cell<bool>,
     gate: Gate,
 }
 
-/// An answer whose body is still to be read.
+/// Successful response whose body has not been read yet.
 pub(crate) struct Answer {
     pub(crate) body: Body,
     pub(crate) encoding: Encoding,
-    /// Held for as long as this is a request in flight.
+    /// Counts the request as in flight until dropped.
     pub(crate) permit: Permit,
 }
 
@@ -55,10 +57,10 @@ impl Api {
         Api { source, timing, meter, host, making, client, distrusted, gate }
     }
 
-    /// Asks for a path with its query, for an answer of one of these media types.
+    /// Sends a GET request for a path with a query. `accept` lists the acceptable media types.
     ///
-    /// # Errors
-    /// Whatever kept the server from beginning the answer.
+    /// # Errors A [`Failure`] if the request could not be sent, the response did not start within [`Timing::answer`],
+    /// the status was not 2xx, or the content type is unknown.
     pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Answer, Failure> {
         let (permit, waited) = self.gate.pass().await;
         self.meter.paced(&self.host, waited);
@@ -76,7 +78,8 @@ impl Api {
         read(answer.map_err(|error| Failure::Connection(connection_problem(&error)))?, permit).await
     }
 
-    /// Says that the client seems to be at fault: the next request gets another, if this one is not new.
+    /// Marks the client as possibly at fault. The next request builds another one if this one is older than
+    /// [`Timing::client_min`].
     pub(crate) fn distrust(&self) {
         self.distrusted.set(true);
     }
@@ -88,7 +91,7 @@ impl Api {
         }
         let made = self.make().await;
         self.distrusted.set(false);
-        // A client that fails is better than none: what is wrong with it may be wrong with the server.
+        // Without a new client, keep the old one: the cause of its failures may be the server.
         let before = self.client.borrow_mut().take().map(|(client, _)| client);
         let client = match (made, before) {
             (Ok(client), _) | (Err(_), Some(client)) => client,
@@ -104,7 +107,7 @@ impl Api {
         (!self.distrusted.get() || made.elapsed() < self.timing.client_min).then(|| client.clone())
     }
 
-    /// Reads files and may run a credential plugin, so not on this thread.
+    /// Builds a client on a blocking thread, because this reads files and may run a credential plugin.
     async fn make(&self) -> Result<Client, String> {
         let (source, timing) = (self.source.clone(), (*self.timing).clone());
         let making = tokio::task::spawn_blocking(move || {
@@ -129,7 +132,7 @@ fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// What an answer with another status than 200 says.
+/// Converts a response with a status other than 2xx to a [`Failure`].
 async fn problem(code: u16, headers: &HeaderMap, body: Body) -> Failure {
     if code == 410 {
         return Failure::Gone;

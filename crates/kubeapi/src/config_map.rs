@@ -1,5 +1,4 @@
-//! One ConfigMap, followed: what it holds now, and again each time that changes. Only that object is listed and watched,
-//! by its name, so that a Role which names it is enough.
+//! Follows one ConfigMap. List and watch requests select it by name, so that a Role for this one object is sufficient.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,15 +22,15 @@ use crate::timing::Backoff;
 use crate::watch::{Health, next};
 use crate::{SetupProblem, Timing, credentials};
 
-/// The keys and values of a ConfigMap.
+/// Key-value pairs of a ConfigMap.
 pub type Data = BTreeMap<String, String>;
 
-/// Octets of the longest answer: etcd takes objects of 1.5 MiB, and JSON may write an octet as six.
+/// Maximum size of a response in bytes. etcd stores objects up to 1.5 MiB, and JSON may escape a byte as six.
 const ANSWER_MAX: usize = 10 << 20;
-/// What the metrics call it.
+/// Value of the metric label `resource`.
 const RESOURCE: &str = "configmaps";
 
-/// One ConfigMap.
+/// Follows one ConfigMap.
 pub struct ConfigMap {
     api: Api,
     timing: Rc<Timing>,
@@ -61,7 +60,7 @@ struct Item {
     data: Option<Data>,
 }
 
-/// An event of a watch; an object of another kind (a Status) has its `code` instead.
+/// Watch event. If the object is a Status, it has a `code`.
 #[derive(Deserialize)]
 struct Event {
     #[serde(rename = "type")]
@@ -78,10 +77,9 @@ struct Object {
 }
 
 impl ConfigMap {
-    /// The ConfigMap of this name, in the cluster that a source describes. Nothing is connected to yet.
+    /// Creates a follower for the ConfigMap with this name in the cluster of `source`. It does not connect yet.
     ///
-    /// # Errors
-    /// What can never become right by itself.
+    /// # Errors A problem that does not go away without a change of configuration.
     pub fn new(
         source: &Source,
         namespace: &str,
@@ -98,16 +96,15 @@ impl ConfigMap {
         Ok(ConfigMap { api, timing, meter, path, what: format!("ConfigMap {namespace}/{name}") })
     }
 
-    /// What it holds at this moment; `None` if there is none.
+    /// Returns the current data, or `None` if the ConfigMap does not exist.
     ///
-    /// # Errors
-    /// In words, whatever kept the server from saying it.
+    /// # Errors The text of the failure if the request failed.
     pub async fn read(&self) -> Result<Option<Data>, String> {
         self.list().await.map(|(data, _)| data).map_err(|failure| failure.to_string())
     }
 
-    /// Tells what it holds, at the beginning and after each change, for as long as it is polled; `None` while there is
-    /// none. What cannot be reached is asked again and again.
+    /// Calls `each` with the data at the start and after each change, with `None` while the ConfigMap does not exist.
+    /// Failed requests are retried. The future never completes.
     pub async fn follow(self, mut each: impl FnMut(Option<Data>)) {
         let mut random: StdRng = rand::make_rng();
         let (mut backoff, mut health) = (Backoff::default(), Health::default());
@@ -135,7 +132,8 @@ impl ConfigMap {
                 continue;
             }
             if matches!(failure, Failure::Connection(_)) {
-                // Who is there then may not have the version, and would let a watch from it wait.
+                // The server that we reach next may not have this version, and would then let a watch from it wait
+                // without an event.
                 version = None;
             }
             self.meter.failure(RESOURCE, failure.label());
@@ -158,7 +156,7 @@ impl ConfigMap {
         Ok((item.map(|item| item.data.unwrap_or_default()), list.metadata.resource_version))
     }
 
-    /// Watches from a version on, until the server's time is up.
+    /// Watches from a version until the server ends the watch.
     async fn watch(&self, version: &mut String, each: &mut impl FnMut(Option<Data>)) -> Result<(), Failure> {
         let seconds = self.timing.watch.as_secs();
         let url = format!(
@@ -170,7 +168,7 @@ impl ConfigMap {
         let (mut lines, mut pieces) = (Lines::default(), 0);
         loop {
             let octets = match next(&mut body, self.timing.watch_silence).await {
-                // Nothing may have happened, or nothing of it came: asking again from the version that is known tells.
+                // The watch may have stalled. A new one from the last known version finds out.
                 Err(Failure::Silent(_)) => return Ok(()),
                 octets => octets?,
             };
@@ -186,7 +184,7 @@ impl ConfigMap {
     }
 }
 
-/// Takes one event.
+/// Processes one watch event.
 fn take(line: &Line<'_>, version: &mut String, each: &mut impl FnMut(Option<Data>)) -> Result<(), Failure> {
     let Line::Whole(line) = line else { return Err(Failure::Unexpected("an event is too long".to_owned())) };
     if line.trim_ascii().is_empty() {
@@ -198,7 +196,7 @@ fn take(line: &Line<'_>, version: &mut String, each: &mut impl FnMut(Option<Data
         "ADDED" | "MODIFIED" => each(Some(item.data.unwrap_or_default())),
         "DELETED" => each(None),
         "BOOKMARK" => {}
-        // Whatever the server says, all is asked for anew.
+        // Any error status ends this watch. With 410, the caller lists again.
         _ if code == 410 => return Err(Failure::Gone),
         other => return Err(Failure::Unexpected(format!("an event of type '{other}', code {code}"))),
     }

@@ -1,5 +1,5 @@
-//! From a source to a configured HTTP client: URL, certificates, tokens, credential plugins. The crate kube knows how
-//! kubeconfigs and service accounts are read, and which token a request carries; the connections are made here.
+//! Creates an HTTP client from a [`Source`]: URL, certificates, tokens and credential plugins. The crate kube reads
+//! kubeconfigs and service accounts and adds the token to requests. This module configures the connections.
 
 use cluster::{Source, Tls};
 use std::path::{Path, PathBuf};
@@ -15,29 +15,28 @@ use tower::{BoxError, ServiceBuilder};
 use crate::failure::causes;
 use crate::{SetupProblem, Timing};
 
-/// Where a Pod finds its service account.
+/// Folder in which a Pod finds its service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Octets that are read ahead of a connection, and so the longest piece of a response that is decoded in one turn.
+/// Size of the read buffer of a connection in bytes, and so the largest chunk that the decoder processes at once.
 const READ_MAX: usize = 64 * 1024;
-/// Idle seconds after which a connection is probed, and between probes: one whose other end is gone without a word is
-/// found in half a minute.
+/// Idle time before the first TCP keepalive probe and interval between probes, in seconds. A dead connection is
+/// detected within 30 s.
 const KEEPALIVE: [u64; 2] = [15, 5];
-/// Probes without an answer after which a connection is given up.
+/// Number of unanswered keepalive probes after which a connection is closed.
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// A client of an API server, for others than the watches of this room. Blocks while it reads files and runs the
-/// credential plugin that a kubeconfig names; must be called in a runtime.
+/// Creates a client for other users than the watches of this crate. It does not connect yet.
 ///
-/// # Errors
-/// What is missing, cannot be read or cannot be used. Nothing is connected to yet.
+/// Blocks while it reads files and runs the credential plugin of the kubeconfig. Must be called within a tokio runtime.
+///
+/// # Errors A missing, unreadable or invalid file or setting.
 pub fn connect(source: &Source) -> Result<Client, SetupProblem> {
     client(&config(source)?, &Timing::default()).map_err(SetupProblem::Credentials)
 }
 
-/// Reads what a source says about its API server. Reads files, but runs nothing and connects to nothing.
+/// Reads the configuration of a source. This reads files, but does not run plugins and does not connect.
 ///
-/// # Errors
-/// What is missing or cannot be read. Manifests have no API server.
+/// # Errors A missing or unreadable file or setting, or manifests as the source, which have no API server.
 pub(crate) fn config(source: &Source) -> Result<Config, SetupProblem> {
     let config = match source {
         Source::InCluster => in_cluster(|name| std::env::var(name).ok(), Path::new(SERVICE_ACCOUNT)),
@@ -49,7 +48,7 @@ pub(crate) fn config(source: &Source) -> Result<Config, SetupProblem> {
     Ok(config)
 }
 
-/// The configuration of a Pod, by its environment and the folder of its service account.
+/// Builds the in-cluster configuration from the environment and the service account folder.
 fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Result<Config, SetupProblem> {
     let named = |name: &str| {
         let missing = || SetupProblem::NotInCluster(format!("the environment has no {name}"));
@@ -79,7 +78,7 @@ fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupProblem
         return Err(problem("proxy-url is not supported".to_owned()));
     }
     let mut config = Config::try_from(kubeconfig).map_err(|error| problem(causes(&error)))?;
-    // A proxy of the environment is for the web, not for a cluster.
+    // Ignore proxies from the environment, which are not meant for traffic to a cluster.
     config.proxy_url = None;
     Ok(config)
 }
@@ -96,7 +95,7 @@ fn endpoint(text: &str, tls: Option<&Tls>) -> Result<Config, SetupProblem> {
     Ok(config)
 }
 
-/// Trusts an authority whose file is read again when it changes, and no other.
+/// Trusts only this CA. Its file is read again when it changes.
 fn trust(config: &mut Config, authority: PathBuf) {
     config.root_cert = Some(Vec::new());
     config.root_cert_file = Some(authority);
@@ -112,7 +111,7 @@ fn url(text: &str) -> Result<Uri, SetupProblem> {
     }
 }
 
-/// Finds out early what is wrong with certificates and keys, unless a program must be run to have them.
+/// Validates certificates and keys early, unless a program must run to get them.
 fn check(config: &Config) -> Result<(), SetupProblem> {
     let auth = &config.auth_info;
     if is_https(config) && auth.exec.is_none() && auth.auth_provider.is_none() {
@@ -126,17 +125,16 @@ fn is_https(config: &Config) -> bool {
     config.cluster_url.scheme_str() == Some("https")
 }
 
-/// Host and port of the API server, as metrics name it.
+/// Returns host and port of the API server for the metric label `host`.
 pub(crate) fn host(config: &Config) -> String {
     let url = &config.cluster_url;
     let port = url.port_u16().unwrap_or(if is_https(config) { 443 } else { 80 });
     format!("{}:{port}", url.host().unwrap_or_default())
 }
 
-/// Makes a client. This may run a credential plugin and so block; it must run where tasks can be started.
+/// Builds a client. This may run a credential plugin and block. Must be called within a tokio runtime.
 ///
-/// # Errors
-/// What is wrong, in one line.
+/// # Errors The cause on one line.
 pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, String> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -161,9 +159,9 @@ pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, String>
     Ok(Client::new(layers.service(http.build::<_, Body>(connector)), ""))
 }
 
-/// Several crates of the process use TLS; all of them are to do so by aws-lc.
+/// Installs aws-lc as the default TLS provider of the process, for all crates that use TLS.
 fn use_our_cryptography() {
-    // An error says that there is one already, which will do.
+    // An error means that a default provider is already installed, which is fine.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }
 

@@ -1,36 +1,36 @@
-//! Why a list or a watch came to nothing: whose fault, what the metrics call it, and what is to be done.
+//! Failures of lists and watches: classification for metrics, text for the log, and what to do next.
 
 use core::fmt;
 use core::time::Duration;
 
 use crate::decode::Lost;
 
-/// Why a list or a watch came to nothing.
+/// Failure of a list or a watch.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The version, or the page, that it was to go on from is forgotten (410): everything is to be listed anew.
+    /// The resource version or the continue token has expired (410). A new list is needed.
     Gone,
-    /// The server does not have the version yet, though it said so before: its store was put back to an earlier time, or
-    /// it is another server, that lags behind. Everything is to be listed anew.
+    /// The server does not have the resource version yet, although it was known before: etcd was restored from a
+    /// backup, or another server answers that lags behind. A new list is needed.
     Ahead,
-    /// The server refuses.
+    /// The server responded with an error status.
     Status { code: u16, message: String, retry_after: Option<Duration> },
-    /// The server cannot be reached, or the connection broke.
+    /// The server is unreachable, or the connection broke.
     Connection(String),
-    /// No client could be made: a file, a certificate or a credential plugin.
+    /// No client could be built, because of a file, a certificate or a credential plugin.
     Credentials(String),
-    /// Nothing came for so long.
+    /// No data arrived for this long.
     Silent(Duration),
-    /// The response ended in the middle.
+    /// The response ended in the middle of an event or a list.
     Cut,
-    /// A watch ended at once and said nothing, or a streaming list without its end.
+    /// A watch ended right after it started without an event, or a streaming list ended before its final bookmark.
     Short,
-    /// The answer is not what was asked for.
+    /// The response is not what the request asked for.
     Unexpected(String),
 }
 
 impl Failure {
-    /// As metrics say it.
+    /// Returns the value of the metric label `reason`.
     pub(crate) const fn label(&self) -> &'static str {
         match self {
             Failure::Gone => "gone",
@@ -50,38 +50,39 @@ impl Failure {
         }
     }
 
-    /// Whether another client may do better: credentials and certificates may have been renewed.
+    /// Returns true if a new client may help, because credentials or certificates may have been rotated.
     pub(crate) const fn wants_new_client(&self) -> bool {
         matches!(self, Failure::Connection(_) | Failure::Credentials(_) | Failure::Status { code: 401, .. })
     }
 
-    /// Whether the server was reached and said no, or nothing: another way of asking may do better.
+    /// Returns true if the server was reached and did not deliver. Another form of the request (pages instead of a
+    /// stream, or the reverse) may work then.
     pub(crate) const fn is_an_answer(&self) -> bool {
         !matches!(self, Failure::Connection(_) | Failure::Credentials(_) | Failure::Gone | Failure::Ahead)
     }
 
-    /// Whether there is no version any more to go on from.
+    /// Returns true if the known resource version is not valid any more.
     pub(crate) const fn loses_the_version(&self) -> bool {
         matches!(self, Failure::Gone | Failure::Ahead)
     }
 
-    /// Whether it may be over by the next attempt: connections break now and then.
+    /// Returns true if the next attempt is likely to succeed, since connections break now and then.
     pub(crate) const fn may_pass(&self) -> bool {
         matches!(self, Failure::Connection(_) | Failure::Silent(_) | Failure::Cut | Failure::Short)
     }
 
-    /// Whether the server does not know streaming lists.
+    /// Returns true if the server does not support streaming lists.
     pub(crate) const fn refuses_the_question(&self) -> bool {
         matches!(self, Failure::Status { code: 400 | 422, .. })
     }
 
-    /// Whether a streaming list that began so will never come: the server knows them, but what it stores its objects in
-    /// does not (500, an etcd before 3.4.31 or 3.5.13).
+    /// Returns true if a streaming list failed after its start in a way that does not go away: the server supports
+    /// streaming lists, but its storage does not (500, with etcd before 3.4.31 or 3.5.13).
     pub(crate) const fn refuses_the_stream(&self) -> bool {
         self.refuses_the_question() || matches!(self, Failure::Status { code: 500, .. })
     }
 
-    /// How long the server wants to be left alone.
+    /// Returns the duration of the `Retry-After` header.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
         if let Failure::Status { retry_after, .. } = self { *retry_after } else { None }
     }
@@ -110,12 +111,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What kube says is wrong with a connection, without what it says of itself.
+/// Returns the cause of a connection error, without the text that kube adds.
 pub(crate) fn connection_problem(error: &kube::Error) -> String {
     if let kube::Error::Service(inner) = error { causes(&**inner) } else { causes(error) }
 }
 
-/// An error with all its causes, in one line: each says only what those above it did not.
+/// Formats an error and its sources on one line. A source that the text already ends with is left out.
 #[must_use]
 pub fn causes(error: &dyn core::error::Error) -> String {
     let mut text = error.to_string();

@@ -1,5 +1,7 @@
-//! Watches that come and go with the namespaces that a label selector selects, so that no more is asked for and kept than
-//! is shown, and a right in these namespaces is enough. Where too many are selected, everything is watched.
+//! Watches that start and stop with the namespaces that `namespace_labels` selects.
+//!
+//! Watching each selected namespace separately keeps requests and memory small, and RBAC rights in these namespaces are
+//! sufficient. If too many namespaces are selected, cluster-wide watches take over.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,21 +16,21 @@ use crate::timing::now_seconds;
 use crate::watch::{Shared, Sink, Watcher};
 use crate::{LOG, Timing};
 
-/// Namespaces that are watched one by one. Each takes two connections to the API server, or three with pods, each with
-/// buffers of its own at both ends; beyond so many, one watch of everything costs less.
+/// Maximum number of namespaces with separate watches. Each namespace takes two connections to the API server, or three
+/// with Pods, and each connection has buffers at both ends. Above this number, a cluster-wide watch costs less.
 const NAMESPACES_MAX: usize = 50;
 
-/// The position of the watch of the namespaces themselves.
+/// Number of the watch of the namespaces themselves.
 const NAMESPACES: usize = 0;
 
-/// Keeps the watches of the followed kinds as the namespaces are.
+/// Keeps the set of running watches in sync with the selected namespaces.
 pub(crate) struct Follower {
     api: Rc<Api>,
     shared: Rc<Shared>,
     request: Request,
     timing: Rc<Timing>,
     kinds: Vec<Kind>,
-    /// The watches that run, by their number in the world.
+    /// Running watches, by their number in the world.
     running: BTreeMap<usize, AbortHandle>,
     tasks: JoinSet<()>,
     is_wide: bool,
@@ -48,7 +50,7 @@ impl Follower {
         }
     }
 
-    /// Follows until it is dropped; then its watches end too.
+    /// Runs until dropped. Dropping also ends the watches.
     pub(crate) async fn run(mut self) {
         loop {
             self.shared.places_changed.notified().await;
@@ -56,7 +58,7 @@ impl Follower {
         }
     }
 
-    /// Brings the watches to what the namespaces are.
+    /// Starts and stops watches until they match the selected namespaces.
     fn keep_up(&mut self) {
         self.close_gone();
         self.end_closed();
@@ -73,7 +75,7 @@ impl Follower {
         }
     }
 
-    /// Closes the watches of namespaces that are not selected any more.
+    /// Closes the watches of namespaces that are no longer selected.
     fn close_gone(&self) {
         let mut world = self.shared.world.borrow_mut();
         for (number, watch) in world.watches() {
@@ -84,7 +86,7 @@ impl Follower {
         }
     }
 
-    /// Ends the tasks of watches that are closed.
+    /// Aborts the tasks of closed watches.
     fn end_closed(&mut self) {
         let world = self.shared.world.borrow();
         self.running.retain(|number, task| {
@@ -97,8 +99,8 @@ impl Follower {
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// Watches everything. What is watched in single namespaces goes on until the API server answers that: a Role in each
-    /// of them may be all that we have.
+    /// Switches to cluster-wide watches. The watches of single namespaces continue until the API server answers a
+    /// cluster-wide list, because we may only have a Role in each of the namespaces.
     fn widen(&mut self, namespaces: usize) {
         warn!(
             target: LOG,

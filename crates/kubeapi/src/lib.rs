@@ -1,12 +1,14 @@
-//! The edge to the Kubernetes API server, and to manifests on disk: what they say becomes events of a [`cluster::World`],
-//! and answers are made from its index.
+//! Client for the Kubernetes API server, and reader for manifests on disk. Both feed a [`cluster::World`], and queries
+//! are answered from its index.
 //!
-//! [`Subscriber::subscribe`] starts what a [`cluster::Request`] asks for. Lists and watches, and the decoding of what they send,
-//! are our own ([`watch`], [`decode`]): an object is decoded from the octets as they come, into borrowed texts, and only
-//! what an answer needs is ever kept. Configuration, credentials and TLS are the crate kube's ([`credentials`]).
-//! Everything runs on one thread, which must have a tokio runtime and a `LocalSet`; the index is read from any other.
+//! [`Subscriber::subscribe`] starts the lists and watches of a [`cluster::Request`]. This crate implements list, watch
+//! (`watch`) and decoding ([`decode`]) itself. The decoder reads objects from the response bytes as they arrive,
+//! borrows strings from them, and keeps only the fields that answers need. The crate kube loads the configuration
+//! and provides credentials and TLS (`credentials`).
 //!
-//! Nothing here knows DNS.
+//! All tasks run on one thread, which needs a tokio runtime and a `LocalSet`. Any thread can read the index.
+//!
+//! This crate has no DNS code.
 #![allow(
     clippy::disallowed_methods,
     reason = "this room is the edge: it reads files and the environment, and asks the time"
@@ -37,5 +39,5 @@ pub use problem::SetupProblem;
 pub use subscribe::{Subscriber, Subscription, check};
 pub use timing::Timing;
 
-/// Where the lines of the log say that they come from.
+/// Target of the log lines, which shows the plugin that they belong to.
 const LOG: &str = "plugin/kubernetes";

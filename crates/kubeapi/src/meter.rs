@@ -1,4 +1,5 @@
-//! What the edge counts: under CoreDNS's names where it has them, so that dashboards keep working.
+//! Metrics of the connection to the API server and of manifests. They have CoreDNS's names where CoreDNS has them, so
+//! that dashboards keep working.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use engine::metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
 use crate::age::Failing;
 use crate::decode::Unreadable;
 
-/// From a millisecond on, doubling twenty times.
+/// Twenty buckets from 1 ms, each twice the previous.
 static PROGRAMMING_TIME: Buckets = Buckets { bounds: &doubling::<20>(1_000_000), per_unit: 1e9 };
 
-/// What Prometheus clients take if nobody says otherwise.
+/// Default buckets of the Prometheus client libraries.
 static REQUEST_TIME: Buckets = Buckets {
     bounds: &[
         5_000_000,
@@ -111,7 +112,7 @@ static SNAPSHOT_ERRORS: Metric = Metric {
     labels: &[],
 };
 
-/// What is counted here, for the documentation.
+/// All metrics of this crate, for the documentation.
 pub static METRICS: [&Metric; 13] = [
     &PROGRAMMING,
     &PROGRAMMING_OF_ALL,
@@ -128,7 +129,7 @@ pub static METRICS: [&Metric; 13] = [
     &SNAPSHOT_ERRORS,
 ];
 
-/// The counters of the thread that the edge runs on.
+/// Counters of the thread that runs the watches.
 pub(crate) struct Meter {
     registry: Arc<Registry>,
     counters: Counters,
@@ -136,7 +137,7 @@ pub(crate) struct Meter {
     logged: Cell<u32>,
 }
 
-/// Lines that the log gets about objects that cannot be read, in the life of the process: enough to see what is wrong.
+/// Maximum number of log lines about single objects per process. This is enough to find the cause.
 const LOGGED_MAX: u32 = 1000;
 
 impl Meter {
@@ -147,14 +148,14 @@ impl Meter {
         Meter { registry: Arc::clone(registry), counters: registry.counters(), failing, logged: Cell::new(0) }
     }
 
-    /// A request was answered with this status, or not at all, after this time.
+    /// Counts a request with its status, or without one if it failed, and its duration.
     pub(crate) fn request(&self, host: &str, status: Option<u16>, time: Duration) {
         let code = status.map_or("<error>".to_owned(), |status| status.to_string());
         self.count(&REQUESTS, &[&code, "GET", host]);
         self.observe(&REQUEST_DURATION, &["GET", host], time);
     }
 
-    /// A request was held back for this time.
+    /// Records how long the rate limiter delayed a request.
     pub(crate) fn paced(&self, host: &str, time: Duration) {
         self.observe(&PACE_DURATION, &["GET", host], time);
     }
@@ -179,7 +180,7 @@ impl Meter {
         self.count(&OBJECT_ERRORS, &[kind, reason.label()]);
     }
 
-    /// An object, or a part of it, can be read and makes no sense.
+    /// Counts an object that was decoded but has an invalid value, in whole or in part.
     pub(crate) fn invalid(&self, kind: &str) {
         self.count(&OBJECT_ERRORS, &[kind, "invalid"]);
     }
@@ -192,7 +193,8 @@ impl Meter {
         self.count(&SNAPSHOT_ERRORS, &[]);
     }
 
-    /// Answers show a change of endpoints after this time. CoreDNS knows nothing of what clusters have in common.
+    /// Records the time from a change of endpoints until queries see it. CoreDNS's histogram leaves out Services of a
+    /// ClusterSet (`is_common`).
     pub(crate) fn programmed(&self, service_kind: &str, is_common: bool, time: Duration) {
         if !is_common {
             self.observe(&PROGRAMMING, &[service_kind], time);
@@ -200,7 +202,7 @@ impl Meter {
         self.observe(&PROGRAMMING_OF_ALL, &[service_kind], time);
     }
 
-    /// Whether one line more about a single object may go to the log.
+    /// Returns true if another line about a single object may be logged, and counts it.
     pub(crate) fn may_log(&self) -> bool {
         self.logged.set(self.logged.get().saturating_add(1));
         self.logged.get() <= LOGGED_MAX

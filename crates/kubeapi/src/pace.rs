@@ -1,4 +1,4 @@
-//! How hard an API server is asked: so many requests in a second, so many at a time.
+//! Client-side rate limiting of requests to an API server: a maximum rate with bursts, and a maximum number in flight.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use cluster::Pace;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
-/// Lets requests pass at a pace.
+/// Rate limiter.
 pub(crate) struct Gate {
     pace: Pace,
-    /// When the next request would go out if all had kept their distance; a burst runs ahead of that.
+    /// Time of the next request if all requests were evenly spaced. A burst may run ahead of it.
     due: Cell<Instant>,
     in_flight: Option<Arc<Semaphore>>,
 }
 
-/// One of the requests that may be unanswered at a time; dropped when it is answered.
+/// Slot of a request in flight, released when dropped. `None` if the number is not limited.
 pub(crate) type Permit = Option<OwnedSemaphorePermit>;
 
 impl Gate {
@@ -26,7 +26,8 @@ impl Gate {
         Gate { pace, due: Cell::new(Instant::now()), in_flight }
     }
 
-    /// Waits until a request may go out; tells how long the pace, not the others in flight, made it wait.
+    /// Waits until a request may be sent. Returns how long the rate limit delayed it, without the time spent waiting
+    /// for a free slot.
     pub(crate) async fn pass(&self) -> (Permit, Duration) {
         let permit = match &self.in_flight {
             Some(places) => Arc::clone(places).acquire_owned().await.ok(),
@@ -39,7 +40,7 @@ impl Gate {
         (permit, wait)
     }
 
-    /// Takes the next place in the row; tells how far from now it is.
+    /// Reserves the next send time and returns the delay until then.
     fn reserve(&self, now: Instant) -> Duration {
         let Pace { every, burst, .. } = self.pace;
         let due = self.due.get().max(now);
@@ -53,10 +54,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_goes_out_at_once_and_then_one_at_a_time() {
+    fn sends_a_burst_at_once_and_then_one_request_per_interval() {
         let gate = Gate::new(Pace { every: Duration::from_millis(200), burst: 3, in_flight: 0 });
         let start = gate.due.get();
-        // milliseconds since the start, and those to wait
+        // (milliseconds since the start, expected delay in milliseconds)
         for (at, wait) in
             [(0, 0), (0, 0), (0, 0), (0, 200), (0, 400), (400, 200), (2000, 0), (2000, 0), (2000, 0), (2000, 200)]
         {
@@ -65,14 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn no_pace_is_no_wait() {
+    fn does_not_wait_without_a_limit() {
         let gate = Gate::new(Pace::default());
         let now = gate.due.get();
         assert!((0..1000).all(|_| gate.reserve(now).is_zero()) && gate.in_flight.is_none());
     }
 
     #[test]
-    fn a_pace_of_ages_is_none_to_overflow() {
+    fn does_not_overflow_with_the_longest_interval() {
         let gate = Gate::new(Pace { every: Duration::MAX, burst: u32::MAX, in_flight: 1 });
         let now = gate.due.get();
         assert!((0..3).all(|_| gate.reserve(now).is_zero()));

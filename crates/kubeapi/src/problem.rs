@@ -1,44 +1,44 @@
-//! Why a subscription cannot begin: what somebody wrote, or what the machine lacks. What may still become right, such as
-//! an API server that is down, is no such problem.
+//! Errors that prevent a subscription from starting: wrong configuration, or missing files. Conditions that may go
+//! away, such as an unreachable API server, are not among them.
 
 use core::fmt;
 use std::path::PathBuf;
 
 use cluster::SelectorError;
 
-/// Why a subscription cannot begin.
+/// Error that prevents a subscription from starting.
 #[derive(Debug)]
 pub enum SetupProblem {
-    /// This process does not run in a cluster, or its service account is not mounted.
+    /// The process does not run in a cluster, or the service account is not mounted.
     NotInCluster(String),
     /// The kubeconfig file cannot be used.
     Kubeconfig {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why not.
+        /// Cause.
         reason: String,
     },
-    /// This is no URL of an API server.
+    /// Not a URL of an API server.
     Url {
-        /// What was given.
+        /// Text from the configuration.
         url: String,
-        /// Why not.
+        /// Cause.
         reason: String,
     },
     /// Certificates, a key or credentials cannot be used.
     Credentials(String),
-    /// There are no manifests here.
+    /// Manifests cannot be found or read.
     Manifests {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         reason: String,
     },
-    /// A label selector cannot be read.
+    /// Invalid label selector.
     Selector {
-        /// What was given.
+        /// Text from the configuration.
         text: String,
-        /// Why not.
+        /// Cause.
         error: SelectorError,
     },
 }

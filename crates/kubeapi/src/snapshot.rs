@@ -1,8 +1,9 @@
-//! What is known of a cluster, kept on disk, for a process that begins while the API server is away.
+//! Snapshots of the known cluster state on disk, so that a process can serve while the API server is unreachable at its
+//! start.
 //!
-//! The file has a line that says what it is, the checksum of all that follows, the checksum of the request that it is
-//! about, and the octets of [`cluster::snapshot`]. It is written beside its place and moved there, so that a file in place
-//! is whole; one that is damaged, or of another request, is refused and said to be.
+//! A file consists of a title line, the SHA-256 checksum of the rest, the SHA-256 fingerprint of the request, and the
+//! data of [`cluster::snapshot`]. It is written to a temporary file in the same folder and renamed, so that the file is
+//! always complete. A file that is damaged or belongs to another request is rejected with a warning.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,23 +20,23 @@ use crate::LOG;
 use crate::meter::Meter;
 use crate::timing::now_seconds;
 
-/// What the file begins with; another version of the format has another number.
+/// First bytes of the file, with the version of the format.
 const TITLE: &[u8] = b"portolan snapshot 1\n";
-/// Octets of the largest file that is read: ten times what the largest clusters that are known of need.
+/// Maximum size of a snapshot in bytes, ten times what the largest known clusters need.
 const FILE_MAX: u64 = 1 << 30;
 
-/// How often to see whether all is known.
+/// Interval between checks until the index is complete for the first time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why a file is not used.
+/// Reason for not using a snapshot.
 enum Refusal {
-    /// There is none.
+    /// No file at this path.
     Missing,
     Unreadable(io::Error),
     TooLong,
-    /// It is no snapshot, or one of a version that this build does not read.
+    /// Not a snapshot, or one in an unsupported version of the format.
     Foreign,
-    /// It is of other objects than are asked for now.
+    /// The snapshot is of another request, so its objects are others.
     OfAnotherRequest,
     Damaged,
 }
@@ -53,7 +54,7 @@ impl Refusal {
     }
 }
 
-/// Brings a world up to what the file says, if there is one that can be used; whether it did.
+/// Restores the world from the file if it exists and is usable. Returns true if it did.
 pub(crate) fn restore(file: &Path, request: &Request, world: &mut World) -> bool {
     let refusal = match read(file, request) {
         Ok(octets) => match world.restore(&octets, now_seconds()) {
@@ -93,25 +94,25 @@ fn read(file: &Path, request: &Request) -> Result<Vec<u8>, Refusal> {
     Ok(octets)
 }
 
-/// What tells requests apart: all of them but where the snapshot is and how hard the server is asked.
+/// Returns the hash of a request without the fields that do not select objects: the snapshot path and the rate limit.
 fn fingerprint(request: &Request) -> Vec<u8> {
     let request = Request { snapshot: None, pace: Pace::default(), ..request.clone() };
     digest(&SHA256, format!("{request:?}").as_bytes()).as_ref().to_vec()
 }
 
-/// Keeps the file up to the index, the first time as soon as all is known and then not more often than `every`, until it
-/// is dropped.
+/// Writes snapshots until dropped: the first one as soon as the index is complete, further ones after changes, with at
+/// least `every` between them.
 pub(crate) async fn keep(file: PathBuf, request: Request, index: Arc<Index>, meter: Rc<Meter>, every: Duration) {
     let (mut written, mut told) = (None, false);
     loop {
         tokio::time::sleep(if written.is_some() { every } else { every.min(LOOK) }).await;
         let changes = index.changes();
-        // What is only remembered would be written as if it were new.
+        // A restored index that has not been refreshed yet is not written: its old state would look current.
         if !index.is_synced() || written == Some(changes) {
             continue;
         }
         let (place, request, index) = (file.clone(), request.clone(), Arc::clone(&index));
-        // A slow disk must not keep the thread of everything else.
+        // Write on a blocking thread: a slow disk must not delay the watches.
         let outcome = tokio::task::spawn_blocking(move || write(&place, &request, &index)).await;
         match outcome {
             Ok(Ok(())) => (written, told) = (Some(changes), false),
@@ -140,7 +141,7 @@ fn write(file: &Path, request: &Request, index: &Index) -> io::Result<()> {
     written.and_then(|()| fs::rename(&beside, file)).inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
-/// A name in the same folder, so that the file can be moved into its place.
+/// Returns the path of the temporary file, in the same folder so that a rename is possible.
 fn beside(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");

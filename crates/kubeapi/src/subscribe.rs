@@ -1,4 +1,5 @@
-//! Starts what a request asks for, keeps it while somebody holds it, and shares it among equal requests.
+//! Subscriptions: starts the tasks of a request, stops them when the last holder is dropped, and shares them among
+//! equal requests.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,21 +17,20 @@ use crate::target::Target;
 use crate::watch::{Shared, Sink, Watcher};
 use crate::{SetupProblem, Timing, credentials, manifests, snapshot};
 
-/// A part of a cluster that is kept up to date. Once the last holder drops it, its tasks end.
+/// Part of a cluster that is kept up to date. Its tasks end when the last holder drops it.
 pub struct Subscription {
-    /// What answers are made from.
+    /// Index from which queries are answered.
     pub index: Arc<Index>,
-    /// What was asked for.
+    /// Request in canonical form.
     pub request: Request,
-    /// Closed by being dropped.
+    /// Dropping it closes the channel, which ends the tasks.
     _held: oneshot::Sender<()>,
 }
 
-/// Whether a request could be followed, as far as files say: a kubeconfig and what it names, manifests. What a Pod finds in
-/// its own place is not looked at.
+/// Checks a request as far as files allow: a kubeconfig with the files that it names, or manifests. In-cluster
+/// configuration is not checked.
 ///
-/// # Errors
-/// What can never become right by itself.
+/// # Errors A problem that does not go away without a change of configuration.
 pub fn check(request: &Request) -> Result<(), SetupProblem> {
     match &request.source {
         Source::Manifests(paths) => manifests::Manifests::new(paths, request).map(drop),
@@ -39,10 +39,10 @@ pub fn check(request: &Request) -> Result<(), SetupProblem> {
     }
 }
 
-/// Makes subscriptions on one thread.
+/// Creates subscriptions on one thread.
 ///
-/// Equal requests get the same subscription while anybody holds it: two stanzas that ask for the same share it, and a
-/// reload whose request is the same keeps it, if it asks before the old configuration is dropped.
+/// Equal requests share a subscription while it has a holder. Two stanzas with the same settings thus share their
+/// watches, and a reload keeps them if it subscribes before the old configuration is dropped.
 pub struct Subscriber {
     meter: Rc<Meter>,
     timing: Rc<Timing>,
@@ -50,26 +50,25 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// Counts in this registry.
+    /// Creates a subscriber with the default timing that counts in `registry`.
     #[must_use]
     pub fn new(registry: &Arc<Registry>) -> Subscriber {
         Subscriber::with_timing(registry, Timing::default())
     }
 
-    /// With other times than the usual ones.
+    /// Creates a subscriber with custom timing.
     #[must_use]
     pub fn with_timing(registry: &Arc<Registry>, timing: Timing) -> Subscriber {
         let meter = Rc::new(Meter::new(registry));
         Subscriber { meter, timing: Rc::new(timing), given: RefCell::default() }
     }
 
-    /// Starts what a request asks for, and returns at once: the index fills as the source answers.
+    /// Starts the tasks of a request and returns immediately. The index fills as the source responds.
     ///
-    /// # Errors
-    /// What can never become right by itself. A server that cannot be reached is no error: it is asked again and again.
+    /// # Errors A problem that does not go away without a change of configuration. An unreachable server is not an
+    /// error, because the watches retry.
     ///
-    /// # Panics
-    /// Outside a [`LocalSet`](tokio::task::LocalSet).
+    /// # Panics Outside a [`LocalSet`](tokio::task::LocalSet).
     pub fn subscribe(&self, request: &Request) -> Result<Arc<Subscription>, SetupProblem> {
         let request = request.canonical();
         self.given.borrow_mut().retain(|given| given.strong_count() > 0);
@@ -133,9 +132,9 @@ struct Started {
     tasks: JoinSet<()>,
 }
 
-/// Holds the tasks until the subscription is dropped.
+/// Runs the tasks until the subscription is dropped.
 async fn until_dropped(mut tasks: JoinSet<()>, dropped: oneshot::Receiver<()>) {
-    // An error says that the other end is gone, which is what is waited for.
+    // `Err` means that the sender was dropped, which is the signal.
     let _ = dropped.await;
     tasks.abort_all();
 }

@@ -1,32 +1,32 @@
-//! What one watch is about: where the API server has it, and by which selectors.
+//! Resource that one watch follows: API path, namespace and selectors.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
 
 use cluster::{Kind, Request, Watch};
 
-/// Where the API server has the kinds, in versions that they are served in.
+/// API groups of the kinds, with the versions that servers may serve, preferred one first.
 const CORE: &[&str] = &["/api/v1"];
 const DISCOVERY: &[&str] = &["/apis/discovery.k8s.io/v1"];
 const MULTICLUSTER: &[&str] = &["/apis/multicluster.x-k8s.io/v1beta1", "/apis/multicluster.x-k8s.io/v1alpha1"];
 const ISTIO: &[&str] =
     &["/apis/networking.istio.io/v1", "/apis/networking.istio.io/v1beta1", "/apis/networking.istio.io/v1alpha3"];
-/// Slices that belong to a ServiceImport have this label.
+/// Label of EndpointSlices that belong to a ServiceImport.
 const IMPORTED: &str = "multicluster.kubernetes.io/service-name";
 
-/// The Pods that can be asked for: those that run, or will.
+/// Field selector for Pods that run or may still run.
 const LIVE_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown";
 
-/// What one watch is about.
+/// Resource that one watch follows.
 pub(crate) struct Target {
     pub(crate) kind: Kind,
-    /// The plural name of the kind.
+    /// Plural name of the kind, as in the URL.
     pub(crate) resource: &'static str,
-    /// In which namespace; for Namespaces, which one.
+    /// Namespace to watch, or all if `None`. For kind Namespace: the name of the one to watch.
     pub(crate) namespace: Option<Box<str>>,
-    /// The versions of the API to try, one after the other; the first one is asked.
+    /// API versions to try. Requests use the first.
     versions: VecDeque<&'static str>,
-    /// How many of them the server was found not to know, one after the other.
+    /// Number of consecutive versions that the server did not know.
     unknown: usize,
     selectors: String,
 }
@@ -55,15 +55,15 @@ impl Target {
         Target { kind: watch.kind, resource, namespace: watch.namespace.clone(), versions, unknown: 0, selectors }
     }
 
-    /// The server does not know this version of the API: the next one is asked from here on. Says whether there is one
-    /// that was not asked yet; if not, the server has no such objects in any.
+    /// Switches to the next API version after the server did not know the current one. Returns true if that version has
+    /// not been tried yet. If it returns false, the server has none of the versions.
     pub(crate) fn try_next_version(&mut self) -> bool {
         self.versions.rotate_left(1);
         self.unknown = (self.unknown + 1) % self.versions.len().max(1);
         self.unknown > 0
     }
 
-    /// The server knows the version that was asked.
+    /// Records that the server knows the current API version.
     pub(crate) fn keep_version(&mut self) {
         self.unknown = 0;
     }
@@ -79,7 +79,7 @@ impl Target {
         path
     }
 
-    /// Path and query for a request with these parameters too.
+    /// Returns path and query of a request with these additional parameters.
     pub(crate) fn url(&self, parameters: &[(&str, &str)]) -> String {
         let mut query = String::new();
         for (name, value) in parameters {
@@ -89,7 +89,7 @@ impl Target {
         format!("{}?{}", self.path(), query.trim_start_matches('&'))
     }
 
-    /// As the log says it: `services in namespace shop`.
+    /// Describes the resource for the log, for example `services in namespace shop`.
     pub(crate) fn describe(&self) -> String {
         match (&self.namespace, self.kind) {
             (None, _) => self.resource.to_owned(),
@@ -99,8 +99,8 @@ impl Target {
     }
 }
 
-/// The selector of a kind. ServiceImports are made by machines, and have no labels to select them by; CoreDNS applies
-/// `namespace_labels` to them, which then selects none.
+/// Returns the label selector for a kind. ServiceImports are made by controllers and carry no labels to select by.
+/// CoreDNS applies `namespace_labels` to them, which then matches none.
 fn labels(kind: Kind, request: &Request) -> String {
     match kind {
         Kind::Namespace => request.namespace_labels.clone(),
@@ -111,7 +111,7 @@ fn labels(kind: Kind, request: &Request) -> String {
     }
 }
 
-/// Adds a parameter to a query, unless it is empty.
+/// Appends a query parameter unless its value is empty.
 fn parameter(query: &mut String, name: &str, value: &str) {
     if !value.is_empty() {
         query.push('&');
@@ -139,7 +139,7 @@ mod tests {
     use cluster::Source;
 
     #[test]
-    fn each_watch_has_its_place_and_its_selectors() {
+    fn builds_path_and_selectors_for_each_kind() {
         let request = Request {
             labels: "app in (a, b)".to_owned(),
             namespace_labels: "dns=yes".to_owned(),

@@ -1,4 +1,4 @@
-//! The times of the edge, each with its reason, and the pauses between attempts.
+//! Timeouts and intervals with their reasons, and the backoff between attempts.
 
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,38 +7,38 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 
-/// The times that the edge goes by. They are a value so that tests need not wait.
+/// Timeouts and intervals. Tests use shorter ones.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// How long a connection may take.
+    /// Timeout for establishing a connection.
     pub connect: Duration,
-    /// How long the server may take to begin an answer.
+    /// Timeout from the request to the response headers.
     pub answer: Duration,
-    /// How long a list may pause.
+    /// Longest pause between two parts of a list response.
     pub list_silence: Duration,
-    /// How long a watch may say nothing until it is asked for anew, from the version that is known: so what a blind one
-    /// did not bring comes within a minute. Asking costs the server next to nothing.
+    /// Longest silence of a watch. The watch is then restarted from the last known resource version, which costs the
+    /// server almost nothing. Events that a stalled watch did not deliver thus arrive within a minute.
     pub watch_silence: Duration,
-    /// The shortest time that a watch asks the server to keep it; the longest is twice that.
+    /// Shortest `timeoutSeconds` of a watch request. The longest is twice that.
     pub watch: Duration,
-    /// A watch that ends within this and has said nothing is a failure: asking again at once would never end.
+    /// Minimum lifetime of a watch without events. A watch that ends earlier counts as failed, because immediate
+    /// retries would loop.
     pub watch_min: Duration,
-    /// The first pauses after a failure; they grow with the time for which it fails.
+    /// Shortest pause after a failure. Pauses grow with the duration of the outage.
     pub pause_min: Duration,
-    /// The longest pause.
+    /// Longest pause.
     pub pause_max: Duration,
-    /// After so long without a failure pauses are short again. What fails later than this paces itself.
+    /// Time without a failure after which the backoff starts over. Failures that are further apart need no backoff.
     pub calm: Duration,
-    /// How long a client is kept although it fails: making one may run a credential plugin.
+    /// Minimum lifetime of a client even if it fails, because building one may run a credential plugin.
     pub client_min: Duration,
-    /// The pause after which it is tried again to see a namespace that we may not see.
+    /// Pause before the next attempt to read a namespace that we have no permission to read.
     pub forbidden: Duration,
-    /// The pause after which objects are asked for again of which the server does not know the kind: it may be installed
-    /// later.
+    /// Pause before the next attempt to list a kind that the server does not know. Its CRD may be installed later.
     pub absent: Duration,
-    /// How often manifests are looked at.
+    /// Interval between checks of the manifest files.
     pub poll: Duration,
-    /// The least time between two snapshots: what is lost with a process that dies is no older.
+    /// Minimum time between two snapshots, and so the maximum age of the snapshot of a process that dies.
     pub snapshot: Duration,
 }
 
@@ -64,36 +64,39 @@ impl Default for Timing {
     }
 }
 
-/// The time of day, since 1970.
+/// Time since 1970-01-01.
 pub(crate) fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The time of day as serials have it.
+/// Seconds since 1970-01-01, for SOA serials.
 pub(crate) fn now_seconds() -> u32 {
     u32::try_from(since_epoch().as_secs()).unwrap_or(u32::MAX)
 }
 
-/// The longest time that `Retry-After` is obeyed: a mistake there must not blind us for a day.
+/// Upper bound on `Retry-After`. A wrong value there must not stop updates for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// A pause is this part of the time for which it fails already, and at most twice that: what is known gets older by no
-/// more than an eighth for it, be it an API server that begins anew in a few seconds or an outage of minutes.
+/// Divisor of the duration of an outage that yields the pause: 1/16, and up to 1/8 with jitter. After the server is
+/// back, data stays stale for at most another eighth of the outage, both after a restart of seconds and an outage of
+/// minutes.
 const PAUSE_PART: u32 = 16;
 
-/// The pauses between attempts that fail.
+/// Backoff between failed attempts.
 #[derive(Default)]
 pub(crate) struct Backoff {
-    /// Since when it fails, and when the last pause was to end.
+    /// Time of the first failure, and the end of the last pause.
     failing: Option<(Instant, Instant)>,
-    /// Whether the server was reached since then.
+    /// True if the server was reached during this outage.
     reached: bool,
 }
 
 impl Backoff {
-    /// The pause after a failure now. `jitter` is random from 0 to 1, so that a fleet does not come back as one.
+    /// Returns the pause after a failure at `now`. `jitter` is a random number from 0 to 1 that spreads the retries of
+    /// a fleet.
     pub(crate) fn pause(&mut self, timing: &Timing, now: Instant, jitter: f64, failure: &Failure) -> Duration {
-        // The longest pauses are as random as the others: a fleet that waits for one server is spread over half of them.
+        // Half the maximum, so that the jitter doubles the longest pauses too: a waiting fleet then retries spread over
+        // that half.
         let longest = timing.pause_min.max(timing.pause_max / 2);
         let failing_for = now.saturating_duration_since(self.since(timing, now, failure));
         let pause = (failing_for / PAUSE_PART).clamp(timing.pause_min, longest);
@@ -103,8 +106,9 @@ impl Backoff {
         pause
     }
 
-    /// Since when it fails. A server that is there again may refuse for a moment, until it knows whose rights are what:
-    /// that is no part, once, of the time for which it could not be reached.
+    /// Returns the start of the outage. The first failure after the server is reachable again resets it once: a
+    /// starting server may answer 403 until its authorizer is ready, and these retries must not wait as long as those
+    /// of the outage did.
     fn since(&mut self, timing: &Timing, now: Instant, failure: &Failure) -> Instant {
         let known = self.failing.filter(|(_, end)| now.saturating_duration_since(*end) <= timing.calm);
         let is_reached = !matches!(failure, Failure::Connection(_));
@@ -119,12 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_and_shrink_again() {
+    fn pauses_grow_with_the_outage_and_reset_after_it() {
         let timing = Timing::default();
         let start = Instant::now();
         let mut backoff = Backoff::default();
         let millis = |pause: Duration| pause.as_millis();
-        // (seconds since the start, jitter, what fails) and the pause in milliseconds
+        // ((seconds since the start, jitter, failure), expected pause in milliseconds)
         for (at, jitter, failure, expected) in [
             (0, 0.0, unreachable(), 400),
             (1, 0.5, unreachable(), 600),
@@ -154,10 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_does_not_come_back_as_one() {
+    fn jitter_spreads_the_retries_of_a_fleet() {
         let (timing, start) = (Timing::default(), Instant::now());
         let outage = Duration::from_secs(600);
-        // Three hundred replicas that fail from one moment on: when they ask first after it is over.
+        // Time at which each of 300 replicas reaches the server again after an outage that started for all at the same
+        // moment.
         let back = |replica: u32| {
             let (mut backoff, mut at, mut luck) = (Backoff::default(), Duration::ZERO, replica);
             while at < outage {

@@ -1,4 +1,4 @@
-//! What `edge` asks of lists, watches and faults, of a server that has no protobuf.
+//! Tests of lists, watches and faults from `edge`, with a server without protobuf.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The configuration of a Pod, which no test runs in.
+//! Tests of in-cluster and endpoint configuration, outside a Pod.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use fakeapi::FakeApi;
 
 use super::*;
 
-/// A service account in a folder of its own.
+/// Creates an empty folder for a service account, one per test.
 fn account(test: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("portolan-kubeapi-{}-{test}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -14,7 +14,7 @@ fn account(test: &str) -> PathBuf {
 }
 
 #[test]
-fn a_pod_knows_its_server_by_environment_and_account() {
+fn configures_a_pod_from_environment_and_service_account() {
     let api = FakeApi::start_tls();
     api.require_token("token of the account");
     let account = account("in_cluster");
@@ -39,7 +39,7 @@ fn a_pod_knows_its_server_by_environment_and_account() {
 }
 
 #[test]
-fn a_process_that_is_in_no_cluster_says_so() {
+fn reports_what_is_missing_outside_of_a_cluster() {
     let account = account("no_cluster");
     let environment = |name: &str| Some(if name.ends_with("HOST") { "fd00::1" } else { "443" }.to_owned());
     let problem = |outcome: Result<Config, SetupProblem>| outcome.map(|_| ()).unwrap_err().to_string();
@@ -55,7 +55,7 @@ fn a_process_that_is_in_no_cluster_says_so() {
 }
 
 #[test]
-fn an_endpoint_needs_no_scheme() {
+fn adds_a_default_scheme_to_an_endpoint() {
     let url = |text: &str, tls: Option<&Tls>| endpoint(text, tls).map(|config| config.cluster_url.to_string()).unwrap();
     let tls = Tls { certificate: "a".into(), key: "b".into(), authority: "c".into() };
     assert_eq!(url("localhost:8080", None), "http://localhost:8080/");

@@ -1,4 +1,5 @@
-//! Ten thousand malformed objects among good ones: each costs itself and nothing else, in a list and in a watch.
+//! Ten thousand malformed objects among good ones. Each must yield one error and affect no other object, in lists and
+//! watches.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +12,10 @@ use serde_json::{Value, json};
 use super::*;
 
 const MALFORMED: usize = 10_000;
-/// So many malformed ones, then a good one.
+/// Number of malformed objects before each good one.
 const RUN: usize = 10;
 
-/// What was said of each kind, by the first word; good objects by their names.
+/// Counts of the pieces by type or reason, and the good objects.
 #[derive(Default)]
 struct Said {
     counts: BTreeMap<String, usize>,
@@ -50,7 +51,7 @@ fn slice(name: &str) -> Value {
     slice
 }
 
-/// Octets with some of them changed, cut out or doubled; none becomes the end of a line.
+/// Changes, removes, doubles or cuts off some bytes. The result contains no line break.
 fn mutated(octets: &[u8], random: &mut StdRng) -> Vec<u8> {
     let mut octets = octets.to_vec();
     for _ in 0..random.random_range(1..4) {
@@ -66,14 +67,14 @@ fn mutated(octets: &[u8], random: &mut StdRng) -> Vec<u8> {
     octets
 }
 
-/// A field of octets, with a number below 16.
+/// Encodes a length-delimited field with a number below 16.
 fn field(number: u8, octets: &[u8]) -> Vec<u8> {
     let length = u16::try_from(octets.len()).unwrap();
     let [low, high] = [length & 0x7f, length >> 7].map(|part| u8::try_from(part).unwrap());
     [&[number << 3 | 2, low | 0x80, high], octets].concat()
 }
 
-/// What a good object is to be read as.
+/// Returns the decoded good objects.
 fn expected() -> Vec<String> {
     let mut said = Said::default();
     for at in 0..MALFORMED / RUN {
@@ -84,7 +85,7 @@ fn expected() -> Vec<String> {
     said.good
 }
 
-/// Malformed parts of a body made of `malformed`, with a good one after so many of them.
+/// Builds a body of malformed parts with a good part after each run of them.
 fn body(good: impl Fn(&str) -> Vec<u8>, mut malformed: impl FnMut() -> Vec<u8>) -> Vec<u8> {
     let run = |at: usize| {
         let mut run: Vec<Vec<u8>> = (0..RUN).map(|_| malformed()).collect();
@@ -112,7 +113,8 @@ fn listed(encoding: Encoding, body: &[u8]) -> Said {
     said
 }
 
-/// Every malformed object is one piece, most of them for what they are, and every good one is there.
+/// Checks that every malformed object yielded one piece, that enough of them were detected, and that no good one is
+/// missing.
 fn check(said: &Said) {
     let unreadable = said.count(&["syntax", "shape", "unnamed", "event", "too_long"]);
     assert_eq!(unreadable + said.count(&["applied", "other"]), MALFORMED, "{:?}", said.counts);
@@ -121,7 +123,7 @@ fn check(said: &Said) {
 }
 
 #[test]
-fn ten_thousand_malformed_lines_are_passed_over() {
+fn skips_ten_thousand_malformed_json_events() {
     let random = &mut StdRng::seed_from_u64(1);
     let line = |name: &str| json!({ "type": "ADDED", "object": slice(name) }).to_string().into_bytes();
     let with_end = |octets: &[u8]| [octets, b"\n"].concat();
@@ -130,7 +132,7 @@ fn ten_thousand_malformed_lines_are_passed_over() {
 }
 
 #[test]
-fn ten_thousand_malformed_frames_are_passed_over() {
+fn skips_ten_thousand_malformed_protobuf_events() {
     let random = &mut StdRng::seed_from_u64(2);
     let event = |name: &str| protobuf::event("EndpointSlice", "ADDED", &slice(name));
     let body = body(event, || protobuf::frame(&mutated(&event("bad")[4..], random)));
@@ -138,9 +140,9 @@ fn ten_thousand_malformed_frames_are_passed_over() {
 }
 
 #[test]
-fn ten_thousand_malformed_items_of_protobuf_are_passed_over() {
+fn skips_ten_thousand_malformed_protobuf_items() {
     let random = &mut StdRng::seed_from_u64(3);
-    // Behind the magic octets, the type, and key and length of what is in the envelope.
+    // The offsets skip the magic bytes, the type meta, and tag and length of the `raw` field.
     let raw = |name: &str| {
         let object = protobuf::object("EndpointSlice", &slice(name));
         let about = 4 + 2 + usize::from(object[5]);
@@ -159,9 +161,9 @@ fn ten_thousand_malformed_items_of_protobuf_are_passed_over() {
 }
 
 #[test]
-fn ten_thousand_malformed_items_of_json_are_passed_over() {
+fn skips_ten_thousand_malformed_json_items() {
     let random = &mut StdRng::seed_from_u64(4);
-    // What is to be JSON as a whole can only be wrong in what it says.
+    // The JSON as a whole must be well-formed, so only values can be wrong.
     let wrong = [json!(7), json!("x"), json!([[]]), json!({ "a": {} }), json!(true), json!(-1.5)];
     let places = [
         "/metadata",
@@ -182,7 +184,7 @@ fn ten_thousand_malformed_items_of_json_are_passed_over() {
     let items = body(|name| item(&slice(name)), malformed);
     let list = [b"{\"metadata\":{},\"items\":[", &items[..items.len() - 1], b"]}"].concat();
     let mut said = listed(Encoding::Json, &list);
-    // `metadata` of the list.
+    // Do not count `metadata` of the list.
     *said.counts.get_mut("other").unwrap() -= 1;
     check(&said);
 }

@@ -1,9 +1,8 @@
-//! From the octets of a response, as they come, to pieces that a world understands. The encoding is chosen by what the
-//! server says that it sent: protobuf for the kinds that it has built in, JSON for those that were defined later and
-//! from servers that know nothing else.
+//! Streaming decoder from the bytes of a response to events and items for a [`cluster::World`].
 //!
-//! Both encodings give the same pieces of the same objects. An object that cannot be read is a piece too, and those
-//! behind it are read.
+//! The `Content-Type` of the response selects the encoding: protobuf for built-in kinds, and JSON for custom resources
+//! and for servers without protobuf. Both encodings yield the same [`Piece`]s for the same objects. An object that
+//! cannot be decoded yields [`Piece::Unreadable`], and decoding continues with the next one.
 
 pub(crate) mod json;
 mod protobuf;
@@ -15,27 +14,27 @@ use protobuf::{Frames, List};
 
 pub(crate) use json::item;
 
-/// Octets of the longest object: etcd takes 1.5 MiB, the API server requests of 3 MiB, and JSON may write an octet as
-/// six (`\u003c`), which names and addresses never need.
+/// Maximum size of an object in bytes. etcd stores objects up to 1.5 MiB, and the API server accepts requests up to 3
+/// MiB. JSON may escape a byte as six (`\u003c`), but names and addresses never need that.
 pub const OBJECT_MAX: usize = 8 << 20;
 
-/// How a response is encoded.
+/// Encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Events one a line; lists in one object.
+    /// One event per line. A list is one object.
     Json,
-    /// The protobuf of Kubernetes: a list in an envelope, events in frames with their length before them.
+    /// Kubernetes protobuf. A list is in an envelope. Events are in length-prefixed frames.
     Protobuf,
 }
 
-/// `Content-Type` of the two.
+/// `Content-Type` of the encodings.
 pub(crate) const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-/// Either, protobuf rather.
+/// `Accept` header for either, protobuf preferred.
 const EITHER: &str = "application/vnd.kubernetes.protobuf, application/json";
 
 impl Encoding {
-    /// The encoding by `Content-Type`.
+    /// Returns the encoding for a `Content-Type`.
     #[must_use]
     pub fn of(content_type: &str) -> Option<Encoding> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
@@ -43,7 +42,7 @@ impl Encoding {
         if is(JSON) { Some(Encoding::Json) } else { is(PROTOBUF).then_some(Encoding::Protobuf) }
     }
 
-    /// What to ask for with `Accept`: a resource that was defined in the cluster has no protobuf.
+    /// Returns the value for the `Accept` header. Custom resources have no protobuf encoding.
     pub(crate) const fn accepted(kind: Kind) -> &'static str {
         match kind {
             Kind::ServiceImport | Kind::ServiceEntry | Kind::WorkloadEntry | Kind::WorkloadPod => JSON,
@@ -52,57 +51,57 @@ impl Encoding {
     }
 }
 
-/// What a response says, piece by piece.
+/// Part of a response: a watch event, an item of a list, or the metadata of a list.
 #[derive(Debug)]
 pub enum Piece<'a> {
-    /// An object exists in this state.
+    /// Object in its current state.
     Applied {
-        /// The object.
+        /// Decoded object.
         object: Object<'a>,
-        /// When that happened which it shows, if somebody wrote it down.
+        /// Time of the change that triggered this slice (`endpoints.kubernetes.io/last-change-trigger-time`), or empty.
         trigger: &'a str,
     },
-    /// An object is gone.
+    /// Deletion of an object.
     Deleted {
-        /// Its namespace; empty for a namespace.
+        /// Namespace of the object, empty for a Namespace.
         namespace: &'a str,
-        /// Its name.
+        /// Name of the object.
         name: &'a str,
-        /// The version in which it is gone.
+        /// Resource version of the deletion.
         version: &'a str,
     },
-    /// Nothing happened until this version.
+    /// Bookmark: there are no more events up to this version.
     Bookmark {
-        /// The version.
+        /// Resource version.
         version: &'a str,
-        /// Whether a streaming list is complete by it.
+        /// True if it marks the end of a streaming list.
         ends_list: bool,
     },
-    /// The server ends the watch: a Status.
+    /// Status with which the server ends the watch.
     Refused {
-        /// As in HTTP.
+        /// HTTP status code.
         code: u16,
-        /// For people.
+        /// Message for people.
         message: &'a str,
     },
-    /// Something cannot be read; its names are empty if they cannot be read either.
+    /// Object or event that cannot be decoded. The strings are empty if they cannot be decoded either.
     Unreadable {
-        /// Its namespace.
+        /// Namespace of the object.
         namespace: &'a str,
-        /// Its name.
+        /// Name of the object.
         name: &'a str,
-        /// Its version.
+        /// Resource version of the object.
         version: &'a str,
-        /// Why, for metrics.
+        /// Reason for metrics.
         reason: Unreadable,
-        /// Why, for people.
+        /// Reason for people.
         problem: String,
     },
-    /// What a list says of itself.
+    /// Metadata of a list.
     List {
-        /// The version that it shows.
+        /// Resource version of the list.
         version: &'a str,
-        /// With which token it goes on; empty if this is its end.
+        /// Continue token of the next page, empty on the last page.
         token: &'a str,
     },
 }
@@ -141,23 +140,23 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Why an object cannot be read.
+/// Reason why an object cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unreadable {
-    /// It is not even JSON, or protobuf.
+    /// Not valid JSON or protobuf.
     Syntax,
-    /// Something in it is of another type than it must be.
+    /// Valid JSON or protobuf, but a field has the wrong type.
     Shape,
-    /// It is longer than [`OBJECT_MAX`].
+    /// Longer than [`OBJECT_MAX`].
     TooLong,
-    /// It is of no use without a name.
+    /// Object without a name.
     Unnamed,
-    /// This is no event of a watch.
+    /// Unknown type of watch event.
     Event,
 }
 
 impl Unreadable {
-    /// As metrics say it.
+    /// Returns the value of the metric label `reason`.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -170,11 +169,11 @@ impl Unreadable {
     }
 }
 
-/// Where one object ends and the next one begins cannot be told any more: the response is of no further use.
+/// Error: the start of the next object cannot be found, so the rest of the response is useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 
-/// The response to a watch.
+/// Decoder for the response to a watch.
 pub struct EventDecoder {
     kind: Kind,
     events: Events,
@@ -186,7 +185,7 @@ enum Events {
 }
 
 impl EventDecoder {
-    /// For a response of which nothing has come yet.
+    /// Creates a decoder for a new response.
     #[must_use]
     pub fn new(encoding: Encoding, kind: Kind) -> EventDecoder {
         let events = match encoding {
@@ -196,10 +195,9 @@ impl EventDecoder {
         EventDecoder { kind, events }
     }
 
-    /// Takes more of the response and hands out what it says.
+    /// Decodes more bytes of the response, and calls `each` for each complete event.
     ///
-    /// # Errors
-    /// If nothing more can be read of this response.
+    /// # Errors [`Lost`] if the rest of this response cannot be decoded.
     pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Result<(), Lost> {
         match &mut self.events {
             Events::Json(lines) => {
@@ -210,7 +208,7 @@ impl EventDecoder {
         }
     }
 
-    /// Whether the response ended within an event.
+    /// Returns true if the response ended within an event.
     #[must_use]
     pub fn is_within_an_event(&self) -> bool {
         match &self.events {
@@ -220,7 +218,7 @@ impl EventDecoder {
     }
 }
 
-/// The response to a list.
+/// Decoder for the response to a list.
 pub struct ListDecoder {
     kind: Kind,
     list: Lists,
@@ -232,7 +230,7 @@ enum Lists {
 }
 
 impl ListDecoder {
-    /// For a response of which nothing has come yet.
+    /// Creates a decoder for a new response.
     #[must_use]
     pub fn new(encoding: Encoding, kind: Kind) -> ListDecoder {
         let list = match encoding {
@@ -242,10 +240,9 @@ impl ListDecoder {
         ListDecoder { kind, list }
     }
 
-    /// Takes more of the response and hands out what it says.
+    /// Decodes more bytes of the response, and calls `each` for each complete item and for the metadata.
     ///
-    /// # Errors
-    /// If nothing more can be read of this response.
+    /// # Errors [`Lost`] if the rest of this response cannot be decoded.
     pub fn feed(&mut self, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) -> Result<(), Lost> {
         match &mut self.list {
             Lists::Json(items) => {
@@ -256,7 +253,7 @@ impl ListDecoder {
         }
     }
 
-    /// Whether a whole list was there.
+    /// Returns true if the response contained a complete list.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         match &self.list {
@@ -266,7 +263,7 @@ impl ListDecoder {
     }
 }
 
-/// `addressType` of an EndpointSlice; `Err` says what is wrong.
+/// Parses `addressType` of an EndpointSlice. `Err` has the description of the error.
 fn address_type(text: &str) -> Result<AddressType, &'static str> {
     match text {
         "IPv4" => Ok(AddressType::Ipv4),
@@ -276,17 +273,17 @@ fn address_type(text: &str) -> Result<AddressType, &'static str> {
     }
 }
 
-/// What the server says instead of an answer.
+/// `Status` object that the server sends instead of a result.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Status {
-    /// As in HTTP; 0 if it does not say.
+    /// HTTP status code, or 0 if absent.
     pub code: u16,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
 impl Status {
-    /// Reads one; `None` if there is none.
+    /// Decodes a Status. Returns `None` if the body is not one.
     #[must_use]
     pub fn read(encoding: Encoding, octets: &[u8]) -> Option<Status> {
         match encoding {

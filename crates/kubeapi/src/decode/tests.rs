@@ -1,4 +1,4 @@
-//! Bodies as the API server sends them, and as it never would.
+//! Response bodies, valid and invalid, in both encodings.
 
 use cluster::object::{Endpoint, Port};
 use fakeapi::protobuf;
@@ -8,7 +8,7 @@ use super::*;
 
 const BOTH: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 
-/// A piece in few words.
+/// Describes a piece in a few words.
 fn describe(piece: &Piece<'_>) -> String {
     match piece {
         Piece::Applied { object, trigger } => format!("{} {trigger}", describe_object(object)).trim_end().to_owned(),
@@ -47,13 +47,13 @@ fn describe_object(object: &Object<'_>) -> String {
         Object::ServiceImport(import) => {
             format!("{} {} {}", import.import_type, import.ips.join(","), ports(&import.ports))
         }
-        // Those of a mesh are looked at beside their decoder.
+        // Objects of a mesh are tested next to their decoder.
         Object::ServiceEntry(_) | Object::WorkloadEntry(_) | Object::WorkloadPod(_) => String::new(),
     };
     format!("{:?} {}/{}@{} {rest}", object.kind(), meta.namespace, meta.name, meta.version).trim_end().to_owned()
 }
 
-/// What a watch of a kind makes of a body that comes in pieces of so many octets.
+/// Decodes a watch of a kind from a body in chunks of `size` bytes.
 fn events(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String> {
     let (mut decoder, mut found) = (EventDecoder::new(encoding, kind), Vec::new());
     for octets in body.chunks(size) {
@@ -68,7 +68,7 @@ fn events(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<Strin
     found
 }
 
-/// What a list of a kind makes of a body that comes in pieces of so many octets.
+/// Decodes a list of a kind from a body in chunks of `size` bytes.
 fn items(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String> {
     let (mut decoder, mut found) = (ListDecoder::new(encoding, kind), Vec::new());
     for octets in body.chunks(size) {
@@ -83,7 +83,7 @@ fn items(encoding: Encoding, kind: Kind, body: &[u8], size: usize) -> Vec<String
     found
 }
 
-/// What becomes of an event, given in JSON, if it comes in this encoding.
+/// Decodes an event, which is given in JSON, from this encoding.
 fn event(encoding: Encoding, kind: Kind, line: &str) -> String {
     let body = match (encoding, serde_json::from_str::<Value>(line)) {
         (Encoding::Json, _) => format!("{line}\n").into_bytes(),
@@ -117,7 +117,7 @@ fn name_of(kind: Kind) -> &'static str {
 }
 
 #[test]
-fn objects_are_read_with_what_an_answer_needs() {
+fn reads_the_fields_that_answers_need() {
     for (kind, object, expected) in [
         (
             Kind::Namespace,
@@ -211,7 +211,7 @@ fn objects_are_read_with_what_an_answer_needs() {
 }
 
 #[test]
-fn every_line_of_a_watch_becomes_a_piece() {
+fn decodes_valid_and_invalid_watch_events() {
     for (line, expected) in [
         (r#"{"type":"MODIFIED","object":{"metadata":{"name":"a"}}}"#, "Service /a@"),
         (r#"{"object":{"metadata":{"name":"a"}},"type":"ADDED"}"#, "Service /a@"),
@@ -230,7 +230,7 @@ fn every_line_of_a_watch_becomes_a_piece() {
             "refused 410 old",
         ),
         (r#"{"type":"ERROR","object":{}}"#, "refused 0 "),
-        // What cannot be read is named as well as can be.
+        // Errors name the object where possible.
         (
             r#"{"type":"ADDED","object":{"metadata":{"namespace":"n","name":"a","resourceVersion":"7"},"spec":{"ports":[{"port":"x"}]}}}"#,
             "shape n/a@7",
@@ -255,10 +255,10 @@ fn every_line_of_a_watch_becomes_a_piece() {
     ] {
         assert_eq!(event(Encoding::Json, Kind::Service, line).trim(), expected.trim(), "{line}");
         let in_protobuf = match line {
-            // There it is a message without sense, or one without fields.
+            // In protobuf, this is a message with invalid content, or without fields.
             r#"{"type":"ADDED","object":{"metadata":{"namespace":"n","name":"a"},"spec":"x"}}"# => "syntax n/a@",
             r#"{"type":"ADDED","object":7}"# => "unnamed /@",
-            // No octets are no event there.
+            // An empty frame is an event without fields.
             "" => "shape /@",
             "  \r" => "syntax /@",
             _ => expected,
@@ -266,7 +266,7 @@ fn every_line_of_a_watch_becomes_a_piece() {
         assert_eq!(event(Encoding::Protobuf, Kind::Service, line).trim(), in_protobuf.trim(), "{line}");
     }
     let slice = r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"addressType":"IPX"}}"#;
-    // A Status has a text where a Pod has an object.
+    // The `status` of a Status is a string, that of a Pod an object.
     let status = r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"message":"old"}}"#;
     for encoding in BOTH {
         assert_eq!(event(encoding, Kind::EndpointSlice, slice), "shape /a@");
@@ -277,7 +277,7 @@ fn every_line_of_a_watch_becomes_a_piece() {
 }
 
 #[test]
-fn a_watch_is_read_however_it_comes() {
+fn decodes_a_watch_for_every_chunk_size() {
     let object = |name: &str| json!({ "type": "ADDED", "object": { "metadata": { "name": name } } });
     let expected = ["Namespace /a@", "Namespace /b@", "Namespace /c@", "cut"];
     let lines = format!("{}\n{}\n\n{}\n{}", object("a"), object("b"), object("c"), object("not complete"));
@@ -290,7 +290,7 @@ fn a_watch_is_read_however_it_comes() {
     }
 }
 
-/// Objects with much that no answer needs, as real ones have it.
+/// Returns objects with many fields that answers do not need, like real ones.
 fn rich_objects() -> Vec<(Kind, Value)> {
     let metadata = |namespace: &str, name: &str| {
         json!({
@@ -371,7 +371,7 @@ fn rich_objects() -> Vec<(Kind, Value)> {
 }
 
 #[test]
-fn both_encodings_say_the_same() {
+fn both_encodings_yield_the_same_objects() {
     let pieces = |encoding, kind, what: &str, object: &Value| {
         let body = match encoding {
             Encoding::Json => format!("{}\n", json!({ "type": what, "object": object })).into_bytes(),
@@ -393,7 +393,7 @@ fn both_encodings_say_the_same() {
 }
 
 #[test]
-fn lists_say_where_they_go_on() {
+fn lists_yield_version_and_continue_token() {
     for (list, expected) in [
         (r#"{"metadata":{"resourceVersion":"9","continue":"x/y"},"items":null}"#, &["list 9 x/y"][..]),
         (r#"{"items":[{"metadata":{"name":"a"}},{"metadata":7}],"metadata":{}}"#, &["Service /a@", "shape /@", "list"]),
@@ -408,14 +408,14 @@ fn lists_say_where_they_go_on() {
         let objects: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
         let list = list_of(Encoding::Protobuf, Kind::Service, &list["metadata"], &objects);
         let mut found = items(Encoding::Protobuf, Kind::Service, &list, 1000);
-        // In protobuf the metadata comes first, always.
+        // In protobuf, the metadata come first.
         found.sort_unstable_by_key(|piece| expected.iter().position(|expected| expected == piece));
         assert_eq!(found, expected);
     }
 }
 
 #[test]
-fn an_object_that_is_too_long_is_passed_over() {
+fn skips_an_object_that_is_too_long() {
     let (long, short) =
         (json!({ "metadata": { "name": "x".repeat(OBJECT_MAX) } }), json!({ "metadata": { "name": "a" } }));
     for encoding in BOTH {
@@ -437,9 +437,9 @@ fn an_object_that_is_too_long_is_passed_over() {
     }
 }
 
-/// Any octets give pieces or none, never a panic.
+/// Decoding a body with one random byte must not panic.
 #[test]
-fn octets_at_random_do_no_harm() {
+fn does_not_panic_on_corrupted_bytes() {
     let mut random = 7_u64;
     let mut next = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -466,7 +466,7 @@ fn octets_at_random_do_no_harm() {
 }
 
 #[test]
-fn the_encoding_is_what_the_server_says() {
+fn content_type_selects_the_encoding() {
     assert_eq!(Encoding::of("application/json"), Some(Encoding::Json));
     assert_eq!(Encoding::of("Application/JSON; charset=utf-8"), Some(Encoding::Json));
     assert_eq!(Encoding::of("application/vnd.kubernetes.protobuf"), Some(Encoding::Protobuf));

@@ -1,26 +1,26 @@
-//! Cluster IPs for Services that were written without one, as nearly all are: an API server would choose them.
+//! Cluster IPs for Services without one. Most manifests have none, because the API server allocates them.
 //!
-//! The address follows from namespace and name, so that it is the same after a restart and on another machine:
-//! `10.96.0.0/16`, as kubeadm has it by default up to its size, and `fd00:10:96::/112` for IPv6. Where two Services want
-//! the same address, or one is written down already, the one that comes later by name takes the next that is free.
+//! The address is derived from namespace and name, so that it is the same after a restart and on other machines. The
+//! ranges are `10.96.0.0/16`, which lies within kubeadm's default, and `fd00:10:96::/112` for IPv6. If the address is
+//! taken by a Service that comes earlier in the order of names, or is written in a manifest, the next free one is used.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The first number that is given away: API servers keep the lowest ones for addresses that are written down, such as
-/// 10.96.0.1 and 10.96.0.10.
+/// First offset to allocate. API servers reserve the lowest addresses for static allocation, such as 10.96.0.1 and
+/// 10.96.0.10.
 const FIRST: u32 = 256;
-/// One behind the last number; 10.96.255.255 is no address.
+/// End of the offsets, exclusive. 10.96.255.255 is the broadcast address.
 const END: u32 = 65_535;
 
-/// Which addresses are taken.
+/// Set of allocated offsets.
 #[derive(Default)]
 pub(crate) struct Allocator {
     taken: HashSet<u32>,
 }
 
 impl Allocator {
-    /// Takes an address that is written down.
+    /// Marks an address from a manifest as taken.
     pub(crate) fn take(&mut self, address: IpAddr) {
         let number = match address {
             IpAddr::V4(v4) => u32::from(v4) ^ u32::from(v4_of(0)),
@@ -31,7 +31,7 @@ impl Allocator {
         }
     }
 
-    /// The addresses of a Service, of both families; none if all are taken.
+    /// Allocates one address of each family for a Service, or returns `None` if all are taken.
     pub(crate) fn give(&mut self, namespace: &str, name: &str) -> Option<(Ipv4Addr, Ipv6Addr)> {
         let size = END - FIRST;
         let wanted = u32::try_from(hash(namespace, name) % u64::from(size)).unwrap_or_default();
@@ -48,7 +48,7 @@ fn v6_of(number: u32) -> Ipv6Addr {
     Ipv6Addr::from(u128::from(Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, 0)) + u128::from(number))
 }
 
-/// FNV-1a of `namespace/name`, which is the same forever and everywhere.
+/// FNV-1a hash of `namespace/name`, which is the same on every machine and in every version.
 fn hash(namespace: &str, name: &str) -> u64 {
     let octets = namespace.bytes().chain([b'/']).chain(name.bytes());
     octets.fold(0xcbf2_9ce4_8422_2325, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3))
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_the_same_forever() {
+    fn addresses_do_not_change_between_versions() {
         let mut allocator = Allocator::default();
         for (namespace, name, v4, v6) in [
             ("default", "web", "10.96.12.129", "fd00:10:96::c81"),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_not_given() {
+    fn skips_addresses_that_are_taken() {
         let (first, _) = Allocator::default().give("default", "web").unwrap();
         let mut allocator = Allocator::default();
         allocator.take(first.into());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn all_addresses_can_be_given_and_no_more() {
+    fn allocates_each_address_once_until_the_range_is_full() {
         let mut allocator = Allocator::default();
         let given: HashSet<_> =
             (FIRST..END).map(|number| allocator.give("default", &format!("s{number}")).unwrap().0).collect();

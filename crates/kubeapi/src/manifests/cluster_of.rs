@@ -1,7 +1,7 @@
-//! All manifests together as the cluster that they describe: what an API server and its controllers would add is added.
+//! Cluster described by all manifests together, with the fields and objects that an API server and its controllers add.
 //!
-//! Namespaces that objects are in exist; an object without one is in `default`; Services have cluster IPs; Services that
-//! select Pods have endpoints.
+//! Namespaces exist if an object is in them. An object without a namespace is in `default`. Services get cluster IPs.
+//! Services with a selector get endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,15 +20,15 @@ use super::parse::Manifest;
 use crate::SetupProblem;
 use crate::watch::Sink;
 
-/// The labels by which a slice says to which ServiceImport it belongs, and in which cluster its endpoints are.
+/// Labels on an EndpointSlice with the name of its ServiceImport and the cluster that its endpoints are in.
 const COMMON_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
 const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
-/// The label that every namespace has.
+/// Label that every namespace has.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 type Key = (String, String);
 
-/// Which objects are asked for.
+/// Filter for objects.
 pub(crate) struct Selection {
     namespaces: Vec<String>,
     labels: Selector,
@@ -55,7 +55,7 @@ impl Selection {
     }
 }
 
-/// The cluster that manifests describe. Of two objects of one name the later one counts.
+/// Cluster described by manifests. If an object occurs twice, the last one wins.
 #[derive(Default)]
 pub(crate) struct Cluster {
     namespaces: BTreeMap<String, Namespace>,
@@ -79,7 +79,7 @@ impl Cluster {
         cluster
     }
 
-    /// Tells each sink all objects of its kind that are asked for, as a list.
+    /// Applies all objects that `selection` selects to the sinks of their kinds, as a complete list.
     pub(crate) fn tell(&self, sinks: &[Sink], selection: &Selection) {
         for sink in sinks {
             sink.apply(&Event::Listing);
@@ -103,7 +103,8 @@ impl Cluster {
                         mesh::tell_pod(sink, pod);
                     }
                 }),
-                // Where a cluster is that nobody runs, nobody writes down.
+                // Nodes are watched for the region and zone of a cluster. A cluster that only exists in manifests has
+                // none.
                 Kind::Node => {}
             }
             sink.apply(&Event::Listed);
@@ -148,7 +149,7 @@ impl Cluster {
         }
     }
 
-    /// Puts an object into its namespace, which so exists.
+    /// Fills in the namespace of an object, and creates the namespace if needed.
     fn place(&mut self, metadata: &mut Metadata) {
         if metadata.namespace.is_empty() {
             "default".clone_into(&mut metadata.namespace);
@@ -160,7 +161,7 @@ impl Cluster {
         }
     }
 
-    /// Gives addresses to the Services that have none.
+    /// Allocates cluster IPs for Services without one.
     fn allocate(&mut self) {
         let mut allocator = Allocator::default();
         for service in self.services.values() {
@@ -184,7 +185,7 @@ impl Cluster {
         }
     }
 
-    /// Makes slices for the Services that have none.
+    /// Derives slices for Services without one.
     fn derive_slices(&mut self) {
         let of_service = |slice: &EndpointSlice| {
             let metadata = &slice.metadata;
@@ -193,7 +194,7 @@ impl Cluster {
         let written: BTreeSet<Key> = self.slices.values().filter_map(of_service).collect();
         let given = self.endpoints.iter().filter(|(key, _)| !written.contains(*key));
         let given = given.flat_map(|(key, given)| {
-            // What a Service and its slices share are the labels, so that a selector selects both or none.
+            // Copy the labels of the Service to its slices, so that a selector matches both or neither.
             let labels = self.services.get(key).map_or(&given.metadata.labels, |service| &service.metadata.labels);
             let metadata = Metadata { labels: labels.clone(), ..given.metadata.clone() };
             endpoints::of_endpoints(&Endpoints { metadata, ..given.clone() })
@@ -215,7 +216,7 @@ impl Cluster {
     }
 }
 
-/// The families of the addresses that a Service is to have, IPv6 as `true`.
+/// Returns the address families of a Service, `true` for IPv6.
 fn families(written: &[String], policy: &str) -> Vec<bool> {
     let mut families: Vec<bool> = written.iter().map(|family| family == "IPv6").collect();
     if families.is_empty() {
@@ -227,7 +228,7 @@ fn families(written: &[String], policy: &str) -> Vec<bool> {
     families
 }
 
-/// What has metadata.
+/// Object with metadata.
 trait HasMetadata {
     fn metadata(&self) -> &Metadata;
 }
@@ -279,7 +280,7 @@ fn service_ports(ports: &[ServicePort]) -> Vec<object::Port<'_>> {
     each.map(|port| object::Port { name: &port.name, protocol: &port.protocol.0, number: port.port }).collect()
 }
 
-/// The slice as one of the Service that this label names.
+/// Converts a slice. `label` is the label with the name of its Service or ServiceImport.
 fn slice_object<'a>(slice: &'a EndpointSlice, label: &str) -> Object<'a> {
     Object::EndpointSlice(object::EndpointSlice {
         meta: slice.metadata.meta(),
@@ -309,7 +310,7 @@ fn slice_endpoints(endpoint: &SliceEndpoint) -> impl Iterator<Item = object::End
     })
 }
 
-/// Pods that have ended are not asked for.
+/// Returns true if the Pod has not ended. Watches of an API server leave out ended Pods too.
 fn is_live(pod: &Pod) -> bool {
     !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed" | "Unknown")
 }

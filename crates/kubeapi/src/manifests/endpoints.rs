@@ -1,5 +1,5 @@
-//! Endpoints of Services that nobody wrote slices for: from Endpoints objects, or from the Pods that a Service selects, as
-//! the controllers of a cluster would make them.
+//! EndpointSlices for Services without any in the manifests, derived from Endpoints objects or from the Pods that a
+//! Service selects, as the controllers of a cluster do.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use super::model::{
     SliceConditions, SliceEndpoint, Subset, SubsetAddress, TargetPort, TargetRef,
 };
 
-/// The slices of an Endpoints object, one for each subset and family.
+/// Returns the slices of an Endpoints object, one for each subset and address family.
 pub(crate) fn of_endpoints(endpoints: &Endpoints) -> Vec<EndpointSlice> {
     let metadata = &endpoints.metadata;
     let slices = endpoints.subsets.iter().flat_map(|subset| {
@@ -18,7 +18,7 @@ pub(crate) fn of_endpoints(endpoints: &Endpoints) -> Vec<EndpointSlice> {
     slices.enumerate().map(|(at, slice)| named(slice, metadata, at)).collect()
 }
 
-/// The slices of a Service that selects Pods: Pods of one family and with the same ports share one.
+/// Returns the slices of a Service with a selector, one for each address family and set of ports.
 pub(crate) fn of_pods<'a>(service: &Service, pods: impl Iterator<Item = &'a Pod>) -> Vec<EndpointSlice> {
     let mut slices: BTreeMap<(bool, Vec<EndpointPort>), Vec<SliceEndpoint>> = BTreeMap::new();
     for pod in pods.filter(|pod| is_selected(service, pod)) {
@@ -37,7 +37,7 @@ pub(crate) fn of_pods<'a>(service: &Service, pods: impl Iterator<Item = &'a Pod>
     slices.enumerate().map(|(at, slice)| named(slice, &service.metadata, at)).collect()
 }
 
-/// A slice in the namespace of its Service and with its labels. Its name only tells it from others.
+/// Puts a slice into the namespace of its Service and copies the labels. The name only has to be unique.
 fn named(slice: EndpointSlice, service: &Metadata, at: usize) -> EndpointSlice {
     let mut labels = service.labels.clone();
     labels.insert(SERVICE_NAME.to_owned(), service.name.clone());
@@ -89,7 +89,7 @@ fn addresses(pod: &Pod) -> impl Iterator<Item = IpAddr> {
     listed.chain(single).filter_map(|text| text.parse().ok())
 }
 
-/// Whether a Service is of the family of an address; one that says nothing about families is of both.
+/// Returns true if a Service has the family of an address. A Service without families or cluster IPs has both.
 fn has_family(service: &Service, address: IpAddr) -> bool {
     let spec = &service.spec;
     let is_said = |said: &mut dyn Iterator<Item = bool>| {
@@ -104,7 +104,7 @@ fn has_family(service: &Service, address: IpAddr) -> bool {
     }
 }
 
-/// The port of a Pod that a port of a Service leads to; none if the Pod has no port of that name.
+/// Maps a port of a Service to the port of a Pod. Returns `None` if the Pod has no port of that name.
 fn port_of(port: &ServicePort, pod: &Pod) -> Option<EndpointPort> {
     let number = match &port.target_port {
         None | Some(TargetPort::Number(0)) => port.port?,
@@ -118,7 +118,7 @@ fn port_of(port: &ServicePort, pod: &Pod) -> Option<EndpointPort> {
 }
 
 fn endpoint(service: &Service, pod: &Pod, address: IpAddr) -> SliceEndpoint {
-    // A Pod has a name below the Service only if it says that it belongs there.
+    // As in a cluster, a Pod has a name of its own below the Service only if its `subdomain` names the Service.
     let is_named = pod.spec.subdomain == service.metadata.name;
     SliceEndpoint {
         addresses: vec![address.to_string()],

@@ -1,4 +1,4 @@
-//! The files on disk: found, read when they change, and kept as they were while they cannot be read.
+//! Manifest files: finds them, reads them again when they change, and keeps the last readable content.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use super::parse::{self, Manifest, Problem};
 use crate::SetupProblem;
 
-/// Folders within folders: enough for people, and links that go round end.
+/// Maximum depth of nested folders. It also ends cycles of symbolic links.
 const DEPTH_MAX: usize = 16;
-/// Files: each is looked at every second.
+/// Maximum number of files, since each is checked every second.
 const FILES_MAX: usize = 10_000;
-/// Octets of a file: ten thousand Services with a hundred thousand endpoints are 40 MiB.
+/// Maximum size of a file in bytes. Ten thousand Services with a hundred thousand endpoints take 40 MiB.
 const FILE_MAX: u64 = 128 << 20;
 
-/// Files and folders that are looked at.
+/// Files and folders to poll.
 pub(crate) struct Folder {
     roots: Vec<PathBuf>,
     files: BTreeMap<PathBuf, File>,
-    /// What is wrong with folders, so that it is said once.
+    /// Problems with folders that have been reported, to report each only once.
     told: BTreeMap<PathBuf, String>,
 }
 
@@ -29,7 +29,8 @@ struct File {
     manifests: Vec<Manifest>,
 }
 
-/// By what a file is known to have changed. A link counts as what it leads to: a mounted ConfigMap changes by its links.
+/// Metadata that shows whether a file has changed. Symbolic links are followed, because a mounted ConfigMap changes by
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     modified: (i64, i64),
@@ -47,15 +48,14 @@ impl Stamp {
     }
 }
 
-/// Something that the log and the metrics are to know.
+/// Problem for the log and the metrics.
 pub(crate) struct Report {
     pub(crate) reason: &'static str,
     pub(crate) text: String,
 }
 
 impl Folder {
-    /// # Errors
-    /// A path where nothing is.
+    /// # Errors A path that does not exist.
     pub(crate) fn new(roots: &[PathBuf]) -> Result<Folder, SetupProblem> {
         for path in roots {
             let problem = |error: io::Error| SetupProblem::Manifests { path: path.clone(), reason: error.to_string() };
@@ -64,19 +64,19 @@ impl Folder {
         Ok(Folder { roots: roots.to_vec(), files: BTreeMap::new(), told: BTreeMap::new() })
     }
 
-    /// All manifests, in the order of the names of their files.
+    /// Returns all manifests, ordered by file name.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         self.files.values().flat_map(|file| &file.manifests)
     }
 
-    /// Looks at all files again; tells whether the manifests may be others now, and what is wrong that was not before.
+    /// Checks all files. Returns true if the manifests may have changed, and the new problems.
     pub(crate) fn look(&mut self) -> (bool, Vec<Report>) {
         let mut found = Found::default();
         for root in &self.roots {
             found.visit(root, 0);
         }
         let known = self.files.len();
-        // What cannot be looked into stays as it was; what is gone goes.
+        // Files below an unreadable folder keep their content. Files that are gone are dropped.
         self.files.retain(|path, _| found.files.contains_key(path) || found.is_below_a_problem(path));
         let mut changed = self.files.len() < known;
         let mut reports = self.news(found.problems);
@@ -91,14 +91,14 @@ impl Folder {
         (changed, reports)
     }
 
-    /// Reads a file. If that fails, it stays what it was, and is read again when it has changed again.
+    /// Reads a file. If this fails, the file keeps its last content and is read again after its next change.
     fn read(&mut self, path: &Path, stamp: Stamp) -> Result<(), Report> {
         let (manifests, outcome) = match read(path, stamp.length) {
             Ok(manifests) => (Some(manifests), Ok(())),
             Err(report) => (None, Err(report)),
         };
         let before = self.files.remove(path).map(|file| file.manifests);
-        // A file that is written while it is read is read again.
+        // A file that changed while it was read has to be read again.
         let is_settled = fs::metadata(path).is_ok_and(|metadata| Stamp::new(&metadata) == stamp);
         let stamp = if is_settled { stamp } else { Stamp { length: u64::MAX, ..stamp } };
         let manifests = manifests.or(before).unwrap_or_default();
@@ -106,7 +106,7 @@ impl Folder {
         outcome
     }
 
-    /// The problems that were not told yet. What is no problem any more is forgotten.
+    /// Returns the problems that have not been reported yet, and forgets those that are solved.
     fn news(&mut self, problems: BTreeMap<PathBuf, Report>) -> Vec<Report> {
         let told = std::mem::take(&mut self.told);
         self.told = problems.iter().map(|(path, report)| (path.clone(), report.text.clone())).collect();
@@ -114,7 +114,7 @@ impl Folder {
     }
 }
 
-/// Files that are there.
+/// Files and problems of one check.
 #[derive(Default)]
 struct Found {
     files: BTreeMap<PathBuf, Stamp>,
@@ -133,7 +133,7 @@ impl Found {
             Ok(())
         });
         match outcome {
-            // A name that is gone since its folder was read, or a link to nothing.
+            // The entry was deleted after its folder was read, or it is a dangling link.
             Err(error) if depth > 0 && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => self.problem(path, "unreadable", &error.to_string()),
             Ok(()) => {}
@@ -147,7 +147,7 @@ impl Found {
         }
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            // Names with a dot are for programs: `..data` of a mounted ConfigMap, what editors leave, `.git`.
+            // Skip hidden files: `..data` of a mounted ConfigMap, temporary files of editors, `.git`.
             if !entry.file_name().as_encoded_bytes().starts_with(b".") {
                 self.visit(&entry.path(), depth + 1);
             }

@@ -1,5 +1,5 @@
-//! The objects of a mesh as manifests. They are kept as JSON, and read from there as if an API server had sent them: so
-//! one with nonsense in it costs itself and not its file.
+//! Istio objects in manifests. They are kept as JSON and decoded like a response of the API server. An invalid object
+//! is thus skipped alone and does not invalidate its file.
 
 use cluster::Kind;
 use cluster::mesh::object;
@@ -11,7 +11,7 @@ use super::model::{Metadata, Pod};
 use crate::decode::{self, Piece};
 use crate::watch::Sink;
 
-/// An object of a mesh.
+/// Object of a mesh.
 #[derive(Clone, Debug)]
 pub(crate) struct MeshManifest {
     pub(crate) kind: Kind,
@@ -20,17 +20,16 @@ pub(crate) struct MeshManifest {
 }
 
 impl MeshManifest {
-    /// The kind of an object, if it is one of a mesh.
+    /// Returns the kind of an object if it is one of a mesh.
     pub(crate) fn kind(api_version: &str, kind: &str) -> Option<Kind> {
         let kinds = [("ServiceEntry", Kind::ServiceEntry), ("WorkloadEntry", Kind::WorkloadEntry)];
         let known = kinds.into_iter().find(|(name, _)| *name == kind);
         known.filter(|_| api_version.starts_with("networking.istio.io/")).map(|(_, kind)| kind)
     }
 
-    /// Takes an object as it was written.
+    /// Takes an object as the file has it, and fills in the namespace.
     ///
-    /// # Errors
-    /// If it has no proper metadata.
+    /// # Errors Invalid metadata.
     pub(crate) fn new(kind: Kind, mut object: Value) -> Result<MeshManifest, serde_json::Error> {
         let mut metadata = Metadata::deserialize(object.get("metadata").unwrap_or(&Value::Null))?;
         if metadata.namespace.is_empty() {
@@ -38,13 +37,13 @@ impl MeshManifest {
         }
         if let Some(fields) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             fields.insert("namespace".to_owned(), metadata.namespace.as_str().into());
-            // Whoever edits a file does not count versions.
+            // Authors of manifests do not maintain the version, so an unchanged one must not hide a change.
             fields.remove("resourceVersion");
         }
         Ok(MeshManifest { kind, metadata, json: object.to_string() })
     }
 
-    /// Tells a sink what it says.
+    /// Decodes the object and applies it to a sink.
     pub(crate) fn tell(&self, sink: &Sink) {
         decode::item(self.kind, self.json.as_bytes(), &mut |piece| match piece {
             Piece::Applied { object, .. } => drop(sink.apply(&Event::Applied(object))),
@@ -56,7 +55,7 @@ impl MeshManifest {
     }
 }
 
-/// Tells a sink of a pod as a part of a mesh. What a mesh does with its traffic is not for manifests to say.
+/// Applies a Pod as a workload of a mesh to a sink. Manifests cannot say that the mesh captures its traffic.
 pub(crate) fn tell_pod(sink: &Sink, pod: &Pod) {
     let status = &pod.status;
     let mut addresses: Vec<&str> = status.pod_ips.iter().map(|one| one.ip.as_str()).collect();

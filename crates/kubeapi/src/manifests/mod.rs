@@ -1,9 +1,10 @@
-//! Manifests on disk in the place of an API server: what they say is what exists. A change is seen within a second, since
-//! the files are looked at that often: notifications of the system would not come from network and overlay file systems,
-//! and would have to be set up anew whenever a ConfigMap swaps its links.
+//! Manifests on disk as a replacement for an API server: the cluster consists of the objects in them.
 //!
-//! A change of any file applies all of them again as one list, so its cost grows with the manifests; they are meant for a
-//! laptop, a test, a small fixed installation.
+//! The files are checked once per second. Polling works on network and overlay file systems, which do not deliver
+//! inotify events, and needs no new setup when the kubelet swaps the symlinks of a mounted ConfigMap.
+//!
+//! A change of one file applies all manifests again as one list, so its cost grows with their number. The feature is
+//! meant for a laptop, a test, or a small fixed installation.
 
 mod allocate;
 mod cluster_of;
@@ -25,26 +26,25 @@ use crate::meter::Meter;
 use crate::watch::Sink;
 use crate::{LOG, SetupProblem};
 
-/// Files and folders, and which of their objects are asked for.
+/// Files and folders to read, and a filter for their objects.
 pub(crate) struct Manifests {
     folder: folder::Folder,
     selection: Selection,
 }
 
 impl Manifests {
-    /// # Errors
-    /// A path where nothing is, or a selector that cannot be read.
+    /// # Errors A path that does not exist, or an invalid label selector.
     pub(crate) fn new(paths: &[PathBuf], request: &Request) -> Result<Manifests, SetupProblem> {
         Ok(Manifests { folder: folder::Folder::new(paths)?, selection: Selection::new(request)? })
     }
 }
 
-/// Keeps the sinks up to what the files say, until it is dropped.
+/// Polls the files and applies changes to the sinks until dropped.
 pub(crate) async fn run(manifests: Manifests, sinks: Vec<Sink>, meter: Rc<Meter>, poll: Duration) {
     let Manifests { mut folder, selection } = manifests;
     let mut is_first = true;
     loop {
-        // A slow disk must not keep the thread of everything else.
+        // Read on a blocking thread: a slow disk must not delay the watches.
         let looked = tokio::task::spawn_blocking(move || {
             let (changed, reports) = folder.look();
             let cluster = (changed || is_first).then(|| Cluster::new(folder.manifests()));

@@ -1,4 +1,4 @@
-//! Manifests as people write them: with what an API server would add to them left out.
+//! Data model of manifests. All fields are optional, since an API server fills them in.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use cluster::object::Meta;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-/// The label by which a slice says to which Service it belongs.
+/// Label on an EndpointSlice with the name of its Service.
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// What every document begins with.
+/// Type of a document.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Head {
@@ -19,7 +19,7 @@ pub(crate) struct Head {
     pub(crate) kind: String,
 }
 
-/// What a Service, an EndpointSlice and so on have in common.
+/// `metadata` of an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Metadata {
@@ -34,12 +34,13 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// Namespace and name.
+    /// Returns namespace and name.
     pub(crate) fn key(&self) -> (String, String) {
         (self.namespace.clone(), self.name.clone())
     }
 
-    /// As the world takes it. There are no versions on disk, so every object is looked at again whenever a file changes.
+    /// Returns the metadata for the world. It has no version, so every object is compared again after a change of a
+    /// file.
     pub(crate) fn meta(&self) -> Meta<'_> {
         Meta { namespace: &self.namespace, name: &self.name, version: "" }
     }
@@ -85,7 +86,7 @@ pub(crate) struct LoadBalancer {
     pub(crate) ingress: Vec<Ingress>,
 }
 
-/// How a load balancer is reached: by an address, or else by a name.
+/// Entry of a load balancer: an IP address or a host name.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ingress {
@@ -96,7 +97,8 @@ pub(crate) struct Ingress {
 }
 
 impl Service {
-    /// How it is reached from outside, as the world takes it.
+    /// Returns the external addresses of the Service: `externalIPs`, then IP address or host name of each load balancer
+    /// entry.
     pub(crate) fn external(&self) -> impl Iterator<Item = &str> {
         let entries = self.status.load_balancer.ingress.iter();
         let ingress = entries.map(|entry| if entry.ip.is_empty() { &*entry.hostname } else { &*entry.ip });
@@ -152,7 +154,7 @@ pub(crate) struct ServiceSpec {
     pub(crate) publish_not_ready_addresses: bool,
 }
 
-/// A port of a Service.
+/// Port of a Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ServicePort {
@@ -164,7 +166,7 @@ pub(crate) struct ServicePort {
     pub(crate) target_port: Option<TargetPort>,
 }
 
-/// Where a port of a Service leads to in a Pod.
+/// Target port of a Service port: a number, or the name of a container port.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum TargetPort {
@@ -172,7 +174,7 @@ pub(crate) enum TargetPort {
     Name(String),
 }
 
-/// `TCP` where nothing is written, as the API server has it.
+/// Protocol of a port. Defaults to `TCP`, as in the API server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Protocol(pub(crate) String);
 
@@ -207,7 +209,7 @@ pub(crate) enum AddressType {
     Fqdn,
 }
 
-/// An endpoint of an EndpointSlice.
+/// Endpoint of an EndpointSlice.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct SliceEndpoint {
@@ -230,7 +232,7 @@ pub(crate) struct SliceConditions {
     pub(crate) ready: Option<bool>,
 }
 
-/// What an endpoint stands for.
+/// Object that an endpoint refers to.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct TargetRef {
@@ -238,7 +240,7 @@ pub(crate) struct TargetRef {
     pub(crate) name: String,
 }
 
-/// A port of endpoints.
+/// Port of an EndpointSlice or a subset.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(default)]
 pub(crate) struct EndpointPort {
@@ -259,7 +261,7 @@ pub(crate) struct Endpoints {
     pub(crate) subsets: Vec<Subset>,
 }
 
-/// Addresses with the same ports.
+/// Addresses that share the same ports.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Subset {
@@ -271,7 +273,7 @@ pub(crate) struct Subset {
     pub(crate) ports: Vec<EndpointPort>,
 }
 
-/// An address of Endpoints.
+/// Address in an Endpoints object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct SubsetAddress {
@@ -296,7 +298,7 @@ pub(crate) struct Pod {
 }
 
 impl Pod {
-    /// One that says nothing about it is ready: who writes one down by hand means it to be there.
+    /// Returns true if the Pod has no `Ready` condition or a true one. A Pod in a manifest is assumed to run.
     pub(crate) fn is_ready(&self) -> bool {
         let mut conditions = self.status.conditions.iter();
         conditions.find(|condition| condition.condition == "Ready").is_none_or(|condition| condition.status == "True")
@@ -315,7 +317,7 @@ pub(crate) struct PodSpec {
     pub(crate) containers: Vec<Container>,
 }
 
-/// A container of a Pod.
+/// Container of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Container {
@@ -323,7 +325,7 @@ pub(crate) struct Container {
     pub(crate) ports: Vec<ContainerPort>,
 }
 
-/// A port of a container.
+/// Port of a container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ContainerPort {
@@ -348,7 +350,7 @@ pub(crate) struct PodStatus {
     pub(crate) conditions: Vec<PodCondition>,
 }
 
-/// One of a Pod's addresses.
+/// IP address of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct PodIp {
@@ -356,7 +358,7 @@ pub(crate) struct PodIp {
     pub(crate) ip: String,
 }
 
-/// One of a Pod's conditions.
+/// Condition of a Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct PodCondition {
@@ -366,7 +368,7 @@ pub(crate) struct PodCondition {
     pub(crate) status: String,
 }
 
-/// A field with nothing behind its name is as good as none.
+/// Deserializes a field whose value may be null.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }

@@ -1,6 +1,6 @@
-//! From the text of a file to manifests: YAML with several documents, JSON, and lists in both.
+//! Parser for manifest files: YAML with several documents, JSON, and lists in both.
 //!
-//! YAML is read by serde-saphyr, which is maintained and which kube brings along for kubeconfigs.
+//! YAML is parsed by serde-saphyr. It is maintained, and kube already depends on it for kubeconfigs.
 
 use cluster::Kind;
 use serde::Deserialize;
@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use super::mesh::MeshManifest;
 use super::model::{EndpointSlice, Endpoints, Head, Namespace, Pod, Service, ServiceImport};
 
-/// Nodes and events of one YAML document: a list of a hundred thousand objects has fewer.
+/// Maximum number of nodes and of events in one YAML document. A list of a hundred thousand objects has fewer.
 const YAML_MAX: usize = 20_000_000;
 
-/// An object of a kind that matters to answers.
+/// Object of a kind that answers depend on.
 #[derive(Clone, Debug)]
 pub(crate) enum Manifest {
     Namespace(Namespace),
@@ -25,19 +25,18 @@ pub(crate) enum Manifest {
     Mesh(MeshManifest),
 }
 
-/// Why a file cannot be read, and where.
+/// Syntax or type error in a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// The line, from 1 on.
+    /// Line number, starting at 1.
     pub(crate) line: usize,
-    /// What is wrong there, in one line.
+    /// Description on one line.
     pub(crate) text: String,
 }
 
-/// Reads a file of YAML documents; those of kinds that do not matter are passed over.
+/// Parses a file of YAML documents and skips those of other kinds.
 ///
-/// # Errors
-/// The first thing in it that cannot be read.
+/// # Errors The first error in the file.
 pub(crate) fn yaml(text: &str) -> Result<Vec<Manifest>, Problem> {
     let mut manifests = Vec::new();
     for (first_line, document) in documents(text) {
@@ -56,10 +55,9 @@ pub(crate) fn yaml(text: &str) -> Result<Vec<Manifest>, Problem> {
     Ok(manifests)
 }
 
-/// Reads a file of JSON objects, one behind the other.
+/// Parses a file of concatenated JSON objects.
 ///
-/// # Errors
-/// The first thing in it that cannot be read.
+/// # Errors The first error in the file.
 pub(crate) fn json(text: &str) -> Result<Vec<Manifest>, Problem> {
     let mut manifests = Vec::new();
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
@@ -71,7 +69,7 @@ pub(crate) fn json(text: &str) -> Result<Vec<Manifest>, Problem> {
     Ok(manifests)
 }
 
-/// A document of YAML.
+/// YAML document.
 struct Yaml<'a> {
     document: &'a str,
     first_line: usize,
@@ -127,20 +125,20 @@ fn read_yaml<'a, T: Deserialize<'a>>(document: &'a str) -> Result<T, serde_saphy
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_events: YAML_MAX, max_nodes: YAML_MAX },
         with_snippet: false,
-        // Only `true` and `false` are truth values: a label may well be `y`.
+        // Only `true` and `false` are booleans (YAML 1.2): the value of a label may be `y`.
         strict_booleans: true,
         emit_comments: false,
     };
     serde_saphyr::from_str_with_options(document, options)
 }
 
-/// A list of objects, typed or not.
+/// List of objects, with or without a type.
 #[derive(Deserialize)]
 struct List<T> {
     items: Option<Vec<T>>,
 }
 
-/// The kinds that matter.
+/// Kind of a document.
 enum Known<'a> {
     Namespace,
     Service,
@@ -149,7 +147,7 @@ enum Known<'a> {
     Pod,
     ServiceImport,
     Mesh(Kind),
-    /// A list; its items are of this kind if they do not say of which, and of any kind if it is empty.
+    /// List with this item kind, which items without a kind of their own have. Empty for kind `List`.
     List(&'a str),
     Other,
 }
@@ -170,7 +168,7 @@ impl<'a> Known<'a> {
 }
 
 impl Head {
-    /// The head of an item of a list of this kind: items of typed lists do not repeat what they are.
+    /// Returns the kind and version of an item in a list of this kind. Items of typed lists do not repeat them.
     fn of(self, kind: &str) -> Head {
         if !self.kind.is_empty() || kind.is_empty() {
             return self;
@@ -194,13 +192,13 @@ fn value(head: &Head, value: Value, manifests: &mut Vec<Manifest>) -> Result<(),
         Known::Pod => Manifest::Pod(serde_json::from_value(value)?),
         Known::ServiceImport => Manifest::ServiceImport(serde_json::from_value(value)?),
         Known::Mesh(kind) => Manifest::Mesh(MeshManifest::new(kind, value)?),
-        // Lists of lists are nobody's.
+        // A list inside a list is not valid in Kubernetes.
         Known::List(_) | Known::Other => return Ok(()),
     });
     Ok(())
 }
 
-/// Reads an object that begins at this octet of a text; `kind` is that of the list that it stands in.
+/// Parses an object that starts at byte `begin` of `text`. `kind` is the item kind of the enclosing list.
 fn json_object(
     text: &str,
     begin: usize,
@@ -237,8 +235,8 @@ fn json_object(
     Ok(())
 }
 
-/// The documents of a text, each with the number of its first line. A line of `---` or `...` separates them: in the
-/// documents of Kubernetes nothing else can begin so.
+/// Splits a text into documents, each with the number of its first line. The separator is a line `---` or `...`. In
+/// manifests no other line starts with these.
 fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = Some((1, text));
     std::iter::from_fn(move || {
@@ -265,7 +263,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What serde_json says, without the place: that is of the object and not of the file.
+/// Returns the message of serde_json without its position, which is relative to the object instead of the file.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(text, _)| text.to_owned())

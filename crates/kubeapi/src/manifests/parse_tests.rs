@@ -1,4 +1,4 @@
-//! Texts of manifests, and what is wrong with some.
+//! Manifest texts, valid and invalid.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn read(parse: fn(&str) -> Result<Vec<Manifest>, Problem>, text: &str) -> Vec<St
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: shop\n";
 
 #[test]
-fn documents_are_read_one_by_one() {
+fn reads_each_document_of_a_yaml_file() {
     let deployment =
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {selector: {matchLabels: {a: b}}}\n";
     let knative = "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: nonsense}\n";
@@ -63,7 +63,7 @@ fn documents_are_read_one_by_one() {
 }
 
 #[test]
-fn json_is_read_object_by_object() {
+fn reads_each_object_of_a_json_file() {
     let service = r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"ports":null}}"#;
     let other = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":[]}"#;
     for (text, expected) in [
@@ -81,7 +81,7 @@ fn json_is_read_object_by_object() {
 }
 
 #[test]
-fn what_is_wrong_has_a_line() {
+fn reports_the_line_of_an_error() {
     let port = "spec:\n  ports:\n  - port: eighty\n";
     for (text, line) in [
         (format!("{SERVICE}{port}"), 8),
@@ -109,7 +109,7 @@ fn what_is_wrong_has_a_line() {
 }
 
 #[test]
-fn an_alias_bomb_is_refused() {
+fn refuses_an_alias_bomb() {
     let bomb = (1..30).map(|at| format!("a{at}: &a{at} [*a{}, *a{}]\n", at - 1, at - 1)).collect::<String>();
     assert!(yaml(&format!("a0: &a0 [x]\n{bomb}kind: List\n")).is_err());
 }

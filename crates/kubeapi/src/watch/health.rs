@@ -1,5 +1,5 @@
-//! Whether a watch works, and what the log is told of it: each change once, not each attempt; and nothing of a connection
-//! that breaks and is back at the next attempt, as some do every few minutes.
+//! Health of a watch, and its log lines: one line for each new reason of a failure instead of one for each attempt. A
+//! connection error that is gone at the next attempt is not logged, since some connections break every few minutes.
 
 use std::collections::HashSet;
 
@@ -9,18 +9,18 @@ use tracing::{error, info, warn};
 use crate::LOG;
 use crate::failure::Failure;
 
-/// Whether a watch works.
+/// Health of a watch.
 #[derive(Default)]
 pub(crate) enum Health {
-    /// Nothing is wrong, as far as we know.
+    /// No failure since the last success.
     #[default]
     Well,
-    /// It has failed since then; the log knows these reasons.
+    /// Failing since `since`. `told` has the labels of the failures already logged.
     Failing { since: Instant, told: HashSet<&'static str> },
 }
 
 impl Health {
-    /// The watch failed; `what` it is about.
+    /// Records a failure. `what` names the watched resource in the log.
     pub(crate) fn failed(&mut self, what: &str, failure: &Failure, now: Instant) {
         if failure.loses_the_version() {
             // Part of a watch's life: the server remembers five minutes or so.
@@ -40,7 +40,7 @@ impl Health {
         matches!(self, Health::Failing { .. })
     }
 
-    /// The watch works.
+    /// Records a success.
     pub(crate) fn well(&mut self, what: &str, now: Instant) {
         if let Health::Failing { since, told, .. } = std::mem::take(self)
             && !told.is_empty()

@@ -1,5 +1,5 @@
-//! What the log is told of a mesh: each change of a name once, in the words of Istio's old DNS plugin, which said all of
-//! them every five seconds.
+//! Log of changes in a mesh: one line for each changed DNS mapping, in the words of Istio's former CoreDNS plugin. That
+//! plugin logged all mappings every five seconds.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,21 +11,22 @@ use tracing::{info, warn};
 
 use crate::meter::Meter;
 
-/// Where its lines say that they come from.
+/// Target of the log lines.
 const LOG: &str = "plugin/istio";
-/// Mappings that are told in a second: more are a list or a storm, and only counted.
+/// Maximum number of mappings logged per second. More come from a list or an event storm, and only their number is
+/// logged.
 const LINES_MAX: u32 = 100;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What was told of the names of a mesh.
+/// Logger with a rate limit.
 #[derive(Default)]
 pub(crate) struct MeshLog {
-    /// When the present second began, and how many mappings it has had.
+    /// Start of the current second, and the number of mappings in it.
     second: Cell<Option<(Instant, u32)>>,
 }
 
 impl MeshLog {
-    /// Tells what an event of a watch of this kind changed.
+    /// Logs the effects of a watch event of this kind, and counts invalid objects.
     pub(crate) fn tell(&self, kind: Kind, change: Change, notes: &[Note], index: &Index, meter: &Meter) {
         for note in notes {
             if note.is_fault() {
@@ -53,7 +54,7 @@ impl MeshLog {
         lines < LINES_MAX
     }
 
-    /// Tells how many mappings were not told, and begins a new second.
+    /// Logs the number of suppressed mappings, if any, and ends the current second.
     fn tell_rest(&self) {
         let lines = self.second.take().map_or(0, |(_, lines)| lines);
         if lines > LINES_MAX {
@@ -62,7 +63,7 @@ impl MeshLog {
     }
 }
 
-/// Whether there may be another number of entries, and nobody is about to tell all of them.
+/// Returns true if the number of entries may have changed and no list is in progress.
 fn tells_number(change: Change, index: &Index) -> bool {
     match change {
         Change::Listed { .. } => true,

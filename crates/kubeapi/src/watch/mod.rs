@@ -1,22 +1,23 @@
-//! One watch: a list of all objects of a kind, and then every change of them, for as long as somebody wants to know.
+//! Watch of one kind of object: lists all objects, then follows every change until dropped.
 //!
 //! ```text
 //!            ┌──────────── refused, silent, cut short ───────────┐
 //!            │  ┌───────────────────────────────────────────┐    │
 //!            │  │                                           ▼    ▼
-//!  start ─► Stream ── the mark at its end ──► Follow ◄── the last page ── Page ◄─┐
+//!  start ─► Stream ── its final bookmark ───► Follow ◄── the last page ── Page ◄─┐
 //!            ▲                                │ ▲ │                       ▲ └─────┘ a page
 //!            │                                │ └─┘ an event, a bookmark, │
-//!            │                                │     the server's time is up
-//!            └───────────── 410 Gone ─────────┴──────────────────────────-┘
+//!            │                                │     the server's timeout
+//!            └───────────── 410 Gone ─────────┴───────────────────────────┘
 //! ```
 //!
-//! Every failure is followed by a pause and then by another attempt in the state that was reached: a broken connection
-//! costs no new list. What is known is served on in all states; a new list marks what it finds and sweeps the rest, so
-//! that there are never two copies. A task runs until it is dropped.
+//! After a failure, the watcher pauses and tries again in the state that it had reached. A broken connection thus needs
+//! no new list. The last known state is served in all states. A new list marks the objects that it finds and then
+//! removes the others, so that memory never holds two copies.
 //!
-//! A version is worth something only to a server that has it. After a connection broke, and after a long silence, it is
-//! asked whether it does: one whose store was put back to an earlier time would let a watch wait without a word.
+//! A resource version is only useful if the server has it. A server whose etcd was restored from an older backup would
+//! accept a watch from the version and never send an event. Therefore, after a broken connection or a long silence, the
+//! watcher first checks that the server has the version.
 
 mod health;
 mod mesh_log;
@@ -45,20 +46,20 @@ use crate::target::Target;
 use crate::timing::Backoff;
 use crate::{LOG, Timing};
 
-/// Objects of a page. The server may send more.
+/// Number of objects per page. The server may send more.
 const PAGE: &str = "500";
 
-/// What is known of the objects, and so what is to be asked next.
+/// State of a watch, which decides on the next request.
 #[derive(Debug)]
 enum State {
-    /// Nothing for certain: all of them are asked for as a stream of events that goes on as a watch.
+    /// No complete list yet. The next request is a streaming list, which continues as a watch.
     Stream,
-    /// Nothing for certain, and streams are not to be had: all of them are asked for page by page.
+    /// No complete list yet, and streaming lists are not available. The next request is for a page.
     Page {
-        /// Where the next page begins; empty for the first one.
+        /// Continue token of the next page, empty for the first one.
         token: String,
     },
-    /// Everything until this version.
+    /// Everything up to this version is known. The next request is a watch from it.
     Follow { version: String },
 }
 
@@ -68,11 +69,11 @@ impl State {
     }
 }
 
-/// One watch.
+/// Watch of one kind of object, in one namespace or all.
 pub(crate) struct Watcher {
     api: Rc<Api>,
     target: Target,
-    /// The media types that are asked for.
+    /// Media types to accept.
     accept: &'static str,
     sink: Sink,
     timing: Rc<Timing>,
@@ -80,14 +81,14 @@ pub(crate) struct Watcher {
     backoff: Backoff,
     health: Health,
     mark: Mark,
-    /// Whether the server said that it has no streaming lists.
+    /// True if the server does not support streaming lists.
     streams_refused: bool,
-    /// Whether the server may not have the version that is known.
+    /// True if the server may not have the known version.
     doubted: bool,
-    /// Whether this is the first list: the server may answer it from its cache. A later one must not be older than what
-    /// is known already.
+    /// True until the first list is complete. The server may answer the first list from its cache. Later lists must not
+    /// be older than what is already known.
     first: bool,
-    /// Whether the server was found not to know the kind; then there is nothing.
+    /// True if the server does not know the kind, so that there are no objects.
     absent: bool,
 }
 
@@ -110,7 +111,7 @@ impl Watcher {
         }
     }
 
-    /// Lists and watches until it is dropped.
+    /// Lists and watches until dropped.
     pub(crate) async fn run(mut self) {
         let mut state = State::Stream;
         loop {
@@ -126,7 +127,7 @@ impl Watcher {
         }
     }
 
-    /// Asks for everything and for all changes from then on.
+    /// Requests a streaming list that continues as a watch.
     async fn stream(&mut self, state: &mut State) -> Result<(), Failure> {
         let seconds = self.watch_seconds();
         let url = self.target.url(&[
@@ -154,14 +155,14 @@ impl Watcher {
         }
     }
 
-    /// From now on everything is asked for page by page.
+    /// Switches to paginated lists for good.
     fn use_pages(&mut self, state: &mut State, refusal: &Failure) {
         info!(target: LOG, "Listing {} by pages: {refusal}", self.target.describe());
         self.streams_refused = true;
         *state = State::first_page();
     }
 
-    /// Asks for the next page.
+    /// Requests the next page.
     async fn page(&mut self, state: &mut State) -> Result<(), Failure> {
         let State::Page { token } = state else { return Ok(()) };
         let is_first_page = token.is_empty();
@@ -178,7 +179,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Asks for all changes from a version on.
+    /// Requests a watch from the known version.
     async fn follow(&mut self, state: &mut State) -> Result<(), Failure> {
         let State::Follow { version } = &*state else { return Ok(()) };
         if self.doubted {
@@ -194,7 +195,7 @@ impl Watcher {
         let begin = Instant::now();
         let answer = self.api.get(&url, self.accept).await?;
         let pieces = match self.events(answer, state).await {
-            // Nothing may have happened, or nothing of it came: asking again from the version that is known tells.
+            // The watch may have stalled. A new one from the last known version finds out.
             Err(Failure::Silent(_)) => {
                 self.sink.meter().renewal(self.target.resource);
                 self.doubted = true;
@@ -206,7 +207,7 @@ impl Watcher {
         if is_short { Err(Failure::Short) } else { Ok(()) }
     }
 
-    /// Asks whether the server has this version, by a list that must be no older and that is as short as can be.
+    /// Checks that the server has this version, with a list of one object that must not be older than it.
     async fn verify(&mut self, version: &str) -> Result<(), Failure> {
         let url =
             self.target.url(&[("limit", "1"), ("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")]);
@@ -216,7 +217,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Takes the events of a watch until the server ends it; gives how many pieces came.
+    /// Processes the events of a watch until the server ends it. Returns the number of events.
     async fn events(&mut self, answer: Answer, state: &mut State) -> Result<u64, Failure> {
         let Answer { mut body, encoding, mut permit } = answer;
         let mut decoder = EventDecoder::new(encoding, self.target.kind);
@@ -226,7 +227,7 @@ impl Watcher {
             permit = permit.filter(|_| listing);
             let is_doubted = !listing && self.health.is_failing();
             let octets = match next(&mut body, self.silence(listing)).await {
-                // It is open and has nothing to say, so it works again.
+                // An open watch without events works.
                 Err(Failure::Silent(_)) if is_doubted => {
                     self.well();
                     continue;
@@ -250,7 +251,7 @@ impl Watcher {
         if decoder.is_within_an_event() { Err(Failure::Cut) } else { Ok(pieces) }
     }
 
-    /// How long to wait for the next octets.
+    /// Returns the timeout for the next data of the response.
     fn silence(&self, listing: bool) -> Duration {
         match (listing, self.health.is_failing()) {
             (true, _) => self.timing.list_silence,
@@ -259,7 +260,7 @@ impl Watcher {
         }
     }
 
-    /// Takes one event of a watch.
+    /// Processes one event of a watch.
     fn piece(&mut self, piece: Piece<'_>, state: &mut State) -> Result<(), Failure> {
         match piece {
             Piece::Applied { object, trigger } => self.applied(object, trigger, state),
@@ -299,7 +300,7 @@ impl Watcher {
         advance(state, version);
     }
 
-    /// Takes the items of a page; gives the state after it.
+    /// Processes the items of a page and returns the next state.
     async fn items(&mut self, answer: Answer) -> Result<State, Failure> {
         let Answer { mut body, encoding, permit: _permit } = answer;
         let mut decoder = ListDecoder::new(encoding, self.target.kind);
@@ -324,7 +325,7 @@ impl Watcher {
         after.ok_or_else(|| Failure::Unexpected("the list has no metadata".to_owned()))
     }
 
-    /// All objects are known.
+    /// Records that the list is complete.
     fn listed(&mut self, way: &str) {
         (self.first, self.absent, self.doubted) = (false, false, false);
         self.target.keep_version();
@@ -338,11 +339,11 @@ impl Watcher {
         self.mark.set(false);
     }
 
-    /// After a failure: decides what to ask next, and waits.
+    /// Handles a failure: chooses the next request and waits.
     async fn recover(&mut self, state: &mut State, failure: &Failure) {
         let is_unknown = matches!(failure, Failure::Status { code: 404, .. });
         if is_unknown && self.target.try_next_version() {
-            // Another version is asked at once: this one would only cost time.
+            // Try the next API version immediately: a pause has no benefit.
             return;
         }
         if is_unknown && self.assume_absent() {
@@ -367,32 +368,32 @@ impl Watcher {
         let jitter = self.random.random::<f64>();
         let pause = match failure {
             _ if is_assumed => self.timing.forbidden,
-            // The server works, and said what is to be done: what is random of a pause is enough to spread a fleet.
+            // The server works. The random part of the pause is enough to spread the requests of a fleet.
             Failure::Gone => self.timing.pause_min.mul_f64(jitter),
             _ => self.backoff.pause(&self.timing, Instant::now(), jitter, failure),
         };
         sleep(pause).await;
     }
 
-    /// What to ask after a failure, if not the same again.
+    /// Chooses the next request after a failure, unless the same one is repeated.
     fn choose(&mut self, state: &mut State, failure: &Failure) {
         match state {
-            // What happened since then is lost, so all is asked for.
+            // Changes since then are lost, so a new list is needed.
             State::Follow { .. } | State::Page { .. } if failure.loses_the_version() => *state = self.start(),
             State::Stream if failure.is_an_answer() => *state = State::first_page(),
-            // It may be the way of asking that fails, so the other one gets its turn.
+            // The form of the request may be the cause, so try the other one.
             State::Page { token } if token.is_empty() && failure.is_an_answer() => *state = self.start(),
             _ => {}
         }
     }
 
-    /// How everything is asked for.
+    /// Returns the state that starts a new list.
     fn start(&self) -> State {
         if self.streams_refused { State::first_page() } else { State::Stream }
     }
 
-    /// Where a mesh is not installed it has no objects, which is as good as a list of none. What was known once stays: an
-    /// API server that begins does not know its kinds for a moment.
+    /// Treats an unknown kind of a mesh as an empty list, because the mesh is not installed. Returns false for other
+    /// kinds, and if objects of the kind were known before: a starting API server briefly does not know its CRDs.
     fn assume_absent(&mut self) -> bool {
         if !self.sink.kind.is_of_mesh() || !(self.first || self.absent) {
             return false;
@@ -407,8 +408,8 @@ impl Watcher {
         true
     }
 
-    /// A namespace that was named to us and that we may not see is taken to exist: a Role in it, which lets us see its
-    /// Services, cannot let us see the Namespace.
+    /// Assumes that a configured namespace exists if we may not read it. A Role in the namespace, which allows access
+    /// to its Services, cannot grant access to the Namespace itself.
     fn assume_if_forbidden(&mut self, state: &State, failure: &Failure) -> bool {
         let (Kind::Namespace, Some(name)) = (self.target.kind, &self.target.namespace) else { return false };
         if !matches!(failure, Failure::Status { code: 403, .. }) {
@@ -427,14 +428,14 @@ impl Watcher {
         true
     }
 
-    /// How long to ask the server to keep a watch, random so that they do not all end at once.
+    /// Returns the `timeoutSeconds` of a watch request, random so that watches do not end at the same time.
     fn watch_seconds(&mut self) -> String {
         let seconds = self.timing.watch.as_secs_f64() * (1.0 + self.random.random::<f64>());
         format!("{seconds:.0}")
     }
 }
 
-/// The next octets of a body; `None` at its end.
+/// Returns the next chunk of a body, or `None` at its end.
 pub(crate) async fn next(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
     loop {
         let frame = timeout(silence, body.frame()).await.map_err(|_| Failure::Silent(silence))?;
@@ -450,7 +451,7 @@ pub(crate) async fn next(body: &mut Body, silence: Duration) -> Result<Option<By
     }
 }
 
-/// Notes the version until which everything is known.
+/// Stores the version up to which everything is known.
 fn advance(state: &mut State, version: &str) {
     if let State::Follow { version: known } = state
         && !version.is_empty()

@@ -1,4 +1,4 @@
-//! Where the pieces of one watch go: into the world, and the counters.
+//! Destination of the events of one watch: updates the world and the counters.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,13 +16,14 @@ use crate::meter::Meter;
 use crate::timing::{now_seconds, since_epoch};
 use crate::watch::mesh_log::MeshLog;
 
-/// The world as all watches of a subscription share it. It is borrowed for one event at a time, never while waiting.
+/// World with everything that the watches of a subscription share. It is borrowed for one event at a time, never across
+/// an await.
 pub(crate) struct Shared {
     pub(crate) world: RefCell<World>,
     pub(crate) index: Arc<Index>,
     pub(crate) meter: Rc<Meter>,
-    /// Told when there may be other watches to run: namespaces came or went, or a watch began a list, by which it may
-    /// have taken the place of others.
+    /// Notified when the set of namespaced watches may have to change: a namespace was added or removed, or a watch
+    /// started a list and may replace other watches.
     pub(crate) places_changed: Notify,
     mesh_log: MeshLog,
 }
@@ -39,11 +40,11 @@ impl Shared {
     }
 }
 
-/// Where the pieces of one watch go.
+/// Destination of the events of one watch.
 #[derive(Clone)]
 pub(crate) struct Sink {
     shared: Rc<Shared>,
-    /// The position of the watch in the world.
+    /// Number of the watch in the world.
     watch: usize,
     pub(crate) kind: Kind,
 }
@@ -69,7 +70,7 @@ impl Sink {
         change
     }
 
-    /// The object is not known to exist if it has no name.
+    /// Handles an object that cannot be decoded. Without a name, the known objects stay unaffected.
     pub(crate) fn unreadable(&self, namespace: &str, name: &str, reason: Unreadable, problem: &str) {
         if !name.is_empty() {
             self.apply(&Event::Unreadable { namespace, name });
@@ -81,7 +82,7 @@ impl Sink {
         }
     }
 
-    /// Observes how long it took from a change of endpoints until answers show it, if somebody wrote down when it was.
+    /// Records the time from a change of endpoints until queries see it, if the slice has its trigger time.
     pub(crate) fn observe(&self, object: &Object<'_>, trigger: &str) {
         let Object::EndpointSlice(slice) = object else { return };
         let Some(service_kind) = self.service_kind(slice.meta, slice.service) else { return };

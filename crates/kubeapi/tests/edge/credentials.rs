@@ -1,4 +1,4 @@
-//! Whom the edge trusts, and how it is trusted.
+//! Authentication, and verification of the server's certificate.
 
 use cluster::{Request, Source, Tls};
 use std::fs;
@@ -11,7 +11,7 @@ use kubeapi::{SetupProblem, Subscriber};
 
 use crate::support::{Edge, WEB, folder, on_a_local_set};
 
-/// A kubeconfig whose current context knows the server, and lets `user` say who we are.
+/// Writes a kubeconfig whose current context is the server. `user` is the content of the user entry.
 fn kubeconfig(folder: &Path, api: &FakeApi, user: &str) -> Source {
     let authority = api.pems().map(|pems| {
         fs::write(folder.join("ca.pem"), &pems.authority).unwrap();
@@ -51,7 +51,7 @@ fn tls_files(folder: &Path, api: &FakeApi) -> Tls {
 }
 
 fn program(folder: &Path, script: &str) -> PathBuf {
-    // A program that runs cannot be written to, but another can take its place.
+    // The file of a running program cannot be written to, but it can be replaced.
     let (path, fresh) = (folder.join("plugin"), folder.join("plugin.fresh"));
     fs::write(&fresh, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).unwrap();
@@ -60,7 +60,7 @@ fn program(folder: &Path, script: &str) -> PathBuf {
 }
 
 #[test]
-fn an_endpoint_with_certificates() {
+fn connects_to_an_endpoint_with_a_client_certificate() {
     let folder = folder("endpoint_tls");
     let api = tls_shop();
     let tls = Some(tls_files(&folder, &api));
@@ -71,7 +71,7 @@ fn an_endpoint_with_certificates() {
 }
 
 #[test]
-fn a_server_of_another_authority_is_not_trusted_until_it_is() {
+fn distrusts_another_ca_until_the_files_change() {
     let folder = folder("endpoint_distrust");
     let (api, other) = (tls_shop(), FakeApi::start_tls());
     let tls = tls_files(&folder, &other);
@@ -79,14 +79,14 @@ fn a_server_of_another_authority_is_not_trusted_until_it_is() {
     let edge = Edge::start(&request);
     edge.wait_log("[WARNING] plugin/kubernetes: Failed to watch services: no connection to the API server: ");
     assert!(!edge.index.is_synced() && api.seen().is_empty());
-    // Certificates that are renewed on disk are used.
+    // Certificates are reloaded from disk.
     tls_files(&folder, &api);
     edge.wait_synced();
     assert!(tls.authority.exists());
 }
 
 #[test]
-fn a_kubeconfig_with_a_token_file_that_rotates() {
+fn reloads_a_rotated_token_file() {
     let folder = folder("token_file");
     let api = tls_shop();
     api.require_token("old");
@@ -103,7 +103,7 @@ fn a_kubeconfig_with_a_token_file_that_rotates() {
 }
 
 #[test]
-fn a_kubeconfig_with_client_certificates() {
+fn uses_the_client_certificate_of_a_kubeconfig() {
     let folder = folder("client_certificates");
     let api = tls_shop();
     tls_files(&folder, &api);
@@ -114,7 +114,7 @@ fn a_kubeconfig_with_client_certificates() {
 }
 
 #[test]
-fn a_kubeconfig_with_a_program_that_knows_the_token() {
+fn uses_the_token_of_an_exec_plugin() {
     let folder = folder("exec_plugin");
     let api = FakeApi::with_shop();
     api.require_token("from-the-program");
@@ -130,7 +130,7 @@ fn a_kubeconfig_with_a_program_that_knows_the_token() {
 }
 
 #[test]
-fn a_program_that_fails_is_told_of_and_run_again() {
+fn reports_a_failing_exec_plugin_and_runs_it_again() {
     let folder = folder("exec_fails");
     let api = FakeApi::with_shop();
     let plugin = program(&folder, "exit 1");
@@ -145,7 +145,7 @@ fn a_program_that_fails_is_told_of_and_run_again() {
 }
 
 #[test]
-fn what_can_never_become_right_is_said_at_once() {
+fn subscribe_returns_setup_errors_immediately() {
     let folder = folder("setup_problems");
     let api = FakeApi::with_shop();
     let tls = |folder: &Path| {
@@ -195,7 +195,7 @@ fn what_can_never_become_right_is_said_at_once() {
 }
 
 #[test]
-fn a_selector_that_cannot_be_read_is_said_at_once() {
+fn refuses_an_invalid_selector() {
     on_a_local_set(async {
         let folder = folder("bad_selector");
         let source = Source::Manifests(vec![folder.to_path_buf()]);

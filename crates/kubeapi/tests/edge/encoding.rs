@@ -1,4 +1,4 @@
-//! Which encoding is asked for, and what becomes of answers in it that are damaged.
+//! Choice of the encoding, and damaged responses.
 
 use cluster::Request;
 use fakeapi::{FakeApi, Fault, service};
@@ -6,7 +6,7 @@ use fakeapi::{FakeApi, Fault, service};
 use crate::support::{Edge, WEB, request, shop};
 
 #[test]
-fn protobuf_is_asked_for_where_there_is_one() {
+fn requests_protobuf_for_built_in_kinds() {
     let api = shop();
     let edge = Edge::start(&Request { multicluster: true, ..request(&api) });
     edge.wait_service("shop/web", WEB);
@@ -20,7 +20,7 @@ fn protobuf_is_asked_for_where_there_is_one() {
 }
 
 #[test]
-fn a_server_may_come_back_with_another_encoding() {
+fn accepts_another_encoding_after_a_restart() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
@@ -32,7 +32,7 @@ fn a_server_may_come_back_with_another_encoding() {
 }
 
 #[test]
-fn where_protobuf_cannot_be_told_apart_json_is_asked_for() {
+fn switches_to_json_after_corrupt_protobuf() {
     let whole = [Some(Fault::Corrupt(0)), None];
     let page = [Some(Fault::NoStreamingLists), Some(Fault::Corrupt(0)), None];
     for faults in [&whole[..], &page[..]] {
@@ -46,7 +46,7 @@ fn where_protobuf_cannot_be_told_apart_json_is_asked_for() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
-    // First it is asked whether the version is still there.
+    // The first request checks that the server still has the version.
     api.script("services", [None, Some(Fault::Corrupt(0))]);
     api.drop_connections();
     api.put(service("shop", "web", "10.96.0.12"));
@@ -54,7 +54,7 @@ fn where_protobuf_cannot_be_told_apart_json_is_asked_for() {
     check_json_is_asked(&api, &edge);
 }
 
-/// After one failure, JSON is asked for of the services, and of nothing else.
+/// Checks that one failure switched the services, and nothing else, to JSON.
 fn check_json_is_asked(api: &FakeApi, edge: &Edge) {
     let failures = "portolan_kubernetes_watch_failures_total{resource=\"services\",reason=\"unexpected\"}";
     assert_eq!(edge.metric(failures), 1.0);
@@ -66,8 +66,8 @@ fn check_json_is_asked(api: &FakeApi, edge: &Edge) {
 }
 
 #[test]
-fn a_damaged_octet_costs_no_more_than_its_object() {
-    // Behind the length, the type of the event and the envelope: something in the first object.
+fn a_corrupt_byte_affects_only_its_object() {
+    // Offsets after the frame length, the event type and the envelope: within the first object.
     for at in [60, 70, 80, 100, 150, 200] {
         let api = shop();
         for name in ["a", "b", "c"] {

@@ -1,4 +1,5 @@
-//! What goes wrong: the rest is served on, the log says it once, the counters count it, and it becomes right again.
+//! Faults of the API server: other objects are still served, the log and the counters report the fault, and the
+//! subscription recovers.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const SYNC_AGE: &str = "portolan_kubernetes_sync_age_seconds";
 const STREAMED: &str = "portolan_kubernetes_lists_total{resource=\"services\",way=\"stream\"}";
 
 #[test]
-fn a_version_that_is_gone_costs_a_new_list_and_nothing_else() {
+fn lists_again_after_an_expired_version() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
@@ -38,7 +39,7 @@ fn a_version_that_is_gone_costs_a_new_list_and_nothing_else() {
 }
 
 #[test]
-fn gone_may_also_be_a_status() {
+fn lists_again_after_http_status_410() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
@@ -48,9 +49,10 @@ fn gone_may_also_be_a_status() {
     assert_eq!(edge.metric(&failures("services", "gone")), 1.0);
 }
 
-/// Restored from a backup, the API server would let a watch from a version that it gave before wait for long, and silently.
+/// An API server that was restored from a backup accepts a watch from a version newer than the backup, and sends
+/// nothing for a long time.
 #[test]
-fn a_server_that_was_put_back_is_listed_anew() {
+fn lists_again_after_the_server_was_restored_from_a_backup() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
@@ -70,9 +72,9 @@ fn a_server_that_was_put_back_is_listed_anew() {
     edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
 }
 
-/// The store may be put back without a connection breaking, by an API server behind a balancer.
+/// The storage of an API server behind a load balancer may be restored without a broken connection.
 #[test]
-fn a_silent_watch_finds_out_that_the_server_was_put_back() {
+fn a_silent_watch_detects_a_restored_server() {
     let api = shop();
     api.put(service("shop", "lost", "10.96.0.50"));
     let edge = Edge::start_with(&request(&api), Timing { watch_silence: Duration::from_millis(300), ..quick() });
@@ -88,7 +90,7 @@ fn a_silent_watch_finds_out_that_the_server_was_put_back() {
 }
 
 #[test]
-fn a_page_that_is_gone_begins_the_list_again() {
+fn restarts_a_list_after_an_expired_page() {
     let api = shop();
     api.put_all((0..600).map(|number| service("shop", &format!("s-{number:03}"), "10.97.0.1")));
     api.script("services", [Some(Fault::NoStreamingLists), None, Some(Fault::Status(410, None))]);
@@ -101,7 +103,7 @@ fn a_page_that_is_gone_begins_the_list_again() {
 }
 
 #[test]
-fn a_broken_connection_costs_no_new_list() {
+fn a_broken_connection_needs_no_new_list() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
@@ -119,7 +121,7 @@ fn a_broken_connection_costs_no_new_list() {
 }
 
 #[test]
-fn an_answer_that_breaks_in_the_middle_is_asked_for_again() {
+fn retries_a_truncated_response() {
     for cut in [0, 1, 40, 100] {
         let api = shop();
         let stream = [Some(Fault::Cut(cut)), Some(Fault::Cut(cut)), None];
@@ -134,7 +136,7 @@ fn an_answer_that_breaks_in_the_middle_is_asked_for_again() {
 }
 
 #[test]
-fn slow_octets_are_waited_for() {
+fn waits_for_a_slow_response() {
     let api = shop();
     for resource in ["namespaces", "services", "endpointslices"] {
         api.fault(resource, Fault::Slow(7, Duration::from_millis(1)));
@@ -146,7 +148,7 @@ fn slow_octets_are_waited_for() {
 }
 
 #[test]
-fn a_silent_watch_is_asked_for_anew_and_what_it_did_not_bring_comes() {
+fn restarts_a_silent_watch_and_receives_the_missed_events() {
     let api = shop();
     let edge = Edge::start_with(&request(&api), Timing { watch_silence: Duration::from_millis(200), ..quick() });
     edge.wait_synced();
@@ -161,7 +163,7 @@ fn a_silent_watch_is_asked_for_anew_and_what_it_did_not_bring_comes() {
 }
 
 #[test]
-fn a_stalled_server_is_asked_again() {
+fn retries_a_stalled_request() {
     let api = shop();
     api.script("services", [Some(Fault::Stall), Some(Fault::Stall), None]);
     let edge = Edge::start_with(&request(&api), Timing { answer: Duration::from_millis(100), ..quick() });
@@ -174,9 +176,9 @@ fn a_stalled_server_is_asked_again() {
 }
 
 #[test]
-fn a_streaming_list_without_an_end_gives_way_to_pages() {
+fn switches_to_pages_if_a_streaming_list_has_no_end() {
     let api = shop();
-    // Such a server sends what exists, and then nothing that says so.
+    // This server sends the objects, but not the bookmark at the end.
     api.script("services", [Some(Fault::Short), None]);
     let edge = Edge::start_with(&request(&api), Timing { list_silence: Duration::from_millis(100), ..quick() });
     edge.wait_synced();
@@ -184,7 +186,7 @@ fn a_streaming_list_without_an_end_gives_way_to_pages() {
 }
 
 #[test]
-fn a_server_that_wants_to_be_left_alone_is() {
+fn honors_retry_after() {
     let api = shop();
     api.script("services", [Some(Fault::Status(429, Some(1)))]);
     let edge = Edge::start(&request(&api));
@@ -196,7 +198,7 @@ fn a_server_that_wants_to_be_left_alone_is() {
 }
 
 #[test]
-fn a_refusal_is_told_once_and_its_end_too() {
+fn logs_a_refusal_and_its_end_once() {
     for (status, reason, level) in [
         (401, "unauthorized", "ERROR"),
         (403, "forbidden", "ERROR"),
@@ -223,7 +225,7 @@ fn a_refusal_is_told_once_and_its_end_too() {
 }
 
 #[test]
-fn a_server_that_is_down_at_the_start_is_waited_for() {
+fn waits_for_a_server_that_is_down_at_the_start() {
     let api = shop();
     api.down();
     let edge = Edge::start(&request(&api));
@@ -241,7 +243,7 @@ fn a_server_that_is_down_at_the_start_is_waited_for() {
 }
 
 #[test]
-fn one_refused_resource_keeps_the_others() {
+fn a_refused_resource_does_not_affect_the_others() {
     let api = shop();
     api.fault("endpointslices", Fault::Status(403, None));
     let edge = Edge::start(&request(&api));
@@ -254,7 +256,7 @@ fn one_refused_resource_keeps_the_others() {
 }
 
 #[test]
-fn a_watch_that_ends_at_once_is_not_asked_for_without_a_pause() {
+fn pauses_after_a_watch_that_ends_immediately() {
     let api = shop();
     let pause_min = Duration::from_millis(50);
     let edge = Edge::start_with(
@@ -271,7 +273,7 @@ fn a_watch_that_ends_at_once_is_not_asked_for_without_a_pause() {
 }
 
 #[test]
-fn an_object_that_cannot_be_read_stays_as_it_was() {
+fn an_undecodable_object_keeps_its_last_state() {
     let api = shop();
     let malformed = |name: &str| {
         let mut service = service("shop", name, "10.96.0.50");
@@ -286,7 +288,7 @@ fn an_object_that_cannot_be_read_stays_as_it_was() {
     let errors = "portolan_kubernetes_object_errors_total{kind=\"Service\",reason=\"shape\"}";
     edge.wait_metric(errors, 2.0);
     assert_eq!(edge.service("shop/web"), WEB);
-    // A new list does not sweep it either.
+    // A new list does not remove it either.
     api.script("services", [Some(Fault::Status(410, None))]);
     api.drop_connections();
     edge.wait_metric(STREAMED, 2.0);
@@ -299,7 +301,7 @@ fn an_object_that_cannot_be_read_stays_as_it_was() {
 }
 
 #[test]
-fn ten_thousand_malformed_objects_are_counted_and_the_good_ones_known() {
+fn counts_ten_thousand_malformed_objects_and_serves_the_others() {
     let api = empty();
     api.put(namespace("shop"));
     let wrong = [
@@ -323,7 +325,7 @@ fn ten_thousand_malformed_objects_are_counted_and_the_good_ones_known() {
     edge.wait_synced();
     let errors = "portolan_kubernetes_object_errors_total{kind=\"Service\",reason=\"shape\"}";
     assert_eq!((edge.index.counts().services, edge.metric(errors)), (1000, 10_000.0));
-    // By pages and as changes too.
+    // Now as pages and as changes.
     api.fault("services", Fault::NoStreamingLists);
     api.down();
     api.compact();
@@ -336,7 +338,7 @@ fn ten_thousand_malformed_objects_are_counted_and_the_good_ones_known() {
 }
 
 #[test]
-fn nonsense_in_a_watch_is_passed_over() {
+fn skips_invalid_watch_events() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();

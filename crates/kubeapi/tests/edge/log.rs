@@ -1,4 +1,4 @@
-//! The lines of the log, as the server writes them: `[WARNING] plugin/kubernetes: text`.
+//! Captures log lines in the format of the server: `[WARNING] plugin/kubernetes: text`.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps the lines of this crate.
+/// Subscriber that keeps the lines of this crate.
 #[derive(Clone, Default)]
 pub struct Log {
     lines: Arc<Mutex<Vec<String>>>,
@@ -15,12 +15,12 @@ pub struct Log {
 }
 
 impl Log {
-    /// `echo` writes them to standard error too.
+    /// Creates a log. `echo` also writes the lines to standard error.
     pub fn new(echo: bool) -> Log {
         Log { echo, ..Log::default() }
     }
 
-    /// The lines so far.
+    /// Returns the lines so far.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }

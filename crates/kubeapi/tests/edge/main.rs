@@ -1,4 +1,4 @@
-//! The edge against a server that does what it is told, and against files: every state, and every fault.
+//! Tests against a fake API server with injected faults, and against files. They cover every state and every fault.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -19,5 +19,5 @@ mod snapshot;
 mod support;
 mod watch;
 
-/// Whether the servers of these tests have no protobuf; see `edge_in_json.rs`.
+/// True if the servers of these tests have no protobuf. See `edge_in_json.rs`.
 const JSON_ONLY: bool = false;

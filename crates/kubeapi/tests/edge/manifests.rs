@@ -1,4 +1,4 @@
-//! Manifests on disk: what a cluster would make of them, and what becomes of changes and mistakes.
+//! Manifests on disk: the resulting cluster, changes, and errors.
 
 use cluster::{Request, Source};
 use std::fs;
@@ -11,7 +11,7 @@ fn request(path: &Path) -> Request {
     Request::new(Source::Manifests(vec![path.to_owned()]))
 }
 
-/// An edge that has read one file with this text.
+/// Starts a subscription to one file with this text.
 fn read(folder: &Path, text: &str) -> Edge {
     fs::write(folder.join("all.yaml"), text).unwrap();
     let edge = Edge::start(&request(folder));
@@ -20,7 +20,7 @@ fn read(folder: &Path, text: &str) -> Edge {
     edge
 }
 
-/// Replaces a file as a whole, as an editor does that is careful.
+/// Replaces a file atomically, like a careful editor.
 fn replace(file: &Path, text: &str) {
     let new = file.with_extension("new");
     fs::write(&new, text).unwrap();
@@ -39,7 +39,7 @@ fn pod(name: &str, labels: &str, spec: &str, status: &str) -> String {
 }
 
 #[test]
-fn services_are_completed_as_a_cluster_would() {
+fn completes_services_like_an_api_server() {
     let text = [
         service("given", "clusterIP: 10.96.0.5, ports: [{ port: 80 }]"),
         service("dual", "clusterIPs: [10.96.0.6, 'fd00::6'], ports: [{ name: dns, port: 53, protocol: UDP }]"),
@@ -68,7 +68,7 @@ fn services_are_completed_as_a_cluster_would() {
 }
 
 #[test]
-fn pods_become_endpoints() {
+fn derives_endpoints_from_pods() {
     let text = [
         service(
             "web",
@@ -134,7 +134,7 @@ fn pods_become_endpoints() {
 }
 
 #[test]
-fn what_is_written_goes_before_what_is_derived() {
+fn written_endpoints_take_precedence_over_derived_ones() {
     let slice = "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
                  metadata: { name: web-1, namespace: shop, labels: { kubernetes.io/service-name: web } }\n\
                  addressType: IPv4\nendpoints: [{ addresses: [10.2.0.1], hostname: w }, { addresses: [10.2.0.2], conditions: { ready: false } }]\n\
@@ -161,7 +161,7 @@ fn what_is_written_goes_before_what_is_derived() {
 }
 
 #[test]
-fn requests_select_manifests() {
+fn requests_filter_manifests() {
     let text = "apiVersion: v1\nkind: List\nitems:\n\
         - { apiVersion: v1, kind: Namespace, metadata: { name: a, labels: { dns: 'yes' } } }\n\
         - { apiVersion: v1, kind: Service, metadata: { name: s, namespace: a, labels: { dns: 'yes' } }, spec: { clusterIP: None, selector: { x: y } } }\n\
@@ -197,7 +197,7 @@ fn requests_select_manifests() {
 }
 
 #[test]
-fn changes_of_files_are_seen() {
+fn applies_changes_of_files() {
     let folder = folder("changes");
     let (a, b) = (folder.join("a.yaml"), folder.join("deep/er/b.yml"));
     fs::write(&a, service("web", "clusterIP: 10.96.0.1")).unwrap();
@@ -210,7 +210,7 @@ fn changes_of_files_are_seen() {
     fs::create_dir_all(b.parent().unwrap()).unwrap();
     fs::write(&b, service("late", "clusterIP: None")).unwrap();
     edge.wait_service("shop/late", "Headless :-/");
-    // Of two objects of one name the one of the later file counts.
+    // If an object occurs twice, the one in the later file wins.
     replace(&b, &service("web", "clusterIP: 10.96.0.3"));
     edge.wait_service("shop/web", "10.96.0.3 :-/");
     edge.wait_service("shop/late", "none");
@@ -224,7 +224,7 @@ fn changes_of_files_are_seen() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_keeps_what_it_said() {
+fn an_invalid_file_keeps_its_last_content() {
     let folder = folder("mistakes");
     let (good, bad) = (folder.join("good.yaml"), folder.join("bad.yaml"));
     fs::write(&good, service("good", "clusterIP: None")).unwrap();
@@ -244,7 +244,7 @@ fn a_file_that_cannot_be_read_keeps_what_it_said() {
 }
 
 #[test]
-fn a_file_that_is_wrong_from_the_start_keeps_nothing_else_away() {
+fn an_invalid_file_does_not_affect_others() {
     let folder = folder("wrong_from_the_start");
     fs::write(folder.join("bad.json"), "{\n  \"kind\": \"Service\",\n  oops\n}").unwrap();
     fs::write(folder.join("good.yaml"), service("good", "clusterIP: None")).unwrap();
@@ -258,7 +258,7 @@ fn a_file_that_is_wrong_from_the_start_keeps_nothing_else_away() {
 }
 
 #[test]
-fn a_mounted_config_map_swaps_its_links() {
+fn follows_the_symlinks_of_a_mounted_config_map() {
     let folder = folder("config_map");
     let version = |number: u32, ip: &str| {
         let version = folder.join(format!("..2026_{number}"));
@@ -278,7 +278,7 @@ fn a_mounted_config_map_swaps_its_links() {
 }
 
 #[test]
-fn links_that_go_round_end() {
+fn stops_at_a_symlink_cycle() {
     let folder = folder("round");
     fs::write(folder.join("web.yaml"), service("web", "clusterIP: None")).unwrap();
     symlink(".", folder.join("again")).unwrap();
@@ -291,7 +291,7 @@ fn links_that_go_round_end() {
 }
 
 #[test]
-fn a_folder_that_vanishes_keeps_what_it_said() {
+fn a_vanished_folder_keeps_its_last_content() {
     let folder = folder("vanishing");
     let inner = folder.join("inner");
     fs::create_dir(&inner).unwrap();

@@ -1,4 +1,5 @@
-//! The hosts of a mesh: from API servers of several ages, from one without a mesh, from manifests; and what the log is told.
+//! Hosts of a mesh: with API servers of several versions, without a mesh, and from manifests. Also the log of their
+//! changes.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ fn of_version(version: &str, mut object: Value) -> Value {
     object
 }
 
-/// The addresses of the best claim to a host, or else its endpoints.
+/// Returns the addresses of the best claim to a host, or else the endpoints of its entry.
 fn addresses(edge: &Edge, host: &str) -> String {
     let texts = |claims: &[Claim]| {
         let claim = claims.first()?;
@@ -40,7 +41,7 @@ fn wait_addresses(edge: &Edge, host: &str, expected: &str) {
 }
 
 #[test]
-fn entries_of_any_version_are_found_at_once() {
+fn finds_entries_of_every_api_version_without_a_pause() {
     for version in ["v1", "v1beta1", "v1alpha3"] {
         let api = FakeApi::start();
         api.put(of_version(version, service_entry("shop", "pay", "pay.global", "10.0.0.1")));
@@ -60,7 +61,7 @@ fn entries_of_any_version_are_found_at_once() {
 }
 
 #[test]
-fn without_a_mesh_there_are_no_hosts_until_it_is_installed() {
+fn serves_no_hosts_until_a_mesh_is_installed() {
     let api = FakeApi::start();
     let edge = Edge::start(&mesh(&api));
     edge.wait_synced();
@@ -74,7 +75,7 @@ fn without_a_mesh_there_are_no_hosts_until_it_is_installed() {
 }
 
 #[test]
-fn what_was_known_stays_while_the_api_server_is_away_or_forgets_its_kinds() {
+fn keeps_hosts_while_the_api_server_is_down_or_lacks_the_crds() {
     let api = FakeApi::start();
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     let edge = Edge::start(&mesh(&api));
@@ -92,7 +93,7 @@ fn what_was_known_stays_while_the_api_server_is_away_or_forgets_its_kinds() {
 }
 
 #[test]
-fn nonsense_is_told_once_and_counted_and_the_rest_is_served() {
+fn reports_invalid_entries_once_and_serves_the_others() {
     let api = FakeApi::start();
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     api.put(entry("shape", &json!({ "hosts": "pay.global" })));
@@ -126,7 +127,7 @@ fn nonsense_is_told_once_and_counted_and_the_rest_is_served() {
     assert_eq!(counted("ServiceEntry", "invalid"), 2.0);
     assert_eq!(counted("ServiceEntry", "shape"), 1.0);
     assert_eq!(counted("WorkloadEntry", "invalid"), 1.0);
-    // What becomes nonsense stays what it was.
+    // An entry that becomes invalid keeps its last state.
     let line = r#"{"type":"MODIFIED","object":{"metadata":{"namespace":"shop","name":"pay","resourceVersion":"99"},"spec":7}}"#;
     api.inject("serviceentries", line);
     edge.wait_log("[WARNING] plugin/kubernetes: ServiceEntry 'shop/pay' cannot be read");
@@ -134,7 +135,7 @@ fn nonsense_is_told_once_and_counted_and_the_rest_is_served() {
 }
 
 #[test]
-fn changes_are_told_in_the_words_of_old_and_floods_are_not() {
+fn logs_changes_like_istios_plugin_up_to_a_rate() {
     let api = FakeApi::start();
     api.put_all((0..300).map(|at| service_entry("shop", &format!("e{at}"), &format!("h{at}.global"), "10.0.0.1")));
     let edge = Edge::start(&mesh(&api));
@@ -150,7 +151,7 @@ fn changes_are_told_in_the_words_of_old_and_floods_are_not() {
 }
 
 #[test]
-fn namespaces_and_pods_are_watched_as_asked() {
+fn watches_configured_namespaces_and_pods() {
     let api = FakeApi::start();
     let selects =
         json!({ "hosts": ["pay.global"], "resolution": "STATIC", "workloadSelector": { "labels": { "app": "pay" } } });
@@ -178,7 +179,7 @@ fn namespaces_and_pods_are_watched_as_asked() {
 }
 
 #[test]
-fn manifests_describe_a_mesh_too() {
+fn reads_a_mesh_from_manifests() {
     let text = "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: { name: pay, resourceVersion: '1' }\n\
                 spec: { hosts: [pay.global], resolution: STATIC, workloadSelector: { labels: { app: pay } } }\n---\n\
                 apiVersion: networking.istio.io/v1alpha3\nkind: WorkloadEntry\nmetadata: { name: vm }\n\

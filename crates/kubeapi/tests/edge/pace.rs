@@ -1,4 +1,4 @@
-//! How hard an API server is asked.
+//! Client-side rate limiting.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use fakeapi::{FakeApi, Fault};
 
 use crate::support::{Edge, WEB, request};
 
-/// The times between the first three requests.
+/// Returns the times between the first three requests.
 fn gaps(api: &FakeApi) -> Vec<Duration> {
     let seen = api.seen();
     seen.windows(2).take(2).map(|pair| pair[1].at - pair[0].at).collect()
 }
 
 #[test]
-fn requests_keep_their_distance() {
+fn spaces_requests_by_the_configured_interval() {
     let api = FakeApi::with_shop();
     let every = Duration::from_millis(100);
     let edge = Edge::start(&Request { pace: Pace { every, burst: 1, in_flight: 0 }, ..request(&api) });
     edge.wait_synced();
-    // Of what is sent at a distance a busy machine may see some sooner.
+    // On a busy machine, the server may receive requests closer together than they were sent.
     assert!(gaps(&api).iter().all(|gap| *gap > every / 2), "{:?}", gaps(&api));
     let host = api.url().strip_prefix("http://").unwrap();
     let held = |what: &str| {
@@ -32,7 +32,7 @@ fn requests_keep_their_distance() {
 }
 
 #[test]
-fn one_request_in_flight_is_one_list_at_a_time() {
+fn a_limit_of_one_request_in_flight_serializes_lists() {
     let api = FakeApi::with_shop();
     let pause = Duration::from_millis(50);
     for resource in ["namespaces", "services", "endpointslices"] {

@@ -16,7 +16,7 @@ fn labelled(name: &str) -> Value {
     namespace
 }
 
-/// In which namespaces something was asked for, in order, each once.
+/// Returns the namespaces of all requests for a resource, sorted and without duplicates.
 fn asked(api: &FakeApi, resource: &str) -> Vec<String> {
     let seen = api.seen().into_iter().filter(|seen| seen.resource == resource);
     let mut places: Vec<String> = seen.map(|seen| seen.namespace).collect();
@@ -25,7 +25,7 @@ fn asked(api: &FakeApi, resource: &str) -> Vec<String> {
     places
 }
 
-/// An API server with `shop`, which is selected, and `hidden`, which is not.
+/// Starts an API server with the selected namespace `shop` and the unselected `hidden`.
 fn two_namespaces() -> FakeApi {
     let api = FakeApi::with_shop();
     api.put_all([labelled("shop"), namespace("hidden"), service("hidden", "db", "10.96.0.30")]);
@@ -33,7 +33,7 @@ fn two_namespaces() -> FakeApi {
 }
 
 #[test]
-fn only_selected_namespaces_are_asked_for() {
+fn watches_only_selected_namespaces() {
     let api = two_namespaces();
     let edge = Edge::start(&following(&api));
     edge.wait_synced();
@@ -44,7 +44,7 @@ fn only_selected_namespaces_are_asked_for() {
 }
 
 #[test]
-fn watches_come_and_go_with_the_labels() {
+fn watches_start_and_stop_with_the_namespace_labels() {
     let api = two_namespaces();
     let edge = Edge::start(&following(&api));
     edge.wait_synced();
@@ -61,7 +61,7 @@ fn watches_come_and_go_with_the_labels() {
         index.services_of_endpoint(gone, |_, _| owners += 1);
         owners == 0
     });
-    // Nobody asks for it any more: what happens there is not seen until the label is back.
+    // The namespace is not watched any more, so this change is not seen until the label is back.
     api.put(slice("shop", "web", &["10.1.0.7"]));
     api.put(service("hidden", "db", "10.96.0.32"));
     edge.wait_service("hidden/db", "10.96.0.32 http:80/TCP");
@@ -73,7 +73,7 @@ fn watches_come_and_go_with_the_labels() {
 }
 
 #[test]
-fn where_no_namespace_is_selected_all_is_known() {
+fn is_synced_if_no_namespace_is_selected() {
     let api = FakeApi::with_shop();
     let edge = Edge::start(&following(&api));
     edge.wait_synced();
@@ -89,7 +89,7 @@ fn many(api: &FakeApi) {
 const WIDENED: &str = "portolan_kubernetes_scopes_widened_total";
 
 #[test]
-fn too_many_namespaces_are_watched_as_a_whole() {
+fn watches_the_whole_cluster_if_too_many_namespaces_are_selected() {
     let api = two_namespaces();
     many(&api);
     api.put(namespace("ns-49"));
@@ -102,7 +102,7 @@ fn too_many_namespaces_are_watched_as_a_whole() {
     edge.wait_log("[WARNING] plugin/kubernetes: 51 namespaces are selected, more than 50: watching everything");
     assert_eq!(edge.metric(WIDENED), 1.0);
     assert_eq!(edge.service("shop/web"), WEB, "what was known stays known");
-    // Of the connections those that are left are for namespaces, services and slices.
+    // The remaining connections are for namespaces, services and slices.
     let before = api.seen().len();
     edge.wait_metric("portolan_kubernetes_lists_total{resource=\"endpointslices\",way=\"stream\"}", 51.0);
     api.drop_connections();
@@ -115,7 +115,7 @@ fn too_many_namespaces_are_watched_as_a_whole() {
 }
 
 #[test]
-fn namespaces_stay_followed_where_the_whole_is_forbidden() {
+fn keeps_namespaced_watches_if_cluster_wide_ones_are_forbidden() {
     let api = two_namespaces();
     many(&api);
     api.put(namespace("ns-49"));
@@ -134,7 +134,7 @@ fn namespaces_stay_followed_where_the_whole_is_forbidden() {
 }
 
 #[test]
-fn followed_watches_are_remembered_and_reconciled() {
+fn restores_namespaced_watches_from_a_snapshot_and_reconciles_them() {
     let (api, folder) = (two_namespaces(), folder("scope"));
     let request = Request { snapshot: Some(folder.join("snapshot")), ..following(&api) };
     let first = Edge::start(&request);

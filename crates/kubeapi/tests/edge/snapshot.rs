@@ -1,4 +1,4 @@
-//! What is known, on disk: a process that begins while the API server is away serves from it.
+//! Snapshots: a process that starts while the API server is down serves from one.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn remembering(api: &FakeApi, file: &Path) -> Request {
     Request { snapshot: Some(file.to_owned()), ..request(api) }
 }
 
-/// An edge that has written what it knows of the shop.
+/// Runs a subscription to the shop until it has written a snapshot.
 fn written(api: &FakeApi, file: &Path) {
     let edge = Edge::start_with(&remembering(api, file), quick());
     edge.wait_synced();
@@ -20,7 +20,7 @@ fn written(api: &FakeApi, file: &Path) {
 }
 
 #[test]
-fn what_was_known_is_served_until_the_truth_is_there() {
+fn serves_the_snapshot_until_the_api_server_responds() {
     let (api, folder) = (FakeApi::with_shop(), folder("snapshot"));
     let file = folder.join("snapshot");
     written(&api, &file);
@@ -37,7 +37,7 @@ fn what_was_known_is_served_until_the_truth_is_there() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_refused_with_a_reason() {
+fn rejects_an_unusable_snapshot_with_a_reason() {
     let (api, folder) = (FakeApi::with_shop(), folder("snapshot-bad"));
     let file = folder.join("snapshot");
     written(&api, &file);
@@ -63,7 +63,7 @@ fn a_file_that_cannot_be_used_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told_once_and_costs_nothing_else() {
+fn reports_an_unwritable_snapshot_path_once_and_continues() {
     let (api, folder) = (FakeApi::with_shop(), folder("snapshot-no-place"));
     let file = folder.join("no such folder/snapshot");
     let edge = Edge::start_with(&remembering(&api, &file), quick());

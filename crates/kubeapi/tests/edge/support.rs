@@ -1,4 +1,4 @@
-//! A running edge on a thread of its own, and what tests ask of it.
+//! Test fixture: a subscription that runs on its own thread.
 
 use std::fs;
 use std::net::IpAddr;
@@ -16,10 +16,10 @@ use tokio::sync::oneshot;
 
 use crate::log::Log;
 
-/// How long a test waits for what must happen.
+/// Maximum time that a test waits for a condition.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A subscription that is kept on a thread of its own.
+/// Subscription on its own thread.
 pub struct Edge {
     pub index: Arc<Index>,
     registry: Arc<Registry>,
@@ -52,12 +52,12 @@ impl Edge {
         Edge { index, registry, log, held, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Gives the subscription up; its thread goes on.
+    /// Drops the subscription. The thread continues.
     pub fn unsubscribe(&self) {
         self.held.lock().unwrap().take();
     }
 
-    /// Waits until it must be so; panics if that takes too long.
+    /// Waits for a condition, and panics after [`PATIENCE`].
     pub fn wait(&self, what: &str, condition: impl Fn(&Index) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !condition(&self.index) {
@@ -70,7 +70,7 @@ impl Edge {
         self.wait("the first sync", Index::is_synced);
     }
 
-    /// Waits until a Service is as described, see [`describe`]; `none` if there is none.
+    /// Waits until [`describe`] returns this for a Service, or until it is `none` (absent).
     pub fn wait_service(&self, path: &str, expected: &str) {
         self.wait(&format!("{path} = {expected} (is {})", self.service(path)), |_| self.service(path) == expected);
     }
@@ -84,12 +84,12 @@ impl Edge {
         self.index.namespace_exists(name.as_bytes())
     }
 
-    /// Waits until a series has at least this value.
+    /// Waits until a metric has at least this value.
     pub fn wait_metric(&self, series: &str, least: f64) {
         self.wait(series, |_| self.metric(series) >= least);
     }
 
-    /// What a series shows; 0 if it is not shown.
+    /// Returns the value of a metric, or 0 if it is absent.
     pub fn metric(&self, series: &str) -> f64 {
         let text = self.metrics();
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
@@ -100,7 +100,7 @@ impl Edge {
         self.registry.render()
     }
 
-    /// Waits for a line that begins so.
+    /// Waits for a log line with this prefix.
     pub fn wait_log(&self, begin: &str) {
         self.wait(&format!("a line '{begin}…'"), |_| self.logged(begin) > 0);
     }
@@ -109,7 +109,7 @@ impl Edge {
         self.log.lines()
     }
 
-    /// How many lines begin so.
+    /// Returns the number of log lines with this prefix.
     pub fn logged(&self, begin: &str) -> usize {
         self.log.lines().iter().filter(|line| line.starts_with(begin)).count()
     }
@@ -125,7 +125,7 @@ impl Drop for Edge {
     }
 }
 
-/// An empty folder for a test, which goes with it.
+/// Empty folder for a test, deleted on drop.
 pub struct Folder(PathBuf);
 
 pub fn folder(test: &str) -> Folder {
@@ -148,13 +148,13 @@ impl Drop for Folder {
     }
 }
 
-/// Runs where the edge can run.
+/// Runs a future on a `LocalSet`, which [`Subscriber::subscribe`] needs.
 pub fn on_a_local_set(future: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(tokio::task::LocalSet::new().run_until(future));
 }
 
-/// Times that tests need not wait for; those that a busy machine may exceed are long.
+/// Returns short timeouts. Those that a busy machine could exceed stay long.
 pub fn quick() -> Timing {
     Timing {
         pause_min: Duration::from_millis(5),
@@ -169,7 +169,7 @@ pub fn quick() -> Timing {
     }
 }
 
-/// An API server of which this program's tests have the encoding.
+/// Starts an API server with the encoding of this test program.
 pub fn empty() -> FakeApi {
     let api = FakeApi::start();
     if crate::JSON_ONLY {
@@ -178,7 +178,7 @@ pub fn empty() -> FakeApi {
     api
 }
 
-/// The same, with the objects of [`FakeApi::put_shop`].
+/// Starts an API server with the objects of [`FakeApi::put_shop`].
 pub fn shop() -> FakeApi {
     let api = empty();
     api.put_shop();
@@ -189,10 +189,10 @@ pub fn request(api: &FakeApi) -> Request {
     Request::new(Source::Endpoint { url: api.url().to_owned(), tls: None })
 }
 
-/// What [`shop`] has, as [`describe`] says it.
+/// Service of [`shop`] in the format of [`describe`].
 pub const WEB: &str = "10.96.0.11 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]";
 
-/// A Service in few words: `10.96.0.11 http:80/TCP [w0=10.1.0.5 http:8080/TCP]`, slices in no order.
+/// Describes a Service: `10.96.0.11 http:80/TCP [w0=10.1.0.5 http:8080/TCP]`, with sorted slices.
 pub fn describe(service: &Service) -> String {
     let kind = match &service.kind {
         ServiceKind::ClusterIp(ips) => ips.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(","),

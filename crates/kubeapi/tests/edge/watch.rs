@@ -1,4 +1,4 @@
-//! Lists and watches as they are meant to go.
+//! Lists and watches without faults.
 
 use cluster::Request;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn a_streaming_list_fills_the_index() {
 }
 
 #[test]
-fn every_change_is_seen() {
+fn applies_every_change() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_service("shop/web", WEB);
@@ -61,13 +61,14 @@ fn every_change_is_seen() {
 }
 
 #[test]
-fn pages_serve_where_streams_are_refused() {
+fn lists_by_pages_if_streaming_lists_are_refused() {
     pages_serve(Fault::NoStreamingLists, 422);
 }
 
-/// A real API server over etcd 3.4.23 knows streams, begins one, and then says that its etcd has not what they take.
+/// A real API server over etcd 3.4.23 supports streaming lists, starts one, and then reports that etcd lacks the
+/// requests that they need.
 #[test]
-fn pages_serve_where_streams_are_refused_once_begun() {
+fn lists_by_pages_if_the_storage_lacks_streaming_lists() {
     pages_serve(Fault::OldStore, 500);
 }
 
@@ -97,7 +98,7 @@ fn pages_serve(instead_of_streams: Fault, code: u16) {
     assert!(!edge.metrics().contains("watch_failures"), "an old server is no failure");
     let told = format!("[INFO] plugin/kubernetes: Listing services by pages: the API server says {code}");
     assert_eq!(edge.logged(&told), 1);
-    // From now on it is known that this server has no streams.
+    // The watcher remembers that this server has no streaming lists.
     api.down();
     api.delete("services", "shop", "web");
     api.compact();
@@ -110,7 +111,7 @@ fn pages_serve(instead_of_streams: Fault, code: u16) {
 }
 
 #[test]
-fn a_watch_whose_time_is_up_goes_on_where_it_was() {
+fn resumes_an_expired_watch_at_the_last_version() {
     let api = shop();
     let edge = Edge::start_with(&request(&api), Timing { watch: Duration::from_secs(1), ..quick() });
     edge.wait_synced();
@@ -124,13 +125,13 @@ fn a_watch_whose_time_is_up_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_bookmark_moves_the_version_to_go_on_from() {
+fn resumes_at_the_version_of_a_bookmark() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
     let version = api.put(object("ConfigMap", "shop", "unrelated", json!({}))).to_string();
     api.bookmark();
-    // The watches have taken the bookmark once they have taken what comes after it.
+    // Events are in order: after this one, the watch has processed the bookmark.
     api.inject("services", "no JSON");
     edge.wait_metric("portolan_kubernetes_object_errors_total{kind=\"Service\",reason=\"syntax\"}", 1.0);
     api.drop_connections();
@@ -140,7 +141,7 @@ fn a_bookmark_moves_the_version_to_go_on_from() {
 }
 
 #[test]
-fn selectors_go_where_they_belong() {
+fn applies_selectors_to_each_kind() {
     let api = shop();
     let labelled = |kind: &str, namespace: &str, name: &str, rest: serde_json::Value| {
         let mut object = object(kind, namespace, name, rest);
@@ -168,13 +169,13 @@ fn selectors_go_where_they_belong() {
     assert_eq!((counts.namespaces, counts.services, counts.endpoint_slices, counts.pods), (1, 1, 1, 1));
     assert!(edge.index.pod_exists(b"seen", "10.1.0.9".parse().unwrap()));
     assert_eq!(edge.service("seen/web"), "10.96.0.20 :-/ [10.1.0.9 http:8080/TCP]");
-    // A Pod that ends leaves the selection, and so the index.
+    // A Pod that ends does not match the field selector any more and leaves the index.
     api.put(labelled("Pod", "seen", "p", json!({ "status": { "phase": "Succeeded", "podIP": "10.1.0.9" } })));
     edge.wait("the end of the pod", |index| !index.pod_exists(b"seen", "10.1.0.9".parse().unwrap()));
 }
 
 #[test]
-fn only_what_is_wanted_is_watched() {
+fn watches_only_configured_kinds() {
     let api = shop();
     let request = Request { endpoints: false, ..request(&api) };
     let edge = Edge::start(&request);
@@ -186,7 +187,7 @@ fn only_what_is_wanted_is_watched() {
 }
 
 #[test]
-fn given_namespaces_are_watched_one_by_one() {
+fn watches_configured_namespaces_separately() {
     let api = shop();
     api.put(namespace("hidden"));
     api.put(service("hidden", "web", "10.96.0.30"));
@@ -209,7 +210,7 @@ fn given_namespaces_are_watched_one_by_one() {
 }
 
 #[test]
-fn a_namespace_that_we_may_not_see_is_taken_to_exist() {
+fn assumes_that_a_forbidden_namespace_exists() {
     let api = shop();
     api.fault("namespaces", Fault::Status(403, None));
     let request = Request { namespaces: vec!["shop".to_owned()], ..request(&api) };
@@ -219,14 +220,14 @@ fn a_namespace_that_we_may_not_see_is_taken_to_exist() {
     api.wait_seen("another attempt", |seen| seen.iter().filter(|seen| seen.resource == "namespaces").count() >= 4);
     assert_eq!(edge.logged("[INFO] plugin/kubernetes: Namespace shop is taken to exist"), 1);
     assert_eq!(edge.logged("[ERROR]"), 0);
-    // Once it is allowed, what is so counts.
+    // With permission, the actual state is used.
     api.delete("namespaces", "", "shop");
     api.heal("namespaces");
     edge.wait("the truth", |index| !index.namespace_exists(b"shop"));
 }
 
 #[test]
-fn equal_requests_share_a_subscription_until_nobody_holds_it() {
+fn equal_requests_share_a_subscription_while_it_is_held() {
     let api = shop();
     on_a_local_set(async {
         let subscriber = Subscriber::with_timing(&Registry::new(), quick());
@@ -245,7 +246,7 @@ fn equal_requests_share_a_subscription_until_nobody_holds_it() {
 }
 
 #[test]
-fn a_subscription_that_is_dropped_ends() {
+fn a_dropped_subscription_ends_its_tasks() {
     let api = shop();
     let edge = Edge::start(&request(&api));
     edge.wait_synced();
@@ -253,13 +254,13 @@ fn a_subscription_that_is_dropped_ends() {
     edge.wait("the end of the tasks", |index| Arc::strong_count(&edge.index) == 1 && index.is_synced());
     let before = api.seen().len();
     api.drop_connections();
-    // Another edge is a clock: whatever the first would do, it would have done before this one has synced.
+    // This subscription is a clock: the dropped one would have sent its requests before this one is synced.
     Edge::start(&request(&api)).wait_synced();
     assert_eq!(api.seen().len(), before + 3);
 }
 
 #[test]
-fn the_time_from_a_change_to_its_answers_is_observed() {
+fn records_the_programming_duration() {
     let api = shop();
     let trigger = |mut slice: serde_json::Value, time: &str| {
         slice["metadata"]["annotations"]["endpoints.kubernetes.io/last-change-trigger-time"] = time.into();
@@ -286,7 +287,7 @@ fn the_time_from_a_change_to_its_answers_is_observed() {
     edge.wait_service("shop/web", "10.96.0.11 http:80/TCP [10.1.0.10 http:8080/TCP]");
     assert_eq!((edge.metric(&count("cluster_ip")), edge.metric(&count("headless_with_selector"))), (1.0, 1.0));
     assert_eq!((edge.metric(&ours("cluster_ip")), edge.metric(&ours("headless_with_selector"))), (1.0, 1.0));
-    // A clock that is behind that of who wrote the time down is no time at all.
+    // A trigger time in the future, from a clock ahead of ours, counts as zero.
     let later = (jiff::Timestamp::now() + Duration::from_secs(3600)).to_string();
     let before = edge.metric(sum);
     api.put(trigger(slice("shop", "web", &["10.1.0.11"]), &later));
@@ -295,7 +296,7 @@ fn the_time_from_a_change_to_its_answers_is_observed() {
 }
 
 #[test]
-fn the_time_to_answers_is_observed_for_what_clusters_have_in_common() {
+fn records_the_programming_duration_of_clusterset_services() {
     let api = shop();
     let import = |name: &str, kind: &str| {
         let spec =

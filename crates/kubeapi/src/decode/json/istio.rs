@@ -1,4 +1,4 @@
-//! The objects of a mesh in JSON: Istio's, and Pods with what makes them endpoints and clients.
+//! JSON objects of a mesh: Istio's resources, and Pods with the fields that make them endpoints and clients.
 
 use core::fmt;
 
@@ -10,10 +10,10 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use super::objects::{Annotations, Metadata, Read};
 use super::text::{Text, Texts};
 
-/// What a label must say for addresses that were allocated not to count.
+/// Label and value that disable automatically allocated addresses.
 const NOT_ALLOCATED: (&str, &str) = ("networking.istio.io/enable-autoallocate-ip", "false");
 
-/// `metadata`, with all labels.
+/// `metadata` with all labels.
 #[derive(Default)]
 struct Labelled<'a> {
     common: Metadata<'a>,
@@ -45,10 +45,10 @@ struct Fields<'a> {
 struct MeshAnnotations<'a> {
     #[serde(rename = "k8s.io/initial-events-end", borrow)]
     initial_events_end: Text<'a>,
-    /// Written by the injector of sidecars.
+    /// Set by the sidecar injector.
     #[serde(rename = "sidecar.istio.io/status")]
     sidecar: Option<IgnoredAny>,
-    /// Written by the agent of a node that captures the pod's traffic.
+    /// Set by the node agent that captures the Pod's traffic (ambient mode).
     #[serde(rename = "ambient.istio.io/redirection", borrow)]
     redirection: Text<'a>,
 }
@@ -102,7 +102,7 @@ struct EntrySpec<'a> {
     export_to: Texts<'a>,
 }
 
-/// An endpoint, or the `spec` of a WorkloadEntry.
+/// Endpoint of a ServiceEntry, or `spec` of a WorkloadEntry.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Place<'a> {
@@ -175,7 +175,7 @@ pub(crate) struct WorkloadEntry<'a> {
     status: Option<Conditions<'a>>,
 }
 
-/// A `status` with conditions.
+/// `status` with conditions.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Conditions<'a> {
@@ -213,7 +213,7 @@ impl Read for WorkloadEntry<'_> {
     }
 }
 
-/// core/v1 Pod, in a mesh.
+/// core/v1 Pod as a workload of a mesh.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct WorkloadPod<'a> {
@@ -278,7 +278,7 @@ fn texts<'a>(texts: &'a Texts<'_>) -> Vec<&'a str> {
     texts.iter().map(|text| &**text).collect()
 }
 
-/// Names with values, in their order; `null` is none.
+/// Names and values of a map, in input order. `null` is an empty map.
 #[derive(Default)]
 struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
 

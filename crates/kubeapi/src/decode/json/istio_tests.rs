@@ -1,18 +1,18 @@
-//! Objects of a mesh as API servers send them, and as they never would.
+//! Objects of a mesh, valid and invalid.
 
 use cluster::object::Meta;
 use serde_json::json;
 
 use super::*;
 
-/// What an object says; an error is that of the decoder.
+/// Decodes an object and formats it for comparison, or returns the error of the decoder.
 fn said<'a, O: Read + Deserialize<'a>>(json: &'a str) -> Result<String, String> {
     let read: O = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let object = read.object()?;
     Ok(format!("{object:?}"))
 }
 
-/// Checks what an object of this kind is read as.
+/// Checks the result of decoding an object of this kind.
 macro_rules! check {
     ($kind:ident, $json:expr, $expected:expr) => {
         let text = $json.to_string();
@@ -24,7 +24,7 @@ macro_rules! check {
 const META: Meta<'static> = Meta { namespace: "shop", name: "pay", version: "7" };
 
 #[test]
-fn service_entries_are_read() {
+fn reads_service_entries() {
     check!(
         ServiceEntry,
         json!({
@@ -84,7 +84,7 @@ fn service_entries_are_read() {
 }
 
 #[test]
-fn workloads_are_read() {
+fn reads_workload_entries_and_pods() {
     check!(
         WorkloadEntry,
         json!({
@@ -142,7 +142,7 @@ fn workloads_are_read() {
 }
 
 #[test]
-fn what_has_another_shape_is_refused() {
+fn refuses_fields_of_another_type() {
     for (text, problem) in [
         (r#"{"metadata":{},"spec":7}"#, "invalid type: integer `7`"),
         (r#"{"metadata":{},"spec":{"hosts":"a"}}"#, "a list of strings"),

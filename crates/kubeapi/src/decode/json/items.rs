@@ -1,31 +1,31 @@
-//! Cuts the JSON of a list into its items while it comes, so that never more than one of them is held.
+//! Splits the JSON of a list into its items as it arrives, and buffers at most one of them.
 //!
-//! It looks at no more of the JSON than it needs to find `metadata` and the elements of `items` in the outermost object;
-//! whether these are JSON themselves is for those to find out who read them.
+//! It only parses as much JSON as it needs to find `metadata` and the elements of `items` in the outermost object. It
+//! does not validate them. Their decoder does that.
 
 use memchr::memchr2;
 
-/// A part of a list.
+/// Part of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
-    /// An element of `items`, an object.
+    /// Element of `items`, an object.
     Item(&'a [u8]),
     /// `metadata` of the list.
     Metadata(&'a [u8]),
-    /// An item is longer than it may be, and was dropped.
+    /// Item above the maximum length, which was dropped.
     TooLong,
 }
 
-/// Where in the list we are.
+/// State of the scanner.
 #[derive(Default)]
 pub(crate) struct Items {
     depth: u32,
     string: Option<InString>,
-    /// The last string in the outermost object, as far as it matters.
+    /// Last string at depth 1, up to the length of the longest relevant field name.
     word: Vec<u8>,
     field: Field,
     capture: Option<Capture>,
-    /// The beginning of what is captured, if that came with earlier octets.
+    /// Start of the captured part, if it arrived with earlier bytes.
     partial: Vec<u8>,
     begun: bool,
 }
@@ -35,7 +35,7 @@ struct InString {
     escaped: bool,
 }
 
-/// The field of the outermost object that we are in.
+/// Current field of the outermost object.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Field {
     #[default]
@@ -44,22 +44,22 @@ enum Field {
     Items,
 }
 
-/// What is being gathered.
+/// Part that is being captured.
 #[derive(Clone, Copy)]
 struct Capture {
-    /// Where it began in the octets at hand.
+    /// Start of the part in the current bytes.
     start: usize,
-    /// The depth around it.
+    /// Nesting depth of the part.
     around: u32,
     too_long: bool,
 }
 
-/// The longest name of a field that matters.
+/// Length of the longest relevant field name.
 const WORD_MAX: usize = b"metadata".len();
 
 impl Items {
-    /// Takes more of the list and hands out the parts that are complete by it, none longer than `most`. A part that came
-    /// in one piece is not copied.
+    /// Processes more bytes of the list and calls `each` for each complete part of at most `most` bytes. A part that
+    /// arrives in one chunk is not copied.
     pub(crate) fn feed(&mut self, octets: &[u8], most: usize, mut each: impl FnMut(Part<'_>)) {
         let mut at = 0;
         while let Some(&octet) = octets.get(at) {
@@ -74,12 +74,12 @@ impl Items {
         self.keep(octets, most);
     }
 
-    /// Whether a whole list was there.
+    /// Returns true after a complete list.
     pub(crate) fn is_complete(&self) -> bool {
         self.begun && self.depth == 0
     }
 
-    /// Goes on within a string, from `at` to behind the octet that is next to matter.
+    /// Scans within a string, up to the next quote or backslash. Returns the position after it.
     fn string_octet(&mut self, octets: &[u8], at: usize, state: InString) -> usize {
         if state.escaped {
             self.string = Some(InString { escaped: false });
@@ -144,7 +144,7 @@ impl Items {
         if self.field == Field::Metadata { Part::Metadata(octets) } else { Part::Item(octets) }
     }
 
-    /// Keeps what is captured and not complete beyond the octets at hand.
+    /// Copies the incomplete part from the current bytes to the buffer.
     fn keep(&mut self, octets: &[u8], most: usize) {
         let Some(capture) = &mut self.capture else { return };
         let rest = &octets[capture.start..];
@@ -170,7 +170,7 @@ fn field(word: &[u8]) -> Field {
 mod tests {
     use super::*;
 
-    /// The parts of a list that comes in pieces of `size` octets.
+    /// Returns the parts of a list that arrives in chunks of `size` bytes.
     fn parts(list: &str, size: usize, most: usize) -> (Vec<String>, bool) {
         let (mut items, mut found) = (Items::default(), Vec::new());
         let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_whole_however_they_come() {
+    fn items_are_complete_for_every_chunk_size() {
         for (list, expected) in [
             (
                 r#"{"kind":"L","metadata":{"a":"1"},"items":[{"b":1},{"c":{"d":[{}]}}]}"#,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_item_is_dropped_and_the_rest_is_not() {
+    fn drops_only_the_item_that_is_too_long() {
         let list = format!(r#"{{"items":[{{"a":1}},{{"b":"{}"}},{{"c":3}}]}}"#, "x".repeat(20));
         for size in 1..=list.len() {
             assert_eq!(parts(&list, size, 20).0, [r#"{"a":1}"#, "<too long>", r#"{"c":3}"#]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_cut_is_not_complete() {
+    fn a_truncated_list_is_not_complete() {
         let list = r#"{"metadata":{"a":"1"},"items":[{"b":1}]}"#;
         for end in 0..list.len() {
             assert!(!parts(&list[..end], 7, 100).1, "{end}");

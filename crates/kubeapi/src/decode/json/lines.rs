@@ -1,29 +1,29 @@
-//! Cuts a stream of octets into lines without ever holding more than one of them.
+//! Splits a byte stream into lines and buffers at most one of them.
 
 use memchr::memchr;
 
-/// A line, without its end.
+/// Line without its line break.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
-    /// All of it.
+    /// Complete line.
     Whole(&'a [u8]),
-    /// It is longer than it may be, and was dropped.
+    /// Line above the maximum length, which was dropped.
     TooLong,
 }
 
-/// The line that is not complete yet.
+/// Buffer for an incomplete line.
 #[derive(Default)]
 pub(crate) struct Lines {
     partial: Vec<u8>,
     skipping: bool,
 }
 
-/// A buffer for a partial line is given back if it has grown beyond this.
+/// Capacity in bytes above which the buffer is freed after a line.
 const KEPT_MAX: usize = 64 * 1024;
 
 impl Lines {
-    /// Takes more of the stream and hands out the lines that are complete by it, none longer than `most`. A line that
-    /// came in one piece is not copied.
+    /// Processes more bytes of the stream and calls `each` for each complete line of at most `most` bytes. A line that
+    /// arrives in one chunk is not copied.
     pub(crate) fn feed(&mut self, mut octets: &[u8], most: usize, mut each: impl FnMut(Line<'_>)) {
         while let Some(end) = memchr(b'\n', octets) {
             let (line, rest) = (&octets[..end], &octets[end + 1..]);
@@ -41,7 +41,7 @@ impl Lines {
         self.keep(octets, most);
     }
 
-    /// Whether the stream ended within a line.
+    /// Returns true if the stream ended within a line.
     pub(crate) fn is_within_a_line(&self) -> bool {
         self.skipping || !self.partial.is_empty()
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_however_they_come() {
+    fn lines_are_complete_for_every_chunk_size() {
         for (pieces, expected, within) in [
             (&["one\ntwo\n"][..], &["one", "two"][..], false),
             (&["one\ntw", "o", "\n"], &["one", "two"], false),

@@ -1,4 +1,4 @@
-//! JSON: events one a line, lists in one object.
+//! JSON: watch events on one line each, and lists as one object.
 
 mod istio;
 mod items;
@@ -18,7 +18,7 @@ use super::{OBJECT_MAX, Piece, Status, Unreadable};
 pub(super) use items::Items;
 pub(super) use lines::Lines;
 
-/// Takes more of the response to a watch.
+/// Processes more bytes of the response to a watch.
 pub(super) fn feed_events(kind: Kind, lines: &mut Lines, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     lines.feed(octets, OBJECT_MAX, |line| match line {
         Line::Whole(line) if line.trim_ascii().is_empty() => {}
@@ -27,7 +27,7 @@ pub(super) fn feed_events(kind: Kind, lines: &mut Lines, octets: &[u8], each: &m
     });
 }
 
-/// Takes more of the response to a list.
+/// Processes more bytes of the response to a list.
 pub(super) fn feed_list(kind: Kind, items: &mut Items, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     items.feed(octets, OBJECT_MAX, |part| match part {
         Part::Item(octets) => item(kind, octets, each),
@@ -36,7 +36,7 @@ pub(super) fn feed_list(kind: Kind, items: &mut Items, octets: &[u8], each: &mut
     });
 }
 
-/// Reads a Status.
+/// Decodes a Status.
 pub(super) fn status(octets: &[u8]) -> Option<Status> {
     let status: Common<'_> = serde_json::from_slice(octets).ok()?;
     let message = (*status.message).to_owned();
@@ -70,7 +70,7 @@ fn event_of<'a, O: Read + Deserialize<'a>>(line: &'a [u8], each: &mut dyn FnMut(
     }
 }
 
-/// An event whose object is not read, because it cannot be or because it is a Status.
+/// Handles an event whose object was not decoded, because it is invalid or a Status.
 fn event_without_object(line: &[u8], error: Option<&serde_json::Error>, each: &mut dyn FnMut(Piece<'_>)) {
     let event: Event<'_, Common<'_>> = match serde_json::from_slice(line) {
         Ok(event) => event,
@@ -92,7 +92,7 @@ fn without_object(what: &str, metadata: &Metadata<'_>, each: &mut dyn FnMut(Piec
     each(if what == "DELETED" { Piece::deleted(meta) } else { Piece::bookmark(meta, metadata.ends_list()) });
 }
 
-/// Reads one object that stands alone.
+/// Decodes a single object.
 pub(crate) fn item(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     match kind {
         Kind::Namespace => item_of::<objects::Namespace<'_>>(octets, each),

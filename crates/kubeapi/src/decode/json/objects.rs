@@ -1,6 +1,6 @@
-//! Kubernetes objects in JSON, with only what an answer needs; all else is passed over while it is read.
+//! Kubernetes objects in JSON, with only the fields that answers need. Serde skips the others while parsing.
 //!
-//! The API writes `null` for an empty list now and then, so everything may be `null` or absent.
+//! The API sometimes writes `null` for an empty list, so every field may be `null` or absent.
 
 use cluster::object::{self, Meta, Object};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use super::text::{Text, Texts};
 use crate::decode::address_type;
 
-/// An event of a watch.
+/// Watch event.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "O: Deserialize<'de>"))]
 pub(crate) struct Event<'a, O> {
@@ -48,7 +48,7 @@ pub(super) struct Labels<'a> {
     zone: Text<'a>,
     #[serde(rename = "topology.kubernetes.io/region", borrow)]
     region: Text<'a>,
-    /// What the label of the zone was called before Kubernetes 1.17.
+    /// Name of the zone label before Kubernetes 1.17.
     #[serde(rename = "failure-domain.beta.kubernetes.io/zone", borrow)]
     old_zone: Text<'a>,
     #[serde(rename = "failure-domain.beta.kubernetes.io/region", borrow)]
@@ -69,12 +69,12 @@ impl Metadata<'_> {
         Meta { namespace: &self.namespace, name: &self.name, version: &self.resource_version }
     }
 
-    /// When that happened which an EndpointSlice shows; empty if nobody wrote it down.
+    /// Returns the time of the change that triggered an EndpointSlice, or an empty string.
     pub(crate) fn trigger(&self) -> &str {
         self.annotations.as_ref().map_or("", |annotations| &annotations.trigger)
     }
 
-    /// Whether this is of the bookmark at the end of a streaming list.
+    /// Returns true for the bookmark at the end of a streaming list.
     pub(crate) fn ends_list(&self) -> bool {
         self.annotations.as_ref().is_some_and(|annotations| &*annotations.initial_events_end == "true")
     }
@@ -90,7 +90,7 @@ pub(crate) struct ListMetadata<'a> {
     pub(crate) token: Text<'a>,
 }
 
-/// An object of which nothing is asked but what all have in common, or a Status.
+/// Fields that all objects have in common, and those of a Status.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Common<'a> {
@@ -101,11 +101,11 @@ pub(crate) struct Common<'a> {
     pub(crate) message: Text<'a>,
 }
 
-/// An object as it is read.
+/// Decoded object.
 pub(crate) trait Read {
     fn metadata(&self) -> &Metadata<'_>;
 
-    /// What the world takes; `Err` says what cannot be.
+    /// Converts the object for the world. `Err` has the description of the error.
     fn object(&self) -> Result<Object<'_>, &'static str>;
 }
 
@@ -180,7 +180,7 @@ struct Ingress<'a> {
 }
 
 impl Service<'_> {
-    /// Its load balancer's entries, each by its address or else its name.
+    /// Returns the entries of the load balancer: IP address, or else host name of each.
     fn ingress(&self) -> impl Iterator<Item = &str> {
         let balancer = self.status.as_ref().and_then(|status| status.load_balancer.as_ref());
         let entries = balancer.and_then(|balancer| balancer.ingress.as_deref()).unwrap_or_default();
@@ -212,7 +212,7 @@ impl Read for Service<'_> {
     }
 }
 
-/// multicluster.x-k8s.io ServiceImport. What it imports stands in `spec`; newer versions may have it beside that.
+/// multicluster.x-k8s.io ServiceImport. The fields are in `spec`, or in newer API versions at the top level.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ServiceImport<'a> {
@@ -258,7 +258,7 @@ impl Read for ServiceImport<'_> {
     }
 }
 
-/// A port of a Service or an EndpointSlice.
+/// Port of a Service or an EndpointSlice.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Port<'a> {
@@ -348,7 +348,7 @@ impl Read for EndpointSlice<'_> {
     }
 }
 
-/// The same, of a ServiceImport: another label says to which it belongs.
+/// EndpointSlice of a ServiceImport, which another label names.
 #[derive(Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ImportedSlice<'a> {

@@ -1,4 +1,4 @@
-//! Texts of JSON that are borrowed from it where they stand there as they are; `null` and nothing are the empty text.
+//! JSON strings, borrowed from the input unless they contain escapes. `null` and absent fields are empty strings.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use std::ops::Deref;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// A text.
+/// JSON string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text<'a>(Cow<'a, str>);
 
@@ -50,7 +50,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A list of texts that mostly has one: only the others cost memory of their own.
+/// List of strings that usually has one element, which is stored without an allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Texts<'a> {
     first: Option<Text<'a>>,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_borrowed_where_they_can_be() {
+    fn borrows_strings_without_escapes() {
         let read = |json: &'static str| serde_json::from_str::<Text<'_>>(json).map(|text| text.0);
         assert!(matches!(read(r#""plain""#), Ok(Cow::Borrowed("plain"))));
         assert!(matches!(read(r#""\u0065scaped""#), Ok(Cow::Owned(text)) if text == "escaped"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_texts() {
+    fn reads_lists_of_strings() {
         let read = |json: &'static str| {
             let texts = serde_json::from_str::<Texts<'_>>(json).ok()?;
             assert_eq!(texts.len(), texts.iter().count());

@@ -1,16 +1,16 @@
-//! Protobuf as it is on the wire: fields one after the other, each with its number and its type
-//! (protobuf.dev/programming-guides/encoding). Nothing is copied, and nothing is looked into that nobody asks for.
+//! Protobuf wire format (protobuf.dev/programming-guides/encoding): a sequence of fields, each with number and wire
+//! type. Values are borrowed, and messages in them are only decoded on request.
 
 use super::Wrong;
 
-/// What a field holds.
+/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value<'a> {
-    /// A number, or a truth value.
+    /// Integer or boolean.
     Number(u64),
-    /// A text, octets, or a message.
+    /// String, bytes, or message.
     Octets(&'a [u8]),
-    /// Of a type that no field has which we read.
+    /// Fixed-size number, which none of the fields that we read has.
     Other,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Value<'a> {
         if let Value::Number(number) = self { Ok(number) } else { Err(Wrong::Shape("a text stands for a number")) }
     }
 
-    /// The last field of this number in a message.
+    /// Returns the last field with this number in a message.
     pub(super) fn field(self, number: u64) -> Result<Option<Value<'a>>, Wrong> {
         let mut found = None;
         for field in Fields::of(self.octets()?) {
@@ -40,23 +40,23 @@ impl<'a> Value<'a> {
         Ok(found)
     }
 
-    /// A port, or the code of a Status.
+    /// Returns the value as a port or status code.
     pub(super) fn short(self) -> Result<u16, Wrong> {
         u16::try_from(self.number()?).map_err(|_| Wrong::Shape("a number is not within 0 and 65535"))
     }
 }
 
-/// How the octets of a field are told from those behind it; the lowest three bits of its key.
+/// Wire type of a field: how the length of its value is encoded. It is in the lowest three bits of the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wire {
     Varint,
-    /// So many octets.
+    /// Value of this many bytes.
     Fixed(usize),
-    /// Its length stands before it.
+    /// Value with a length prefix.
     Delimited,
 }
 
-/// The number and the type of a field.
+/// Tag of a field: number and wire type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) number: u64,
@@ -64,7 +64,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// `None` if there is no such type (any more), or no such number.
+    /// Decodes a tag. Returns `None` for wire types that are unknown or removed (groups), and for invalid field
+    /// numbers.
     pub(super) const fn of(varint: u64) -> Option<Key> {
         let wire = match varint & 7 {
             0 => Wire::Varint,
@@ -78,18 +79,18 @@ impl Key {
     }
 }
 
-/// The greatest number of a field.
+/// Highest field number.
 const NUMBER_MAX: u64 = (1 << 29) - 1;
-/// Octets of the longest number: 64 bits, seven in an octet.
+/// Maximum size of a varint in bytes: 64 bits, 7 in each byte.
 const VARINT_MAX: usize = 10;
 
-/// A number in octets of seven bits, the lowest first, and how many octets it takes.
+/// Varint with its size in bytes: 7 bits in each byte, the lowest bits first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Varint {
     Whole(u64, usize),
-    /// Its end is not there.
+    /// More bytes are needed.
     Cut,
-    /// It is longer than any number.
+    /// Longer than 64 bits allow.
     Endless,
 }
 
@@ -106,7 +107,7 @@ impl Varint {
     }
 }
 
-/// The fields of a message, in the order in which they stand there; ends after the first that cannot be read.
+/// Iterator over the fields of a message, in their order. It ends after the first error.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -117,7 +118,7 @@ impl<'a> Fields<'a> {
         Fields { rest: message }
     }
 
-    /// How many fields have this number, as far as they can be read.
+    /// Returns the number of fields with this number, up to the first error.
     pub(super) fn count_of(self, number: u64) -> usize {
         self.filter(|field| field.is_ok_and(|(found, _)| found == number)).count()
     }
@@ -138,7 +139,7 @@ impl<'a> Fields<'a> {
 
     #[inline]
     fn varint(&mut self) -> Result<u64, Wrong> {
-        // Nearly all numbers are one octet.
+        // Nearly all varints are one byte.
         if let [octet @ 0..=0x7f, rest @ ..] = self.rest {
             self.rest = rest;
             return Ok(u64::from(*octet));
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_every_type_are_told_apart() {
+    fn reads_fields_of_every_wire_type() {
         let fields = |octets: &'static [u8]| Fields::of(octets).collect::<Vec<_>>();
         let read = |octets| fields(octets).into_iter().collect::<Result<Vec<_>, _>>();
         assert_eq!(read(b"").unwrap(), []);
@@ -198,19 +199,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_field_ends_them() {
+    fn ends_after_an_invalid_field() {
         for octets in [
             &b"\x08"[..],                                        // no value
-            b"\x80",                                             // half a key
+            b"\x80",                                             // half a tag
             b"\x08\x80",                                         // half a number
-            b"\x12\x03hi",                                       // longer than what is there
+            b"\x12\x03hi",                                       // longer than the rest
             b"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",     // longer than anything
-            b"\x091234567",                                      // not eight octets
+            b"\x091234567",                                      // not eight bytes
             b"\x0b\x0c",                                         // a group
-            b"\x0e",                                             // a type that never was
+            b"\x0e",                                             // an undefined type
             b"\x00\x01",                                         // field 0
             b"\x80\x80\x80\x80\x10\x01",                         // field 2^29
-            b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", // a number of eleven octets
+            b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", // a number of eleven bytes
         ] {
             let found: Vec<_> = Fields::of(octets).collect();
             assert!(matches!(found[..], [Err(Wrong::Syntax(_))]), "{octets:?} {found:?}");
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_what_they_are() {
+    fn refuses_values_of_another_type() {
         assert_eq!(Value::Octets(b"a").text(), Ok("a"));
         assert!(matches!(Value::Octets(b"\xff").text(), Err(Wrong::Syntax(_))));
         assert!(matches!(Value::Number(1).text(), Err(Wrong::Shape(_))));

@@ -1,4 +1,4 @@
-//! A watch in protobuf: frames, each with its length in four octets before it (`;stream=watch`).
+//! Watch events in protobuf: frames with a big-endian length prefix of four bytes (`;stream=watch`).
 
 use cluster::Kind;
 
@@ -6,17 +6,17 @@ use super::stream::{Step, Stream};
 use super::{event, nameless};
 use crate::decode::{Lost, OBJECT_MAX, Piece};
 
-/// Octets of a frame's length.
+/// Size of the length prefix in bytes.
 const HEAD: usize = 4;
-/// Octets that nobody sends in one frame: what says so is no length.
+/// Maximum plausible length of a frame in bytes. A larger value means that the stream is out of sync.
 const FRAME_MAX: usize = 16 * OBJECT_MAX;
 
-/// The frame that is not complete yet.
+/// Buffer for an incomplete frame.
 #[derive(Default)]
 pub(in crate::decode) struct Frames(Stream);
 
 impl Frames {
-    /// Takes more of the response.
+    /// Processes more bytes of the response.
     pub(in crate::decode) fn feed(
         &mut self,
         kind: Kind,

@@ -1,5 +1,5 @@
-//! A list in protobuf: magic octets, an envelope, in it the list, and in that its items, of which never more than one is
-//! held.
+//! Decoder for a list in protobuf: magic bytes, an envelope, and the list message in it. The decoder buffers at most
+//! one item of the list.
 
 use cluster::Kind;
 
@@ -8,11 +8,11 @@ use super::stream::{Step, Stream};
 use super::{ENVELOPE_RAW, MAGIC, Wrong, list_metadata, nameless, object};
 use crate::decode::{Lost, OBJECT_MAX, Piece};
 
-/// Fields of a list: `metadata` and `items`.
+/// Field numbers of a list.
 const METADATA: u64 = 1;
 const ITEMS: u64 = 2;
 
-/// Where in the response we are.
+/// State of the decoder.
 #[derive(Default)]
 pub(in crate::decode) struct List {
     stream: Stream,
@@ -21,17 +21,17 @@ pub(in crate::decode) struct List {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
-    /// Before the magic octets.
+    /// Expects the magic bytes.
     #[default]
     Start,
-    /// In the envelope; whether the list was in what is behind us.
+    /// Expects a field of the envelope. `is_complete` is true after the list.
     Envelope { is_complete: bool },
-    /// In the list, of which so many octets are still to come.
+    /// Expects a field of the list. `left` is the number of bytes up to the end of the list.
     List { left: usize },
 }
 
 impl List {
-    /// Takes more of the response.
+    /// Processes more bytes of the response.
     pub(in crate::decode) fn feed(
         &mut self,
         kind: Kind,
@@ -47,7 +47,7 @@ impl List {
         })
     }
 
-    /// Whether a whole list was there. The envelope has no end that could be told.
+    /// Returns true after a whole list. The end of the envelope is not visible in the encoding.
     pub(in crate::decode) fn is_complete(&self) -> bool {
         self.place == Place::Envelope { is_complete: true } && !self.stream.is_within_a_part()
     }
@@ -85,7 +85,7 @@ impl Place {
         Ok(Step::Took(head.octets))
     }
 
-    /// Goes on in the list, of which so many octets were still to come.
+    /// Advances in a list that had `left` bytes up to its end.
     fn advance(&mut self, left: usize, step: &Step) -> Result<(), Wrong> {
         match step {
             Step::Took(length) | Step::Skip(length) => {
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-/// The next field of the list.
+/// Processes the next field of the list.
 fn next_field(kind: Kind, at_hand: &[u8], left: usize, each: &mut dyn FnMut(Piece<'_>)) -> Result<Step, Wrong> {
     let Some(head) = Head::read(at_hand)? else { return Ok(Step::Need(at_hand.len() + 1)) };
     let whole = head.octets.checked_add(head.length).filter(|whole| *whole <= left).ok_or(BEYOND)?;
@@ -124,18 +124,18 @@ fn next_field(kind: Kind, at_hand: &[u8], left: usize, each: &mut dyn FnMut(Piec
 
 const BEYOND: Wrong = Wrong::Syntax("an item is longer than the list");
 
-/// What stands before the octets of a field.
+/// Tag of a field, with its length prefix if it has one.
 struct Head {
     number: u64,
     is_delimited: bool,
-    /// Its own octets.
+    /// Size of the head itself in bytes.
     octets: usize,
-    /// Those behind it.
+    /// Size of the value after it in bytes.
     length: usize,
 }
 
 impl Head {
-    /// `None` if it is not there in whole.
+    /// Decodes a head, or returns `None` if more bytes are needed.
     fn read(at_hand: &[u8]) -> Result<Option<Head>, Wrong> {
         let Some((key, octets)) = varint(at_hand)? else { return Ok(None) };
         let key = Key::of(key).ok_or(Wrong::Syntax("a field has no number, or no type"))?;

@@ -1,8 +1,8 @@
-//! The protobuf of Kubernetes (kubernetes.io/docs/reference/using-api/api-concepts, "Protobuf encoding"), walked by hand:
-//! what an answer needs is borrowed from the octets, and all else is passed over unread.
+//! Decoder for Kubernetes protobuf (kubernetes.io/docs/reference/using-api/api-concepts, "Protobuf encoding").
 //!
-//! The numbers of the fields are those of the published definitions: `generated.proto` of k8s.io/api and
-//! k8s.io/apimachinery. They never change.
+//! It walks the wire format without generated code. Fields that answers need are borrowed from the bytes, and others
+//! are skipped. The field numbers are those of `generated.proto` in k8s.io/api and k8s.io/apimachinery. They never
+//! change.
 
 mod fields;
 mod frames;
@@ -20,23 +20,23 @@ use super::{PROTOBUF, Piece, Status, Unreadable};
 pub(super) use frames::Frames;
 pub(super) use list::List;
 
-/// What every object, and every list, begins with.
+/// Magic bytes before every object and list.
 const MAGIC: &[u8] = b"k8s\0";
-/// Fields of the envelope behind it, runtime.Unknown.
+/// Field numbers of the envelope after them, runtime.Unknown.
 const ENVELOPE_RAW: u64 = 2;
 const ENVELOPE_ENCODING: u64 = 3;
 const ENVELOPE_TYPE: u64 = 4;
-/// The octets of a runtime.RawExtension.
+/// Field number of the bytes in a runtime.RawExtension.
 const RAW: u64 = 1;
 
-/// Why something cannot be read.
+/// Decoding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
-    /// It is no protobuf.
+    /// Not valid protobuf.
     Syntax(&'static str),
-    /// It is another object than it must be.
+    /// Valid protobuf, but not the expected message.
     Shape(&'static str),
-    /// It has more of something than any object has.
+    /// More entries than any valid object has.
     TooMany,
 }
 
@@ -59,13 +59,13 @@ impl Wrong {
     }
 }
 
-/// Reads a Status, in its envelope.
+/// Decodes a Status in its envelope.
 pub(super) fn status(octets: &[u8]) -> Option<Status> {
     let (code, message) = objects::status(envelope(octets).ok()?).ok()?;
     Some(Status { code, message: message.to_owned() })
 }
 
-/// An event of a watch, metav1.WatchEvent.
+/// Decodes a watch event, metav1.WatchEvent.
 fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     let (what, enveloped) = match what_and_object(frame) {
         Ok(event) => event,
@@ -82,7 +82,7 @@ fn event(kind: Kind, frame: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     }
 }
 
-/// The fields of a WatchEvent: `type`, and `object` with the octets in it.
+/// Returns the fields of a WatchEvent: `type`, and the bytes in `object`.
 fn what_and_object(frame: &[u8]) -> Result<(&str, Option<&[u8]>), Wrong> {
     let (mut what, mut object) = ("", None);
     for field in Fields::of(frame) {
@@ -107,7 +107,7 @@ fn event_of(kind: Kind, what: &str, octets: &[u8], each: &mut dyn FnMut(Piece<'_
     }
 }
 
-/// What is in an envelope.
+/// Returns the content of an envelope.
 fn envelope(octets: &[u8]) -> Result<&[u8], Wrong> {
     let mut raw = &b""[..];
     for field in Fields::of(octets.strip_prefix(MAGIC).ok_or(NO_MAGIC)?) {
@@ -123,7 +123,7 @@ fn envelope(octets: &[u8]) -> Result<&[u8], Wrong> {
     Ok(raw)
 }
 
-/// An object; its name is told even if no more can be read of it.
+/// Decodes an object. If that fails, the error has its name where possible.
 fn object(kind: Kind, octets: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
     match objects::object(kind, octets) {
         Ok((object, trigger)) => each(Piece::applied(object, trigger)),

@@ -1,4 +1,4 @@
-//! The objects, field by field: only what an answer needs. Of a field that comes twice, which nobody sends, the last counts.
+//! Objects, with only the fields that answers need. If a field occurs twice, which no server sends, the last one wins.
 
 use cluster::Kind;
 use cluster::object::{Endpoint, EndpointSlice, Meta, Node, Object, Pod, Port, Service};
@@ -7,16 +7,16 @@ use super::Wrong;
 use super::fields::{Fields, Value};
 use crate::decode::address_type;
 
-/// Entries of the longest list in one object: a slice of 1,000 endpoints with 100 addresses each, as many as the API
-/// server accepts.
+/// Maximum number of entries of a repeated field: 1,000 endpoints with 100 addresses each, the most that the API server
+/// accepts in an EndpointSlice.
 const ENTRIES_MAX: usize = 100_000;
 
-/// `ready` of an EndpointConditions, `name` of an ObjectReference, `podIP` of a PodStatus.
+/// Field numbers: `ready` of EndpointConditions, `name` of ObjectReference, `podIP` of PodStatus.
 const READY: u64 = 1;
 const TARGET_NAME: u64 = 3;
 const POD_IP: u64 = 6;
 
-/// An object of a kind, and when that happened which it shows.
+/// Decodes an object of a kind, with the trigger time of its last change.
 pub(super) fn object(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
     match kind {
         Kind::Namespace => namespace(octets),
@@ -31,7 +31,7 @@ pub(super) fn object(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wr
     }
 }
 
-/// The code and the message of a metav1.Status.
+/// Decodes code and message of a metav1.Status.
 pub(super) fn status(octets: &[u8]) -> Result<(u16, &str), Wrong> {
     let (mut code, mut message) = (0, "");
     for field in Fields::of(octets) {
@@ -44,7 +44,7 @@ pub(super) fn status(octets: &[u8]) -> Result<(u16, &str), Wrong> {
     Ok((code, message))
 }
 
-/// The version and the token of a metav1.ListMeta.
+/// Decodes resource version and continue token of a metav1.ListMeta.
 pub(super) fn list_metadata(octets: &[u8]) -> Result<(&str, &str), Wrong> {
     let (mut version, mut token) = ("", "");
     for field in Fields::of(octets) {
@@ -57,11 +57,11 @@ pub(super) fn list_metadata(octets: &[u8]) -> Result<(&str, &str), Wrong> {
     Ok((version, token))
 }
 
-/// A metav1.ObjectMeta.
+/// metav1.ObjectMeta.
 #[derive(Default)]
 pub(super) struct Metadata<'a> {
     pub(super) meta: Meta<'a>,
-    /// Whether this is of the bookmark at the end of a streaming list.
+    /// True on the bookmark at the end of a streaming list.
     pub(super) ends_list: bool,
     service: &'a str,
     common_service: &'a str,
@@ -73,14 +73,14 @@ pub(super) struct Metadata<'a> {
 }
 
 impl<'a> Metadata<'a> {
-    /// The metadata of an object, whatever else there is in it.
+    /// Decodes the metadata of an object. The rest of the object may be invalid.
     pub(super) fn of(object: &'a [u8]) -> Result<Metadata<'a>, Wrong> {
         let mut metadata = Metadata::default();
         for field in Fields::of(object) {
             match field {
                 Ok((1, value)) => metadata.read(value.octets()?)?,
                 Ok(_) => {}
-                // It comes first: what is wrong behind it is no matter.
+                // The metadata come first, so an error after them does not matter.
                 Err(_) if !metadata.meta.name.is_empty() => break,
                 Err(wrong) => return Err(wrong),
             }
@@ -88,7 +88,7 @@ impl<'a> Metadata<'a> {
         Ok(metadata)
     }
 
-    /// The metadata of an object of which nothing else is needed; all of it must be well formed.
+    /// Decodes the metadata of an object. The rest of the object must be well-formed.
     fn alone(object: &'a [u8]) -> Result<Metadata<'a>, Wrong> {
         let mut metadata = Metadata::default();
         for field in Fields::of(object) {
@@ -122,7 +122,7 @@ impl<'a> Metadata<'a> {
             b"multicluster.kubernetes.io/source-cluster" => self.source_cluster = text(value)?,
             b"topology.kubernetes.io/zone" => self.zone = text(value)?,
             b"topology.kubernetes.io/region" => self.region = text(value)?,
-            // What they were called before Kubernetes 1.17.
+            // Names of these labels before Kubernetes 1.17.
             b"failure-domain.beta.kubernetes.io/zone" if self.zone.is_empty() => self.zone = text(value)?,
             b"failure-domain.beta.kubernetes.io/region" if self.region.is_empty() => self.region = text(value)?,
             _ => {}
@@ -141,7 +141,7 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// An entry of a map.
+/// Decodes an entry of a map.
 fn key_and_value(entry: &[u8]) -> Result<(&[u8], &[u8]), Wrong> {
     let (mut key, mut content) = (&b""[..], &b""[..]);
     for field in Fields::of(entry) {
@@ -158,7 +158,7 @@ fn text(octets: &[u8]) -> Result<&str, Wrong> {
     Value::Octets(octets).text()
 }
 
-/// Adds to a list, if it is not too long for any object.
+/// Appends to a list, up to [`ENTRIES_MAX`].
 fn push<T>(list: &mut Vec<T>, entry: T) -> Result<(), Wrong> {
     if list.len() >= ENTRIES_MAX {
         return Err(Wrong::TooMany);
@@ -229,7 +229,7 @@ fn service_status<'a>(octets: &'a [u8], service: &mut Service<'a>) -> Result<(),
     Ok(())
 }
 
-/// An entry of a load balancer, by its address or else its name.
+/// Decodes an entry of a load balancer: its IP address, or else its host name.
 fn ingress(octets: &[u8]) -> Result<&str, Wrong> {
     let (mut ip, mut hostname) = ("", "");
     for field in Fields::of(octets) {
@@ -242,7 +242,7 @@ fn ingress(octets: &[u8]) -> Result<&str, Wrong> {
     Ok(if ip.is_empty() { hostname } else { ip })
 }
 
-/// A port of a Service or of an EndpointSlice: what we read of them has the same numbers.
+/// Decodes a port of a Service or an EndpointSlice. The fields that we read have the same numbers in both.
 fn port(octets: &[u8]) -> Result<Port<'_>, Wrong> {
     let mut port = Port::default();
     for field in Fields::of(octets) {
@@ -278,7 +278,7 @@ fn slice(kind: Kind, octets: &[u8]) -> Result<(Object<'_>, &str), Wrong> {
     Ok((Object::EndpointSlice(slice), metadata.trigger))
 }
 
-/// An endpoint, once for each of its addresses.
+/// Decodes an endpoint and appends it once for each of its addresses.
 fn endpoint<'a>(octets: &'a [u8], endpoints: &mut Vec<Endpoint<'a>>) -> Result<(), Wrong> {
     let (begin, mut endpoint) = (endpoints.len(), Endpoint::default());
     for field in Fields::of(octets) {

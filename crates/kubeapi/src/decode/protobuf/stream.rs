@@ -1,21 +1,21 @@
-//! A stream of octets of which one part after the other is taken, each when it is there in whole. What comes in one piece
-//! is not copied, and never more than one part is held.
+//! Splits a byte stream into parts and hands out each when it is complete. Parts that arrive in one chunk are not
+//! copied. At most one part is buffered.
 
 use crate::decode::Lost;
 
-/// What is to be done with the octets at hand.
+/// Result of looking at the available bytes.
 pub(super) enum Step {
-    /// So many of them, never none, are done with.
+    /// The first bytes, this many, have been processed. Never 0.
     Took(usize),
-    /// So many are of no use, and some of them may be still to come.
+    /// Bytes to skip. Some of them may not have arrived yet.
     Skip(usize),
-    /// So many must be at hand, no more than the next step is done with.
+    /// Bytes needed in total, not more than the next step will process.
     Need(usize),
-    /// Nothing can be told from here on.
+    /// The stream is out of sync.
     Lost,
 }
 
-/// The part that is not complete yet.
+/// Buffer for an incomplete part.
 #[derive(Default)]
 pub(super) struct Stream {
     kept: Vec<u8>,
@@ -24,11 +24,11 @@ pub(super) struct Stream {
     lost: bool,
 }
 
-/// A buffer for a part is given back if it has grown beyond this.
+/// Capacity in bytes above which the buffer is freed after a part.
 const KEPT_MAX: usize = 64 * 1024;
 
 impl Stream {
-    /// Takes more of the stream, in steps.
+    /// Processes more bytes of the stream in steps.
     pub(super) fn feed(&mut self, mut octets: &[u8], mut step: impl FnMut(&[u8]) -> Step) -> Result<(), Lost> {
         while !self.lost && !octets.is_empty() {
             octets = if self.skip > 0 {
@@ -42,7 +42,7 @@ impl Stream {
         if self.lost { Err(Lost) } else { Ok(()) }
     }
 
-    /// Whether the stream ended within a part, or where nothing could be told any more.
+    /// Returns true if the stream ended within a part or went out of sync.
     pub(super) const fn is_within_a_part(&self) -> bool {
         self.lost || self.skip > 0 || !self.kept.is_empty()
     }
@@ -53,7 +53,7 @@ impl Stream {
         &octets[there..]
     }
 
-    /// A step with the octets that came; gives what is left of them.
+    /// Runs a step on the new bytes and returns the rest of them.
     fn step<'a>(&mut self, octets: &'a [u8], step: &mut impl FnMut(&[u8]) -> Step) -> &'a [u8] {
         match step(octets) {
             Step::Took(length) => octets.get(length..).unwrap_or_default(),
@@ -70,7 +70,7 @@ impl Stream {
         }
     }
 
-    /// A step with what is kept and so many of the octets that came as it still needs; gives what is left of them.
+    /// Runs a step on the buffer and as many of the new bytes as it needs. Returns the rest of them.
     fn complete<'a>(&mut self, octets: &'a [u8], step: &mut impl FnMut(&[u8]) -> Step) -> &'a [u8] {
         let missing = self.need.saturating_sub(self.kept.len()).clamp(1, octets.len());
         let (begin, rest) = octets.split_at(missing);
@@ -108,7 +108,7 @@ impl Stream {
 mod tests {
     use super::*;
 
-    /// Parts of a digit and so many letters; `!` has none of use, and `?` is the end of all sense.
+    /// Splits a text into parts: a digit, and as many letters. `!` and a digit skip letters, and `?` ends the stream.
     fn parts(text: &str, size: usize) -> (Vec<String>, bool, bool) {
         let (mut stream, mut found, mut lost) = (Stream::default(), Vec::new(), false);
         for piece in text.as_bytes().chunks(size) {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_whole_however_they_come() {
+    fn parts_are_complete_for_every_chunk_size() {
         for (text, expected, within, lost) in [
             ("1a02bc", &["1a", "0", "2bc"][..], false, false),
             ("1a2b", &["1a"], true, false),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_has_grown_is_given_back() {
+    fn frees_a_large_buffer() {
         let mut stream = Stream::default();
         let mut step = |at_hand: &[u8]| if at_hand.len() < 100_000 { Step::Need(100_000) } else { Step::Took(100_000) };
         for piece in vec![0; 100_001].chunks(1000) {

@@ -1,9 +1,9 @@
-//! Octets of protobuf that no server sends, made by hand.
+//! Hand-made protobuf that no server sends.
 
 use super::*;
 use crate::decode::{Encoding, EventDecoder, ListDecoder, OBJECT_MAX};
 
-/// A field of octets.
+/// Encodes a length-delimited field.
 fn field(number: u8, octets: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = octets.len();
@@ -32,7 +32,7 @@ fn added(object: &[u8]) -> Vec<u8> {
     frame(&[field(1, b"ADDED"), field(2, &field(1, object))].concat())
 }
 
-/// A piece in a word or two.
+/// Describes a piece in a word or two.
 fn describe(piece: &Piece<'_>) -> String {
     match piece {
         Piece::Applied { object, .. } => object.meta().name.to_owned(),
@@ -42,13 +42,13 @@ fn describe(piece: &Piece<'_>) -> String {
     }
 }
 
-/// Octets that come at once; not so few of a body that is long.
+/// Returns chunk sizes for a body, larger ones for a long body.
 fn sizes(body: &[u8]) -> [usize; 3] {
     let least = 1 + body.len() / 4096;
     [least, 3 * least, 10 * least]
 }
 
-/// What is read of a watch, however it comes, and whether that is lost or within an event.
+/// Decodes a watch in chunks of several sizes. Returns the pieces, and whether the decoder is lost and within an event.
 fn watch(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (EventDecoder::new(Encoding::Protobuf, kind), Vec::new());
@@ -61,7 +61,8 @@ fn watch(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     found
 }
 
-/// The same of a list, and whether it is complete.
+/// Decodes a list in chunks of several sizes. Returns the pieces, and whether the decoder is lost and the list
+/// complete.
 fn list(kind: Kind, body: &[u8]) -> (Vec<String>, bool, bool) {
     let read = |size| {
         let (mut decoder, mut found) = (ListDecoder::new(Encoding::Protobuf, kind), Vec::new());
@@ -79,7 +80,7 @@ fn texts(found: &(Vec<String>, bool, bool)) -> (Vec<&str>, bool, bool) {
 }
 
 #[test]
-fn a_broken_frame_costs_itself() {
+fn skips_only_the_broken_frame() {
     let good = added(&enveloped(&namespace("good")));
     for (broken, expected) in [
         (frame(b"\x0a"), ": a field is longer than what it is in"),
@@ -109,7 +110,7 @@ fn a_broken_frame_costs_itself() {
 }
 
 #[test]
-fn a_watch_that_is_cut_is_within_an_event() {
+fn a_truncated_watch_is_within_an_event() {
     let body = [added(&enveloped(&namespace("a"))), added(&enveloped(&namespace("b")))].concat();
     let first = body.len() / 2;
     for end in 1..body.len() {
@@ -119,14 +120,14 @@ fn a_watch_that_is_cut_is_within_an_event() {
 }
 
 #[test]
-fn a_length_that_is_none_ends_the_watch() {
+fn an_implausible_frame_length_ends_the_watch() {
     let good = added(&enveloped(&namespace("good")));
     let found = watch(Kind::Namespace, &[&good[..], b"\xff\xff\xff\xff", &good].concat());
     assert_eq!(texts(&found), (vec!["good", ": a frame is longer than any object"], true, true));
 }
 
 #[test]
-fn a_list_is_read_to_its_end_and_no_further() {
+fn reads_a_list_to_its_end() {
     let metadata = field(1, &[field(2, b"7"), field(3, b"+")].concat());
     let item = |name| field(2, &namespace(name));
     let whole =
@@ -143,7 +144,7 @@ fn a_list_is_read_to_its_end_and_no_further() {
 }
 
 #[test]
-fn a_broken_item_costs_itself_and_a_broken_list_what_is_behind() {
+fn skips_a_broken_item_and_stops_at_a_broken_list() {
     let item = |name| field(2, &namespace(name));
     let broken = [field(2, b"\x0a\x7f"), item("a"), field(2, b""), item("b")].concat();
     let found = list(Kind::Namespace, &enveloped(&broken));
@@ -168,7 +169,7 @@ fn a_broken_item_costs_itself_and_a_broken_list_what_is_behind() {
 }
 
 #[test]
-fn more_endpoints_than_any_slice_has_are_refused() {
+fn refuses_more_endpoints_than_the_api_allows() {
     let address = field(2, &field(1, b""));
     let slice = |count| enveloped(&[namespace("a"), address.repeat(count), field(4, b"IPv4")].concat());
     assert_eq!(watch(Kind::EndpointSlice, &added(&slice(100_000))).0, ["a"]);
@@ -178,7 +179,7 @@ fn more_endpoints_than_any_slice_has_are_refused() {
 }
 
 #[test]
-fn a_status_is_read_in_its_envelope() {
+fn reads_a_status_in_its_envelope() {
     let raw = [field(3, b"too old"), b"\x30\x9a\x03".to_vec()].concat();
     let read = Status { code: 410, message: "too old".to_owned() };
     assert_eq!(Status::read(Encoding::Protobuf, &enveloped(&raw)), Some(read));
@@ -190,7 +191,7 @@ fn a_status_is_read_in_its_envelope() {
 }
 
 #[test]
-fn what_was_defined_in_the_cluster_is_not_read() {
+fn refuses_custom_resources_in_protobuf() {
     let expected = "a: a resource that was defined in the cluster has no protobuf";
     assert_eq!(watch(Kind::ServiceImport, &added(&enveloped(&namespace("a")))).0, [expected]);
 }
