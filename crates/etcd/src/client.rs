@@ -1,4 +1,4 @@
-//! What is asked of etcd, over one connection.
+//! Requests to etcd over one connection.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::proto::{
 };
 use crate::sent::Sent;
 
-/// Octets of the longest message that is read: etcd's own longest value several times. Lists are asked for in shorter
-/// pages if one is longer.
+/// Maximum size of a response message in bytes, several times the largest value that etcd accepts. Longer pages of a
+/// list are requested again with a lower limit.
 const MESSAGE_MAX: usize = 16 << 20;
 
-/// What comes in one call.
+/// Stream of response messages of one call.
 pub(crate) type Messages = net::grpc::Messages<Incoming>;
 
-/// One member of etcd that has let us in.
+/// Authenticated client for one member of etcd.
 #[derive(Clone)]
 pub(crate) struct Client {
     connection: Connection,
@@ -37,7 +37,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Introduces us, if there is somebody to introduce.
+    /// Creates a client, and authenticates if there are credentials.
     pub(crate) async fn new(
         connection: Connection,
         endpoint: &Endpoint,
@@ -50,7 +50,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Gets a token, if etcd gives any. One that was long unused is forgotten there.
+    /// Requests an auth token, unless authentication is disabled. etcd forgets a token that has not been used for some
+    /// time.
     async fn enter(&mut self) -> Result<(), Failure> {
         let Some(Credentials { user, password }) = self.credentials.clone() else { return Ok(()) };
         self.token = None;
@@ -65,20 +66,21 @@ impl Client {
         Ok(())
     }
 
-    /// A page of a range, as the store was at a revision; 0 is now.
+    /// Requests a page of a range at a revision, or at the current one if 0.
     pub(crate) async fn range(&mut self, range: &Range, limit: i64, revision: i64) -> Result<RangeResponse, Failure> {
         let (key, range_end) = (range.from.clone(), range.to.clone());
         self.ask_known(proto::RANGE, &RangeRequest { key, range_end, limit, revision }).await
     }
 
-    /// Seconds that are left of a lease; `None` if there is no such lease.
+    /// Returns the remaining seconds of a lease, or `None` if it does not exist.
     pub(crate) async fn lease(&mut self, id: i64) -> Result<Option<u32>, Failure> {
         let answer: LeaseTimeToLiveResponse =
             self.ask_known(proto::LEASE_TIME_TO_LIVE, &LeaseTimeToLiveRequest { id }).await?;
         Ok(u32::try_from(answer.ttl).ok())
     }
 
-    /// As [`Client::ask`]; where our token is not known any more, with another one.
+    /// Sends a request like [`Client::ask`]. If etcd rejects the token, authenticates again and repeats the request
+    /// once.
     async fn ask_known<Q, A>(&mut self, method: &'static str, question: &Q) -> Result<A, Failure>
     where
         Q: Message,
@@ -93,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Watches ranges, each from a revision on. A member that loses the others says so and ends it.
+    /// Watches ranges, each from a revision. etcd cancels the watch if its member loses the cluster's leader.
     pub(crate) async fn watch(&mut self, ranges: impl Iterator<Item = (&Range, i64)>) -> Result<Messages, Failure> {
         let creates = ranges.map(|(range, start_revision)| {
             let (key, range_end) = (range.from.clone(), range.to.clone());
@@ -105,7 +107,7 @@ impl Client {
         Ok(tokio::time::timeout(self.patience, called).await.map_err(|_| Failure::Silent)??)
     }
 
-    /// Asks a question with one answer.
+    /// Sends a request and returns its only response.
     async fn ask<Q, A>(&mut self, method: &'static str, question: &Q) -> Result<A, Failure>
     where
         Q: Message,

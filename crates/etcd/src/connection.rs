@@ -1,4 +1,4 @@
-//! One connection to one member of etcd: HTTP/2, within TLS where that is wanted, as gRPC has it.
+//! Connection to one member of etcd: HTTP/2 for gRPC, optionally with TLS.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,19 +20,19 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::sent::Sent;
 
-/// Octets of a stream that may be on their way and unread: what a watch may have in reserve.
+/// HTTP/2 flow-control window of a stream in bytes, which bounds the unread data of a watch.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// Octets of all streams of a connection.
+/// HTTP/2 flow-control window of a connection in bytes.
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
-/// A connection; it is closed when the last clone is dropped.
+/// Connection that closes when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Connection {
     pub(crate) sender: SendRequest<Sent>,
     _driver: Arc<Driver>,
 }
 
-/// What reads and writes the socket.
+/// Task that reads from and writes to the socket. Dropping it aborts the task.
 struct Driver(AbortHandle);
 
 impl Drop for Driver {
@@ -42,7 +42,7 @@ impl Drop for Driver {
 }
 
 impl Connection {
-    /// Connects, and greets.
+    /// Connects, with the TLS handshake if enabled and the HTTP/2 handshake.
     pub(crate) async fn open(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, Failure> {
         let within = tokio::time::timeout(timing.connect, Connection::open_slowly(endpoint, tls, timing));
         within.await.unwrap_or(Err(Failure::Silent))
@@ -51,7 +51,7 @@ impl Connection {
     async fn open_slowly(endpoint: &Endpoint, tls: Option<&Tls>, timing: &Timing) -> Result<Connection, Failure> {
         let failed = |error: io::Error| Failure::Connection(net::in_words(&error));
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(failed)?;
-        // Small messages leave at once.
+        // Send small messages without delay.
         stream.set_nodelay(true).map_err(failed)?;
         if !endpoint.has_tls {
             return Connection::greet(stream, timing).await;
@@ -76,16 +76,15 @@ impl Connection {
             .keep_alive_while_idle(true);
         let greeted = builder.handshake(TokioIo::new(stream)).await;
         let (sender, driver) = greeted.map_err(|error| CallError::broken(&error))?;
-        // How it ends is seen by those who wait for an answer.
+        // The pending calls report the error of the connection.
         let driver = spawn_local(async move { drop(driver.await) });
         Ok(Connection { sender, _driver: Arc::new(Driver(driver.abort_handle())) })
     }
 }
 
-/// TLS as it is wanted, from the files as they are now.
+/// Creates the TLS configuration from the current content of the files.
 ///
-/// # Errors
-/// In words, if one of them cannot be used.
+/// # Errors The text of the problem if a file cannot be used.
 pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, String> {
     let read = |file: &PathBuf| std::fs::read(file).map_err(|error| format!("open {}: {error}", file.display()));
     let identity = tls

@@ -1,26 +1,25 @@
-//! One member of etcd: where it is, and whether it wants TLS.
+//! Address of an etcd member, with or without TLS.
 
 use std::fmt;
 
 use http::Uri;
 
-/// etcd's own port.
+/// Default client port of etcd.
 const PORT_DEFAULT: u16 = 2379;
 
-/// A member of etcd.
+/// Address of an etcd member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// A name or an address, without brackets.
+    /// Host name or IP address, without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) has_tls: bool,
 }
 
 impl Endpoint {
-    /// Reads a URL; one without a scheme has TLS if others say so.
+    /// Parses a URL. Without a scheme, `has_tls` decides on TLS.
     ///
-    /// # Errors
-    /// In words.
+    /// # Errors The text of the problem.
     pub(crate) fn read(text: &str, has_tls: bool) -> Result<Endpoint, String> {
         let wrong = |why: &str| format!("endpoint '{text}': {why}");
         let (has_tls, authority) = match text.split_once("://") {
@@ -41,7 +40,7 @@ impl Endpoint {
         Ok(Endpoint { host: host.trim_matches(['[', ']']).to_owned(), port, has_tls })
     }
 
-    /// What requests are addressed to.
+    /// Returns scheme, host and port for requests.
     pub(crate) fn origin(&self) -> Uri {
         let scheme = if self.has_tls { "https" } else { "http" };
         let authority = if self.host.contains(':') {
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_name_members() {
+    fn parses_endpoint_urls() {
         for (text, has_tls, expected) in [
             ("http://localhost:2379", false, "http://localhost:2379"),
             ("http://localhost:2379/", true, "http://localhost:2379"),

@@ -1,34 +1,34 @@
-//! Why etcd is not followed at the moment: what the metrics call it, and what is to be done.
+//! Failures of following etcd: classification for metrics, and text for the log.
 
 use std::fmt;
 
 use net::grpc::{CallError, Code};
 
-/// Why etcd is not followed at the moment.
+/// Failure of following a member.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It cannot be reached, or the connection broke.
+    /// The member is unreachable, or the connection broke.
     Connection(String),
-    /// Certificates or keys cannot be used.
+    /// Unusable certificates or keys, or a failed handshake.
     Tls(String),
-    /// It does not answer in time.
+    /// Timeout.
     Silent,
-    /// It does not let us in.
+    /// The credentials were rejected.
     Credentials(String),
-    /// It lets us in, and not see the keys.
+    /// The user has no permission to read the keys.
     Forbidden(String),
-    /// The changes since then are forgotten: everything is to be listed anew.
+    /// The revision of the watch has been compacted. A new list is needed.
     Compacted,
-    /// An answer is longer than is read.
+    /// The response exceeds the maximum size.
     TooLong,
-    /// It lets everybody in, so that there is nobody to introduce.
+    /// Authentication is not enabled, so that no token is needed.
     Open,
-    /// It refuses for another reason.
+    /// Any other error.
     Refused(String),
 }
 
 impl Failure {
-    /// As metrics say it.
+    /// Returns the value of the metric label `reason`.
     pub(crate) const fn label(&self) -> &'static str {
         match self {
             Failure::Connection(_) => "connection",
@@ -74,7 +74,7 @@ fn refused(code: Code, why: String) -> Failure {
     match code {
         Code::OUT_OF_RANGE if why.contains("compacted") => Failure::Compacted,
         Code::UNAUTHENTICATED => Failure::Credentials(why),
-        // etcd says so of a wrong password, and where a name is wanted and none is given.
+        // etcd uses this code for a wrong password and for a missing user name.
         Code::INVALID_ARGUMENT if why.contains("auth") || why.contains("user name") => Failure::Credentials(why),
         Code::FAILED_PRECONDITION if why.contains("authentication is not enabled") => Failure::Open,
         Code::PERMISSION_DENIED => Failure::Forbidden(why),
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_etcd_says_is_understood() {
+    fn classifies_the_errors_of_etcd() {
         for (code, reason, label) in [
             (11, "etcdserver: mvcc: required revision has been compacted", "compacted"),
             (16, "etcdserver: invalid auth token", "credentials"),

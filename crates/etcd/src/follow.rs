@@ -1,14 +1,15 @@
-//! Follows one store for ever: lists it, watches it from there on, and begins anew with the next member whenever that ends.
+//! Follows one store until dropped: lists it, watches it from there, and continues with the next member after a
+//! failure.
 //!
 //! ```text
-//! connect ─▶ list every range, page by page ─▶ watch from there on
+//! connect ─▶ list every range, page by page ─▶ watch from there
 //!    ▲                                                │
-//!    └── next member; a pause if none has gone well ◀─┘
+//!    └── next member; a pause after all have failed ◀─┘
 //! ```
 //!
-//! A list is always a whole one, also where a watch might go on from where it was: a store that was emptied, or restored
-//! from a copy, counts its changes from elsewhere on. So nothing is to be done where changes were compacted away. The mirror
-//! takes only the differences.
+//! After a failure, the ranges are always listed completely, even where a watch could resume. The reason is that a
+//! store that was emptied or restored from a backup may count its revisions differently. Compaction thus needs no
+//! special handling. The mirror only applies the differences.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -32,12 +33,12 @@ use crate::health::Health;
 use crate::meter::Meter;
 use crate::proto::{KeyValue, WatchEvent, WatchResponse};
 
-/// Keys in a page of a list, as long as they fit in a message; in smaller steps where they do not.
+/// Keys per page of a list, as long as they fit into a message.
 const PAGE: i64 = 2000;
 const PAGE_STEP: i64 = 8;
-/// Leases that are asked for in a row; one question is on its way at a time.
+/// Maximum number of leases to look up in a row. The requests are sent one at a time.
 const LEASES: usize = 256;
-/// The kind of event that is a deletion.
+/// Event type of a deletion.
 const DELETION: i32 = 1;
 
 /// Follows one store.
@@ -47,7 +48,7 @@ pub(crate) struct Follower {
     mirror: RefCell<Mirror>,
     timing: Rc<Timing>,
     meter: Rc<Meter>,
-    /// There may be leases that nobody has asked for.
+    /// Notified when there may be new leases to look up.
     leases: Notify,
 }
 
@@ -63,7 +64,7 @@ impl Follower {
         Follower { request, endpoints, mirror: RefCell::new(mirror), timing, meter, leases: Notify::new() }
     }
 
-    /// Follows it until dropped.
+    /// Runs until dropped.
     pub(crate) async fn run(self) {
         let mut random: StdRng = rand::make_rng();
         let mut health = Health::default();
@@ -75,7 +76,7 @@ impl Follower {
             self.meter.failure(&failure);
             health.failed(endpoint, &failure);
             failures = if start.elapsed() > self.timing.calm { 1 } else { failures + 1 };
-            // Each member has its turn before there is a pause.
+            // Pause only after every member has been tried.
             let rounds = failures / self.endpoints.len();
             if rounds > 0 {
                 tokio::time::sleep(self.timing.pause(rounds, random.random())).await;
@@ -83,7 +84,7 @@ impl Follower {
         }
     }
 
-    /// Follows one member as long as that goes well.
+    /// Follows one member until a failure.
     async fn follow(&self, endpoint: &Endpoint, health: &mut Health) -> Result<Infallible, Failure> {
         let connection = Connection::open(endpoint, self.request.tls.as_ref(), &self.timing).await?;
         let credentials = self.request.credentials.clone();
@@ -105,8 +106,8 @@ impl Follower {
         }
     }
 
-    /// Lists a range, and gives the revision that it was listed at; `None` if we may not see the name of a zone itself,
-    /// which a right to what is below it does not include.
+    /// Lists a range and returns its revision. Returns `None` if we may not read a zone's own key, since a permission
+    /// for the keys below it does not include it.
     async fn list(&self, client: &mut Client, range: &Range) -> Result<Option<i64>, Failure> {
         let (mut rest, mut revision, mut page) = (range.clone(), 0, PAGE);
         loop {
@@ -137,7 +138,7 @@ impl Follower {
         self.leases.notify_one();
     }
 
-    /// Takes what watches say, until they end.
+    /// Processes watch events until the stream ends.
     async fn take_events(&self, mut events: Messages) -> Result<Infallible, Failure> {
         loop {
             let said: Option<WatchResponse> = events.next().await?;
@@ -162,20 +163,20 @@ impl Follower {
         self.meter.refused(key, why);
     }
 
-    /// Keeps asking for the ends of leases.
+    /// Looks up the remaining time of leases as they become due.
     async fn ask_for_leases(&self, mut client: Client) -> Result<Infallible, Failure> {
         loop {
             let due = self.mirror.borrow_mut().leases_due(now_nanos(), LEASES);
             for id in &due {
                 let left = match client.lease(*id).await {
-                    // Without an answer the lease may end at any moment, which is safe to say.
+                    // Without a response, assume that the lease may end at any moment. This is the safe choice.
                     Err(Failure::Forbidden(_) | Failure::Refused(_)) => None,
                     left => left?,
                 };
                 self.mirror.borrow_mut().set_lease(*id, left, now_nanos());
             }
             if due.len() < LEASES {
-                // Either way it is looked again.
+                // Check again after the interval or a notification.
                 let _ = tokio::time::timeout(self.timing.leases, self.leases.notified()).await;
             }
         }
@@ -191,7 +192,7 @@ fn event(event: &WatchEvent) -> Option<Event<'_>> {
     Some(if event.kind == DELETION { Event::Delete(&kv.key) } else { Event::Put(pair(kv)) })
 }
 
-/// Why etcd ended a watch.
+/// Converts a canceled watch to a failure.
 fn canceled(said: WatchResponse) -> Failure {
     match said.cancel_reason {
         _ if said.compact_revision > 0 => Failure::Compacted,

@@ -1,4 +1,4 @@
-//! Whether a store is followed, and what the log is told of it: each change once, not each attempt.
+//! Health of a store, and its log lines: one line for each new reason of a failure instead of one for each attempt.
 
 use std::collections::HashSet;
 
@@ -9,17 +9,17 @@ use crate::LOG;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 
-/// Whether a store is followed.
+/// Health of a store.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// Since when it is not.
+    /// Start of the outage.
     since: Option<Instant>,
-    /// Which members failed and how, as far as the log knows.
+    /// Failed members with the reasons that have been logged.
     told: HashSet<(String, &'static str)>,
 }
 
 impl Health {
-    /// A member cannot be followed, or not any more.
+    /// Records that a member cannot be followed, or not any more.
     pub(crate) fn failed(&mut self, endpoint: &Endpoint, failure: &Failure) {
         self.since.get_or_insert_with(Instant::now);
         if !self.told.insert((endpoint.to_string(), failure.label())) {
@@ -33,7 +33,7 @@ impl Health {
         }
     }
 
-    /// Everything is listed, and a member tells of changes.
+    /// Records that the list is complete and the watch has started.
     pub(crate) fn well(&mut self, endpoint: &Endpoint) {
         self.told.clear();
         if let Some(since) = self.since.take() {

@@ -1,11 +1,11 @@
-//! The edge to etcd: what it lists and what its watches say becomes events of a [`skydns::Mirror`], and answers are made from
-//! that one's index.
+//! Client for etcd that keeps a copy of its keys up to date: lists and watches feed a [`skydns::Mirror`], and queries
+//! are answered from its index.
 //!
-//! [`Edge`] is a [`skydns::Stores`]. It speaks API v3 by gRPC over connections of its own: one to one member at a time, so
-//! that it knows when that breaks. Everything runs on one thread, which must have a tokio runtime and a `LocalSet`; the
-//! index is read from any other.
+//! [`Edge`] implements [`skydns::Stores`]. It uses etcd's API v3 over gRPC, with one connection of its own to one
+//! member at a time, so that it notices when the connection breaks. All tasks run on one thread, which needs a tokio
+//! runtime and a `LocalSet`. Any thread can read the index.
 //!
-//! Nothing here knows DNS, nor what the keys mean.
+//! This crate has no DNS code and does not interpret the keys.
 #![allow(
     clippy::disallowed_methods,
     reason = "this room is the edge: it opens connections, reads files and asks the time"
@@ -37,17 +37,17 @@ use meter::Meter;
 pub use meter::METRICS;
 pub use timing::Timing;
 
-/// Where the lines of the log say that they come from.
+/// Target of the log lines, which shows the plugin that they belong to.
 const LOG: &str = "plugin/etcd";
 
-/// Follows stores on the thread that asks for it, which must run in a [`LocalSet`](tokio::task::LocalSet).
+/// Follows stores on the current thread, which must run a [`LocalSet`](tokio::task::LocalSet).
 pub struct Edge {
     meter: Rc<Meter>,
     timing: Rc<Timing>,
     given: RefCell<Vec<Weak<Followed>>>,
 }
 
-/// A store that is followed. Once the last holder drops it, that ends.
+/// Store that is kept up to date. Its task ends when the last holder drops it.
 struct Followed {
     request: Request,
     index: Arc<Index>,
@@ -55,13 +55,13 @@ struct Followed {
 }
 
 impl Edge {
-    /// Counts in this registry.
+    /// Creates a client with the default timing that counts in `registry`.
     #[must_use]
     pub fn new(registry: &Arc<Registry>) -> Edge {
         Edge::with_timing(registry, Timing::default())
     }
 
-    /// With other times than the usual ones.
+    /// Creates a client with custom timing.
     #[must_use]
     pub fn with_timing(registry: &Arc<Registry>, timing: Timing) -> Edge {
         Edge { meter: Rc::new(Meter::new(registry)), timing: Rc::new(timing), given: RefCell::default() }
@@ -86,10 +86,9 @@ impl Stores for Edge {
     }
 }
 
-/// Whether a store could be followed: the addresses of its members can be read, and the files of its TLS.
+/// Checks a request as far as possible without a connection: the endpoints, and the TLS files.
 ///
-/// # Errors
-/// In words, what can never become right by itself.
+/// # Errors The text of a problem that does not go away without a change of configuration.
 pub fn check(request: &Request) -> Result<(), String> {
     endpoints(request).map(drop)
 }

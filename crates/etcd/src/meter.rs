@@ -1,4 +1,4 @@
-//! What the edge counts, and what it tells the log.
+//! Metrics of the connection to etcd, and log lines about single keys.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -35,13 +35,13 @@ static REFUSED: Metric = Metric {
     labels: &["reason"],
 };
 
-/// What is counted here, for the documentation.
+/// All metrics of this crate, for the documentation.
 pub static METRICS: [&Metric; 4] = [&FAILURES, &LISTS, &EVENTS, &REFUSED];
 
-/// Lines that the log gets about single keys, in the life of the process: enough to see what is wrong.
+/// Maximum number of log lines about single keys per process. This is enough to find the cause.
 const LOGGED_MAX: u32 = 1000;
 
-/// The counters of the thread that the edge runs on.
+/// Counters of the thread that follows the stores.
 pub(crate) struct Meter {
     registry: Arc<Registry>,
     counters: Counters,
@@ -65,7 +65,7 @@ impl Meter {
         self.counters.add(self.registry.counter(&EVENTS, &[]), many as u64);
     }
 
-    /// A key is not served.
+    /// Counts and logs a key that is not served.
     pub(crate) fn refused(&self, key: &[u8], refusal: &Refusal) {
         self.counters.count(self.registry.counter(&REFUSED, &[refusal.label()]));
         self.logged.set(self.logged.get().saturating_add(1));

@@ -1,19 +1,19 @@
-//! The messages of etcd's API v3 that are sent and read here, field by field as etcd numbers them; what is not needed is
-//! left out, and passed over when it comes.
+//! Messages of etcd's API v3 with etcd's field numbers. Fields that are not needed are left out. The decoder skips
+//! them.
 
 use prost::Message;
 use prost::bytes::Bytes;
 
-/// Methods, as gRPC calls them.
+/// Full names of the gRPC methods.
 pub(crate) const RANGE: &str = "/etcdserverpb.KV/Range";
 pub(crate) const WATCH: &str = "/etcdserverpb.Watch/Watch";
 pub(crate) const LEASE_TIME_TO_LIVE: &str = "/etcdserverpb.Lease/LeaseTimeToLive";
 pub(crate) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 
-/// What every answer begins with.
+/// Header of every response.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ResponseHeader {
-    /// How often the store had changed when the answer was made.
+    /// Revision of the store at the time of the response.
     #[prost(int64, tag = "3")]
     pub(crate) revision: i64,
 }
@@ -36,7 +36,7 @@ pub(crate) struct RangeRequest {
     pub(crate) range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(crate) limit: i64,
-    /// The store as it was then; 0 for as it is.
+    /// Revision to read, or 0 for the current one.
     #[prost(int64, tag = "4")]
     pub(crate) revision: i64,
 }
@@ -53,7 +53,7 @@ pub(crate) struct RangeResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct WatchRequest {
-    /// Of the kinds of requests only that for another watch.
+    /// The only kind of request that we send.
     #[prost(message, optional, tag = "1")]
     pub(crate) create: Option<WatchCreateRequest>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct WatchCreateRequest {
     pub(crate) range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(crate) start_revision: i64,
-    /// Whether answers that are too long may come in parts.
+    /// True to allow the server to split a large response.
     #[prost(bool, tag = "8")]
     pub(crate) fragment: bool,
 }
@@ -77,7 +77,7 @@ pub(crate) struct WatchResponse {
     pub(crate) created: bool,
     #[prost(bool, tag = "4")]
     pub(crate) canceled: bool,
-    /// If it is canceled because its start is forgotten: what is not.
+    /// Compacted revision if the watch was canceled because its start revision has been compacted.
     #[prost(int64, tag = "5")]
     pub(crate) compact_revision: i64,
     #[prost(string, tag = "6")]
@@ -88,7 +88,7 @@ pub(crate) struct WatchResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct WatchEvent {
-    /// 0 is a put and 1 a deletion.
+    /// 0 for a put, 1 for a deletion.
     #[prost(int32, tag = "1")]
     pub(crate) kind: i32,
     #[prost(message, optional, tag = "2")]
@@ -103,7 +103,7 @@ pub(crate) struct LeaseTimeToLiveRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct LeaseTimeToLiveResponse {
-    /// Seconds; below zero if there is no such lease.
+    /// Remaining seconds, negative if the lease does not exist.
     #[prost(int64, tag = "3")]
     pub(crate) ttl: i64,
 }

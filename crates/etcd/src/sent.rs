@@ -1,4 +1,4 @@
-//! What is sent to etcd in one call: a question, or watches behind which more might come.
+//! Request bodies: a single message, or the creation of watches on a stream that stays open.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,20 +8,20 @@ use hyper::body::{Body, Bytes, Frame};
 use net::grpc::framed;
 use prost::Message;
 
-/// What is sent in one call.
+/// Body of a request.
 pub(crate) struct Sent {
     octets: Option<Bytes>,
-    /// Whether the call goes on behind it.
+    /// True if the stream stays open after the messages.
     stays_open: bool,
 }
 
 impl Sent {
-    /// One message, and that is all.
+    /// Creates a body of one message, which ends the stream.
     pub(crate) fn one(message: &impl Message) -> Sent {
         Sent { octets: Some(framed(message)), stays_open: false }
     }
 
-    /// Some messages, behind which more might come, as far as the other side knows.
+    /// Creates a body of several messages that keeps the stream open.
     pub(crate) fn some<M: Message>(messages: impl Iterator<Item = M>) -> Sent {
         let octets: Vec<u8> = messages.flat_map(|message| framed(&message)).collect();
         Sent { octets: Some(octets.into()), stays_open: true }
@@ -35,7 +35,7 @@ impl Body for Sent {
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.octets.take() {
             Some(octets) => Poll::Ready(Some(Ok(Frame::data(octets)))),
-            // Nobody needs to be woken: the call ends by being dropped.
+            // No waker is needed, because dropping the call ends it.
             None if self.stays_open => Poll::Pending,
             None => Poll::Ready(None),
         }

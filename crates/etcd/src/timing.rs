@@ -1,25 +1,25 @@
-//! The times of the edge, each with its reason, and the pauses between attempts.
+//! Timeouts and intervals with their reasons, and the backoff between attempts.
 
 use std::time::Duration;
 
-/// The times that the edge goes by. They are a value so that tests need not wait.
+/// Timeouts and intervals. Tests use shorter ones.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// How long a connection may take, TLS included: then it is the next member's turn.
+    /// Timeout for a connection including TLS. The next member is tried after it.
     pub connect: Duration,
-    /// How long an answer may take.
+    /// Timeout for a response.
     pub answer: Duration,
-    /// How often a quiet connection is tested: etcd takes more than one test in five seconds for an attack.
+    /// Interval between HTTP/2 pings. etcd closes connections that ping more often than once in five seconds.
     pub keep_alive: Duration,
-    /// How long such a test may take.
+    /// Timeout for the response to a ping.
     pub keep_alive_answer: Duration,
-    /// How often it is looked whether the end of a lease must be asked for.
+    /// Interval between checks for leases to look up.
     pub leases: Duration,
-    /// The first pause once no member could be followed; it doubles.
+    /// First pause after all members have failed. Each further pause is twice as long.
     pub pause_min: Duration,
-    /// The longest pause.
+    /// Longest pause, without jitter.
     pub pause_max: Duration,
-    /// A member that was followed for so long has not failed at once: pauses are short again.
+    /// Duration of a successful connection after which the backoff starts over.
     pub calm: Duration,
 }
 
@@ -40,8 +40,8 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// The pause after so many failures in a row, at least one. `jitter` is random from 0 to 1, so that a fleet does not
-    /// come back as one.
+    /// Returns the pause after this many failed rounds, at least one. `jitter` is a random number from 0 to 1 that
+    /// spreads the retries of a fleet.
     pub(crate) fn pause(&self, failures: usize, jitter: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(16);
         let pause = self.pause_min.saturating_mul(1 << doublings).min(self.pause_max);
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow() {
+    fn pauses_double_up_to_the_maximum() {
         let timing = Timing::default();
         for (failures, jitter, millis) in
             [(1, 0.0, 200), (2, 0.0, 400), (3, 1.0, 1200), (7, 0.0, 10_000), (99, 1.0, 15_000)]
