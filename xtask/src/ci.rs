@@ -1,13 +1,13 @@
-//! All that a change must pass, in the order in which failures are cheapest to find.
+//! All checks that a change must pass, ordered so that cheap ones fail first.
 
 use std::process::Command;
 
 use crate::{Failed, fuzzing, root};
 
-/// Seconds for each fuzz target: a short look at what has changed.
+/// Duration of the run of each fuzz target in seconds.
 const FUZZ_SECONDS: u32 = 15;
 
-/// A check: its name, the program and its arguments.
+/// Check: its name, the program and its arguments.
 struct Check(&'static str, &'static str, &'static [&'static str]);
 
 const CHECKS: &[Check] = &[
@@ -18,7 +18,7 @@ const CHECKS: &[Check] = &[
     Check("licences, sources and bans", "cargo", &["deny", "--all-features", "check", "licenses", "sources", "bans"]),
 ];
 
-/// Runs all checks; stops at the first that fails.
+/// Runs all checks and stops at the first failure.
 pub(crate) fn run() -> Result<(), Failed> {
     for Check(name, program, arguments) in CHECKS {
         if arguments[0] == "deny" && !has_cargo_deny() {
@@ -36,7 +36,8 @@ pub(crate) fn run() -> Result<(), Failed> {
     check_advisories()
 }
 
-/// Apart from the others: the database of advisories is no crate, and not to be had everywhere.
+/// Checks the RustSec advisories. This check is separate, because the advisory database is not a crate and cannot be
+/// fetched everywhere.
 fn check_advisories() -> Result<(), Failed> {
     if !has_cargo_deny() {
         return Ok(());

@@ -1,6 +1,7 @@
-//! Looks for input that breaks a reader, for a while: libFuzzer, guided by the code that an input reaches.
+//! Runs the fuzz targets with libFuzzer, guided by code coverage.
 //!
-//! cargo-fuzz needs a nightly compiler for its sanitizers; safe code needs none, and what guides the search is stable.
+//! cargo-fuzz needs a nightly compiler for the sanitizers. This code is safe Rust and needs no sanitizers, and the
+//! flags for coverage work with the stable compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,16 +10,16 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::{Failed, root};
 
-/// Seconds for each target.
+/// Default duration per target in seconds.
 const SECONDS: &str = "20";
-/// Octets of the longest input: some packets and Corefiles are longer, but none is stranger for it.
+/// Maximum length of an input in bytes. Some packets and Corefiles are longer, but length alone finds no new behaviour.
 const INPUT_MAX: usize = 4096;
-/// What makes the compiler note which code was reached, as libFuzzer reads it.
+/// Compiler flags for coverage instrumentation in the format of libFuzzer.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// The command line of `fuzz`.
+/// Returns the command line of `fuzz`.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("fuzz")
         .about("Looks for input that breaks a reader; findings are kept in target/fuzz/findings")
@@ -38,13 +39,14 @@ pub(crate) fn command() -> clap::Command {
         )
 }
 
-/// Looks as the command line says.
+/// Runs the targets that the command line selects.
 pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let seconds = options.get_one::<u32>("seconds").copied().unwrap_or_default();
     look(options.get_one("target").map(String::as_str), seconds, options.get_flag("keep"))
 }
 
-/// Looks for so long at each target, or at one only; `keep` adds what reaches more to the inputs that are kept.
+/// Runs each target, or only one, for `seconds`. With `keep`, adds the inputs with new coverage to the committed
+/// corpus.
 pub(crate) fn look(only: Option<&str>, seconds: u32, keep: bool) -> Result<(), Failed> {
     if !has_cxx() {
         println!("fuzz: SKIPPED, libFuzzer needs a C++ compiler");
@@ -67,7 +69,7 @@ fn has_cxx() -> bool {
     Command::new("c++").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// The target triple of this machine. Naming it keeps the flags away from build scripts.
+/// Returns the target triple of this machine. Passing it to cargo keeps the flags away from build scripts.
 fn host() -> Result<String, Failed> {
     let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -90,13 +92,13 @@ fn build(host: &str) -> Result<(), Failed> {
     if status.map_err(|error| error.to_string())?.success() { Ok(()) } else { Err("fuzz: cannot be built".to_owned()) }
 }
 
-/// The fuzzer of one target, with its folders.
+/// Fuzzer of one target, with its folders.
 struct Fuzzer {
     name: String,
     program: PathBuf,
-    /// What is committed.
+    /// Committed corpus.
     kept: PathBuf,
-    /// What was found to reach more.
+    /// Inputs found with new coverage.
     fresh: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Text that comes from the code: written here, committed, and checked to be fresh by a test.
+//! Text that is generated from the code. It is committed, and a test checks that it is up to date.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use engine::options::Directive;
 
 use crate::{Failed, man, root};
 
-/// Writes what is not fresh; with `check` only says so.
+/// Writes the texts that are out of date. With `check`, returns them as an error instead.
 pub(crate) fn run(check: bool) -> Result<(), Failed> {
     let mut stale = Vec::new();
     for (path, text) in texts()? {
@@ -31,7 +31,7 @@ pub(crate) fn run(check: bool) -> Result<(), Failed> {
     if stale.is_empty() { Ok(()) } else { Err(stale.join("\n")) }
 }
 
-/// All generated files, or files with a generated part, as they should be.
+/// Returns all generated files, and the files with generated blocks, with their expected content.
 fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     let mut texts =
         vec![(PathBuf::from("docs/metrics.md"), metrics_page()), (PathBuf::from("docs/man/portolan.1"), man_page()?)];
@@ -64,7 +64,7 @@ fn plugin_readme(directive: &dyn Directive) -> Result<(PathBuf, String), Failed>
     Ok((path, text))
 }
 
-/// How a directive is written, and what its properties mean.
+/// Formats the syntax of a directive with a table of its properties.
 fn syntax(directive: &dyn Directive) -> String {
     let properties = directive.properties();
     let mut text = format!("## Syntax\n\n~~~ txt\n{}", directive.usage());
@@ -124,7 +124,7 @@ fn metrics_page() -> String {
     text
 }
 
-/// The directives of this build with what they do, and those that are to come.
+/// Formats a table of the directives of this build, with a list of planned ones below.
 fn plugins_table() -> String {
     let mut text = "| plugin | what it does |\n|---|---|\n".to_owned();
     let mut later = Vec::new();
@@ -143,7 +143,7 @@ fn plugins_table() -> String {
     text
 }
 
-/// All codes of diagnostics, each with a link to its entry.
+/// Formats a table of all diagnostic codes, each with a link to its section.
 fn codes_table() -> String {
     let mut text = "| code | what is wrong |\n|---|---|\n".to_owned();
     for code in portolan::diagnostics::codes() {
@@ -173,7 +173,7 @@ fn read(path: &Path) -> Result<String, Failed> {
     std::fs::read_to_string(root().join(path)).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A text with the part between `<!-- NAME -->` and `<!-- /NAME -->` replaced.
+/// Replaces the block between `<!-- NAME -->` and `<!-- /NAME -->`.
 fn with_block(text: &str, name: &str, block: &str) -> Result<String, Failed> {
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let missing = || format!("there is no block `{}` … `{close}`", open.trim_end());
@@ -182,7 +182,7 @@ fn with_block(text: &str, name: &str, block: &str) -> Result<String, Failed> {
     Ok(format!("{before}{open}\n{}\n{close}{after}", block.trim_end().to_owned() + "\n"))
 }
 
-/// Text for the cell of a table.
+/// Escapes text for a table cell.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_replaced_between_their_marks() {
+    fn replaces_a_block_between_its_markers() {
         let text = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n";
         assert_eq!(with_block(text, "x", "new\n"), Ok("a\n<!-- x -->\n\nnew\n\n<!-- /x -->\nb\n".to_owned()));
         assert!(with_block(text, "y", "new").is_err());

@@ -1,4 +1,4 @@
-//! What is done to the project rather than by it: `cargo xtask ci | gen | tidy | bench | fuzz`.
+//! Development tasks of the project: `cargo xtask ci | gen | tidy | bench | fuzz`.
 #![allow(clippy::disallowed_methods, reason = "this room is the edge: it reads files and runs programs")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command};
 
-/// Why a task did not do what it is there for.
+/// Error message of a failed task.
 type Failed = String;
 
 fn main() -> ExitCode {
@@ -62,7 +62,7 @@ fn command() -> Command {
         .subcommand(Command::new("tidy").about("What no compiler checks: lengths, headers, arrows between rooms"))
 }
 
-/// The folder of the project.
+/// Returns the root folder of the project.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, PathBuf::from)
 }

@@ -1,13 +1,14 @@
-//! Man pages from the project's Markdown, as far as that is used here: headings, paragraphs, lists, tables, fenced blocks,
-//! code, emphasis and links.
+//! Converts the project's Markdown to man pages. It supports what the project uses: headings, paragraphs, lists,
+//! tables, fenced blocks, code, emphasis and links.
 
 use std::fmt::Write as _;
 
-/// A page of a section of the manual. The text's first line is its heading; `about` is what the section NAME says.
+/// Formats a man page of a section. The first line of the text is its heading. `about` is the text for the NAME
+/// section.
 pub(crate) fn page(name: &str, section: u8, about: &str, markdown: &str) -> String {
     let mut text = format!(".TH {} {section} \"\" Portolan\n.SH NAME\n", escaped(&name.to_uppercase()));
     let _ = writeln!(text, "{} \\- {}", escaped(name), inline(about));
-    // The heading, the marks of generated parts, and what NAME has said.
+    // Skip the heading, the markers of generated blocks, and the sentence that NAME already has.
     let said = format!("*{}* - {about}.", name.rsplit_once('-').map_or(name, |(_, own)| own));
     let mut lines = markdown.lines().skip(1).filter(|line| !line.starts_with("<!--") && *line != said).peekable();
     let mut in_paragraph = false;
@@ -47,7 +48,7 @@ enum Line<'a> {
     Fence,
     Item(&'a str),
     Row(Vec<&'a str>),
-    /// Between the head of a table and its rows.
+    /// Separator between the head of a table and its rows.
     Rule,
     Text(&'a str),
 }
@@ -72,7 +73,7 @@ impl Line<'_> {
     }
 }
 
-/// The cells of a row; `\|` is no border.
+/// Splits a row into cells. `\|` does not separate cells.
 fn cells(line: &str) -> Vec<&str> {
     let mut cells = Vec::new();
     let mut start = 1;
@@ -83,14 +84,14 @@ fn cells(line: &str) -> Vec<&str> {
     cells
 }
 
-/// A row as an entry: its last cell explains the others. The head of a table says nothing that its rows do not.
+/// Formats a row as an entry whose last cell explains the others. The head of a table is left out.
 fn row(cells: &[&str], is_head: bool) -> String {
     let Some((last, others)) = cells.split_last().filter(|_| !is_head) else { return String::new() };
     let others: Vec<String> = others.iter().filter(|cell| !cell.is_empty()).map(|cell| inline(cell)).collect();
     format!(".TP\n{}\n{}\n", start_of_line(&others.join(", ")), start_of_line(&inline(last)))
 }
 
-/// Text of a line, with what stands in it for code, emphasis and links.
+/// Converts code, emphasis and links within a line.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     for (at, part) in text.replace("\\|", "|").split('`').enumerate() {
@@ -104,7 +105,7 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// Text outside of code: links keep their words only, and what stands between stars is slanted.
+/// Converts text outside of code: links keep only their text, and emphasis becomes italic.
 fn plain(text: &str) -> String {
     let mut without_links = String::new();
     let mut rest = text;
@@ -115,7 +116,7 @@ fn plain(text: &str) -> String {
     }
     without_links.push_str(rest);
     let parts: Vec<String> = without_links.replace("**", "*").split('*').map(escaped).collect();
-    // A star without its fellow is a star.
+    // An unpaired star stays a star.
     if parts.len().is_multiple_of(2) {
         return escaped(&without_links);
     }
@@ -123,7 +124,7 @@ fn plain(text: &str) -> String {
     parts.into_iter().enumerate().map(slanted).collect()
 }
 
-/// The first `[WORDS](TARGET)` of a text: what is before it, its words, what is behind it.
+/// Splits at the first `[WORDS](TARGET)`: text before it, its words, text after it.
 fn link(text: &str) -> Option<(&str, &str, &str)> {
     let (words, rest) = text.split_once("](")?;
     let (before, words) = words.rsplit_once('[')?;
@@ -138,7 +139,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
-/// A line that begins like a request is none.
+/// Protects a line that roff would take for a request.
 fn start_of_line(text: &str) -> String {
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text.to_owned() }
 }
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_becomes_a_page() {
+    fn converts_markdown_to_a_man_page() {
         let text = "# x\n\n*y* - does.\n*x* has\n**a-b** [here](to) `c\\d`.\n\n<!-- x -->\n## Syntax\n\n~~~ txt\n.x {\n}\n~~~\n\n\
                     | a | b |\n|---|---|\n| `p\\|q` | 1. |\n\n- one\n  more\n";
         let expected = ".TH X\\-Y 7 \"\" Portolan\n.SH NAME\nx\\-y \\- does\n.PP\n\\fIx\\fR has\n\\fIa\\-b\\fR here \

@@ -1,14 +1,14 @@
-//! What no compiler checks: files are short, each says what it is, nothing names the machine it was written on, and the
-//! tests that documents name are there.
+//! Checks that no compiler does: short files with a module header, no paths of a developer's machine, and existing
+//! tests for all names in the documentation.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Failed, root};
 
-/// Lines of the longest file.
+/// Maximum number of lines of a Rust file.
 const LINES_MAX: usize = 800;
-/// Parts of paths that are of one machine.
+/// Path prefixes that belong to one machine.
 const MACHINE_PATHS: [&str; 3] = ["/home/", "/Users/", "/root/"];
 
 /// Checks all files of the project.
@@ -22,7 +22,7 @@ pub(crate) fn run() -> Result<(), Failed> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// The files that are committed, or would be.
+/// Returns the files that are committed or not ignored.
 fn files() -> Result<Vec<PathBuf>, Failed> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -53,7 +53,7 @@ fn check(path: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
     wrong
 }
 
-/// The tests that a text names: `FILE.rs`, `FILE.rs::FUNCTION`, `FILE.scn` or `tests/FILE.txt` in backticks.
+/// Returns the tests that a text names in backticks: `FILE.rs`, `FILE.rs::FUNCTION`, `FILE.scn` or `tests/FILE.txt`.
 fn tests_named(text: &str) -> impl Iterator<Item = &str> {
     let is_test = |part: &&str| {
         let (file, function) = part.split_once("::").unwrap_or((part, "x"));
@@ -64,7 +64,8 @@ fn tests_named(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').filter(is_test)
 }
 
-/// Whether there is a file with that end of a path, in which `src` and `scenarios` may be left out, and the function in it.
+/// Returns true if a file whose path ends with the given one exists and has the function. The given path may leave out
+/// `src` and `scenarios`.
 fn exists(test: &str, files: &[PathBuf]) -> bool {
     let (file, function) = test.split_once("::").unwrap_or((test, ""));
     let is_it = |path: &&PathBuf| {
@@ -77,7 +78,7 @@ fn exists(test: &str, files: &[PathBuf]) -> bool {
     files.iter().filter(is_it).any(|path| function.is_empty() || has(path))
 }
 
-/// Whether a text names a path that begins so; in the middle of a longer one it is another's folder.
+/// Returns true if a text contains a path with this prefix. A match within a longer path does not count.
 fn names_path(text: &str, start: &str) -> bool {
     text.match_indices(start).any(|(at, _)| !text[..at].ends_with(|before: char| before.is_alphanumeric()))
 }
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_untidy_is_found() {
+    fn reports_each_violation() {
         let wrong =
             |path: &str, text: &str| check(Path::new(path), text, &[PathBuf::from("crates/a/scenarios/b.scn")]).len();
         assert_eq!(wrong("a.rs", "//! Fine.\n"), 0);

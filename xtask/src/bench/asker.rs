@@ -1,11 +1,11 @@
-//! Asks a server what it knows of the cluster.
+//! DNS client that queries a server for the state of the cluster.
 
 use std::net::UdpSocket;
 use std::time::Duration;
 
 use crate::Failed;
 
-/// Asks a server one question at a time.
+/// DNS client with one query in flight.
 pub(crate) struct Asker {
     socket: UdpSocket,
 }
@@ -29,13 +29,13 @@ impl Asker {
         Some(buffer)
     }
 
-    /// The only address in the answer.
+    /// Returns the address in the response, if it has exactly one record.
     pub(crate) fn address(&self, name: &str) -> Option<[u8; 4]> {
         only_address(&self.ask(name)?)
     }
 }
 
-/// A query for the addresses of a name; `None` if that is none.
+/// Builds an A query, or returns `None` if the name is invalid.
 pub(crate) fn query(name: &str, id: u16) -> Option<Vec<u8>> {
     let mut query = wire::MessageBuf::new();
     let name = wire::Name::from_text(name).ok()?;
@@ -44,7 +44,7 @@ pub(crate) fn query(name: &str, id: u16) -> Option<Vec<u8>> {
     Some(query.finish(None, std::iter::empty()).to_vec())
 }
 
-/// The only address in an answer.
+/// Returns the address in a response with exactly one record.
 pub(crate) fn only_address(answer: &[u8]) -> Option<[u8; 4]> {
     let message = wire::Message::parse(answer).ok()?;
     let mut records = message.records();

@@ -1,4 +1,4 @@
-//! A cluster to measure with: an API server of the tests, full of services.
+//! Cluster for benchmarks: a fake API server with many Services.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use super::asker::Asker;
 use crate::Failed;
 
-/// How long the cluster may take to be known.
+/// Timeout for a server to learn the whole cluster.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Changes that are timed.
+/// Number of measured changes.
 const UPDATES: u16 = 500;
 
-/// How large a cluster is.
+/// Size of a cluster.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) services: usize,
-    /// Endpoints of each service.
+    /// Number of endpoints of each Service.
     pub(crate) endpoints: usize,
     pub(crate) pods: usize,
 }
 
-/// A cluster behind an API server.
+/// Cluster with its API server.
 pub(crate) struct Cluster {
     pub(crate) api: FakeApi,
     pub(crate) shape: Shape,
@@ -34,7 +34,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// A server `follows_pods` if its Corefile says so.
+    /// Starts an API server. `follows_pods` is true if the Corefile makes servers watch Pods.
     pub(crate) fn start(shape: Shape, follows_pods: bool) -> Cluster {
         let api = FakeApi::start();
         api.put_all((0..50).map(namespace));
@@ -43,14 +43,14 @@ impl Cluster {
         Cluster { api, shape, follows_pods }
     }
 
-    /// Gives a headless service an only endpoint with this address.
+    /// Replaces the endpoints of a headless Service by one with this address.
     pub(crate) fn change(&self, number: usize, address: [u8; 4]) {
         let mut changed = slice(number, 0);
         changed["endpoints"] = json!([endpoint(address, number, 0)]);
         self.api.put(changed);
     }
 
-    /// Gives a service this cluster IP.
+    /// Sets the cluster IP of a Service.
     pub(crate) fn give(&self, number: usize, [a, b, c, d]: [u8; 4]) {
         let ip = format!("{a}.{b}.{c}.{d}");
         let mut changed = service(number);
@@ -58,7 +58,7 @@ impl Cluster {
         self.api.put(changed);
     }
 
-    /// How long the API server itself takes to send what the server asks for: read, and not looked at.
+    /// Measures how long the API server alone takes to send its lists to a client that does not decode them.
     pub(crate) fn time_to_send(&self) -> Result<Duration, Failed> {
         let address = self.api.url().trim_start_matches("http://").to_owned();
         let started = Instant::now();
@@ -76,10 +76,11 @@ impl Cluster {
         Ok(started.elapsed())
     }
 
-    /// Waits until a server knows all that it lists, by requests behind the first `seen` ones; gives the time since `started`.
+    /// Waits until a server knows the whole cluster, and returns the time since `started`. Only requests after the
+    /// first `seen` ones count.
     ///
-    /// A change that is made once a list has begun is seen behind it: one of each resource, with an address that ends in
-    /// `mark`, tells when all have ended.
+    /// An object that is changed after a list started is delivered after that list. So this changes one object of each
+    /// resource to an address that ends in `mark`, and waits until the server answers with it.
     pub(crate) fn wait_until_known(
         &self,
         port: u16,
@@ -110,13 +111,13 @@ impl Cluster {
         Ok(started.elapsed())
     }
 
-    /// What a server lists that has the Corefile of the bench.
+    /// Returns the resources that a server with the Corefile of the benchmark lists.
     pub(crate) fn resources(&self) -> &'static [&'static str] {
         let all = &["namespaces", "services", "endpointslices", "pods"];
         if self.follows_pods { all } else { &all[..3] }
     }
 
-    /// Times how long a changed endpoint takes from the API server into the answers.
+    /// Measures the time from a change of an endpoint in the API server until the server answers with it.
     pub(crate) fn time_updates(&self, port: u16) -> Result<Updates, Failed> {
         let asker = Asker::new(port)?;
         let mut times = Vec::new();
@@ -137,23 +138,23 @@ impl Cluster {
         Ok(Updates::of(times))
     }
 
-    /// The number of a headless service, another one for each `at` as long as there are any.
+    /// Returns the number of a headless Service, a different one for each `at` up to their count.
     pub(crate) fn headless(&self, at: usize) -> usize {
         9 + 10 * (at % (self.shape.services / 10).max(1))
     }
 }
 
-/// The name of the service of this number.
+/// Returns the DNS name of a Service.
 pub(crate) fn service_name(number: usize) -> String {
     format!("svc-{number}.perf-{}.svc.cluster.local.", number % 50)
 }
 
-/// What a server asks for that has the Corefile of the bench.
+/// Paths that a server with the Corefile of the benchmark lists.
 const LISTS: [&str; 3] = ["/api/v1/namespaces", "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices"];
-/// What stands in the bookmark at the end of a list that is streamed.
+/// Annotation in the bookmark at the end of a streaming list.
 const LIST_END: &[u8] = b"k8s.io/initial-events-end";
 
-/// Reads a streamed list to its end.
+/// Reads a streaming list to its end.
 fn read_list(address: &str, path: &str) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -169,13 +170,13 @@ fn read_list(address: &str, path: &str) -> std::io::Result<()> {
         if buffer[..filled].windows(LIST_END.len()).any(|part| part == LIST_END) {
             return Ok(());
         }
-        // The mark may lie across two reads.
+        // The annotation may span two reads.
         kept = filled.min(LIST_END.len());
         buffer.copy_within(filled - kept..filled, 0);
     }
 }
 
-/// How long changes took.
+/// Delays of changes.
 pub(crate) struct Updates {
     pub(crate) count: usize,
     pub(crate) half: Duration,
@@ -184,7 +185,7 @@ pub(crate) struct Updates {
 }
 
 impl Updates {
-    /// Of these times, of which there is at least one.
+    /// Computes the percentiles. `times` must not be empty.
     pub(crate) fn of(mut times: Vec<Duration>) -> Updates {
         times.sort_unstable();
         let at = |thousandths: usize| times[(times.len() - 1) * thousandths / 1000];
@@ -202,7 +203,7 @@ impl fmt::Display for Updates {
     }
 }
 
-/// kubeadm's Corefile, its upstream and API server replaced.
+/// Returns kubeadm's Corefile, with another upstream and API server.
 pub(crate) fn kubeadm_corefile(pods_verified: bool) -> String {
     let pods = if pods_verified { "verified" } else { "insecure" };
     format!(
@@ -284,7 +285,7 @@ fn endpoint([a, b, c, d]: [u8; 4], number: usize, place: usize) -> Value {
     })
 }
 
-/// The address of this number in 172.`first`.0.0 and the networks behind it.
+/// Returns the address with this number, counted from 172.`first`.0.1.
 fn address(first: usize, number: usize) -> [u8; 4] {
     let octet = |value: usize| u8::try_from(value).unwrap_or(u8::MAX);
     [172, octet(first + number / 62_500), octet(number / 250 % 250), octet(number % 250 + 1)]

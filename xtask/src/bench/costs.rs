@@ -1,5 +1,5 @@
-//! What single plugins cost: a server with something beside one without it, loaded in turns, so that both see the same
-//! machine. What counts is the middle one of the ratios of the rounds.
+//! Cost of single plugins: compares a server with a plugin to one without it. Both are loaded in turns, so that they
+//! run under the same conditions. The result is the median of the ratios of all rounds.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,35 +13,35 @@ use super::processes::{self, Pinned};
 use super::{load, report};
 use crate::Failed;
 
-/// Turns of each of the two.
+/// Number of rounds.
 const ROUNDS: usize = 31;
-/// Turns are short, so that whoever else uses the machine meets both: this part of the time that is given.
+/// Divisor of the given duration for one turn. Turns are short, so that other load on the machine affects both servers.
 const TURN: u32 = 10;
-/// Rounds that are begun for that: one in which nothing was answered does not count.
+/// Maximum number of attempted rounds. A round without answers does not count.
 const TRIES: usize = 2 * ROUNDS;
-/// How long each is loaded before anything counts.
+/// Warm-up before measuring.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// Networks in the longest `acl`.
+/// Number of networks in the longest `acl`.
 const NETWORKS: u32 = 10_000;
-/// Names in the largest hosts file.
+/// Number of names in the largest hosts file.
 const HOSTS: u32 = 100_000;
-/// Rules in the longest `rewrite`.
+/// Number of rules in the longest `rewrite`.
 const RULES: u32 = 200;
-/// Queries in a list.
+/// Number of queries in a list.
 const QUERIES: u32 = 8000;
 const HEADING: &str = "CPU time for each query with something as a ratio to that without it: the middle one of 31 rounds, behind \
     it where the middle half of them lies. In each round both are loaded, one after the other, and the bare echo with them. One core \
     for the servers, the other for the load.";
 
-/// Two servers that differ in one thing.
+/// Two servers that differ in one property.
 struct Pair {
     name: &'static str,
     what: &'static str,
-    /// By how much it may cost more.
+    /// Maximum ratio of the CPU time per query.
     limit: f64,
-    /// What stands in the server block, without it and with it; files that it needs go to the folder.
+    /// Content of the server block without and with the property. Functions may write files to the folder.
     blocks: [fn(&Path) -> String; 2],
-    /// What each is asked.
+    /// Queries for each server.
     queries: [fn() -> Vec<String>; 2],
 }
 
@@ -100,7 +100,7 @@ const PAIRS: [Pair; 7] = [
     },
 ];
 
-/// None of them has anything to do with [`one_name`].
+/// Directives that do not apply to [`one_name`].
 const TEN_THAT_PASS: &str = "nsid x
 bufsize 1232
 local
@@ -118,7 +118,7 @@ minimal
 ";
 const WHOAMI: &str = "whoami\n";
 
-/// Measures all of it, or one pair, and fails if something costs more than it may.
+/// Measures all pairs, or only one. Fails if a ratio exceeds its limit.
 pub(crate) fn run(server: &Path, time: Duration, only: Option<&str>, save: bool) -> Result<(), Failed> {
     processes::stay_away()?;
     let mut findings = Findings::new(HEADING);
@@ -138,7 +138,7 @@ pub(crate) fn run(server: &Path, time: Duration, only: Option<&str>, save: bool)
     findings.verdict()
 }
 
-/// The servers of a pair, and the echo.
+/// Servers of a pair, and the echo.
 struct Measured<'a> {
     pair: &'a Pair,
     servers: [Served; 2],
@@ -185,7 +185,7 @@ impl<'a> Measured<'a> {
         Ok(Rounds(turns))
     }
 
-    /// Loads all three, the one with more first or last.
+    /// Loads all three. The server with the property comes first or last.
     fn turn(&self, time: Duration, is_last: bool) -> Result<Turn, Failed> {
         let [without, with] = &self.servers;
         let cpu = |server: &Pinned, queries: &[String]| load::run(server, queries, time).map(|load| load.cpu_each);
@@ -199,7 +199,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Microseconds of CPU time for each answer.
+/// CPU time per answer in microseconds.
 struct Turn {
     echo: f64,
     without: f64,
@@ -207,7 +207,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// Whether all three were there to answer: on a machine that others use a program may stand still for a while.
+    /// Returns true if all three answered. On a shared machine, a process may be suspended for a while.
     fn says_something(&self) -> bool {
         [self.echo, self.without, self.with].iter().all(|cpu| *cpu > 0.0)
     }
@@ -243,7 +243,7 @@ impl std::fmt::Display for Rounds {
     }
 }
 
-/// A folder that goes with this value.
+/// Folder that is deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -281,7 +281,7 @@ fn many_hosts(folder: &Path) -> String {
         text
     });
     let path = folder.join("hosts");
-    // A server that misses it does not answer, which is seen.
+    // On an error, the server does not answer, and the benchmark fails.
     let _ = std::fs::write(&path, lines);
     format!("hosts {} {{\nfallthrough\n}}\n", path.display())
 }

@@ -1,12 +1,12 @@
-//! What was measured, each beside what is required.
+//! Results with their limits.
 
 use std::fmt;
 
 use crate::Failed;
 
-/// All that one suite has found.
+/// Results of one suite.
 pub(crate) struct Findings {
-    /// How it was measured.
+    /// Description of the measurement.
     heading: &'static str,
     found: Vec<Finding>,
 }
@@ -33,8 +33,7 @@ impl Findings {
         self.found.push(Finding { what: what.into(), measured, required: required.into(), is_good });
     }
 
-    /// # Errors
-    /// If something costs more than it may.
+    /// # Errors The results that exceed their limits.
     pub(crate) fn verdict(&self) -> Result<(), Failed> {
         let bad: Vec<&str> =
             self.found.iter().filter(|found| !found.is_good).map(|found| found.what.as_str()).collect();

@@ -1,5 +1,5 @@
-//! Load over UDP: in a closed loop, where so many queries are always on their way and each answer brings the next one, or
-//! at a pace, where as many leave as are due, whatever is answered.
+//! UDP load generator. In closed-loop mode, a fixed number of queries is in flight and each answer triggers the next
+//! query. In paced mode, queries are sent at a fixed rate regardless of the answers.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,34 +19,34 @@ use tokio::task::LocalSet;
 use super::processes::{LOAD_CPU, Pinned};
 use crate::Failed;
 
-/// Client sockets.
+/// Number of client sockets.
 const SOCKETS: usize = 16;
-/// Queries on their way for each of them.
+/// Queries in flight per socket.
 const WINDOW: usize = 32;
-/// An answer that takes longer is lost.
+/// Timeout after which a query counts as lost.
 const LOST: Duration = Duration::from_secs(1);
-/// Latencies kept of each socket.
+/// Maximum number of latencies kept per socket.
 const SAMPLES_MAX: usize = 200_000;
 
-/// What came of a load.
+/// Result of a load run.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     pub(crate) lost: u64,
     pub(crate) per_second: f64,
-    /// Microseconds: half, 99 and 99.9 of a hundred answers took no longer.
+    /// Latency percentiles 50, 99 and 99.9 in microseconds.
     pub(crate) latencies: [f64; 3],
-    /// Answers by response code.
+    /// Number of answers by response code.
     pub(crate) rcodes: Vec<u64>,
-    /// Microseconds of the server's CPU for each answer.
+    /// CPU time of the server per answer in microseconds.
     pub(crate) cpu_each: f64,
 }
 
-/// Loads a server for a time as much as it takes, from the other processor.
+/// Loads a server in closed-loop mode, from the other processor.
 pub(crate) fn run(server: &Pinned, queries: &[String], time: Duration) -> Result<Load, Failed> {
     run_at(server, queries, time, 0)
 }
 
-/// The same with so many queries a second; 0 is as many as it takes.
+/// Loads a server with `pace` queries per second, or in closed-loop mode if 0.
 pub(crate) fn run_at(server: &Pinned, queries: &[String], time: Duration, pace: u64) -> Result<Load, Failed> {
     let path = std::env::temp_dir().join(format!("portolan-load-{}.txt", server.port));
     std::fs::write(&path, queries.join("\n")).map_err(|error| error.to_string())?;
@@ -77,7 +77,7 @@ pub(crate) fn run_at(server: &Pinned, queries: &[String], time: Duration, pace: 
     })
 }
 
-/// The program that loads: `load PORT FILE MILLISECONDS QUERIES-A-SECOND`.
+/// Runs the load generator: `load PORT FILE MILLISECONDS QUERIES_PER_SECOND`.
 pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
     let word = |name: &str| options.get_one::<String>(name).cloned().unwrap_or_default();
     let port: u16 = word("port").parse().map_err(|_| "not a port")?;
@@ -105,7 +105,7 @@ pub(crate) fn main(options: &ArgMatches) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A query with EDNS, from a line `NAME TYPE`.
+/// Builds a query with EDNS from a line `NAME TYPE`.
 fn packet(line: &str) -> Option<Vec<u8>> {
     let (name, rtype) = line.split_once(' ')?;
     let name = wire::Name::from_text(name).ok()?;
@@ -147,7 +147,7 @@ struct Client {
     next: usize,
     end: Instant,
     total: Rc<RefCell<Tally>>,
-    /// When the query of each id left, as long as it is not answered.
+    /// Send time by query ID, until the answer arrives.
     sent: Vec<Option<Instant>>,
     id: u16,
 }
@@ -180,7 +180,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends so many queries a second; what is not answered in time is lost.
+    /// Sends `pace` queries per second. Queries without an answer in time count as lost.
     async fn run_at(mut self, server: SocketAddr, pace: f64) -> io::Result<()> {
         let socket = UdpSocket::bind("127.0.0.1:0").await?;
         let (mut batch, begin, mut sent) = (Batch::new(), Instant::now(), 0);
@@ -215,7 +215,7 @@ impl Client {
         Ok(())
     }
 
-    /// What is on its way is lost.
+    /// Counts all queries in flight as lost.
     fn give_up(&mut self) {
         self.total.borrow_mut().lost += self.sent.iter_mut().filter_map(Option::take).count() as u64;
     }
@@ -231,7 +231,7 @@ impl Client {
         query
     }
 
-    /// Counts an answer; one that is not awaited (any more) brings no next query.
+    /// Counts an answer. Returns false if no query is waiting for it.
     fn count(&mut self, answer: &[u8], now: Instant) -> bool {
         let Some([high, low, _, flags]) = answer.first_chunk() else { return false };
         let Some(since) = self.sent[usize::from(u16::from_be_bytes([*high, *low]))].take() else { return false };
@@ -245,7 +245,7 @@ impl Client {
     }
 }
 
-/// Takes the answers that are there, as far as they fit; gives how many.
+/// Receives up to one batch of answers and returns their number.
 fn receive(socket: &UdpSocket, batch: &mut Batch) -> usize {
     let mut received = 0;
     let _ = socket.try_io(Interest::READABLE, || {

@@ -1,9 +1,10 @@
-//! How fast it is: the server under load, beside a bare echo in the same run.
+//! Benchmarks: load on the server, compared with a bare UDP echo in the same run.
 //!
-//! The server has one processor and the load the other. What counts is the server's CPU time per answered query as a
-//! ratio to the echo's: absolute figures are not stable between machines, and hardly between hours.
+//! The server has one processor, and the load generator another. The result is the server's CPU time per answered query
+//! as a ratio to that of the echo, because absolute values differ between machines, and even between hours.
 //!
-//! `bench cluster` measures what a cluster costs: see [`scale`]; `bench costs` what single plugins do: see [`costs`].
+//! `bench cluster` measures the cost of a large cluster, see [`scale`]. `bench costs` measures single plugins, see
+//! [`costs`].
 
 mod asker;
 mod cluster;
@@ -28,12 +29,12 @@ use self::queries::{MIXES, Mix};
 use self::report::{Report, Row};
 use crate::Failed;
 
-/// Services in the cluster; each has ten endpoints.
+/// Default number of Services. Each has ten endpoints.
 const SERVICES: &str = "10000";
-/// Seconds for each mix.
+/// Default duration per mix in seconds.
 const SECONDS: &str = "3";
 
-/// The command line of `bench` and of the programs that it starts.
+/// Returns the command line of `bench`.
 pub(crate) fn command() -> Command {
     let number = |name: &'static str, default: &'static str, help: &'static str| {
         Arg::new(name).long(name).default_value(default).value_parser(clap::value_parser!(usize)).help(help)
@@ -64,7 +65,7 @@ pub(crate) fn command() -> Command {
         .arg(Arg::new("save").long("save").action(clap::ArgAction::SetTrue).help("Keeps the result in benches/results"))
 }
 
-/// Measures.
+/// Runs the selected suite.
 pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let number = |name: &str| options.get_one::<usize>(name).copied().unwrap_or(0);
     let server = match options.get_one::<String>("server") {
@@ -144,13 +145,13 @@ impl Bench {
 
     fn measure(&self, mix: &Mix, server: &Pinned) -> Result<Row, Failed> {
         let queries = (mix.make)(self.cluster.shape.services);
-        // Caches are filled and tables touched before anything is counted.
+        // Fill the caches before counting.
         load::run(server, &queries, Duration::from_millis(300))?;
         let load = load::run(server, &queries, self.seconds)?;
         Ok(Row { name: mix.name, what: mix.what, load })
     }
 
-    /// Every question goes to an upstream: no cache, and names that are not asked twice.
+    /// Measures forwarding without a cache, with a new name in each query.
     fn forward_miss(&self) -> Result<Row, Failed> {
         let corefile = self.write_corefile(".:{PORT} {\n    forward . 127.0.0.1:{UPSTREAM}\n}\n")?;
         let server = Pinned::serve(&self.server, &corefile)?;
@@ -163,14 +164,14 @@ impl Bench {
     }
 }
 
-/// A Corefile on disk, as long as it is used.
+/// Corefile on disk, deleted on drop.
 struct Corefile {
     path: PathBuf,
     port: u16,
 }
 
 impl Corefile {
-    /// Writes this text, with a free port and these places filled in.
+    /// Writes a Corefile with a free port, the API server and the upstream filled in.
     fn write(text: &str, api: &str, upstream: u16) -> Result<Corefile, Failed> {
         let port = processes::free_port()?;
         let text = text
@@ -193,13 +194,13 @@ impl Drop for Corefile {
     }
 }
 
-/// The programs that the measurement starts out of this one.
+/// Runs a responder. The benchmark starts this program again for it.
 pub(crate) fn respond(options: &ArgMatches) -> Result<(), Failed> {
     let name = options.get_one::<String>("kind").map(String::as_str);
     responders::run(name.unwrap_or_default())
 }
 
-/// The program that loads a server.
+/// Runs the load generator. The benchmark starts this program again for it.
 pub(crate) fn load(options: &ArgMatches) -> Result<(), Failed> {
     load::main(options)
 }

@@ -1,4 +1,4 @@
-//! Starting programs on one processor each, and reading what they have used.
+//! Starts programs on one processor each, and reads their resource usage.
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use super::Corefile;
 use crate::{Failed, root};
 
-/// The processor of what is measured.
+/// Processor of the measured program.
 pub(crate) const SERVER_CPU: &str = "0";
-/// The processor of what loads it.
+/// Processor of the load generator.
 pub(crate) const LOAD_CPU: &str = "1";
-/// How long a server may take to answer for the first time.
+/// Timeout for the first answer of a server.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A program that runs on one processor; it ends with this value.
+/// Program that is pinned to one processor and killed on drop.
 pub(crate) struct Pinned {
     child: Child,
-    /// The port it serves.
+    /// Port that the program serves.
     pub(crate) port: u16,
 }
 
 impl Pinned {
-    /// Starts a part of this program that prints its port.
+    /// Starts this program with other arguments. It must print its port.
     pub(crate) fn start(cpu: &str, arguments: &[&str]) -> Result<Pinned, Failed> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut child =
@@ -37,12 +37,12 @@ impl Pinned {
         Ok(Pinned { child, port })
     }
 
-    /// Starts a server and waits until it answers at all.
+    /// Starts a server and waits until it answers queries.
     pub(crate) fn serve(binary: &Path, corefile: &Corefile) -> Result<Pinned, Failed> {
         Pinned::serve_into(binary, corefile, Stdio::null())
     }
 
-    /// The same, with what it writes going there.
+    /// Starts a server like [`serve`](Pinned::serve), with its output going to `output`.
     pub(crate) fn serve_into(binary: &Path, corefile: &Corefile, output: Stdio) -> Result<Pinned, Failed> {
         let mut command = pinned(SERVER_CPU, binary);
         command.arg("-conf").arg(corefile.path()).stdout(output);
@@ -66,10 +66,11 @@ impl Pinned {
         Err("the server does not answer".to_owned())
     }
 
-    /// CPU time that it has used, all threads together that there are.
+    /// Returns the CPU time of all current threads.
     pub(crate) fn cpu(&self) -> Duration {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
-        // Nanoseconds on a processor come first (Documentation/scheduler/sched-stats.rst of Linux); `stat` has hundredths.
+        // The first number is the time on the CPU in ns (Linux: Documentation/scheduler/sched-stats.rst). `stat` only
+        // has 10 ms resolution.
         let nanos = threads.filter_map(|thread| {
             let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
             text.split_whitespace().next()?.parse::<u64>().ok()
@@ -77,13 +78,13 @@ impl Pinned {
         Duration::from_nanos(nanos.sum())
     }
 
-    /// Lets [`memory`](Pinned::memory) count the most from now on.
+    /// Resets the peak that [`memory`](Pinned::memory) returns.
     pub(crate) fn forget_peak(&self) -> Result<(), Failed> {
         let path = format!("/proc/{}/clear_refs", self.child.id());
         std::fs::write(&path, "5").map_err(|error| format!("{path}: {error}"))
     }
 
-    /// Octets that it holds in memory now, and at most so far.
+    /// Returns the current and the peak resident memory in bytes.
     pub(crate) fn memory(&self) -> (u64, u64) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let field = |name: &str| {
@@ -101,7 +102,7 @@ impl Drop for Pinned {
     }
 }
 
-/// The server, built for measuring.
+/// Builds the server in release mode and returns its path.
 pub(crate) fn build_server() -> Result<PathBuf, Failed> {
     let status = Command::new("cargo")
         .args(["build", "--release", "--quiet", "--package", "portolan"])
@@ -112,7 +113,7 @@ pub(crate) fn build_server() -> Result<PathBuf, Failed> {
     if status.success() { Ok(target.join("release/portolan")) } else { Err("the server does not build".to_owned()) }
 }
 
-/// A port that is free on loopback just now, for UDP and TCP.
+/// Returns a port on loopback that is currently free.
 pub(crate) fn free_port() -> Result<u16, Failed> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
@@ -124,7 +125,7 @@ fn pinned(cpu: &str, program: &Path) -> Command {
     command
 }
 
-/// Keeps this program, with all threads that it has and will have, away from the processor of what is measured.
+/// Moves all current and future threads of this program away from the processor of the measured program.
 pub(crate) fn stay_away() -> Result<(), Failed> {
     let own = std::process::id().to_string();
     let status = Command::new("taskset").args(["-a", "-p", "-c", LOAD_CPU, &own]).stdout(Stdio::null()).status();

@@ -1,17 +1,17 @@
-//! What is asked: names of the cluster that `bench::cluster` makes, in the proportions of real clusters.
+//! Queries for the cluster of `bench::cluster`, in the proportions of real clusters.
 
 use super::cluster::service_name;
 
-/// A mix of queries.
+/// Mix of queries.
 pub(crate) struct Mix {
     pub(crate) name: &'static str,
-    /// What it is, for people.
+    /// Description for the report.
     pub(crate) what: &'static str,
-    /// Makes the queries for a cluster of so many services, each as `NAME TYPE`.
+    /// Builds the queries for a cluster with this many Services, each as `NAME TYPE`.
     pub(crate) make: fn(usize) -> Vec<String>,
 }
 
-/// What a cluster asks.
+/// Typical mix of a cluster.
 pub(crate) const MIX: Mix = Mix {
     name: "mix",
     what: "35 % service A, 20 % its AAAA, 30 % search path misses, 12 % external, 3 % SRV",
@@ -29,7 +29,7 @@ pub(crate) const MIXES: [Mix; 7] = [
     MIX,
 ];
 
-/// Queries in a list: more than a cache line's worth of luck, fewer than a memory's.
+/// Number of queries in a list, large enough to vary the names and small enough to fit in memory.
 const COUNT: usize = 8000;
 
 fn is_headless(number: usize) -> bool {
@@ -67,7 +67,7 @@ fn external(_: usize) -> Vec<String> {
     EXTERNAL.iter().flat_map(|name| ["A", "AAAA"].map(|rtype| format!("{name} {rtype}"))).collect()
 }
 
-/// Names of which none is asked twice.
+/// Returns names of which each occurs once.
 pub(crate) fn unique_names() -> Vec<String> {
     (0..200_000).map(|number| format!("n{number}.example.org. A")).collect()
 }
@@ -94,7 +94,7 @@ fn mix(count: usize) -> Vec<String> {
         .collect()
 }
 
-/// The numbers below `count` in an order that is always the same and looks like none.
+/// Returns the numbers below `count` in a fixed pseudo-random order.
 fn shuffled(count: usize) -> impl Iterator<Item = usize> {
     let mut numbers: Vec<usize> = (0..count).collect();
     let mut random = Random(2);
@@ -104,7 +104,7 @@ fn shuffled(count: usize) -> impl Iterator<Item = usize> {
     numbers.into_iter()
 }
 
-/// The same numbers in each run (splitmix64).
+/// Pseudo-random generator with a fixed sequence (splitmix64).
 struct Random(u64);
 
 impl Random {

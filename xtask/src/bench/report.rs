@@ -1,4 +1,4 @@
-//! What was measured, for people and for later.
+//! Report of the query benchmark.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,27 +9,27 @@ use super::cluster::{Cluster, Updates};
 use super::load::Load;
 use crate::{Failed, root};
 
-/// One mix.
+/// Result of one mix.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) load: Load,
 }
 
-/// A whole run.
+/// Result of a run.
 pub(crate) struct Report {
     services: usize,
     pods: usize,
-    /// The bare echo, before and after.
+    /// Bare echo, before and after the other measurements.
     pub(crate) echo: Vec<Load>,
     pub(crate) rows: Vec<Row>,
-    /// From the start of the process to its first answer.
+    /// Time from the start of the process to its first answer.
     pub(crate) first_answer: Option<Duration>,
-    /// What the API server takes to send the cluster.
+    /// Time that the API server takes to send the cluster.
     pub(crate) sent: Option<Duration>,
-    /// From the start of the process until the cluster was known.
+    /// Time from the start of the process until it knew the cluster.
     pub(crate) ready: Option<Duration>,
-    /// Octets in memory, and at most.
+    /// Current and peak memory in bytes.
     pub(crate) memory: (u64, u64),
     pub(crate) updates: Option<Updates>,
 }
@@ -56,13 +56,13 @@ impl Report {
         sum / count
     }
 
-    /// Keeps it by date and commit.
+    /// Saves the report under the date and commit.
     pub(crate) fn save(&self) -> Result<PathBuf, Failed> {
         save("", self)
     }
 }
 
-/// Keeps what was measured by date and commit.
+/// Saves a result under the date and commit.
 pub(crate) fn save(suffix: &str, measured: &impl fmt::Display) -> Result<PathBuf, Failed> {
     let (date, commit) = (output("date", &["+%Y-%m-%d"]), output("git", &["rev-parse", "--short", "HEAD"]));
     let path = root().join("benches/results").join(format!("{date}-{commit}{suffix}.md"));
@@ -121,7 +121,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Octets for people.
+/// Converts bytes to MiB.
 pub(crate) fn mebi(octets: u64) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
     let octets = octets as f64;

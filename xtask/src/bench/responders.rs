@@ -1,4 +1,4 @@
-//! Servers with no DNS in them: the floor, and an upstream.
+//! UDP servers without DNS logic: the echo, and an upstream.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -8,10 +8,10 @@ use net::{BATCH, Batch};
 
 use crate::Failed;
 
-/// Octets of kernel buffer, as the server has them.
+/// Size of the kernel's socket buffers in bytes, the same as for the server.
 const KERNEL_BUFFER: usize = 4 << 20;
 
-/// Runs one of them on a free port, which it prints, until it is killed.
+/// Runs a responder on a free port until killed. Prints the port.
 pub(crate) fn run(kind: &str) -> Result<(), Failed> {
     let answer: fn(&[u8], &mut Vec<u8>) = match kind {
         "echo" => echo,
@@ -26,7 +26,7 @@ pub(crate) fn run(kind: &str) -> Result<(), Failed> {
     let (mut batch, mut out) = (Batch::new(), Vec::new());
     let mut first = [0; 1];
     loop {
-        // Waits for a datagram and leaves it there: the batch itself never waits.
+        // Wait for a datagram without consuming it, because receiving a batch does not wait.
         let _ = socket.peek(&mut first);
         while let Ok(received @ 1..) = batch.receive(socket.as_raw_fd()) {
             for at in 0..received {
@@ -43,7 +43,7 @@ pub(crate) fn run(kind: &str) -> Result<(), Failed> {
     }
 }
 
-/// The query with QR and AA set and sixteen octets more: the kernel's part of an answer.
+/// Returns the query with QR and AA set and 16 bytes appended, which measures the kernel's share of an answer.
 fn echo(query: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(query);
     if let Some(flags) = out.get_mut(2) {
@@ -52,14 +52,14 @@ fn echo(query: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 16]);
 }
 
-/// One A record of 300 seconds for whatever is asked.
+/// Answers every A query with one A record with a TTL of 300 s, and others with NODATA.
 fn upstream(query: &[u8], out: &mut Vec<u8>) {
     let Some(question_end) = wire::question_end(query) else { return };
     out.extend_from_slice(&query[..question_end]);
     out[2..4].copy_from_slice(&[0x81 | query[2] & 1, 0x80]);
     out[6..12].copy_from_slice(&[0, 1, 0, 0, 0, 0]);
     let address = [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, 192, 0, 2, 80];
-    // AAAA is asked for as often and is not there.
+    // The query mixes ask for AAAA as often as for A. These names have no AAAA record.
     if query[question_end - 4..question_end - 2] == [0, 1] {
         out.extend_from_slice(&address);
     } else {

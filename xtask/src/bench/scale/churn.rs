@@ -1,4 +1,4 @@
-//! Endpoints that change all the time while queries are answered.
+//! Endpoints that change continuously while queries are answered.
 
 use std::io;
 use std::net::UdpSocket;
@@ -13,18 +13,18 @@ use crate::bench::cluster::{Cluster, Updates, service_name};
 use crate::bench::load::{self, Load};
 use crate::bench::queries::MIX;
 
-/// Changes a second.
+/// Changes per second.
 const RATE: u32 = 1000;
-/// In what time 99 of a hundred changes must be answered.
+/// Maximum 99th percentile of the time until a change is visible.
 const MOST: Duration = Duration::from_millis(50);
-/// How long a change may take until it counts as never seen.
+/// Timeout after which a change counts as never seen.
 const LOST: Duration = Duration::from_secs(2);
-/// How often what is not yet answered is asked for: as seldom as its limit allows, for it is load too.
+/// Interval between queries for pending changes. It is as long as the limit allows, since these queries are load too.
 const STEP: Duration = Duration::from_millis(1);
-/// What part of the answers may be lost to the changes.
+/// Maximum share of answers that changes may cost.
 const SHARE: f64 = 0.05;
 
-/// Measures the load alone and with changes, at half of what the server can do and at all of it.
+/// Measures with and without changes, at half of the maximum load and at full load.
 pub(super) fn measure(server: &Path, time: Duration, findings: &mut Findings) -> Result<(), Failed> {
     let served = Served::start(server, SERVICES, false, |_| {})?;
     let queries = (MIX.make)(SERVICES.services);
@@ -97,13 +97,13 @@ fn with_changes(
     })
 }
 
-/// What became of changes.
+/// Result of the changes.
 struct Changes {
     times: Updates,
     never: usize,
 }
 
-/// Changes endpoints, and asks for each until the answer shows it.
+/// Changes endpoints and queries each until the answer shows the change.
 struct Changer {
     socket: UdpSocket,
     awaited: Vec<Awaited>,
@@ -111,7 +111,7 @@ struct Changer {
     never: usize,
 }
 
-/// A change that no answer has shown yet.
+/// Change that no answer has shown yet.
 struct Awaited {
     id: u16,
     address: [u8; 4],

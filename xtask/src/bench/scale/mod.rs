@@ -1,5 +1,5 @@
-//! What a cluster costs, beside what it may cost: memory by its size, the peak of a new list, and queries that are answered
-//! while endpoints change. Each is measured with a server of its own.
+//! Cost of a large cluster, compared with limits: memory by size, peak memory of new lists, and queries during changes
+//! of endpoints. Each is measured with its own server.
 
 mod churn;
 mod relist;
@@ -14,16 +14,16 @@ use super::processes::{self, Pinned};
 use super::report::{self, mebi};
 use crate::Failed;
 
-/// Where everything runs.
+/// Description of the setup.
 const HEADING: &str = "One core for the server, the other for the load, the API server and who asks what has changed.";
-/// What the largest clusters have: 5,000 nodes of thirty pods.
+/// Shape of the largest clusters: 5,000 nodes with thirty Pods each.
 const LARGEST: Shape = Shape { services: 10_000, endpoints: 25, pods: 150_000 };
-/// What many clusters have.
+/// Shape of many large clusters.
 const LARGE: Shape = Shape { services: 10_000, endpoints: 10, pods: 20_000 };
-/// A shape without pods that are followed.
+/// Shape without watched Pods.
 const SERVICES: Shape = Shape { services: 10_000, endpoints: 10, pods: 0 };
 
-/// Measures all of it, or one part, and fails if something costs more than it may.
+/// Measures all parts, or only one. Fails if a result exceeds its limit.
 pub(crate) fn run(server: &Path, time: Duration, only: Option<&str>, save: bool) -> Result<(), Failed> {
     processes::stay_away()?;
     let wants = |name: &str| only.is_none_or(|only| only == name);
@@ -44,7 +44,7 @@ pub(crate) fn run(server: &Path, time: Duration, only: Option<&str>, save: bool)
     findings.verdict()
 }
 
-/// Memory by the size of a cluster, once it is known.
+/// Measures the memory for several cluster sizes.
 fn sizes(server: &Path, findings: &mut Findings) -> Result<(), Failed> {
     for (shape, pods, most) in [(LARGE, true, 40), (LARGEST, true, 80), (LARGEST, false, 56)] {
         let served = Served::start(server, shape, pods, |_| {})?;
@@ -61,17 +61,17 @@ fn sizes(server: &Path, findings: &mut Findings) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A server that knows a cluster.
+/// Server that knows a cluster.
 struct Served {
     cluster: Cluster,
     server: Pinned,
-    /// How long that took.
+    /// Time until it knew the cluster.
     known: Duration,
     _corefile: Corefile,
 }
 
 impl Served {
-    /// Starts both; `prepare` may change how the API server behaves.
+    /// Starts a cluster and a server. `prepare` may change the behaviour of the API server.
     fn start(server: &Path, shape: Shape, pods: bool, prepare: impl FnOnce(&Cluster)) -> Result<Served, Failed> {
         let cluster = Cluster::start(shape, pods);
         prepare(&cluster);

@@ -1,4 +1,4 @@
-//! The peak of a new list: an API server that was started anew, and watches that expired.
+//! Peak memory of new lists, after a restart of the API server and after expired watches.
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,15 +10,15 @@ use crate::Failed;
 use crate::bench::cluster::Cluster;
 use crate::bench::report::mebi;
 
-/// What the peak may be, in hundredths of the memory before.
+/// Maximum peak in percent of the memory before.
 const MOST: u64 = 125;
-/// New lists, one after the other.
+/// Number of consecutive new lists.
 const ROUNDS: u8 = 3;
 
-/// What a watch says that cannot go on.
+/// Watch event for an expired resource version.
 const EXPIRED: &str = r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410,"message":"expired"}}"#;
 
-/// A way in which lists come: its name, and what makes the API server do so.
+/// Name of a list method, and a function that makes the API server use it.
 type Way = (&'static str, fn(&Cluster));
 
 const WAYS: [Way; 3] = [
@@ -31,7 +31,7 @@ const WAYS: [Way; 3] = [
     ("streamed in JSON", |cluster| cluster.api.json_only()),
 ];
 
-/// Measures each way.
+/// Measures each list method.
 pub(super) fn measure(server: &Path, findings: &mut Findings) -> Result<(), Failed> {
     for (way, prepare) in WAYS {
         let served = Served::start(server, SERVICES, false, prepare)?;
@@ -57,7 +57,7 @@ pub(super) fn measure(server: &Path, findings: &mut Findings) -> Result<(), Fail
     Ok(())
 }
 
-/// Lets everything be listed anew, and waits until all of it is.
+/// Forces new lists of everything and waits until they are complete.
 fn list_anew(served: &Served, round: u8) -> Result<(), Failed> {
     let Served { cluster, server, .. } = served;
     cluster.api.compact();
@@ -65,7 +65,7 @@ fn list_anew(served: &Served, round: u8) -> Result<(), Failed> {
     if round == 0 {
         cluster.api.drop_connections();
     } else {
-        // Gone without a broken connection: pauses grow with every failure.
+        // Expire without breaking connections, because pauses grow with every failure.
         cluster.resources().iter().for_each(|resource| cluster.api.inject(resource, EXPIRED));
     }
     cluster.wait_until_known(server.port, seen, 1 + round, started).map(|_| ())
