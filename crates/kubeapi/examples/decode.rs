@@ -8,7 +8,7 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::cast_precision_loss,
-    reason = "a measurement: it counts what is allocated, and prints"
+    reason = "a measurement: it counts allocations and prints the result"
 )]
 
 use std::alloc::{GlobalAlloc, Layout, System};

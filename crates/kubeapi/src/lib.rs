@@ -9,10 +9,7 @@
 //! All tasks run on one thread, which needs a tokio runtime and a `LocalSet`. Any thread can read the index.
 //!
 //! This crate has no DNS code.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "this room is the edge: it reads files and the environment, and asks the time"
-)]
+#![allow(clippy::disallowed_methods, reason = "this crate does I/O: it reads files, the environment and the clock")]
 
 mod age;
 mod api;

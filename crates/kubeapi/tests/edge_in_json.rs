@@ -5,7 +5,7 @@
     clippy::panic,
     clippy::print_stderr,
     dead_code,
-    reason = "tests of the edge, with the support of others"
+    reason = "tests: they write files, wait, and panic on failure; the fixture has parts for other tests"
 )]
 
 #[path = "edge/faults.rs"]

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "tests of the edge: they write files, wait, and fail where something is not as it must be"
+    reason = "tests: they write files, wait, and panic on failure"
 )]
 
 mod credentials;
