@@ -8,7 +8,7 @@
 //! This crate has no DNS code and does not interpret the keys.
 #![allow(
     clippy::disallowed_methods,
-    reason = "this room is the edge: it opens connections, reads files and asks the time"
+    reason = "this crate does I/O: it opens connections and reads files and the clock"
 )]
 
 mod client;
