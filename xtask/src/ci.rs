@@ -22,7 +22,7 @@ const CHECKS: &[Check] = &[
 pub(crate) fn run() -> Result<(), Failed> {
     for Check(name, program, arguments) in CHECKS {
         if arguments[0] == "deny" && !has_cargo_deny() {
-            println!("{name}: SKIPPED, cargo-deny is not installed (`cargo install --locked cargo-deny`)");
+            println!("{name}: SKIPPED, cargo-deny is not installed; run `cargo install --locked cargo-deny`");
             continue;
         }
         println!("{name}: {program} {}", arguments.join(" "));
@@ -51,7 +51,7 @@ fn check_advisories() -> Result<(), Failed> {
         return Ok(());
     }
     if said.contains("failed to fetch advisory database") {
-        println!("advisories: SKIPPED, the database cannot be fetched here");
+        println!("advisories: SKIPPED, the advisory database cannot be fetched");
         return Ok(());
     }
     Err(format!("advisories: FAILED\n{said}"))

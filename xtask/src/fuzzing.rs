@@ -22,20 +22,20 @@ const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
 /// Returns the command line of `fuzz`.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("fuzz")
-        .about("Looks for input that breaks a reader; findings are kept in target/fuzz/findings")
-        .arg(Arg::new("target").help("Only this one: query, reply, corefile …"))
+        .about("Fuzz the parsers; findings are saved in target/fuzz/findings")
+        .arg(Arg::new("target").help("Run only this target: query, reply, corefile …"))
         .arg(
             Arg::new("seconds")
                 .long("seconds")
                 .default_value(SECONDS)
                 .value_parser(clap::value_parser!(u32))
-                .help("How long, for each target"),
+                .help("Duration per target in seconds"),
         )
         .arg(
             Arg::new("keep")
                 .long("keep")
                 .action(ArgAction::SetTrue)
-                .help("Adds the inputs that reach what the kept ones do not"),
+                .help("Add the inputs with new coverage to the committed corpus"),
         )
 }
 
@@ -74,7 +74,7 @@ fn host() -> Result<String, Failed> {
     let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc does not say its host".to_owned())
+    host.map(str::to_owned).ok_or_else(|| "the output of `rustc -vV` has no host".to_owned())
 }
 
 fn folder() -> PathBuf {
@@ -89,7 +89,11 @@ fn build(host: &str) -> Result<(), Failed> {
         .env("RUSTFLAGS", COVERAGE)
         .current_dir(root())
         .status();
-    if status.map_err(|error| error.to_string())?.success() { Ok(()) } else { Err("fuzz: cannot be built".to_owned()) }
+    if status.map_err(|error| error.to_string())?.success() {
+        Ok(())
+    } else {
+        Err("fuzz: the targets cannot be built".to_owned())
+    }
 }
 
 /// Fuzzer of one target, with its folders.
@@ -135,6 +139,6 @@ impl Fuzzer {
     fn run(&self, arguments: &[String], folders: &[&Path]) -> Result<(), Failed> {
         let status = Command::new(&self.program).args(arguments).args(folders).status();
         let good = status.map_err(|error| format!("{}: {error}", self.program.display()))?.success();
-        if good { Ok(()) } else { Err(format!("fuzz: {} found something, see above", self.name)) }
+        if good { Ok(()) } else { Err(format!("fuzz: target {} failed; see the output above", self.name)) }
     }
 }

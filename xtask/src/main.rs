@@ -1,6 +1,6 @@
 //! Development tasks of the project: `cargo xtask ci | gen | tidy | bench | fuzz`.
-#![allow(clippy::disallowed_methods, reason = "this room is the edge: it reads files and runs programs")]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#![allow(clippy::disallowed_methods, reason = "this program reads files and runs other programs")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
 
 mod arrows;
 mod bench;
@@ -41,15 +41,17 @@ fn main() -> ExitCode {
 
 fn command() -> Command {
     Command::new("xtask")
-        .about("What is done to the project rather than by it")
+        .about("Development tasks of the project")
         .subcommand_required(true)
         .subcommand(
-            Command::new("ci").about("All that a change must pass: format, lints, tests, generated text, licences"),
+            Command::new("ci").about("Run all checks that a change must pass, from format and lints to fuzzing"),
         )
         .subcommand(
             Command::new("gen")
-                .about("Writes the text that comes from the code: READMEs, man page, completions, lists")
-                .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help("Only says whether it is fresh")),
+                .about("Write the text that is generated from the code: READMEs, man pages, completions, lists")
+                .arg(
+                    Arg::new("check").long("check").action(ArgAction::SetTrue).help("Only check that it is up to date"),
+                ),
         )
         .subcommand(bench::command())
         .subcommand(fuzzing::command())
@@ -59,7 +61,9 @@ fn command() -> Command {
                 .hide(true)
                 .args(["port", "file", "milliseconds", "pace"].map(|name| Arg::new(name).required(true))),
         )
-        .subcommand(Command::new("tidy").about("What no compiler checks: lengths, headers, arrows between rooms"))
+        .subcommand(
+            Command::new("tidy").about("Check file lengths, module docs, test names in docs, crate dependencies"),
+        )
 }
 
 /// Returns the root folder of the project.

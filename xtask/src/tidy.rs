@@ -37,18 +37,20 @@ fn check(path: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
     let is_rust = path.extension().is_some_and(|extension| extension == "rs");
     let lines = text.lines().count();
     if is_rust && lines > LINES_MAX {
-        wrong.push(format!("{lines} lines, at most {LINES_MAX}: which idea can have a file of its own?"));
+        wrong.push(format!("{lines} lines; the maximum is {LINES_MAX}: move a part into a file of its own"));
     }
     let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
     if is_rust && !is_test && !text.starts_with("//!") {
-        wrong.push("begins without `//!`: what is it, and why is it there?".to_owned());
+        wrong.push("does not start with `//!`: add a module doc that says what the file is for".to_owned());
     }
     let own = path.ends_with("tidy.rs");
     if let Some(part) = MACHINE_PATHS.iter().find(|part| !own && names_path(text, part)) {
-        wrong.push(format!("names a path of one machine: `{part}`"));
+        wrong.push(format!("contains a path of a single machine: `{part}`"));
     }
     if path.starts_with("docs") {
-        wrong.extend(tests_named(text).filter(|test| !exists(test, files)).map(|test| format!("there is no `{test}`")));
+        wrong.extend(
+            tests_named(text).filter(|test| !exists(test, files)).map(|test| format!("test `{test}` does not exist")),
+        );
     }
     wrong
 }

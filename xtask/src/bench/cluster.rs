@@ -105,7 +105,7 @@ impl Cluster {
         let asker = Asker::new(port)?;
         while !names.iter().all(|name| asker.address(name) == Some(address)) {
             if started.elapsed() > READY_TIMEOUT {
-                return Err("the cluster does not become known".to_owned());
+                return Err(format!("the server does not know the whole cluster after {READY_TIMEOUT:?}"));
             }
         }
         Ok(started.elapsed())
@@ -130,7 +130,7 @@ impl Cluster {
             let name = service_name(number);
             while asker.address(&name) != Some(address) {
                 if acknowledged.elapsed() > Duration::from_secs(5) {
-                    return Err(format!("a change of {name} does not arrive"));
+                    return Err(format!("the server does not answer with the change of {name} within 5 s"));
                 }
             }
             times.push(acknowledged.elapsed());
@@ -198,7 +198,7 @@ impl fmt::Display for Updates {
         let Updates { count, half, most, all } = self;
         write!(
             f,
-            "a changed endpoint is in the answers {half:.2?} (p50), {most:.2?} (p99), {all:.2?} (most) after the API server has it; {count} changes"
+            "time from a change of an endpoint in the API server until it is answered: {half:.2?} (p50), {most:.2?} (p99), {all:.2?} (maximum); {count} changes"
         )
     }
 }

@@ -29,9 +29,9 @@ const HOSTS: u32 = 100_000;
 const RULES: u32 = 200;
 /// Number of queries in a list.
 const QUERIES: u32 = 8000;
-const HEADING: &str = "CPU time for each query with something as a ratio to that without it: the middle one of 31 rounds, behind \
-    it where the middle half of them lies. In each round both are loaded, one after the other, and the bare echo with them. One core \
-    for the servers, the other for the load.";
+const HEADING: &str = "CPU time per query with a plugin or setting, as a ratio to that without it: median of 31 rounds, with \
+    the quartiles in parentheses. Each round loads both servers and the bare echo, one after the other. One core is for the \
+    servers, the other for the load.";
 
 /// Two servers that differ in one property.
 struct Pair {
@@ -48,14 +48,14 @@ struct Pair {
 const PAIRS: [Pair; 7] = [
     Pair {
         name: "log",
-        what: "a line for each query, to a file",
+        what: "a log line for each query, to a file",
         limit: 1.35,
         blocks: [one_host, |folder| format!("log\n{}", one_host(folder))],
         queries: [one_name, one_name],
     },
     Pair {
         name: "chain",
-        what: "twelve plugins that pass, to two",
+        what: "twelve plugins that do not apply, compared with two",
         limit: 1.1,
         blocks: [
             |folder| format!("errors\nloadbalance\n{}", one_host(folder)),
@@ -65,35 +65,35 @@ const PAIRS: [Pair; 7] = [
     },
     Pair {
         name: "acl",
-        what: "10,000 networks that the client is not in",
+        what: "10,000 networks that do not contain the client",
         limit: 1.3,
         blocks: [one_host, |folder| format!("acl {{\n{}}}\n{}", networks(), one_host(folder))],
         queries: [one_name, one_name],
     },
     Pair {
         name: "hosts",
-        what: "names among 100,000, to a name that is the only one",
+        what: "names among 100,000, compared with a single name",
         limit: 1.3,
         blocks: [one_host, many_hosts],
         queries: [one_name, listed_names],
     },
     Pair {
         name: "hosts-pass",
-        what: "names that are not among 100,000, to no `hosts` at all",
+        what: "names that are not among 100,000, compared with no `hosts`",
         limit: 1.3,
         blocks: [|_| WHOAMI.to_owned(), |folder| format!("{}{WHOAMI}", many_hosts(folder))],
         queries: [other_names, other_names],
     },
     Pair {
         name: "rewrite",
-        what: "200 exact names that are not asked",
+        what: "200 exact names that no query has",
         limit: 1.3,
         blocks: [one_host, |folder| format!("{}{}", rules(), one_host(folder))],
         queries: [one_name, one_name],
     },
     Pair {
         name: "rewrite-last",
-        what: "the last of 200 exact names, and its answer put back",
+        what: "the last of 200 exact names, with the answer rewritten back",
         limit: 1.3,
         blocks: [one_host, |folder| format!("{}{}", rules(), one_host(folder))],
         queries: [one_name, last_rule],
@@ -133,7 +133,7 @@ pub(crate) fn run(server: &Path, time: Duration, only: Option<&str>, save: bool)
     }
     println!("{findings}");
     if save {
-        println!("kept in {}", report::save("-costs", &findings)?.display());
+        println!("saved as {}", report::save("-costs", &findings)?.display());
     }
     findings.verdict()
 }
@@ -172,7 +172,7 @@ impl<'a> Measured<'a> {
             let load = load::run(&served.server, &served.queries, WARM_UP)?;
             let other = load.rcodes.iter().skip(1).sum::<u64>();
             if other > 0 {
-                return Err(format!("{}: {other} answers are errors", self.pair.name));
+                return Err(format!("{}: {other} answers have an error code", self.pair.name));
             }
         }
         let turns = (0..TRIES)
@@ -180,7 +180,7 @@ impl<'a> Measured<'a> {
             .filter(|turn| turn.as_ref().map_or(true, Turn::says_something));
         let turns: Vec<Turn> = turns.take(ROUNDS).collect::<Result<_, Failed>>()?;
         if turns.len() < ROUNDS {
-            return Err(format!("{}: the servers were not answering in time", self.pair.name));
+            return Err(format!("{}: too few rounds in which all servers answered", self.pair.name));
         }
         Ok(Rounds(turns))
     }
@@ -237,9 +237,9 @@ impl std::fmt::Display for Rounds {
         let (low, high) = (ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
         write!(f, "{:.2} ({low:.2} to {high:.2})", self.middle(Turn::ratio))?;
         let [without, with] = [self.middle(|turn| turn.without), self.middle(|turn| turn.with)];
-        write!(f, "; CPU µs each {without:.2}, {with:.2}")?;
+        write!(f, "; CPU µs per query {without:.2}, {with:.2}")?;
         let [without, with] = [self.middle(|turn| turn.without / turn.echo), self.middle(|turn| turn.with / turn.echo)];
-        write!(f, "; to the echo {without:.2}, {with:.2}")
+        write!(f, "; ratio to the echo {without:.2}, {with:.2}")
     }
 }
 

@@ -44,7 +44,7 @@ impl Findings {
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.heading)?;
-        writeln!(f, "| what | measured | required | met |\n|---|---|---|---|")?;
+        writeln!(f, "| measurement | result | limit | met |\n|---|---|---|---|")?;
         for Finding { what, measured, required, is_good } in &self.found {
             writeln!(f, "| {what} | {measured} | {required} | {} |", if *is_good { "yes" } else { "**no**" })?;
         }

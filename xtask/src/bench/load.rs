@@ -63,7 +63,8 @@ pub(crate) fn run_at(server: &Pinned, queries: &[String], time: Duration, pace: 
         .map_err(|error| error.to_string())?;
     let used = server.cpu() - before;
     let _ = std::fs::remove_file(&path);
-    let read: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("the load: {error}"))?;
+    let read: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("output of the load generator: {error}"))?;
     let number = |name: &str| read[name].as_u64().unwrap_or(0);
     let latency = |at: usize| read["latencies"][at].as_f64().unwrap_or(0.0);
     let answers = number("answers");

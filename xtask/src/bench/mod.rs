@@ -40,29 +40,28 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).default_value(default).value_parser(clap::value_parser!(usize)).help(help)
     };
     Command::new("bench")
-        .about("Measures the server under load, as a ratio to a bare echo")
+        .about("Measure the server under load, as a ratio to a bare UDP echo")
         .arg(
-            Arg::new("suite")
-                .value_parser(["queries", "cluster", "costs"])
-                .default_value("queries")
-                .help("Queries under load; what a cluster costs: its size, its changes, its lists; what plugins cost"),
+            Arg::new("suite").value_parser(["queries", "cluster", "costs"]).default_value("queries").help(
+                "queries: CPU time under load; cluster: cost of size, changes and lists; costs: CPU time of plugins",
+            ),
         )
-        .arg(number("services", SERVICES, "Services in the cluster, of ten endpoints each"))
-        .arg(number("pods", "0", "Pods; with any, the Corefile has `pods verified`"))
-        .arg(number("seconds", SECONDS, "Seconds for each mix of queries, and each turn"))
+        .arg(number("services", SERVICES, "Number of Services, with ten endpoints each"))
+        .arg(number("pods", "0", "Number of Pods; if not 0, the Corefile has `pods verified`"))
+        .arg(number("seconds", SECONDS, "Seconds per mix of queries; a turn of `costs` takes a tenth"))
         .arg(
             Arg::new("only")
                 .long("only")
                 .alias("mix")
-                .help("Only this mix of queries, or this plugin; of a cluster: size, relist or churn"),
+                .help("Run only this mix of queries or this plugin; with `cluster`: size, relist or churn"),
         )
         .arg(
             Arg::new("corefile")
                 .long("corefile")
-                .help("Another Corefile than kubeadm's; `{PORT}` and `{API}` are filled in"),
+                .help("Use this Corefile instead of kubeadm's; `{PORT}`, `{API}` and `{UPSTREAM}` are filled in"),
         )
-        .arg(Arg::new("server").long("server").help("Another server's binary, to compare; it must take `-conf`"))
-        .arg(Arg::new("save").long("save").action(clap::ArgAction::SetTrue).help("Keeps the result in benches/results"))
+        .arg(Arg::new("server").long("server").help("Measure this binary instead; it must accept `-conf`"))
+        .arg(Arg::new("save").long("save").action(clap::ArgAction::SetTrue).help("Save the result in benches/results"))
 }
 
 /// Runs the selected suite.
@@ -91,7 +90,7 @@ pub(crate) fn run(options: &ArgMatches) -> Result<(), Failed> {
     let report = bench.run()?;
     println!("{report}");
     if save {
-        println!("kept in {}", report.save()?.display());
+        println!("saved as {}", report.save()?.display());
     }
     Ok(())
 }
@@ -156,7 +155,7 @@ impl Bench {
         let corefile = self.write_corefile(".:{PORT} {\n    forward . 127.0.0.1:{UPSTREAM}\n}\n")?;
         let server = Pinned::serve(&self.server, &corefile)?;
         let load = load::run(&server, &queries::unique_names(), self.seconds)?;
-        Ok(Row { name: "forward-miss", what: "external names that no cache has", load })
+        Ok(Row { name: "forward-miss", what: "external names, not cached", load })
     }
 
     fn write_corefile(&self, text: &str) -> Result<Corefile, Failed> {

@@ -33,7 +33,7 @@ impl Pinned {
         if let Some(output) = child.stdout.take() {
             let _ = BufReader::new(output).read_line(&mut line);
         }
-        let port = line.trim().parse().map_err(|_| format!("`{}` gave no port", arguments.join(" ")))?;
+        let port = line.trim().parse().map_err(|_| format!("`{}` did not print a port", arguments.join(" ")))?;
         Ok(Pinned { child, port })
     }
 
@@ -63,7 +63,7 @@ impl Pinned {
                 return Ok(());
             }
         }
-        Err("the server does not answer".to_owned())
+        Err(format!("the server does not answer after {START_TIMEOUT:?}"))
     }
 
     /// Returns the CPU time of all current threads.
@@ -110,7 +110,7 @@ pub(crate) fn build_server() -> Result<PathBuf, Failed> {
         .status()
         .map_err(|error| format!("cargo build: {error}"))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    if status.success() { Ok(target.join("release/portolan")) } else { Err("the server does not build".to_owned()) }
+    if status.success() { Ok(target.join("release/portolan")) } else { Err("the server cannot be built".to_owned()) }
 }
 
 /// Returns a port on loopback that is currently free.
@@ -133,5 +133,5 @@ pub(crate) fn stay_away() -> Result<(), Failed> {
 }
 
 fn no_taskset(error: &std::io::Error) -> Failed {
-    format!("taskset (of util-linux) is needed to give each program its processor: {error}")
+    format!("cannot run `taskset` (package util-linux), which pins each program to a processor: {error}")
 }

@@ -14,16 +14,16 @@ pub(crate) struct Mix {
 /// Typical mix of a cluster.
 pub(crate) const MIX: Mix = Mix {
     name: "mix",
-    what: "35 % service A, 20 % its AAAA, 30 % search path misses, 12 % external, 3 % SRV",
+    what: "35 % Service A, 20 % its AAAA, 30 % search path misses, 12 % external, 3 % SRV",
     make: mix,
 };
 
 /// All mixes.
 pub(crate) const MIXES: [Mix; 7] = [
-    Mix { name: "svc", what: "A of services with a cluster IP", make: services },
-    Mix { name: "headless", what: "A of headless services of ten endpoints", make: headless },
-    Mix { name: "srv", what: "SRV of ports", make: srv },
-    Mix { name: "nx", what: "what search paths make of external names", make: search_path_misses },
+    Mix { name: "svc", what: "A of Services with a cluster IP", make: services },
+    Mix { name: "headless", what: "A of headless Services with ten endpoints", make: headless },
+    Mix { name: "srv", what: "SRV of Service ports", make: srv },
+    Mix { name: "nx", what: "external names with a search domain appended", make: search_path_misses },
     Mix { name: "ptr", what: "PTR of cluster IPs", make: reverse },
     Mix { name: "ext", what: "external names, cached", make: external },
     MIX,

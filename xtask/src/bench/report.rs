@@ -83,11 +83,11 @@ impl fmt::Display for Report {
         let (services, pods) = (self.services, self.pods);
         writeln!(
             f,
-            "{services} services of ten endpoints, {pods} pods; one core for the server, the other for the load.\n"
+            "{services} Services with ten endpoints each, {pods} Pods; one core for the server, the other for the load.\n"
         )?;
         writeln!(
             f,
-            "| queries | CPU µs each | ratio to the echo | answers/s | lost | p50, p99, p99.9 µs | answers by code |"
+            "| queries | CPU µs per query | ratio to the echo | answers/s | lost | p50, p99, p99.9 µs | answers by code |"
         )?;
         writeln!(f, "|---|---|---|---|---|---|---|")?;
         for (at, load) in self.echo.iter().enumerate() {
@@ -100,16 +100,13 @@ impl fmt::Display for Report {
         writeln!(f)?;
         if let (Some(first), Some(sent), Some(ready)) = (self.first_answer, self.sent, self.ready) {
             let [first, sent, ready] = [first, sent, ready].map(|time| time.as_secs_f64() * 1e3);
-            writeln!(f, "- first answer {first:.0} ms after the start; the whole cluster known after {ready:.0} ms,")?;
-            writeln!(
-                f,
-                "  of which the API server takes {sent:.0} ms to send it to a reader that does not look at it"
-            )?;
+            writeln!(f, "- first answer {first:.0} ms after the start; whole cluster known after {ready:.0} ms,")?;
+            writeln!(f, "  of which the API server needs {sent:.0} ms (measured with a client that does not decode)")?;
         }
         if self.memory.0 > 0 {
             writeln!(
                 f,
-                "- memory {:.1} MiB after the load, {:.1} MiB at most",
+                "- memory: {:.1} MiB after the load, peak {:.1} MiB",
                 mebi(self.memory.0),
                 mebi(self.memory.1)
             )?;

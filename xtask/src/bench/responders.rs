@@ -16,7 +16,7 @@ pub(crate) fn run(kind: &str) -> Result<(), Failed> {
     let answer: fn(&[u8], &mut Vec<u8>) = match kind {
         "echo" => echo,
         "upstream" => upstream,
-        other => return Err(format!("there is no responder `{other}`")),
+        other => return Err(format!("unknown responder `{other}`; use `echo` or `upstream`")),
     };
     let socket = UdpSocket::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let tuned = socket2::SockRef::from(&socket);

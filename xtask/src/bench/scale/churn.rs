@@ -39,9 +39,9 @@ pub(super) fn measure(server: &Path, time: Duration, findings: &mut Findings) ->
     add_changes(findings, &changes);
     add_loads(findings, &alone, &changing);
     findings.add(
-        "answers/s at full load, without and with these changes",
+        "answers/s at full load, without and with changes",
         format!(
-            "{:.0}, {:.0}; CPU µs each {:.2}, {:.2}; what changes and what loads share a core",
+            "{:.0}, {:.0}; CPU µs per query {:.2}, {:.2}; the changes and the load share a core",
             most.per_second, changing_most.per_second, most.cpu_each, changing_most.cpu_each,
         ),
         "-",
@@ -53,8 +53,8 @@ pub(super) fn measure(server: &Path, time: Duration, findings: &mut Findings) ->
 fn add_changes(findings: &mut Findings, changes: &Changes) {
     let Updates { count, half, most, all } = &changes.times;
     findings.add(
-        format!("{RATE} endpoint changes a second at half of the load: answered after (p50, p99, most)"),
-        format!("{half:.1?}, {most:.1?}, {all:.1?}; {count} changes, {} never", changes.never),
+        format!("{RATE} endpoint changes per second at half load: time until answered (p50, p99, maximum)"),
+        format!("{half:.1?}, {most:.1?}, {all:.1?}; {count} changes, {} never answered", changes.never),
         format!("p99 {MOST:?}"),
         *most <= MOST && changes.never == 0,
     );
@@ -62,9 +62,9 @@ fn add_changes(findings: &mut Findings, changes: &Changes) {
 
 fn add_loads(findings: &mut Findings, alone: &Load, changing: &Load) {
     findings.add(
-        "answers/s at half of the load, without and with these changes",
+        "answers/s at half load, without and with changes",
         format!(
-            "{:.0}, {:.0}; CPU µs each {:.2}, {:.2}; p99 {:.0}, {:.0} µs",
+            "{:.0}, {:.0}; CPU µs per query {:.2}, {:.2}; p99 {:.0}, {:.0} µs",
             alone.per_second,
             changing.per_second,
             alone.cpu_each,
@@ -72,11 +72,11 @@ fn add_loads(findings: &mut Findings, alone: &Load, changing: &Load) {
             alone.latencies[1],
             changing.latencies[1],
         ),
-        format!("{:.0} % fewer", SHARE * 100.0),
+        format!("at most {:.0} % fewer", SHARE * 100.0),
         changing.per_second >= alone.per_second * (1.0 - SHARE),
     );
     findings.add(
-        "queries unanswered, without and with",
+        "unanswered queries, without and with changes",
         format!("{}, {}", alone.lost, changing.lost),
         "0",
         changing.lost == 0,
@@ -92,7 +92,7 @@ fn with_changes(
     thread::scope(|scope| {
         let changes = scope.spawn(|| Changer::new(served.server.port)?.run(&served.cluster, time));
         let load = load()?;
-        let changes = changes.join().map_err(|_| "what changes endpoints panicked".to_owned())?;
+        let changes = changes.join().map_err(|_| "the thread that changes endpoints panicked".to_owned())?;
         Ok((load, changes?))
     })
 }
@@ -143,7 +143,7 @@ impl Changer {
             thread::sleep(STEP);
             self.listen();
         }
-        if self.times.is_empty() { Err("no change was seen".to_owned()) } else { Ok(self.into_changes()) }
+        if self.times.is_empty() { Err("no answer showed a change".to_owned()) } else { Ok(self.into_changes()) }
     }
 
     fn into_changes(self) -> Changes {

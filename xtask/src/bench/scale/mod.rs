@@ -15,7 +15,7 @@ use super::report::{self, mebi};
 use crate::Failed;
 
 /// Description of the setup.
-const HEADING: &str = "One core for the server, the other for the load, the API server and who asks what has changed.";
+const HEADING: &str = "One core is for the server, the other for the load, the API server and the queries for changes.";
 /// Shape of the largest clusters: 5,000 nodes with thirty Pods each.
 const LARGEST: Shape = Shape { services: 10_000, endpoints: 25, pods: 150_000 };
 /// Shape of many large clusters.
@@ -39,7 +39,7 @@ pub(crate) fn run(server: &Path, time: Duration, only: Option<&str>, save: bool)
     }
     println!("{findings}");
     if save {
-        println!("kept in {}", report::save("-cluster", &findings)?.display());
+        println!("saved as {}", report::save("-cluster", &findings)?.display());
     }
     findings.verdict()
 }
@@ -52,8 +52,8 @@ fn sizes(server: &Path, findings: &mut Findings) -> Result<(), Failed> {
         let Shape { services, endpoints, pods: count } = shape;
         let followed = if pods { "verified" } else { "insecure" };
         findings.add(
-            format!("memory: {services} services, {} endpoints, {count} pods, `pods {followed}`", services * endpoints),
-            format!("{:.1} MiB, at most {:.1} MiB; known after {:.1?}", mebi(now), mebi(peak), served.known),
+            format!("memory: {services} Services, {} endpoints, {count} Pods, `pods {followed}`", services * endpoints),
+            format!("{:.1} MiB, peak {:.1} MiB; cluster known after {:.1?}", mebi(now), mebi(peak), served.known),
             format!("{most} MiB"),
             now <= most << 20,
         );

@@ -42,9 +42,9 @@ pub(super) fn measure(server: &Path, findings: &mut Findings) -> Result<(), Fail
         }
         let (after, peak) = served.server.memory();
         findings.add(
-            format!("peak of {ROUNDS} new lists, {way}: 10000 services, 100000 endpoints"),
+            format!("peak of {ROUNDS} new lists, {way}: 10000 Services, 100000 endpoints"),
             format!(
-                "{:.2} ({:.1} MiB before, {:.1} MiB at most, {:.1} MiB after)",
+                "{:.2} ({:.1} MiB before, {:.1} MiB peak, {:.1} MiB after)",
                 mebi(peak) / mebi(before),
                 mebi(before),
                 mebi(peak),
