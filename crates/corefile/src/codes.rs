@@ -3,6 +3,8 @@
 crate::codes! {
     UNCLOSED_QUOTE = "corefile/unclosed-quote": "a quoted word is never closed";
     GLUED_BRACE = "corefile/glued-brace": "a brace is part of a word";
+    TYPOGRAPHIC_QUOTE = "corefile/typographic-quote": "a quote that is no quote in a Corefile";
+    UNSET_VARIABLE = "corefile/unset-variable": "an environment variable is not set";
     ENDLESS_VARIABLE = "corefile/endless-variable": "the value of a variable leads back to the variable";
     TOO_MUCH_TEXT = "corefile/too-much-text": "imports and variables make too much text";
     FILE_TOO_LARGE = "corefile/file-too-large": "the Corefile and what it imports are too long";

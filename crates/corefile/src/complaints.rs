@@ -69,6 +69,19 @@ pub(crate) fn endless_variable(word: Span, name: &str) -> Diagnostic {
         .with_help("a variable's value must not lead back to the variable")
 }
 
+pub(crate) fn unset_variable(word: Span, name: &str) -> Diagnostic {
+    let message = format!("environment variable {} is not set", shown(name));
+    Diagnostic::warning(codes::UNSET_VARIABLE, word, message)
+        .with_label("empty here")
+        .with_help("set it in the environment of the server, or write the value")
+}
+
+pub(crate) fn typographic_quote(word: Span) -> Diagnostic {
+    Diagnostic::warning(codes::TYPOGRAPHIC_QUOTE, word, "a typographic quote is an ordinary character")
+        .with_label("part of the word")
+        .with_help("quote with `\"`")
+}
+
 pub(crate) fn too_much_text(word: Span) -> Diagnostic {
     Diagnostic::error(codes::TOO_MUCH_TEXT, word, "imports and variables make too much text of this file")
         .with_label("reading stopped here")
@@ -123,6 +136,13 @@ pub(crate) fn unclosed_block(open: Span, sooner: Option<String>) -> Diagnostic {
 /// CoreDNS considers a server block closed if the last word of the file is a `}`, no matter which block it closes.
 pub(crate) fn block_closed_by_end(open: Span, sooner: Option<String>) -> Diagnostic {
     unclosed(Severity::Warning, open, sooner)
+}
+
+/// `owner` is the directive or the first key whose block lacks its `}`; the indentation returns at `line`.
+pub(crate) fn block_closed_by_indentation(open: Span, owner: &str, line: u32) -> Diagnostic {
+    Diagnostic::error(codes::UNCLOSED_BLOCK, open, format!("block of {} is never closed", shown(owner)))
+        .with_label("opened here")
+        .with_help(format!("add `}}` before line {line}, where the indentation returns to the outer block"))
 }
 
 pub(crate) fn closing_brace_in_line(brace: Span) -> Diagnostic {

@@ -17,22 +17,40 @@ const GROWN_MAX: usize = 1 << 20;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Endless(pub(crate) String);
 
-/// Substitutes the variables in a word.
-pub(crate) fn substitute(text: String, loader: &dyn Loader) -> Result<String, Endless> {
-    let mut left = REPLACEMENTS_MAX;
-    let text = replace(text, ("{%", "%}"), loader, &mut left)?;
-    replace(text, ("{$", "}"), loader, &mut left)
+/// A word after substitution.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Substituted {
+    pub(crate) text: String,
+    /// First variable that is not set.
+    pub(crate) unset: Option<String>,
 }
 
-fn replace(mut text: String, marks: (&str, &str), loader: &dyn Loader, left: &mut usize) -> Result<String, Endless> {
+/// Substitutes the variables in a word.
+pub(crate) fn substitute(text: String, loader: &dyn Loader) -> Result<Substituted, Endless> {
+    let (mut left, mut unset) = (REPLACEMENTS_MAX, None);
+    let text = replace(text, ("{%", "%}"), loader, &mut left, &mut unset)?;
+    let text = replace(text, ("{$", "}"), loader, &mut left, &mut unset)?;
+    Ok(Substituted { text, unset })
+}
+
+fn replace(
+    mut text: String,
+    marks: (&str, &str),
+    loader: &dyn Loader,
+    left: &mut usize,
+    unset: &mut Option<String>,
+) -> Result<String, Endless> {
     while let Some((start, name)) = first_reference(&text, marks) {
         if *left == 0 || text.len() > GROWN_MAX {
             return Err(Endless(name.to_owned()));
         }
         *left -= 1;
-        let value = loader.variable(name).unwrap_or_default();
+        let value = loader.variable(name);
+        if value.is_none() {
+            unset.get_or_insert_with(|| name.to_owned());
+        }
         let end = start + marks.0.len() + name.len() + marks.1.len();
-        text.replace_range(start..end, &value);
+        text.replace_range(start..end, value.as_deref().unwrap_or_default());
     }
     Ok(text)
 }
@@ -70,7 +88,7 @@ mod tests {
             ("{%A}%}", "5"),
             ("}{$A}", "}1"),
         ] {
-            assert_eq!(substitute(text.to_owned(), &world()).unwrap(), expected, "{text}");
+            assert_eq!(substitute(text.to_owned(), &world()).unwrap().text, expected, "{text}");
         }
     }
 
@@ -84,17 +102,17 @@ mod tests {
             ("{$OPEN}B}", "2"),
             ("{{$A}}", "{1}"),
         ] {
-            assert_eq!(substitute(text.to_owned(), &world()).unwrap(), expected, "{text}");
+            assert_eq!(substitute(text.to_owned(), &world()).unwrap().text, expected, "{text}");
         }
     }
 
     #[test]
     fn keeps_text_that_is_not_a_reference() {
         for text in ["{$}", "{%%}", "{$A", "{%A", "{1}", "{args}", "$A", "{ $A }", "{$}{$A}", "{%%}{%A%}"] {
-            assert_eq!(substitute(text.to_owned(), &world()).unwrap(), text);
+            assert_eq!(substitute(text.to_owned(), &world()).unwrap().text, text);
         }
-        assert_eq!(substitute("{%A{$B}".to_owned(), &world()).unwrap(), "{%A2");
-        assert_eq!(substitute("{%$B%}{$}{$B}".to_owned(), &world()).unwrap(), "{$}{$B}");
+        assert_eq!(substitute("{%A{$B}".to_owned(), &world()).unwrap().text, "{%A2");
+        assert_eq!(substitute("{%$B%}{$}{$B}".to_owned(), &world()).unwrap().text, "{$}{$B}");
     }
 
     #[test]

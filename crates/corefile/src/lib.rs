@@ -38,7 +38,7 @@ mod mutation_tests;
 pub use codes::CODES;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use loader::{Loader, NoFiles};
-pub use parse::{Parsed, parse};
+pub use parse::{Parsed, parse, parse_by_indentation};
 pub use render::{Style, render};
 pub use sources::{FileId, Sources, Span};
 pub use suggest::did_you_mean;

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::complaints;
 use crate::files::Files;
 use crate::lex::{Kind, Word};
 use crate::reader::{Ahead, Origin, Reader, Text};
 use crate::{Block, Corefile, Diagnostic, Directive, Line, Loader, ServerBlock, Span, Token};
+use crate::{codes, complaints};
 
 /// Result of [`parse`].
 #[derive(Clone, Debug)]
@@ -29,18 +29,46 @@ impl Parsed {
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
+
+    /// Returns true if a block is not closed. Then [`parse_by_indentation`] may explain the Corefile better.
+    #[must_use]
+    pub fn has_unclosed_block(&self) -> bool {
+        self.diagnostics.iter().any(|problem| problem.code == codes::UNCLOSED_BLOCK)
+    }
 }
 
 /// Parses a Corefile. `name` is its path, which appears in messages, and relative imports start at its directory. For
 /// standard input, use any name without a directory. An empty file is valid and has no blocks.
 pub fn parse(name: &Path, text: String, loader: &dyn Loader) -> Parsed {
+    parse_with(name, text, loader, Indentation::Ignored)
+}
+
+/// Parses a Corefile as if it had a `}` where the indentation first returns to that of an outer block.
+///
+/// CoreDNS does not look at indentation, so this is no reading to run. It is a reading to report: a missing `}` makes
+/// the rest of the file look wrong, and here it is one error at the block that lacks it.
+pub fn parse_by_indentation(name: &Path, text: String, loader: &dyn Loader) -> Parsed {
+    parse_with(name, text, loader, Indentation::ClosesOneBlock)
+}
+
+fn parse_with(name: &Path, text: String, loader: &dyn Loader, indentation: Indentation) -> Parsed {
     let mut parser = Parser::new(loader);
+    parser.indentation = indentation;
     let id = parser.files.add(name, text, None, &mut parser.reader.problems);
     // Cannot fail: nothing is being read yet, so there is no loop and no depth.
     let _ = parser.reader.splice(vec![parser.files.text(id)]);
     parser.file();
     let corefile = Corefile { blocks: parser.blocks, sources: parser.files.sources };
     Parsed { corefile, diagnostics: parser.reader.problems.into_sorted() }
+}
+
+/// Role of the indentation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Indentation {
+    /// As in CoreDNS; also after the one block was closed.
+    Ignored,
+    /// A line that is not indented more than the line that opened its block closes the block, once.
+    ClosesOneBlock,
 }
 
 pub(crate) struct Parser<'a> {
@@ -51,6 +79,7 @@ pub(crate) struct Parser<'a> {
     /// Opening brace of the first sub-block whose `}` is indented less than its directive. If the file turns out to
     /// lack a `}`, this block probably lacks it.
     suspect: Option<Span>,
+    indentation: Indentation,
 }
 
 /// Words to insert for `import NAME`.
@@ -71,7 +100,14 @@ struct Keys {
 impl<'a> Parser<'a> {
     fn new(loader: &'a dyn Loader) -> Self {
         let (files, snippets) = (Files::default(), BTreeMap::new());
-        Parser { reader: Reader::new(loader), files, snippets, blocks: Vec::new(), suspect: None }
+        Parser {
+            reader: Reader::new(loader),
+            files,
+            snippets,
+            blocks: Vec::new(),
+            suspect: None,
+            indentation: Indentation::Ignored,
+        }
     }
 
     fn file(&mut self) {
@@ -90,7 +126,7 @@ impl<'a> Parser<'a> {
         }
         let open = self.reader.peek().filter(|ahead| ahead.kind == Kind::Open).map(|ahead| ahead.span);
         let (directives, end) = match open {
-            Some(open) => self.braced_directives(open),
+            Some(open) => self.braced_directives(open, start),
             None => self.bare_directives(),
         };
         if keys.tokens.is_empty() {
@@ -202,9 +238,10 @@ impl<'a> Parser<'a> {
         let _ = self.balanced_words();
     }
 
-    fn braced_directives(&mut self, open: Span) -> (Vec<Directive>, Option<Span>) {
+    /// Takes the block of the server block that begins at `owner`.
+    fn braced_directives(&mut self, open: Span, owner: Span) -> (Vec<Directive>, Option<Span>) {
         self.reader.take();
-        let (directives, end) = self.directives();
+        let (directives, end) = self.directives(Some((owner, open)));
         if end.is_none() {
             self.report_unclosed(open, self.reader.previous == Kind::Close);
         }
@@ -213,7 +250,7 @@ impl<'a> Parser<'a> {
 
     /// Parses directives up to the end of the file: a block without braces.
     fn bare_directives(&mut self) -> (Vec<Directive>, Option<Span>) {
-        let (directives, end) = self.directives();
+        let (directives, end) = self.directives(None);
         if let Some(brace) = end {
             self.reader.problems.push(complaints::stray_closing_brace(brace));
         }
@@ -221,9 +258,14 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses directives up to a `}`. Returns them with the position of that brace.
-    fn directives(&mut self) -> (Vec<Directive>, Option<Span>) {
+    fn directives(&mut self, block: Option<(Span, Span)>) -> (Vec<Directive>, Option<Span>) {
         let mut directives = Vec::new();
         while let Some(ahead) = self.reader.peek() {
+            if let Some((owner, open)) = block
+                && self.closes_by_indentation(ahead, owner, open)
+            {
+                return (directives, Some(open));
+            }
             match ahead.kind {
                 Kind::Close => {
                     self.reader.take();
@@ -243,7 +285,7 @@ impl<'a> Parser<'a> {
         while let Some(ahead) = self.reader.peek_on_line() {
             match ahead.kind {
                 Kind::Open => {
-                    directive.block = Some(self.block(ahead.span));
+                    directive.block = Some(self.block(ahead.span, directive.name.span));
                     self.suspect_block(&directive);
                     self.refuse_more_on_line();
                     return Some(directive);
@@ -262,17 +304,20 @@ impl<'a> Parser<'a> {
     /// Handles a `{` at the start of a line as the block of the preceding directive.
     fn misplaced_block(&mut self, open: Span, directive: Option<&mut Directive>) {
         self.reader.problems.push(complaints::opening_brace_alone(open));
-        let block = self.block(open);
+        let block = self.block(open, open);
         if let Some(directive) = directive {
             directive.block.get_or_insert(block);
         }
     }
 
     /// Parses the block of a directive from its `{` to its `}`.
-    fn block(&mut self, open: Span) -> Block {
+    fn block(&mut self, open: Span, owner: Span) -> Block {
         self.reader.take();
         let mut block = Block { open, lines: Vec::new(), close: open };
         while let Some(ahead) = self.reader.peek() {
+            if self.closes_by_indentation(ahead, owner, open) {
+                return block;
+            }
             match ahead.kind {
                 Kind::Close => {
                     self.reader.take();
@@ -302,6 +347,25 @@ impl<'a> Parser<'a> {
         }
         self.warn_of_glued_brace(words.last());
         Line { words }
+    }
+
+    /// Returns true, and reports the block that `owner` opened, if the next word stands where a `}` is missing before it.
+    fn closes_by_indentation(&mut self, ahead: Ahead, owner: Span, open: Span) -> bool {
+        if self.indentation == Indentation::Ignored
+            || !ahead.starts_line
+            || ahead.kind == Kind::Close
+            || ahead.span.file != owner.file
+        {
+            return false;
+        }
+        let sources = &self.files.sources;
+        let ((line, column), (_, outer)) = (sources.position(ahead.span), sources.position(owner));
+        if column > outer {
+            return false;
+        }
+        self.indentation = Indentation::Ignored;
+        self.reader.problems.push(complaints::block_closed_by_indentation(open, sources.slice(owner), line));
+        true
     }
 
     fn refuse_nested(&mut self, open: Span) {

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use crate::complaints::{self, Problems};
-use crate::environment::{Endless, substitute};
+use crate::environment::{Endless, Substituted, substitute};
 use crate::lex::{Kind, Word};
 use crate::{FileId, Loader, Span};
 
@@ -16,6 +16,8 @@ pub(crate) const DEPTH_MAX: usize = 16;
 pub(crate) const WORDS_MAX: usize = 1 << 19;
 /// Maximum length of all those words in bytes: four times the largest Corefile.
 const OCTETS_MAX: usize = 16 << 20;
+/// Quotes of word processors, which people paste into Corefiles.
+const TYPOGRAPHIC_QUOTES: [char; 6] = ['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{201a}'];
 
 /// Origin of an imported text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,10 +109,21 @@ impl<'a> Reader<'a> {
     pub(crate) fn take(&mut self) -> Option<Word> {
         let mut word = self.take_as_written()?;
         let written = word.token.text.len();
-        word.token.text = substitute(word.token.text, self.loader).unwrap_or_else(|Endless(name)| {
-            self.problems.push(complaints::endless_variable(word.token.span, &name));
-            format!("{{${name}}}")
-        });
+        if word.token.text.contains(TYPOGRAPHIC_QUOTES) {
+            self.problems.push(complaints::typographic_quote(word.token.span));
+        }
+        word.token.text = match substitute(word.token.text, self.loader) {
+            Ok(Substituted { text, unset }) => {
+                if let Some(name) = unset {
+                    self.problems.push(complaints::unset_variable(word.token.span, &name));
+                }
+                text
+            }
+            Err(Endless(name)) => {
+                self.problems.push(complaints::endless_variable(word.token.span, &name));
+                format!("{{${name}}}")
+            }
+        };
         self.charge(word.token.text.len().saturating_sub(written), word.token.span);
         Some(word)
     }

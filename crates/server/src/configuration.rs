@@ -86,7 +86,24 @@ impl Configuration {
     /// If the file itself cannot be read.
     pub(crate) fn read(origin: &Origin, port: u16) -> io::Result<Configuration> {
         let (name, text) = origin.read(port)?;
-        let Parsed { corefile: written, diagnostics: mut problems } = corefile::parse(&name, text, &Disk);
+        let parsed = corefile::parse(&name, text.clone(), &Disk);
+        let lacks_brace = parsed.has_unclosed_block();
+        let configuration = Configuration::from_parsed(parsed, port)?;
+        if configuration.plan.is_some() || !lacks_brace {
+            return Ok(configuration);
+        }
+        // The missing brace makes the lines after it look wrong. If the indentation shows where it belongs, only it is reported.
+        let explained = Configuration::from_parsed(corefile::parse_by_indentation(&name, text, &Disk), port)?;
+        let is_better = explained.plan.is_none() && explained.errors() <= configuration.errors();
+        Ok(if is_better { explained } else { configuration })
+    }
+
+    fn errors(&self) -> usize {
+        self.problems.iter().filter(|problem| problem.is_error()).count()
+    }
+
+    fn from_parsed(parsed: Parsed, port: u16) -> io::Result<Configuration> {
+        let Parsed { corefile: written, diagnostics: mut problems } = parsed;
         let served = match written.blocks.is_empty() && !problems.iter().any(Diagnostic::is_error) {
             // A file that serves nothing serves the built-in configuration.
             true => built_in(port)?,

@@ -269,3 +269,35 @@ fn strict_fails_for_warnings() {
     let (code, stdout, _) = check_input(&["--strict", "-"], warned);
     assert_eq!((code, stdout.starts_with("error[chain/nothing-below]")), (Some(1), true), "{stdout}");
 }
+
+#[test]
+fn reports_a_missing_brace_once_at_the_block_that_lacks_it() {
+    let forward = "    forward . 192.0.2.1\n";
+    for (corefile, at, help) in [
+        (format!(".:53 {{\n    health {{\n        lameduck 5s\n    ready\n{forward}}}\n"), "2:12", "before line 4"),
+        (
+            format!(
+                ".:53 {{\n    kubernetes a.test {{\n        ttl 5\n    cache {{\n      keepttl\n    }}\n{forward}}}\n"
+            ),
+            "2:23",
+            "before line 4",
+        ),
+        (format!(".:53 {{\n{forward}\nb.test {{\n{forward}}}\n"), "1:6", "before line 4"),
+    ] {
+        let (code, document) = check(&corefile, "--json");
+        let list = document["diagnostics"].as_array().unwrap();
+        let [problem] = &list[..] else { panic!("{corefile}{list:#?}") };
+        let place = format!("{}:{}", problem["line"], problem["column"]);
+        assert_eq!((code, text(&problem["code"]), place.as_str()), (Some(1), "corefile/unclosed-block", at));
+        assert!(text(&problem["help"]).contains(help), "{problem}");
+    }
+}
+
+/// Without indentation the place of the missing brace is a guess, so the problems stay as CoreDNS would see them.
+#[test]
+fn ignores_the_indentation_of_a_corefile_without_any() {
+    let (code, document) = check(". {\nforward . 192.0.2.1 {\nmax_fails 3\nready\n}\n", "--json");
+    let list = document["diagnostics"].as_array().unwrap();
+    assert_eq!(code, Some(1));
+    assert!(list.iter().any(|problem| text(&problem["message"]).contains("unknown property `ready`")), "{list:#?}");
+}
