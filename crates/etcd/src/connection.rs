@@ -84,7 +84,8 @@ impl Connection {
 
 /// Creates the TLS configuration from the current content of the files.
 ///
-/// # Errors The text of the problem if a file cannot be used.
+/// # Errors
+/// The text of the problem if a file cannot be used.
 pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, String> {
     let read = |file: &PathBuf| std::fs::read(file).map_err(|error| format!("open {}: {error}", file.display()));
     let identity = tls

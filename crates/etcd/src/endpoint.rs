@@ -19,7 +19,8 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// Parses a URL. Without a scheme, `has_tls` decides on TLS.
     ///
-    /// # Errors The text of the problem.
+    /// # Errors
+    /// The text of the problem.
     pub(crate) fn read(text: &str, has_tls: bool) -> Result<Endpoint, String> {
         let wrong = |why: &str| format!("endpoint '{text}': {why}");
         let (has_tls, authority) = match text.split_once("://") {

@@ -88,7 +88,8 @@ impl Stores for Edge {
 
 /// Checks a request as far as possible without a connection: the endpoints, and the TLS files.
 ///
-/// # Errors The text of a problem that does not go away without a change of configuration.
+/// # Errors
+/// The text of a problem that does not go away without a change of configuration.
 pub fn check(request: &Request) -> Result<(), String> {
     endpoints(request).map(drop)
 }

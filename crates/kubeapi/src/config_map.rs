@@ -79,7 +79,8 @@ struct Object {
 impl ConfigMap {
     /// Creates a follower for the ConfigMap with this name in the cluster of `source`. It does not connect yet.
     ///
-    /// # Errors A problem that does not go away without a change of configuration.
+    /// # Errors
+    /// A problem that does not go away without a change of configuration.
     pub fn new(
         source: &Source,
         namespace: &str,
@@ -98,7 +99,8 @@ impl ConfigMap {
 
     /// Returns the current data, or `None` if the ConfigMap does not exist.
     ///
-    /// # Errors The text of the failure if the request failed.
+    /// # Errors
+    /// The text of the failure if the request failed.
     pub async fn read(&self) -> Result<Option<Data>, String> {
         self.list().await.map(|(data, _)| data).map_err(|failure| failure.to_string())
     }

@@ -30,7 +30,8 @@ pub struct Subscription {
 /// Checks a request as far as files allow: a kubeconfig with the files that it names, or manifests. In-cluster
 /// configuration is not checked.
 ///
-/// # Errors A problem that does not go away without a change of configuration.
+/// # Errors
+/// A problem that does not go away without a change of configuration.
 pub fn check(request: &Request) -> Result<(), SetupProblem> {
     match &request.source {
         Source::Manifests(paths) => manifests::Manifests::new(paths, request).map(drop),
@@ -65,10 +66,12 @@ impl Subscriber {
 
     /// Starts the tasks of a request and returns immediately. The index fills as the source responds.
     ///
-    /// # Errors A problem that does not go away without a change of configuration. An unreachable server is not an
+    /// # Errors
+    /// A problem that does not go away without a change of configuration. An unreachable server is not an
     /// error, because the watches retry.
     ///
-    /// # Panics Outside a [`LocalSet`](tokio::task::LocalSet).
+    /// # Panics
+    /// Outside a [`LocalSet`](tokio::task::LocalSet).
     pub fn subscribe(&self, request: &Request) -> Result<Arc<Subscription>, SetupProblem> {
         let request = request.canonical();
         self.given.borrow_mut().retain(|given| given.strong_count() > 0);

@@ -33,7 +33,8 @@ impl Findings {
         self.found.push(Finding { what: what.into(), measured, required: required.into(), is_good });
     }
 
-    /// # Errors The results that exceed their limits.
+    /// # Errors
+    /// The results that exceed their limits.
     pub(crate) fn verdict(&self) -> Result<(), Failed> {
         let bad: Vec<&str> =
             self.found.iter().filter(|found| !found.is_good).map(|found| found.what.as_str()).collect();

@@ -55,7 +55,8 @@ pub(crate) struct Report {
 }
 
 impl Folder {
-    /// # Errors A path that does not exist.
+    /// # Errors
+    /// A path that does not exist.
     pub(crate) fn new(roots: &[PathBuf]) -> Result<Folder, SetupProblem> {
         for path in roots {
             let problem = |error: io::Error| SetupProblem::Manifests { path: path.clone(), reason: error.to_string() };

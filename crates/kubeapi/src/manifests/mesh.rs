@@ -29,7 +29,8 @@ impl MeshManifest {
 
     /// Takes an object as the file has it, and fills in the namespace.
     ///
-    /// # Errors Invalid metadata.
+    /// # Errors
+    /// Invalid metadata.
     pub(crate) fn new(kind: Kind, mut object: Value) -> Result<MeshManifest, serde_json::Error> {
         let mut metadata = Metadata::deserialize(object.get("metadata").unwrap_or(&Value::Null))?;
         if metadata.namespace.is_empty() {

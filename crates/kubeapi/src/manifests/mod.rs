@@ -33,7 +33,8 @@ pub(crate) struct Manifests {
 }
 
 impl Manifests {
-    /// # Errors A path that does not exist, or an invalid label selector.
+    /// # Errors
+    /// A path that does not exist, or an invalid label selector.
     pub(crate) fn new(paths: &[PathBuf], request: &Request) -> Result<Manifests, SetupProblem> {
         Ok(Manifests { folder: folder::Folder::new(paths)?, selection: Selection::new(request)? })
     }

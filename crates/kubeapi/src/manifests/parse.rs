@@ -36,7 +36,8 @@ pub(crate) struct Problem {
 
 /// Parses a file of YAML documents and skips those of other kinds.
 ///
-/// # Errors The first error in the file.
+/// # Errors
+/// The first error in the file.
 pub(crate) fn yaml(text: &str) -> Result<Vec<Manifest>, Problem> {
     let mut manifests = Vec::new();
     for (first_line, document) in documents(text) {
@@ -57,7 +58,8 @@ pub(crate) fn yaml(text: &str) -> Result<Vec<Manifest>, Problem> {
 
 /// Parses a file of concatenated JSON objects.
 ///
-/// # Errors The first error in the file.
+/// # Errors
+/// The first error in the file.
 pub(crate) fn json(text: &str) -> Result<Vec<Manifest>, Problem> {
     let mut manifests = Vec::new();
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
