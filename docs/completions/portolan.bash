@@ -59,7 +59,7 @@ _portolan() {
 
     case "${cmd}" in
         portolan)
-            opts="-p -h --conf --dns.port --pidfile --quiet --plugins --version --help check conformance migrate kube-dns node help"
+            opts="-p -h --conf --dns.port --pidfile --log-format --quiet --plugins --version --help check conformance migrate kube-dns node help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -79,6 +79,10 @@ _portolan() {
                     ;;
                 --pidfile)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_portolan_global_optspecs
-    string join \n conf= p/dns.port= pidfile= quiet plugins version h/help
+    string join \n conf= p/dns.port= pidfile= log-format= quiet plugins version h/help
 end
 
 function __fish_portolan_needs_command
@@ -27,6 +27,8 @@ end
 complete -c portolan -n "__fish_portolan_needs_command" -l conf -d 'The Corefile; `stdin` reads standard input. Without it: `Corefile` here, or a built-in one' -r -F
 complete -c portolan -n "__fish_portolan_needs_command" -s p -l dns.port -d 'The port for keys of the Corefile that have none' -r
 complete -c portolan -n "__fish_portolan_needs_command" -l pidfile -d 'Write the process id to this file, and remove it at the end' -r -F
+complete -c portolan -n "__fish_portolan_needs_command" -l log-format -d 'Form of the log: `text`, as CoreDNS writes it, or `json`, one object per line' -r -f -a "text\t''
+json\t''"
 complete -c portolan -n "__fish_portolan_needs_command" -l quiet -d 'Say nothing about zones and version at the start'
 complete -c portolan -n "__fish_portolan_needs_command" -l plugins -d 'Print the directives of this build and end'
 complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the version and end'

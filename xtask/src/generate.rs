@@ -109,6 +109,8 @@ fn metrics_page() -> String {
     };
     part("Server", &SERVER_METRICS);
     part("Limits", &portolan::LIMIT_METRICS);
+    part("Process", &portolan::PROCESS_METRICS);
+    part("Log", &portolan::LOG_METRICS);
     part("Kubernetes API server", &portolan::CLUSTER_METRICS);
     part("portolan kube-dns", &portolan::KUBE_DNS_METRICS);
     part("etcd", &portolan::ETCD_METRICS);

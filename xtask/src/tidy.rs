@@ -8,6 +8,8 @@ use crate::{Failed, root};
 
 /// Maximum number of lines of a Rust file.
 const LINES_MAX: usize = 800;
+/// Levels of log lines, which are rendered in one place.
+const LOG_LEVELS: [&str; 4] = ["ERROR", "WARNING", "INFO", "DEBUG"];
 /// Path prefixes that belong to one machine.
 const MACHINE_PATHS: [&str; 3] = ["/home/", "/Users/", "/root/"];
 
@@ -44,6 +46,11 @@ fn check(path: &Path, text: &str, files: &[PathBuf]) -> Vec<String> {
         wrong.push("does not start with `//!`: add a module doc that says what the file is for".to_owned());
     }
     let own = path.ends_with("tidy.rs");
+    let is_product = is_rust && !is_test && path.iter().any(|part| part == "src");
+    let is_log = path.iter().any(|part| part == "log" || part == "log.rs");
+    if is_product && !own && !is_log && LOG_LEVELS.iter().any(|level| text.contains(&format!("\"[{level}] plugin/"))) {
+        wrong.push("has a log line as text: report it with a level and a source (`engine::log`)".to_owned());
+    }
     if let Some(part) = MACHINE_PATHS.iter().find(|part| !own && names_path(text, part)) {
         wrong.push(format!("contains a path of a single machine: `{part}`"));
     }
@@ -101,6 +108,7 @@ mod tests {
         assert_eq!(wrong("a.rs", "//! Fine.\n"), 0);
         assert_eq!(wrong("a.rs", "fn main() {}\n"), 1);
         assert_eq!(wrong("a.rs", &"//!\n".repeat(801)), 1);
+        assert_eq!(wrong("crates/a/src/b.rs", "//! Fine.\nconst A: &str = \"[INFO] plugin/b: text\";\n"), 1);
         assert_eq!(wrong("a.md", "see /home/me\n"), 1);
         assert_eq!(wrong("a.md", "see src/root/README.md\n"), 0);
         assert_eq!(wrong("docs/a.md", "`crates/nosuch.scn`, `ab.scn`, `b.rs::no`\n"), 3);

@@ -6,9 +6,10 @@ use corefile::Diagnostic;
 
 use crate::codes;
 use crate::generation::{Block, Generation, Listener, Site};
+use crate::log::{Level, Notice};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SiteInfo};
+use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SiteInfo, Warned};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
 /// What the building of a generation takes from the world.
@@ -95,15 +96,15 @@ impl PlannedBlock {
     fn build(self, mut setup: Setup<'_>) -> Result<Chain, Box<Diagnostic>> {
         let mut steps: Vec<Step> = Vec::new();
         for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
-            let said = |message: String| format!("plugin/{name}: {message}");
             let part = meant.build(&mut setup).map_err(|error| {
-                let problem = Diagnostic::error(codes::SETUP_FAILED, span, said(error.message));
+                let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
                 Box::new(match error.help {
                     Some(help) => problem.with_help(help),
                     None => problem,
                 })
             })?;
-            let warned = setup.warned.drain(..).map(|text| Diagnostic::warning(codes::SETUP_WARNED, span, said(text)));
+            let warned = setup.warned.drain(..).map(|text| Notice::new(Level::Warning, name, text));
+            let warned = warned.map(|notice| Warned { notice, span });
             setup.needs.warnings.extend(warned);
             if let Some(around) = setup.below.take() {
                 steps = steps.into_iter().map(|step| step.within(&around)).collect();

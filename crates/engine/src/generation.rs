@@ -6,6 +6,7 @@ use std::sync::Arc;
 use wire::{Class, EdeCode, Rcode};
 
 use crate::gate::{Admission, admit};
+use crate::log::{Level, Source};
 use crate::metrics::ServerMetrics;
 use crate::setup::{BlockFilter, Listening};
 use crate::tls::TlsServer;
@@ -154,8 +155,7 @@ impl Generation {
     /// Logs and counts a panic; gives the failure that it is to the client.
     pub(crate) fn report_panic(&self, walk: &Walk, text: &str, worker: &mut Worker) -> Failure {
         let label = &self.listeners[walk.listener].label;
-        let notice = format!("[ERROR] Recovered from panic in server: {label:?} {text}");
-        worker.log(|line| line.extend_from_slice(notice.as_bytes()));
+        worker.log_text(Level::Error, Source::Server, format_args!("Recovered from panic in server: {label:?} {text}"));
         self.metrics.count_panic(worker);
         Failure::servfail(EdeCode::OTHER, "a plugin panicked")
     }

@@ -12,6 +12,7 @@ mod generation;
 mod inflight;
 mod keys;
 mod labels;
+pub mod log;
 pub mod metrics;
 mod moment;
 pub mod octets;

@@ -9,6 +9,7 @@ use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 
+use crate::log::{Level, Source};
 use crate::metrics::Counters;
 use crate::octets::{Dial, Listen, OctetListener, OctetStream};
 use crate::tls::TlsClient;
@@ -69,8 +70,8 @@ pub trait Outside {
     /// A number that nobody can guess.
     fn random(&self) -> u64;
 
-    /// Writes a line to the log, its level before it: `[INFO] plugin/health: …`.
-    fn log(&self, line: &str);
+    /// Reports an event to the log. It never blocks.
+    fn log(&self, level: Level, source: Source<'_>, message: fmt::Arguments<'_>);
 
     /// The counters of this thread.
     fn counters(&self) -> &Counters;

@@ -20,6 +20,8 @@ use corefile::{Diagnostic, Span};
 use futures_channel::oneshot;
 use wire::Name;
 
+use crate::codes;
+use crate::log::{Level, Notice};
 use crate::metrics::Registry;
 use crate::tls::TlsServer;
 use crate::{Hooks, Labels, LocalFuture, Outside, Plugin, Query, Witnesses, Zones};
@@ -403,9 +405,26 @@ pub struct Needs {
     /// A panic ends the process.
     pub panics_end: bool,
     /// What is not as directives need it, for the log: they go on without.
-    pub warnings: Vec<Diagnostic>,
+    pub warnings: Vec<Warned>,
     /// What is to be there before this generation takes the place of another.
     pub awaited: Vec<Awaited>,
+}
+
+/// A warning of a directive, with its place in the Corefile.
+pub struct Warned {
+    /// The event for the log.
+    pub notice: Notice,
+    /// The directive's place.
+    pub span: Span,
+}
+
+impl Warned {
+    /// The warning as a check shows it.
+    #[must_use]
+    pub fn diagnostic(&self) -> Diagnostic {
+        let Notice { directive, message, .. } = &self.notice;
+        Diagnostic::warning(codes::SETUP_WARNED, self.span, format!("plugin/{directive}: {message}"))
+    }
 }
 
 /// Something that a generation needs to answer as well as the one before it did.
@@ -532,7 +551,7 @@ impl Inspection {
             }
             seen = now;
             if let Err(what) = changed(looking.files, read) {
-                looking.lines.push(format!("[WARNING] plugin/{directive}: {what}"));
+                looking.notices.push(Notice::new(Level::Warning, directive, what));
             }
         };
         Inspection::new(every, look)
@@ -548,8 +567,8 @@ pub struct Looking<'a> {
     pub files: &'a dyn Files,
     /// The time since 1970 as the calendar has it.
     pub since_1970: Duration,
-    /// What there is to say: lines for the log, their level before them.
-    pub lines: &'a mut Vec<String>,
+    /// Events for the log.
+    pub notices: &'a mut Vec<Notice>,
 }
 
 /// A job beside the queries; it is dropped when the generation ends.

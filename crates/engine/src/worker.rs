@@ -1,15 +1,18 @@
 //! What one worker thread has for itself: counters, a clock, a small random source, log lines, walks to reuse.
 
+use core::fmt;
 use core::time::Duration;
+use std::io::Write;
 use std::sync::Arc;
 
 use wire::MessageBuf;
 
+use crate::log::{EventBuffer, Level, Source};
 use crate::metrics::{Counters, Registry};
 use crate::{Moment, Query, Walk};
 
-/// Octets of log lines that wait for the end of a batch: some hundred lines.
-const LINES_MAX: usize = 64 * 1024;
+/// Bytes of log events that wait for the end of a batch: some hundred lines.
+const LOG_BYTES_MAX: usize = 64 * 1024;
 /// Walks that are kept for reuse; more may be on their way, but they are freed afterwards.
 const POOL_MAX: usize = 256;
 /// Refreshes that may be asked for within one batch: a batch has fewer queries.
@@ -33,8 +36,7 @@ pub struct Worker {
     pub scratch: MessageBuf,
     clock: Box<dyn Clock>,
     random: u64,
-    lines: Vec<u8>,
-    lines_lost: u64,
+    log: EventBuffer,
     pool: Vec<Box<Walk>>,
     refreshes: Vec<Box<Walk>>,
 }
@@ -48,8 +50,7 @@ impl Worker {
             scratch: MessageBuf::new(),
             clock,
             random: seed | 1,
-            lines: Vec::with_capacity(LINES_MAX),
-            lines_lost: 0,
+            log: EventBuffer::new(LOG_BYTES_MAX),
             pool: Vec::with_capacity(POOL_MAX),
             refreshes: Vec::with_capacity(REFRESHES_MAX),
         }
@@ -81,22 +82,22 @@ impl Worker {
         usize::try_from(wide >> 64).unwrap_or(0)
     }
 
-    /// Writes one line of the log; `write` appends it without its line end.
-    pub fn log(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.lines.len() >= LINES_MAX {
-            self.lines_lost += 1;
-            return;
-        }
-        write(&mut self.lines);
-        self.lines.push(b'\n');
+    /// Reports an event to the log; `write` appends its message. It is handed over at the end of the batch.
+    pub fn log(&mut self, level: Level, source: Source<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+        self.log.push(self.clock.since_1970(), level, source, write);
     }
 
-    /// Takes the log lines of this batch: gives them to `write` and forgets them.
-    pub fn take_lines(&mut self, write: impl FnOnce(&[u8], u64)) {
-        if !self.lines.is_empty() || self.lines_lost > 0 {
-            write(&self.lines, self.lines_lost);
-            self.lines.clear();
-            self.lines_lost = 0;
+    /// Reports an event with a formatted message.
+    pub fn log_text(&mut self, level: Level, source: Source<'_>, message: fmt::Arguments<'_>) {
+        // Writing to memory does not fail.
+        self.log(level, source, |out| drop(out.write_fmt(message)));
+    }
+
+    /// Passes the events of this batch to `take` and forgets them.
+    pub fn take_log(&mut self, take: impl FnOnce(&EventBuffer)) {
+        if !self.log.is_empty() {
+            take(&self.log);
+            self.log.clear();
         }
     }
 

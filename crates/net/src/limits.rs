@@ -57,8 +57,6 @@ pub struct Limits {
     pub(crate) streams: Counter,
     /// [`CallLimits::connections_max`](engine::setup::CallLimits::connections_max).
     pub(crate) callers: Counter,
-    /// Lines of the log that were lost because a batch wrote too many.
-    pub(crate) log_lines: Counter,
     /// Answers that the kernel did not take: its buffer was full.
     pub(crate) sends: Counter,
 }
@@ -72,7 +70,6 @@ impl Limits {
             parked: counter("parked_queries"),
             streams: counter("streams"),
             callers: counter("calling_connections"),
-            log_lines: counter("log_lines"),
             sends: counter("udp_send_buffer"),
         }
     }

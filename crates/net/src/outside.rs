@@ -1,9 +1,11 @@
 //! The outside world, on tokio.
 
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::fmt::Arguments;
+use std::io;
 use std::time::Duration;
 
+use engine::log::{Level, Source};
 use engine::metrics::{Counters, Registry};
 use engine::octets::{Dial, Listen, OctetListener, OctetStream};
 use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Moment, Outside, Take, Transport};
@@ -14,6 +16,7 @@ use tokio::time::timeout_at;
 use crate::client::{Route, StreamClient, UdpClient, exchange_all, fetch};
 use crate::clock::MonotonicClock;
 use crate::grpc::GrpcClient;
+use crate::log::log_queue;
 use crate::octets;
 
 /// The outside world for the tasks of one thread.
@@ -58,9 +61,8 @@ impl Outside for TokioOutside {
         self.random.borrow_mut().random()
     }
 
-    fn log(&self, line: &str) {
-        // A log that cannot be written must not stop the answers.
-        let _ = writeln!(std::io::stdout().lock(), "{line}");
+    fn log(&self, level: Level, source: Source<'_>, message: Arguments<'_>) {
+        log_queue().report(level, source, message);
     }
 
     fn counters(&self) -> &Counters {

@@ -1,8 +1,6 @@
 //! What the tasks of one worker thread share: the generation that serves, the engine's worker, limits, queries that wait.
 
 use std::cell::{Cell, RefCell};
-use std::io;
-use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,6 +11,7 @@ use wire::EdeCode;
 
 use crate::clock::MonotonicClock;
 use crate::limits::{Limits, PARKED_MAX, StreamLimits};
+use crate::log::log_queue;
 use crate::outside::TokioOutside;
 
 /// The generation that serves; a reload stores the next one.
@@ -97,17 +96,9 @@ impl Shared {
         self.worker.borrow_mut().next_refresh()
     }
 
-    /// Writes the log lines that have come together.
+    /// Hands over the log events that have come together.
     fn flush(&self) {
-        let mut lost = 0;
-        self.worker.borrow_mut().take_lines(|lines, missing| {
-            lost = missing;
-            // A log that cannot be written must not stop the answers.
-            let _ = io::stdout().lock().write_all(lines);
-        });
-        if lost > 0 {
-            self.worker.borrow().counters.add(self.limits.log_lines, lost);
-        }
+        self.worker.borrow_mut().take_log(|events| log_queue().push(events));
     }
 
     pub(crate) fn count(&self, counter: Counter) {

@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use engine::log::{Level, Notice};
 use engine::setup::{Files, Inspection, Looking, Setup, Stamp};
 use engine::tls::{ClientCertificates, Identity, ServerTls, TlsMaker, TlsServer};
 
@@ -52,16 +53,16 @@ impl Certificates {
     /// Takes over the files when they have changed; what is wrong with them is said, and those before are used on.
     fn renewal(self, directive: &'static str, server: Arc<dyn TlsServer>, files: &dyn Files) -> Inspection {
         let mut seen = self.stamps(files);
-        let look = move |Looking { files, lines, .. }: Looking<'_>| {
+        let look = move |Looking { files, notices, .. }: Looking<'_>| {
             let now = self.stamps(files);
             if now == seen {
                 return;
             }
             seen = now;
             let path = self.certificate.display();
-            lines.push(match self.read(files).and_then(|wanted| server.renew(&wanted)) {
-                Ok(()) => format!("[INFO] plugin/{directive}: {path}: the certificate was renewed"),
-                Err(error) => format!("[WARNING] plugin/{directive}: {path}: {error}"),
+            notices.push(match self.read(files).and_then(|wanted| server.renew(&wanted)) {
+                Ok(()) => Notice::new(Level::Info, directive, format!("{path}: the certificate was renewed")),
+                Err(error) => Notice::new(Level::Warning, directive, format!("{path}: {error}")),
             });
         };
         Inspection::new(EVERY, look)

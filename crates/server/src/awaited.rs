@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use engine::log::{Level, Source};
 use engine::setup::Awaited;
 use tokio::time::{Instant, sleep};
+
+use crate::log;
 
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(10);
@@ -15,7 +18,7 @@ pub(crate) async fn wait(awaited: Vec<Awaited>) {
         while !is_there() {
             let waited = start.elapsed();
             if waited >= patience {
-                tracing::warn!(target: "plugin", "plugin/{directive}: {missing}");
+                log::report(Level::Warning, Source::Plugin(directive), format_args!("{missing}"));
                 break;
             }
             sleep(LOOK.min(patience.saturating_sub(waited))).await;
@@ -26,6 +29,6 @@ pub(crate) async fn wait(awaited: Vec<Awaited>) {
 /// Says in the log what is not there yet.
 pub(crate) fn announce(awaited: &[Awaited]) {
     for Awaited { directive, waiting, .. } in awaited.iter().filter(|one| !(one.is_there)()) {
-        tracing::info!(target: "plugin", "plugin/{directive}: {waiting}");
+        log::report(Level::Info, Source::Plugin(directive), format_args!("{waiting}"));
     }
 }

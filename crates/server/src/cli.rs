@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::check::{CheckOptions, Form};
 use crate::conform::{ConformanceOptions, read_server};
+use crate::log::Format;
 use crate::migrate::MigrateOptions;
 use crate::run::ServeOptions;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -42,7 +43,7 @@ pub enum Command {
 /// The port of DNS (RFC 1035 §4.2).
 const DNS_PORT: &str = "53";
 /// The flags of CoreDNS that may stand with one dash.
-const SINGLE_DASH: [&str; 7] = ["conf", "dns.port", "pidfile", "plugins", "quiet", "version", "help"];
+const SINGLE_DASH: [&str; 8] = ["conf", "dns.port", "log-format", "pidfile", "plugins", "quiet", "version", "help"];
 
 /// The command line as clap knows it: help, man page and completions come from it.
 #[must_use]
@@ -74,6 +75,15 @@ pub fn command() -> clap::Command {
                 .value_name("FILE")
                 .value_parser(path())
                 .help("Write the process id to this file, and remove it at the end"),
+        )
+        .arg(
+            option(
+                "log-format",
+                "FORM",
+                "Form of the log: `text`, as CoreDNS writes it, or `json`, one object per line",
+            )
+            .value_parser(["text", "json"])
+            .default_value("text"),
         )
         .arg(flag("quiet", "Say nothing about zones and version at the start"))
         .arg(flag("plugins", "Print the directives of this build and end"))
@@ -280,7 +290,13 @@ fn from_matches(matches: &ArgMatches) -> Command {
         port: matches.get_one("port").copied().unwrap_or(53),
         pidfile: matches.get_one("pidfile").cloned(),
         quiet: matches.get_flag("quiet"),
+        log_format: log_format(matches.get_one::<String>("log-format")),
     })
+}
+
+/// Reads a form that the parser has checked.
+fn log_format(name: Option<&String>) -> Format {
+    if name.is_some_and(|name| name == "json") { Format::Json } else { Format::Text }
 }
 
 /// `-conf` as `--conf`: Go's flags take one dash or two.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cluster::{Clusters, Following, Index, Request, World};
 use corefile::Diagnostic;
 use engine::metrics::Registry;
-use engine::setup::Carried;
+use engine::setup::{Carried, Warned};
 use engine::{Plan, Surroundings};
 use plugins::HostLookup;
 
@@ -38,7 +38,10 @@ pub(crate) fn build(plan: Plan, looks_at_clusters: bool) -> Result<Found, Box<Di
     let surroundings =
         Surroundings { registry: &registry, files: &Disk, process: &process, carried: Carried::default() };
     let built = plan.build(surroundings)?;
-    Ok(Found { requests: recorder.requests.take(), warnings: built.needs.warnings })
+    Ok(Found {
+        requests: recorder.requests.take(),
+        warnings: built.needs.warnings.iter().map(Warned::diagnostic).collect(),
+    })
 }
 
 /// Notes what is asked for and follows nothing.

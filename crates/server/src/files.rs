@@ -124,15 +124,17 @@ pub(crate) async fn inspect(inspection: Inspection, outside: Rc<dyn Outside>) {
             tokio::time::sleep(every).await;
         }
         let looked = tokio::task::spawn_blocking(move || {
-            let mut lines = Vec::new();
+            let mut notices = Vec::new();
             let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            look(Looking { files: &Disk, since_1970, lines: &mut lines });
-            (look, lines)
+            look(Looking { files: &Disk, since_1970, notices: &mut notices });
+            (look, notices)
         });
         // A panic in it ends it; what it has brought so far stays.
-        let Ok((again, lines)) = looked.await else { return };
+        let Ok((again, notices)) = looked.await else { return };
         look = again;
-        lines.iter().for_each(|line| outside.log(line));
+        notices
+            .iter()
+            .for_each(|notice| outside.log(notice.level, notice.source(), format_args!("{}", notice.message)));
     }
 }
 

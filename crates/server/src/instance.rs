@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
 use corefile::Style;
+use engine::log::Level;
 use engine::metrics::{Kind, Metric, Registry};
 use engine::setup::{Capabilities, Carried, Command, Readiness, When};
 use engine::{Built, Outside, PlannedListener, Scheme, Surroundings};
@@ -18,7 +19,7 @@ use crate::companion::{Companion, Ending};
 use crate::configuration::{Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
-use crate::{awaited, commands, sockets};
+use crate::{awaited, commands, log, sockets};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -182,12 +183,14 @@ impl Instance {
 
     /// Begins with what the generation that serves now needs beside the queries.
     fn take_up(&mut self, mut needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> io::Result<()> {
+        log::set_level(if needs.panics_end { Level::Debug } else { Level::Info });
         self.lameduck = needs.lameduck;
         self.reload_every = needs.reload;
         self.readiness = Arc::clone(&needs.readiness);
         self.commands = core::mem::take(&mut needs.commands);
         for warning in core::mem::take(&mut needs.warnings) {
-            tracing::warn!(target: "plugin", "{}", warning.message);
+            let notice = warning.notice;
+            log::report(notice.level, notice.source(), format_args!("{}", notice.message));
         }
         self.jobs = Jobs::start(&mut needs, &self.outside);
         self.admin.serve(prepared, needs.pages)?;

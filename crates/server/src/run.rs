@@ -1,5 +1,5 @@
 //! Serving: from the start to the order to end.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#![allow(clippy::print_stderr, reason = "a command speaks to its user")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::log::{Level, Source};
 use engine::metrics::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
@@ -16,6 +17,7 @@ use crate::capabilities::capabilities;
 use crate::companion::{Alone, Companion, Ending};
 use crate::configuration::Origin;
 use crate::instance::{Instance, Refused};
+use crate::log::{self, Format};
 use crate::version::version_text;
 
 /// The code of a process that is interrupted once more while it ends; that of CoreDNS.
@@ -32,20 +34,22 @@ pub struct ServeOptions {
     pub pidfile: Option<PathBuf>,
     /// Say nothing at the start.
     pub quiet: bool,
+    /// Form of the log.
+    pub log_format: Format,
 }
 
 /// Serves until it is told to end; the process fails if it cannot begin.
 #[must_use]
 pub fn run(options: &ServeOptions) -> ExitCode {
-    block_on(async {
+    block_on(options.log_format, async {
         let origin = Origin::find(options.conf.as_deref()).map_err(|error| Refused(error.to_string()))?;
         serve(options, origin, &Registry::new(), None, Rc::new(Alone)).await
     })
 }
 
 /// Runs on this thread what serves, and says why it does not.
-pub(crate) fn block_on(serving: impl Future<Output = Result<ExitCode, Refused>>) -> ExitCode {
-    crate::log::start();
+pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, Refused>>) -> ExitCode {
+    log::start(format);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -56,6 +60,7 @@ pub(crate) fn block_on(serving: impl Future<Output = Result<ExitCode, Refused>>)
     let outcome = LocalSet::new().block_on(&runtime, serving);
     // What still reads a file, or looks a name up, may do so for ever: nobody waits for what it brings.
     runtime.shutdown_background();
+    log::finish();
     match outcome {
         Ok(code) => code,
         Err(Refused(what)) => {
@@ -76,12 +81,13 @@ pub(crate) async fn serve(
 ) -> Result<ExitCode, Refused> {
     let refuse = |error: std::io::Error| Refused(error.to_string());
     let mut signals = Signals::new(changes).map_err(refuse)?;
+    log::publish(registry);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &companion)?;
     let _pidfile = options.pidfile.as_deref().and_then(Pidfile::write);
     if !options.quiet {
-        instance.banner().iter().for_each(|line| println!("{line}"));
-        println!("{}", version_text());
+        instance.banner().iter().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
+        version_text().lines().for_each(|line| log::report(Level::Info, Source::Banner, format_args!("{line}")));
     }
     companion.started();
     let hurry = attend(&mut instance, &mut signals).await;

@@ -200,7 +200,9 @@ impl Server {
         }
         let Walk { query, response, .. } = &mut *self.walk;
         response.finish(query);
-        Some(response.rcode())
+        let rcode = response.rcode();
+        self.worker.take_log(|events| net::log_queue().push(events));
+        Some(rcode)
     }
 
     /// Asks each twice; the second time nothing may be allocated.
@@ -259,6 +261,19 @@ fn what_is_known_is_answered_without_allocating() {
         ("malformed", vec![0; 12], Rcode::FORMERR),
     ];
     server.answers_without_allocating(&cases);
+}
+
+#[test]
+fn logged_queries_are_answered_without_allocating() {
+    let mut server = Server::new(&COREFILE.replace("errors", "errors\n    log"));
+    server.answers_without_allocating(&[
+        ("a service", query("web.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NOERROR),
+        ("no service", query("lost.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NXDOMAIN),
+    ]);
+    let mut events = engine::log::EventBuffer::new(net::LOG_QUEUE_MAX);
+    net::log_queue().take(&mut events, Some(Duration::ZERO));
+    let logged = events.events().filter(|event| event.to_string().contains(".shop.svc.cluster.local. udp")).count();
+    assert_eq!(logged, 4, "each query is logged");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Fake I/O of a scenario: time, upstreams, websites, streams and the log.
 
 use core::cell::{Cell, RefCell};
+use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::io;
 
+use engine::log::{Event, Level, Source};
 use engine::metrics::{Counters, Registry};
 use engine::octets::{Dial, Listen, OctetListener, OctetStream};
 use engine::setup::{Page, PageContent};
@@ -71,6 +73,11 @@ impl VirtualOutside {
         let mut log = self.log.borrow_mut();
         let found = log.iter().position(|line| line.contains(text));
         found.map(|at| log.remove(at)).is_some()
+    }
+
+    /// Keeps an event as the line that the server would write.
+    pub(crate) fn log_event(&self, event: &Event<'_>) {
+        self.log.borrow_mut().push(event.to_string());
     }
 
     /// Sets the pages that the server serves.
@@ -144,8 +151,10 @@ impl Outside for VirtualOutside {
         mixed ^ mixed >> 31
     }
 
-    fn log(&self, line: &str) {
-        self.log.borrow_mut().push(line.to_owned());
+    fn log(&self, level: Level, source: Source<'_>, message: fmt::Arguments<'_>) {
+        let message = message.to_string();
+        let event = Event { time: self.time.since_1970(), level, source, message: message.as_bytes() };
+        self.log_event(&event);
     }
 
     fn counters(&self) -> &Counters {

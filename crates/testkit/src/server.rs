@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use corefile::{Style, render};
+use engine::log::Notice;
 use engine::metrics::Registry;
 use engine::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, LastingJob, Looking, Needs, Readiness};
 use engine::{
@@ -157,7 +158,8 @@ impl Server {
         let Built { generation, listeners, mut needs, carried } = built;
         self.end_tasks();
         for warning in needs.warnings.drain(..) {
-            self.outside.log(&format!("[WARNING] {}", warning.message));
+            let Notice { level, message, .. } = &warning.notice;
+            self.outside.log(*level, warning.notice.source(), format_args!("{message}"));
         }
         self.outside.set_pages(core::mem::take(&mut needs.pages));
         let jobs = core::mem::take(&mut needs.jobs).into_iter().map(|job| self.start_job(job));
@@ -251,9 +253,7 @@ impl Server {
     /// Runs all tasks until each of them waits.
     fn settle(&self) {
         self.executor.run();
-        self.worker.borrow_mut().take_lines(|lines, _| {
-            String::from_utf8_lossy(lines).lines().for_each(|line| self.outside.log(line));
-        });
+        self.worker.borrow_mut().take_log(|log| log.events().for_each(|event| self.outside.log_event(&event)));
     }
 
     /// Advances time.
@@ -319,9 +319,11 @@ async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world:
         if !core::mem::take(&mut inspection.at_once) {
             outside.sleep_until(outside.now() + inspection.every).await;
         }
-        let mut lines = Vec::new();
+        let mut notices = Vec::new();
         let since_1970 = time.since_1970();
-        (inspection.look)(Looking { files: &*world, since_1970, lines: &mut lines });
-        lines.iter().for_each(|line| outside.log(line));
+        (inspection.look)(Looking { files: &*world, since_1970, notices: &mut notices });
+        notices
+            .iter()
+            .for_each(|notice| outside.log(notice.level, notice.source(), format_args!("{}", notice.message)));
     }
 }

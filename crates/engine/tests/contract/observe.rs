@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use engine::log::{Level, Source};
 use engine::options::Manifest;
 use engine::setup::{Around, Part, Setup, SetupError};
 use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
@@ -17,7 +18,7 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
         Box::pin(async move {
             ending.await;
             outside.sleep_until(outside.now() + core::time::Duration::from_millis(10)).await;
-            outside.log("observe: goodbye");
+            outside.log(Level::Info, Source::Plugin("observe"), format_args!("goodbye"));
         })
     }));
     Ok(Some(Part::new(Observe, Hooks::BOTH)))
@@ -45,7 +46,12 @@ impl Plugin for Observe {
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let Some(Places(places)) = query.take_kept() else { return Verdict::Pass };
         let octets = response.finish_copy(query, &mut worker.scratch).len();
-        worker.log(|line| line.extend_from_slice(format!("observe:{} {octets} octets", places.borrow()).as_bytes()));
+        let places = places.borrow();
+        worker.log_text(
+            Level::Info,
+            Source::Plugin("observe"),
+            format_args!("{} {octets} octets", places.trim_start()),
+        );
         Verdict::Pass
     }
 }

@@ -1,5 +1,6 @@
 //! Reads a label once the answer is there: *log*. Switches labels on for all names, as *metadata* does.
 
+use engine::log::{Level, Source};
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Label, Plugin, Query, Response, Verdict, Worker, Zones};
@@ -26,7 +27,7 @@ struct Read {
 impl Plugin for Read {
     fn on_response(&self, query: &mut Query, _: &mut Response, worker: &mut Worker) -> Verdict {
         let value = self.label.value(query);
-        worker.log(|line| line.extend_from_slice(format!("{}: {value:?}", query.name()).as_bytes()));
+        worker.log_text(Level::Info, Source::Plugin("read"), format_args!("{}: {value:?}", query.name()));
         Verdict::Pass
     }
 }

@@ -7,6 +7,7 @@ mod source;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use engine::log::{Level, Source};
 use engine::setup::Setup;
 use engine::{Ask, Failure, Plugin, Query, Response, Teller, Verdict, Whom, Worker, ZoneMap};
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
@@ -85,12 +86,12 @@ impl Authority {
     fn notified(&self, held: &Held, query: &Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let (peer, name) = (query.path.peer.ip().to_canonical(), query.name());
         let taken = query.key() == held.origin.as_ref() && held.notify(peer);
-        let line = if taken {
-            format!("[INFO] plugin/{}: Notify from {peer} for {name}: checking transfer", self.directive)
+        let source = Source::Plugin(self.directive);
+        if taken {
+            worker.log_text(Level::Info, source, format_args!("Notify from {peer} for {name}: checking transfer"));
         } else {
-            format!("[INFO] plugin/{}: Dropping notify from {peer} for {name}", self.directive)
-        };
-        worker.log(|log| log.extend_from_slice(line.as_bytes()));
+            worker.log_text(Level::Info, source, format_args!("Dropping notify from {peer} for {name}"));
+        }
         response.set_authoritative(true);
         if taken { Verdict::Done } else { Verdict::Drop }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use engine::log::{Level, Notice};
 use engine::setup::{Files, Stamp};
 use wire::NameRef;
 use zone::{LoadError, Loaded, Trouble};
@@ -64,16 +65,17 @@ impl FileZone {
         Ok(Change::Taken { serial, remarks })
     }
 
-    /// As [`FileZone::look`], with what there is to say as lines for the log.
-    pub(crate) fn follow(&self, files: &dyn Files, by_time: bool, directive: &str) -> Vec<String> {
+    /// As [`FileZone::look`], with what there is to say as events for the log.
+    pub(crate) fn follow(&self, files: &dyn Files, by_time: bool, directive: &'static str) -> Vec<Notice> {
         let looked = self.look(files, by_time);
-        let level = if looked.is_err() { "ERROR" } else { "WARNING" };
+        let level = if looked.is_err() { Level::Error } else { Level::Warning };
         let reloaded = if let Ok(Change::Taken { serial, .. }) = &looked { Some(*serial) } else { None };
         let reloaded = reloaded.map(|serial| {
             let (origin, path) = (&self.held.origin, self.path.display());
-            format!("[INFO] plugin/{directive}: Successfully reloaded zone \"{origin}\" in \"{path}\" with {serial} SOA serial")
+            let message = format!("Successfully reloaded zone \"{origin}\" in \"{path}\" with {serial} SOA serial");
+            Notice::new(Level::Info, directive, message)
         });
-        let complaints = self.complaints(&looked).map(|complaint| format!("[{level}] plugin/{directive}: {complaint}"));
+        let complaints = self.complaints(&looked).map(|complaint| Notice::new(level, directive, complaint));
         reloaded.into_iter().chain(complaints).collect()
     }
 

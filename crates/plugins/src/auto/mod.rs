@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use engine::log::{Level, Notice};
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use engine::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
@@ -97,19 +98,18 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let every = config.reload;
         let scan = Scan { path, pattern: config.pattern, template: config.template, within: zones_of_line };
         let (shared, served) = (Arc::clone(&all), Arc::clone(&zones));
-        let look = move |files: &dyn Files, lines: &mut Vec<String>| {
+        let look = move |files: &dyn Files, notices: &mut Vec<Notice>| {
             let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(found) = all.get_mut(index) {
-                scan.run(files, found, lines);
+                scan.run(files, found, notices);
             }
             let held = all.iter().flat_map(|found| found.zones.values()).map(|zone| Arc::clone(&zone.held));
             served.store(Arc::new(directory(held)));
         };
-        let mut lines = Vec::new();
-        look(setup.files, &mut lines);
-        let problems = lines.iter().filter(|line| !line.starts_with("[INFO]"));
-        problems.filter_map(|line| line.split_once(" plugin/auto: ")).for_each(|(_, problem)| setup.warn(problem));
-        setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.lines)));
+        let mut notices = Vec::new();
+        look(setup.files, &mut notices);
+        notices.iter().filter(|notice| notice.level <= Level::Warning).for_each(|notice| setup.warn(&notice.message));
+        setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.notices)));
     }
     offer(&zones, setup);
     let plugin = Authority::new(MANIFEST.name, zones, setup);
@@ -134,13 +134,14 @@ struct Scan {
 
 impl Scan {
     /// Looks for files that are new, have changed, or are gone.
-    fn run(&self, files: &dyn Files, found: &mut Found, lines: &mut Vec<String>) {
+    fn run(&self, files: &dyn Files, found: &mut Found, notices: &mut Vec<Notice>) {
         let listed = files.list(&self.path);
         let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
         if let Err(error) = &listed
             && !was_gone
         {
-            lines.push(format!("[WARNING] plugin/auto: {}: {error}", self.path.display()));
+            let message = format!("{}: {error}", self.path.display());
+            notices.push(Notice::new(Level::Warning, MANIFEST.name, message));
         }
         let mut now = BTreeMap::new();
         for path in listed.unwrap_or_default() {
@@ -149,11 +150,12 @@ impl Scan {
         }
         let gone = |zone: &FileZone, origin: &String| now.get(origin).is_none_or(|(_, path)| *path != zone.path);
         for (origin, zone) in found.zones.extract_if(.., |origin, zone| gone(zone, origin)) {
-            lines.push(format!("[INFO] plugin/auto: Deleting zone `{origin}' from {}", zone.path.display()));
+            let message = format!("Deleting zone `{origin}' from {}", zone.path.display());
+            notices.push(Notice::new(Level::Info, MANIFEST.name, message));
         }
         for (text, (origin, path)) in now {
             let zone = found.zones.entry(text).or_insert_with(|| FileZone::new(origin.as_ref(), path));
-            lines.extend(zone.follow(files, false, MANIFEST.name));
+            notices.extend(zone.follow(files, false, MANIFEST.name));
         }
     }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::Outside;
+use engine::log::{Level, Source};
 use engine::metrics::Counter;
 use engine::octets::{Dial, Listen, OctetListener, Place};
 use engine::setup::{Ending, Setup, SetupError};
@@ -15,6 +16,8 @@ use super::collector::{Collector, PATIENCE};
 use super::config::{Config, Files};
 use crate::certificates::Certificates;
 use crate::outlet::{First, Outlet, first};
+
+const SOURCE: Source<'_> = Source::Plugin("dnstap");
 
 /// Messages leave at least so often.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
@@ -230,14 +233,14 @@ impl Sender {
             Place::Unix(path) => path.display().to_string(),
             Place::Tcp(address) => address.clone(),
         };
-        outside.log(&format!("[ERROR] plugin/dnstap: {what}: {place}: {error}"));
+        outside.log(Level::Error, SOURCE, format_args!("{what}: {place}: {error}"));
     }
 
     /// Counts messages that nobody got.
     fn report(&self, lost: u64, outside: &dyn Outside) {
         if lost > 0 {
             outside.counters().add(self.lost, lost);
-            outside.log(&format!("[WARNING] plugin/dnstap: Dropped dnstap messages: {lost}"));
+            outside.log(Level::Warning, SOURCE, format_args!("Dropped dnstap messages: {lost}"));
         }
     }
 }

@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engine::log::Level;
 use engine::options::{Args, Problem};
 use engine::{Moment, Outside};
 
@@ -17,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(super) struct Rule {
     period: Duration,
     pattern: Regexp,
-    level: &'static str,
+    level: Level,
     show_first: bool,
     count: AtomicU64,
     /// When the first one of this count came, in nanoseconds.
@@ -30,7 +31,7 @@ impl Rule {
         let word = args.word()?;
         let pattern = crate::regular_expression(args, word)?;
         let words = args.take_rest();
-        let level = |text: &str| LEVELS.iter().find(|(name, _)| *name == text).map(|(_, label)| *label);
+        let level = |text: &str| LEVELS.iter().find(|(name, _)| *name == text).map(|(_, level)| *level);
         let (level, show_first) = match words {
             [] => (LEVELS[0].1, false),
             [first] if first.text == "show_first" => (LEVELS[0].1, true),
@@ -59,7 +60,7 @@ impl Rule {
     }
 
     /// The line that is due, if one is; `ending` makes it due before its time.
-    fn due(&self, now: Moment, ending: bool) -> Option<String> {
+    fn due(&self, now: Moment, ending: bool) -> Option<(Level, String)> {
         let since = Moment::from_nanos(self.since.load(Ordering::Relaxed));
         if self.count.load(Ordering::Relaxed) == 0 || (now.since(since) < self.period && !ending) {
             return None;
@@ -67,16 +68,13 @@ impl Rule {
         let count = self.count.swap(0, Ordering::Relaxed);
         let shown = u64::from(self.show_first);
         let Rule { level, pattern, period, .. } = self;
-        (count > shown).then(|| {
-            format!(
-                "[{level}] plugin/errors: {count} errors like '{pattern}' occurred in last {}",
-                crate::go_duration(*period)
-            )
-        })
+        let period = crate::go_duration(*period);
+        (count > shown).then(|| (*level, format!("{count} errors like '{pattern}' occurred in last {period}")))
     }
 }
 
-const LEVELS: [(&str, &str); 4] = [("error", "ERROR"), ("warning", "WARNING"), ("info", "INFO"), ("debug", "DEBUG")];
+const LEVELS: [(&str, Level); 4] =
+    [("error", Level::Error), ("warning", Level::Warning), ("info", Level::Info), ("debug", Level::Debug)];
 const WANTED: &str = "a level (`error`, `warning`, `info`, `debug`) or `show_first`";
 
 /// All rules; the first that matches an error decides.
@@ -95,7 +93,7 @@ impl Rules {
     }
 
     /// The level at which an error is printed; `None` if it is only counted.
-    pub(super) fn level(&self, cause: &str, now: Moment) -> Option<&'static str> {
+    pub(super) fn level(&self, cause: &str, now: Moment) -> Option<Level> {
         match self.rules.iter().find(|rule| rule.pattern.is_match(cause)) {
             Some(rule) => (rule.count(now) && rule.show_first).then_some(rule.level),
             None => Some(LEVELS[0].1),
@@ -120,8 +118,8 @@ struct Printer {
 impl Printer {
     fn print(&self, ending: bool) {
         let now = self.outside.now();
-        for line in self.rules.rules.iter().filter_map(|rule| rule.due(now, ending)) {
-            self.outside.log(&line);
+        for (level, message) in self.rules.rules.iter().filter_map(|rule| rule.due(now, ending)) {
+            self.outside.log(level, super::SOURCE, format_args!("{message}"));
         }
     }
 }

@@ -2,13 +2,15 @@
 
 mod consolidate;
 
+use engine::log::Source;
 use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
-use std::io::Write;
 use std::sync::Arc;
 
 use consolidate::{Rule, Rules};
+
+const SOURCE: Source<'_> = Source::Plugin("errors");
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "errors",
@@ -67,9 +69,7 @@ impl Plugin for Errors {
             && let Some(level) = self.rules.level(&failure.cause, worker.now())
         {
             let (rcode, name, qtype, cause) = (failure.rcode.0, query.key(), query.qtype, &failure.cause);
-            worker.log(|line| {
-                let _ = write!(line, "[{level}] plugin/errors: {rcode} {name} {qtype}: {cause}");
-            });
+            worker.log_text(level, SOURCE, format_args!("{rcode} {name} {qtype}: {cause}"));
         }
         Verdict::Pass
     }

@@ -125,6 +125,6 @@ const fn is_elsewhere(trouble: &Trouble) -> bool {
 
 fn inspection(zone: Arc<FileZone>, every: Duration, by_time: bool) -> Inspection {
     Inspection::new(every, move |looking| {
-        looking.lines.extend(zone.follow(looking.files, by_time, MANIFEST.name));
+        looking.notices.extend(zone.follow(looking.files, by_time, MANIFEST.name));
     })
 }

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::rc::Rc;
 
+use engine::log::{Level, Source};
 use engine::metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
 use engine::options::{Manifest, Property, Usage};
 use engine::setup::{Page, PageContent, Part, Setup, SetupError};
@@ -97,12 +98,12 @@ impl SelfCheck {
             let url = format!("http://{}/health", self.address);
             if let Err(error) = status {
                 outside.counters().count(self.failures);
-                outside.log(&format!("[WARNING] plugin/health: Local health request to \"{url}\" failed: {error}"));
+                let message = format_args!("Local health request to \"{url}\" failed: {error}");
+                outside.log(Level::Warning, Source::Plugin("health"), message);
             } else if taken > SLOW {
                 let taken = crate::go_duration(taken);
-                outside.log(&format!(
-                    "[WARNING] plugin/health: Local health request to \"{url}\" took more than 1s: {taken}"
-                ));
+                let message = format_args!("Local health request to \"{url}\" took more than 1s: {taken}");
+                outside.log(Level::Warning, Source::Plugin("health"), message);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Writes a line for each query.
 
+use engine::log::{Level, Source};
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Teller, Verdict, Worker, Zones};
@@ -91,10 +92,7 @@ impl Plugin for Log {
             self.kind.tell(query, || kind.label().to_owned());
             self.class.tell(query, || name_of(class).to_owned());
             let seen = Seen::new(query, response, worker.now());
-            worker.log(|line| {
-                line.extend_from_slice(b"[INFO] ");
-                rule.format.write(line, &seen);
-            });
+            worker.log(Level::Info, Source::Queries, |line| rule.format.write(line, &seen));
         }
         Verdict::Pass
     }

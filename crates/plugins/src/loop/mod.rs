@@ -1,12 +1,12 @@
 //! Finds out whether what is passed on comes back.
 
-use core::fmt::Write;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use engine::log::{Level, Source};
 use engine::metrics::{Counter, Kind, Metric};
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
@@ -130,18 +130,18 @@ impl Watch {
         if looping {
             outside.counters().count(self.detected);
         }
-        let mut line = String::new();
-        let _ = match (before, looping) {
-            (false, true) => write!(
-                line,
-                "[ERROR] plugin/loop: Loop ({own} -> {own}) detected for zone \"{zone}\": what would be forwarded is \
-                 answered with SERVFAIL until it is gone. Query: \"HINFO {probe}\"",
-                own = self.own,
-                zone = self.zone
+        let (source, own, zone) = (Source::Plugin(MANIFEST.name), self.own, &self.zone);
+        match (before, looping) {
+            (false, true) => outside.log(
+                Level::Error,
+                source,
+                format_args!(
+                    "Loop ({own} -> {own}) detected for zone \"{zone}\": what would be forwarded is answered with SERVFAIL \
+                     until it is gone. Query: \"HINFO {probe}\""
+                ),
             ),
-            (true, false) => write!(line, "[INFO] plugin/loop: The loop for zone \"{}\" is gone", self.zone),
-            _ => return,
-        };
-        outside.log(&line);
+            (true, false) => outside.log(Level::Info, source, format_args!("The loop for zone \"{zone}\" is gone")),
+            _ => {}
+        }
     }
 }

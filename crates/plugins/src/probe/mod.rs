@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::Outside;
+use engine::log::{Level, Source};
 use engine::metrics::{Buckets, Counter, Histogram, Kind, Metric, TIME};
 use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use engine::setup::{Page, PageContent, Part, Setup, SetupError};
@@ -332,12 +333,12 @@ impl Probe {
             (Err(_), _) => outside.counters().count(self.failures),
         }
         let Some(is_healthy) = self.health.take(outcome.clone(), taken) else { return };
-        let (label, server) = (&self.label, self.question.server);
+        let (label, server, source) = (&self.label, self.question.server, Source::Plugin(MANIFEST.name));
         match (is_healthy, outcome) {
             (false, Err(problem)) => {
-                outside.log(&format!("[WARNING] plugin/probe: {label}: {server} is not healthy: {problem}"));
+                outside.log(Level::Warning, source, format_args!("{label}: {server} is not healthy: {problem}"));
             }
-            _ => outside.log(&format!("[INFO] plugin/probe: {label}: {server} is healthy")),
+            _ => outside.log(Level::Info, source, format_args!("{label}: {server} is healthy")),
         }
     }
 }

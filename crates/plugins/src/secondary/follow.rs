@@ -12,11 +12,14 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engine::log::{Level, Source};
 use engine::{Connections, Exchange, Moment, Outside, Transport};
 use wire::{Class, Header, Message, MessageBuf, NameRef, Owner, Section, Type};
 use zone::{Broken, Differences, Incoming, Soa, Zone};
 
 use crate::authority::Held;
+
+const SOURCE: Source<'_> = Source::Plugin("secondary");
 
 /// The pauses before a zone has come for the first time.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -53,7 +56,8 @@ pub(super) async fn run(held: Arc<Held>, outside: Rc<dyn Outside>) {
         }
         if !held.is_expired() && outside.now().since(heard) >= Duration::from_secs(times.expire.into()) {
             held.expire();
-            outside.log(&format!("[WARNING] plugin/secondary: Zone {} is expired: no primary answers", held.origin));
+            let message = format_args!("Zone {} is expired: no primary answers", held.origin);
+            outside.log(Level::Warning, SOURCE, message);
         }
     }
 }
@@ -72,7 +76,7 @@ async fn refresh(held: &Held, outside: &dyn Outside) -> bool {
             Ok(()) => return true,
             Err(error) => {
                 let origin = &held.origin;
-                outside.log(&format!("[WARNING] plugin/secondary: zone {origin} from {primary}: {error}"));
+                outside.log(Level::Warning, SOURCE, format_args!("zone {origin} from {primary}: {error}"));
             }
         }
     }
@@ -92,9 +96,8 @@ async fn refresh_from(primary: SocketAddr, held: &Held, outside: &dyn Outside) -
     held.set(zone);
     let origin = &held.origin;
     let how = changes.map_or_else(String::new, |changes| format!(", by {changes} differences"));
-    outside.log(&format!(
-        "[INFO] plugin/secondary: Transferred: {origin} from {primary}: {records} records, {serial} SOA serial{how}"
-    ));
+    let message = format_args!("Transferred: {origin} from {primary}: {records} records, {serial} SOA serial{how}");
+    outside.log(Level::Info, SOURCE, message);
     Ok(())
 }
 
@@ -112,9 +115,8 @@ async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Resul
             Ok(version) => return Ok(version),
             Err(error) => {
                 let origin = &held.origin;
-                outside.log(&format!(
-                    "[INFO] plugin/secondary: zone {origin} from {primary}, asking for all of it: {error}"
-                ));
+                let message = format_args!("zone {origin} from {primary}, asking for all of it: {error}");
+                outside.log(Level::Info, SOURCE, message);
             }
         }
     }
@@ -124,10 +126,10 @@ async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Resul
     let zone = incoming.finish().map_err(|broken| broken.to_string())?;
     if strangers > 0 {
         let origin = &held.origin;
-        outside.log(&format!(
-            "[WARNING] plugin/secondary: zone {origin} from {primary}: records left out, as they are not in the zone or not \
-             of class IN: {strangers}"
-        ));
+        let message = format_args!(
+            "zone {origin} from {primary}: records left out, as they are not in the zone or not of class IN: {strangers}"
+        );
+        outside.log(Level::Warning, SOURCE, message);
     }
     Ok(Some(Version { zone, changes: None }))
 }

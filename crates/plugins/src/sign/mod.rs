@@ -9,6 +9,7 @@ use core::time::Duration;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
+use engine::log::{Level, Notice};
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use engine::setup::{Files, Inspection, Looking, Part, Setup, SetupError};
 use wire::Name;
@@ -105,7 +106,7 @@ fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), Set
     }
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
     let source = setup.path(&config.file);
-    let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, said: String::new() };
+    let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, said: None };
     let look = move |mut looking: Looking<'_>| zone.look(&mut looking);
     setup.needs.inspections.push(Inspection { at_once: true, ..Inspection::new(EVERY, look) });
     Ok(())
@@ -132,43 +133,42 @@ struct ZoneFile {
     /// How long the signatures in the signed file are good, once that is known.
     known: Option<Validity>,
     /// What was said last: the same is not said each minute.
-    said: String,
+    said: Option<Notice>,
 }
 
 impl ZoneFile {
     fn look(&mut self, looking: &mut Looking<'_>) {
         let now = looking.since_1970.as_secs();
         let Some(reason) = self.reason(looking.files, now) else {
-            return self.say_that_all_is_well(looking.lines);
+            return self.say_that_all_is_well(looking.notices);
         };
-        let begun = format!("[INFO] plugin/sign: Signing \"{}\" because {reason}", self.origin);
+        let begun = notice(Level::Info, format!("Signing \"{}\" because {reason}", self.origin));
         match self.sign(looking.files, now) {
             Ok((done, remarks)) => {
-                looking.lines.push(begun);
-                looking.lines.extend(remarks);
-                self.say(done, looking.lines);
+                looking.notices.push(begun);
+                looking.notices.extend(remarks);
+                self.say(done, looking.notices);
             }
             Err(error) => {
-                let line = format!("[WARNING] plugin/sign: Error signing \"{}\" ({reason}): {error}", self.origin);
-                self.say(line, looking.lines);
+                let text = format!("Error signing \"{}\" ({reason}): {error}", self.origin);
+                self.say(notice(Level::Warning, text), looking.notices);
             }
         }
     }
 
     /// Once, when the server starts.
-    fn say_that_all_is_well(&mut self, lines: &mut Vec<String>) {
-        if self.said.is_empty() {
+    fn say_that_all_is_well(&mut self, notices: &mut Vec<Notice>) {
+        if self.said.is_none() {
             let (origin, target) = (&self.origin, self.target.display());
-            let line =
-                format!("[INFO] plugin/sign: Skipping signing zone \"{origin}\" in \"{target}\": signatures are valid");
-            self.say(line, lines);
+            let text = format!("Skipping signing zone \"{origin}\" in \"{target}\": signatures are valid");
+            self.say(notice(Level::Info, text), notices);
         }
     }
 
-    fn say(&mut self, line: String, lines: &mut Vec<String>) {
-        if self.said != line {
-            lines.push(line.clone());
-            self.said = line;
+    fn say(&mut self, notice: Notice, notices: &mut Vec<Notice>) {
+        if self.said.as_ref() != Some(&notice) {
+            notices.push(notice.clone());
+            self.said = Some(notice);
         }
     }
 
@@ -190,7 +190,7 @@ impl ZoneFile {
     }
 
     /// Signs the zone, and says what there is to say: of what was done, and of what is wrong with the file.
-    fn sign(&mut self, files: &dyn Files, now: u64) -> Result<(String, Vec<String>), String> {
+    fn sign(&mut self, files: &dyn Files, now: u64) -> Result<(Notice, Vec<Notice>), String> {
         let mut read = |path: &Path| files.read(path);
         let loaded = zone::load(self.origin.as_ref(), &self.source, &mut read).map_err(|error| error.to_string())?;
         let (serial, life) = (wrap(now), life(&self.origin, now));
@@ -202,14 +202,18 @@ impl ZoneFile {
         self.known = Some(Validity::of(life, &self.keys));
         let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
         let origin = &self.origin;
-        let remarks = loaded.remarks.iter().map(|what| format!("[WARNING] plugin/sign: zone {origin}: {what}"));
+        let remarks = loaded.remarks.iter().map(|what| notice(Level::Warning, format!("zone {origin}: {what}")));
         let done = format!(
-            "[INFO] plugin/sign: Successfully signed zone \"{origin}\" in \"{}\" with key tags \"{}\" and {serial} SOA serial",
+            "Successfully signed zone \"{origin}\" in \"{}\" with key tags \"{}\" and {serial} SOA serial",
             target.display(),
             tags.join(",")
         );
-        Ok((done, remarks.collect()))
+        Ok((notice(Level::Info, done), remarks.collect()))
     }
+}
+
+fn notice(level: Level, message: String) -> Notice {
+    Notice::new(level, MANIFEST.name, message)
 }
 
 /// From when to when signatures of a zone that are made now are good.

@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engine::log::{Level, Source};
 use engine::metrics::Counter;
 use engine::setup::Ending;
 use engine::tls::TlsClient;
@@ -55,7 +56,7 @@ impl Exporter {
                 lost += taken.records;
                 // Once is enough to say so, until it has taken some.
                 if core::mem::take(&mut is_heard) {
-                    outside.log(&format!("[WARNING] plugin/trace: {}: {what}", self.endpoint));
+                    outside.log(Level::Warning, Source::Plugin("trace"), format_args!("{}: {what}", self.endpoint));
                 }
             } else if !spans.is_empty() {
                 is_heard = true;

@@ -6,6 +6,7 @@ mod outgoing;
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use engine::log::{Level, Source};
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, ZoneMap, ZoneSnapshot, ZoneSources, Zones};
@@ -14,6 +15,8 @@ use zone::Soa;
 
 use notify::Notifier;
 use outgoing::Outgoing;
+
+const SOURCE: Source<'_> = Source::Plugin("transfer");
 
 /// What a `transfer` line says.
 #[derive(Default)]
@@ -172,11 +175,10 @@ fn send(
         }
     }
     let (zone, peer) = (query.name(), query.path.peer.ip().to_canonical());
-    let line = format!(
-        "[INFO] plugin/transfer: Outgoing transfer of {} records of zone \"{zone}\" to {peer} for {serial} SOA serial",
-        outgoing.len()
-    );
-    worker.log(|log| log.extend_from_slice(line.as_bytes()));
+    let records = outgoing.len();
+    let message =
+        format_args!("Outgoing transfer of {records} records of zone \"{zone}\" to {peer} for {serial} SOA serial");
+    worker.log_text(Level::Info, SOURCE, message);
     outgoing.begin(&mut response.message);
     response.continue_with(Box::new(outgoing));
     Verdict::Done

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engine::log::Level;
 use engine::{Connections, Exchange, Moment, Outside, Transport};
 use wire::{Class, Flags, Header, MessageBuf, Name, Opcode, Type};
 
@@ -84,5 +85,6 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
         }
         outside.sleep_until(until).await;
     }
-    outside.log(&format!("[WARNING] plugin/transfer: {peer} does not answer to being notified of zone {zone}"));
+    let message = format_args!("{peer} does not answer to being notified of zone {zone}");
+    outside.log(Level::Warning, super::SOURCE, message);
 }

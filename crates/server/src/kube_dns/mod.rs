@@ -24,6 +24,7 @@ use kubedns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settin
 
 use crate::companion::Alone;
 use crate::instance::Refused;
+use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
 
@@ -49,7 +50,7 @@ pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Some((settings, said, true))) => print(&settings, &said),
-        Ok(Some((settings, said, false))) => block_on(run(settings, said)),
+        Ok(Some((settings, said, false))) => block_on(Format::default(), run(settings, said)),
         Err(problem) => usage_error(&problem),
     }
 }
@@ -62,7 +63,7 @@ pub(crate) fn usage_error(problem: &FlagError) -> ExitCode {
 /// Prints the Corefile for what the ConfigMap says at this moment; name servers that are named stay so.
 fn print(settings: &Settings, said: &[String]) -> ExitCode {
     said.iter().for_each(|line| eprintln!("{line}"));
-    block_on(async {
+    block_on(Format::default(), async {
         let registry = Registry::new();
         let data = source::read_once(settings, &registry).await.map_err(Refused)?;
         let dynamic =
@@ -76,7 +77,13 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
     said.iter().for_each(|line| tracing::warn!(target: recipe::LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let (origin, changes) = control::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
-    let options = ServeOptions { conf: None, port: kubedns::DNS_PORT, pidfile: None, quiet: false };
+    let options = ServeOptions {
+        conf: None,
+        port: kubedns::DNS_PORT,
+        pidfile: None,
+        quiet: false,
+        log_format: Format::default(),
+    };
     serve(&options, origin, &registry, Some(changes), Rc::new(Alone)).await
 }
 

@@ -30,6 +30,7 @@ use crate::companion::{Companion, Ending};
 use crate::instance::Refused;
 use crate::kube_dns::recipe::Recipe;
 use crate::kube_dns::{argument, control, source, usage_error};
+use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
 use keeper::{Errors, Keeper};
@@ -55,8 +56,8 @@ pub fn node(words: Vec<String>) -> ExitCode {
         Err(problem) => return usage_error(&problem),
     };
     match Settings::read(&words, &has_directory) {
-        Ok(settings) if words.is_on("print-corefile") => block_on(print(settings, words.warnings())),
-        Ok(settings) => block_on(run(settings, words.warnings())),
+        Ok(settings) if words.is_on("print-corefile") => block_on(Format::default(), print(settings, words.warnings())),
+        Ok(settings) => block_on(Format::default(), run(settings, words.warnings())),
         Err(problem) => usage_error(&problem),
     }
 }
@@ -92,6 +93,7 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
         port: settings.port,
         pidfile: settings.pidfile.clone().map(Into::into),
         quiet: settings.is_quiet,
+        log_format: Format::default(),
     };
     let outcome = serve(&options, origin, &registry, Some(changes), Rc::clone(&companion) as Rc<dyn Companion>).await;
     let others_serve = companion.peers.are_there();

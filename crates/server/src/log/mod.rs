@@ -1,0 +1,109 @@
+//! The log: events of the whole process, written to standard output by one thread.
+//!
+//! Events come from workers and jobs through [`net::log_queue`], and from `tracing`, which the crates at the edge and some
+//! libraries use. The writer renders them as text, as CoreDNS does, or as JSON, one object per line.
+
+mod render;
+mod repeats;
+mod writer;
+
+use std::fmt::{Arguments, Debug, Write as _};
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use engine::log::{Level, Source};
+use engine::metrics::Registry;
+use net::log_queue;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+pub use render::Format;
+use render::Renderer;
+use writer::Writer;
+
+/// Targets of `tracing` that are ours; events of libraries are shown from warnings on.
+const OURS: [&str; 2] = ["plugin", "portolan"];
+/// How long the end of the process waits for the last lines. A reader that does not take them in this time has stopped.
+const FLUSH_LIMIT: Duration = Duration::from_millis(300);
+
+/// Least severe level that is written.
+static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
+
+/// Starts the writer and connects `tracing` to it. Only the first call in a process has an effect.
+pub(crate) fn start(format: Format) {
+    static STARTED: OnceLock<()> = OnceLock::new();
+    STARTED.get_or_init(|| {
+        // Somebody else's subscriber may be in place, in tests.
+        let _ = tracing_subscriber::registry().with(Bridge).try_init();
+        let stdout = io::stdout();
+        let renderer = Renderer { format, timestamps: stdout.is_terminal() };
+        // Not `Stdout`: it has a lock that a blocked writer would hold.
+        let Ok(out) = stdout.as_fd().try_clone_to_owned().map(File::from) else { return };
+        let run = move || Writer::new(renderer, out).run(log_queue());
+        // Without a thread there is no log; names are answered all the same.
+        let _ = std::thread::Builder::new().name("log".to_owned()).spawn(run);
+    });
+}
+
+/// Shows the metrics of the log in a registry.
+pub(crate) fn publish(registry: &Registry) {
+    log_queue().publish(registry);
+}
+
+/// Writes the last lines, as far as the reader takes them.
+pub(crate) fn finish() {
+    log_queue().flush(FLUSH_LIMIT);
+}
+
+/// Reports an event.
+pub(crate) fn report(level: Level, source: Source<'_>, message: Arguments<'_>) {
+    log_queue().report(level, source, message);
+}
+
+/// Sets the least severe level that is written.
+pub(crate) fn set_level(level: Level) {
+    LEVEL.store(level as u8, Ordering::Relaxed);
+}
+
+/// Connects `tracing` to the queue.
+struct Bridge;
+
+impl<S: Subscriber> Layer<S> for Bridge {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let target = event.metadata().target();
+        let level = match *event.metadata().level() {
+            tracing::Level::ERROR => Level::Error,
+            tracing::Level::WARN => Level::Warning,
+            tracing::Level::INFO => Level::Info,
+            _ => Level::Debug,
+        };
+        let ours = OURS.iter().any(|name| target.starts_with(name));
+        // Libraries report each packet as a detail.
+        if level == Level::Debug || (!ours && level > Level::Warning) {
+            return;
+        }
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        let source = target.strip_prefix("plugin/").map_or(Source::Server, Source::Plugin);
+        report(level, source, format_args!("{}", text.0));
+    }
+}
+
+/// The message of an event, then its other fields.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = match field.name() {
+            "message" => write!(self.0, "{value:?}"),
+            name => write!(self.0, " {name}={value:?}"),
+        };
+    }
+}

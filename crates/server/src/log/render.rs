@@ -1,0 +1,129 @@
+//! Forms of a log line: CoreDNS's text, or a JSON object.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use engine::log::{Event, Level, Source};
+use serde_json::json;
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// `[LEVEL] plugin/NAME: message`, as CoreDNS writes it.
+    #[default]
+    Text,
+    /// One JSON object per line, with `time`, `level`, `source` and `message`.
+    Json,
+}
+
+/// Renders events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Renderer {
+    pub(super) format: Format,
+    /// Text lines begin with the time. Container runtimes and journald add it; a terminal does not.
+    pub(super) timestamps: bool,
+}
+
+impl Renderer {
+    /// Appends one line. `repeated` is how often the same event came in the last second without a line of its own.
+    pub(super) fn line(&self, out: &mut Vec<u8>, event: &Event<'_>, repeated: u64) {
+        match self.format {
+            Format::Text => {
+                if self.timestamps && event.source != Source::Banner {
+                    // Writing to memory does not fail.
+                    let _ = write!(out, "{} ", rfc3339(event.time));
+                }
+                event.write_text(out);
+                if repeated > 0 {
+                    let _ = write!(out, " (repeated {repeated} times in the last second)");
+                }
+            }
+            Format::Json => {
+                let (time, message) = (rfc3339(event.time), event.text());
+                let mut object = json!({ "time": time, "level": word(event.level), "source": event.source.name(), "message": message });
+                if repeated > 0 {
+                    object["repeated"] = repeated.into();
+                }
+                let _ = serde_json::to_writer(&mut *out, &object);
+            }
+        }
+        out.push(b'\n');
+    }
+}
+
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+        Level::Info => "info",
+        Level::Debug => "debug",
+    }
+}
+
+/// Time since 1970 as RFC 3339 writes it, in UTC with milliseconds.
+fn rfc3339(since_1970: Duration) -> String {
+    let (seconds, millis) = (since_1970.as_secs(), since_1970.subsec_millis());
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// Date of a day since 1970 in the Gregorian calendar, computed in years that begin in March, so that the leap day is last.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(format: Format, timestamps: bool, event: &Event<'_>, repeated: u64) -> String {
+        let mut out = Vec::new();
+        Renderer { format, timestamps }.line(&mut out, event, repeated);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn times_are_those_of_date() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000Z"),
+            (1_704_067_199, "2023-12-31T23:59:59.000Z"),
+            (1_795_366_335, "2026-11-22T16:52:15.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(rfc3339(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn lines() {
+        let event = Event {
+            time: Duration::from_millis(1_795_366_335_042),
+            level: Level::Error,
+            source: Source::Plugin("errors"),
+            message: b"2 a\"b. A: \xff",
+        };
+        let text = "[ERROR] plugin/errors: 2 a\"b. A: ";
+        assert!(line(Format::Text, false, &event, 0).starts_with(text));
+        assert!(line(Format::Text, true, &event, 0).starts_with(&format!("2026-11-22T16:52:15.042Z {text}")));
+        assert!(
+            line(Format::Text, false, &Event { message: b"text", ..event }, 7)
+                .ends_with(": text (repeated 7 times in the last second)\n")
+        );
+        let read: serde_json::Value = serde_json::from_str(&line(Format::Json, true, &event, 7)).expect("JSON");
+        let expected = json!({
+            "time": "2026-11-22T16:52:15.042Z", "level": "error", "source": "errors", "message": "2 a\"b. A: \u{fffd}",
+            "repeated": 7,
+        });
+        assert_eq!(read, expected);
+    }
+}
