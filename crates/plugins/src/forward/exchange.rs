@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engine::log::{Level, Source};
 use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Resolved, Transport};
 use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
@@ -12,6 +13,8 @@ use wire::{EdeCode, Rcode};
 use super::stanza::{Stanza, Upstream};
 use crate::asking::{failed, tell};
 
+/// Source of events in the log.
+const SOURCE: Source<'_> = Source::Plugin("forward");
 /// How long a probe waits for an answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long after a datagram without an answer it is sent once more: longer than most answers take, and short enough to
@@ -137,15 +140,42 @@ impl Stanza {
     /// Probes an upstream for as long as it is suspected.
     pub(super) async fn watch_health(self: Arc<Self>, upstream: usize, outside: Rc<dyn Outside>) {
         let upstream = &self.upstreams[upstream];
+        let mut down_since = None;
         loop {
             outside.sleep_until(outside.now() + self.health_check.max(PROBE_INTERVAL_MIN)).await;
             if upstream.health.is_suspected() {
-                self.probe(upstream, &*outside).await;
+                let outcome = self.probe(upstream, &*outside).await;
+                self.report_change(upstream, &mut down_since, &outcome, &*outside);
             }
         }
     }
 
-    async fn probe(&self, upstream: &Upstream, outside: &dyn Outside) {
+    /// Logs that an upstream went down, or is up again.
+    fn report_change(
+        &self,
+        upstream: &Upstream,
+        down_since: &mut Option<Moment>,
+        outcome: &Result<(), ExchangeError>,
+        outside: &dyn Outside,
+    ) {
+        let (address, now, fails) = (upstream.address, outside.now(), self.limits.max_fails);
+        match (outcome, *down_since) {
+            (Err(error), None) if upstream.health.is_down(fails) => {
+                *down_since = Some(now);
+                let failed = fails + 1;
+                let message = format_args!("upstream {address} is down: {failed} health checks failed: {error}");
+                outside.log(Level::Warning, SOURCE, message);
+            }
+            (Ok(()), Some(since)) => {
+                *down_since = None;
+                let after = now.since(since).as_secs_f32();
+                outside.log(Level::Info, SOURCE, format_args!("upstream {address} is up again after {after:.1} s"));
+            }
+            _ => {}
+        }
+    }
+
+    async fn probe(&self, upstream: &Upstream, outside: &dyn Outside) -> Result<(), ExchangeError> {
         let streams = self.force_tcp || upstream.tls.is_some();
         let over = if streams { Transport::Tcp } else { Transport::Udp };
         let until = outside.now() + PROBE_TIMEOUT;
@@ -153,13 +183,14 @@ impl Stanza {
         let query = &self.probe;
         let exchange =
             Exchange { to: upstream.address, over, tls, query, until, connections, kept_for: None, again_after };
-        match outside.exchange(exchange).await {
-            Ok(_) => upstream.health.probe_answered(),
-            Err(_) => {
-                upstream.health.probe_failed();
-                outside.counters().count(upstream.metrics.probe_failures);
-            }
+        let outcome = outside.exchange(exchange).await.map(drop);
+        if outcome.is_ok() {
+            upstream.health.probe_answered();
+        } else {
+            upstream.health.probe_failed();
+            outside.counters().count(upstream.metrics.probe_failures);
         }
+        outcome
     }
 }
 
