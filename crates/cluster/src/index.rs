@@ -179,6 +179,12 @@ impl Index {
         self.unlisted.load(Ordering::Acquire) == 0
     }
 
+    /// Kinds of which not every watch has been listed yet.
+    pub fn unlisted(&self) -> impl Iterator<Item = Kind> {
+        let unlisted = Kinds(self.unlisted.load(Ordering::Acquire));
+        Kind::ALL.into_iter().filter(move |kind| unlisted.and(Kinds::NONE.with(*kind)) != Kinds::NONE)
+    }
+
     /// Returns true if an object of these kinds that is not in the index does not exist: their watches have completed
     /// their initial lists, or a snapshot of an earlier process was restored.
     #[must_use]

@@ -43,6 +43,22 @@ impl Kind {
     /// Number of kinds.
     pub(crate) const COUNT: usize = Kind::ALL.len();
 
+    /// Name of the objects, as messages use it.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Kind::Namespace => "Namespaces",
+            Kind::Service => "Services",
+            Kind::EndpointSlice => "EndpointSlices",
+            Kind::Pod | Kind::WorkloadPod => "Pods",
+            Kind::ServiceImport => "ServiceImports",
+            Kind::ImportedSlice => "EndpointSlices of ServiceImports",
+            Kind::ServiceEntry => "ServiceEntries",
+            Kind::WorkloadEntry => "WorkloadEntries",
+            Kind::Node => "Nodes",
+        }
+    }
+
     /// Returns true for the kinds that describe ClusterSet Services.
     #[must_use]
     pub const fn is_of_clusterset(self) -> bool {

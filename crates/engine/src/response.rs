@@ -125,7 +125,8 @@ impl Response {
     pub fn fail(&mut self, query: &Query, failure: Failure) {
         self.begin(query);
         self.set_rcode(failure.rcode);
-        self.ede = Some((failure.ede, Cow::Borrowed("")));
+        let text = if failure.is_cause_public { failure.cause.clone() } else { Cow::Borrowed("") };
+        self.ede = Some((failure.ede, text));
         self.failure = Some(failure);
     }
 

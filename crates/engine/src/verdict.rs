@@ -33,17 +33,25 @@ pub struct Failure {
     pub ede: EdeCode,
     /// Why, for the operator: the plugin `errors` logs it, if there is something to say.
     pub cause: Cow<'static, str>,
+    /// The client gets the cause too, as the text of the Extended DNS Error: it names nothing of the operator's network.
+    pub is_cause_public: bool,
 }
 
 impl Failure {
     /// SERVFAIL, with its reason.
     pub fn servfail(ede: EdeCode, cause: impl Into<Cow<'static, str>>) -> Failure {
-        Failure { rcode: Rcode::SERVFAIL, ede, cause: cause.into() }
+        Failure { rcode: Rcode::SERVFAIL, ede, cause: cause.into(), is_cause_public: false }
     }
 
     /// REFUSED, with its reason.
     pub fn refused(ede: EdeCode, cause: impl Into<Cow<'static, str>>) -> Failure {
-        Failure { rcode: Rcode::REFUSED, ede, cause: cause.into() }
+        Failure { rcode: Rcode::REFUSED, ede, cause: cause.into(), is_cause_public: false }
+    }
+
+    /// Sends the cause to the client too.
+    #[must_use]
+    pub fn with_public_cause(self) -> Failure {
+        Failure { is_cause_public: true, ..self }
     }
 }
 

@@ -10,6 +10,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
+use kube::Config;
 use kube::client::Body;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -35,6 +36,7 @@ pub(crate) struct Api {
     timing: Rc<Timing>,
     meter: Rc<Meter>,
     host: String,
+    url: String,
     /// Held while a client is built. Building can take long, and concurrent requests shall share the result.
     making: Mutex<()>,
     client: RefCell<Option<(Client, Instant)>>,
@@ -51,16 +53,16 @@ pub(crate) struct Answer {
 }
 
 impl Api {
-    pub(crate) fn new(request: &cluster::Request, host: String, timing: Rc<Timing>, meter: Rc<Meter>) -> Api {
+    pub(crate) fn new(request: &cluster::Request, config: &Config, timing: Rc<Timing>, meter: Rc<Meter>) -> Api {
+        let (host, url) = (credentials::host(config), credentials::server_url(config));
         let (making, client, distrusted) = (Mutex::new(()), RefCell::default(), Cell::new(false));
         let (source, gate) = (request.source.clone(), Gate::new(request.pace));
-        Api { source, timing, meter, host, making, client, distrusted, gate }
+        Api { source, timing, meter, host, url, making, client, distrusted, gate }
     }
 
     /// Sends a GET request for a path with a query. `accept` lists the acceptable media types.
     ///
-    /// # Errors
-    /// A [`Failure`] if the request could not be sent, the response did not start within [`Timing::answer`],
+    /// # Errors A [`Failure`] if the request could not be sent, the response did not start within [`Timing::answer`],
     /// the status was not 2xx, or the content type is unknown.
     pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Answer, Failure> {
         let (permit, waited) = self.gate.pass().await;
@@ -75,8 +77,13 @@ impl Api {
         let answer = timeout(self.timing.answer, client.send(request)).await;
         let status = answer.as_ref().ok().and_then(|answer| Some(answer.as_ref().ok()?.status().as_u16()));
         self.meter.request(&self.host, status, start.elapsed());
-        let answer = answer.map_err(|_| Failure::Silent(self.timing.answer))?;
+        let answer = answer.map_err(|_| Failure::Unanswered(self.timing.answer))?;
         read(answer.map_err(|error| Failure::Connection(connection_problem(&error)))?, permit).await
+    }
+
+    /// URL of the API server.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// Marks the client as possibly at fault. The next request builds another one if this one is older than

@@ -87,9 +87,9 @@ impl ConfigMap {
         name: &str,
         registry: &Arc<Registry>,
     ) -> Result<ConfigMap, SetupProblem> {
-        let host = credentials::host(&credentials::config(source)?);
+        let config = credentials::config(source)?;
         let (timing, meter) = (Rc::new(Timing::default()), Rc::new(Meter::new(registry)));
-        let api = Api::new(&Request::new(source.clone()), host, Rc::clone(&timing), Rc::clone(&meter));
+        let api = Api::new(&Request::new(source.clone()), &config, Rc::clone(&timing), Rc::clone(&meter));
         let mut path = "/api/v1/namespaces/".to_owned();
         encode(&mut path, namespace);
         path.push_str("/configmaps?fieldSelector=metadata.name%3D");
@@ -139,7 +139,7 @@ impl ConfigMap {
                 version = None;
             }
             self.meter.failure(RESOURCE, failure.label());
-            health.failed(&self.what, &failure, Instant::now());
+            health.failed((&self.what, self.api.url()), &failure, Instant::now());
             if failure.wants_new_client() {
                 self.api.distrust();
             }

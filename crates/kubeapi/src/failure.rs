@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     Connection(String),
     /// No client could be built, because of a file, a certificate or a credential plugin.
     Credentials(String),
+    /// The server did not begin to answer within this time.
+    Unanswered(Duration),
     /// No data arrived for this long.
     Silent(Duration),
     /// The response ended in the middle of an event or a list.
@@ -30,6 +32,24 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// All values of [`Failure::label`].
+    pub(crate) const LABELS: [&str; 14] = [
+        "gone",
+        "ahead",
+        "unauthorized",
+        "forbidden",
+        "not_found",
+        "too_many_requests",
+        "server_error",
+        "refused",
+        "connection",
+        "credentials",
+        "silent",
+        "cut",
+        "short",
+        "unexpected",
+    ];
+
     /// Returns the value of the metric label `reason`.
     pub(crate) const fn label(&self) -> &'static str {
         match self {
@@ -43,7 +63,7 @@ impl Failure {
             Failure::Status { .. } => "refused",
             Failure::Connection(_) => "connection",
             Failure::Credentials(_) => "credentials",
-            Failure::Silent(_) => "silent",
+            Failure::Unanswered(_) | Failure::Silent(_) => "silent",
             Failure::Cut => "cut",
             Failure::Short => "short",
             Failure::Unexpected(_) => "unexpected",
@@ -103,6 +123,7 @@ impl fmt::Display for Failure {
             Failure::Status { code, message, .. } => write!(out, "the API server says {code}: {message}"),
             Failure::Connection(problem) => write!(out, "no connection to the API server: {problem}"),
             Failure::Credentials(problem) => write!(out, "no client for the API server: {problem}"),
+            Failure::Unanswered(time) => write!(out, "the API server did not answer within {} s", time.as_secs_f32()),
             Failure::Silent(time) => write!(out, "the API server said nothing for {} s", time.as_secs_f32()),
             Failure::Cut => out.write_str("the answer of the API server ended in the middle"),
             Failure::Short => out.write_str("the API server ended the watch at once"),

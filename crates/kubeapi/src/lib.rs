@@ -12,6 +12,7 @@
 #![allow(clippy::disallowed_methods, reason = "this crate does I/O: it reads files, the environment and the clock")]
 
 mod age;
+mod announce;
 mod api;
 mod config_map;
 mod credentials;

@@ -10,6 +10,7 @@ use engine::metrics::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use crate::announce::announce;
 use crate::api::Api;
 use crate::follow::Follower;
 use crate::meter::Meter;
@@ -91,12 +92,13 @@ impl Subscriber {
     }
 
     fn start_watches(&self, request: &Request) -> Result<Started, SetupProblem> {
-        let host = credentials::host(&credentials::config(&request.source)?);
+        let config = credentials::config(&request.source)?;
         let spec = request.watches();
         let (shared, index) = self.world(&spec);
         let (timing, meter) = (Rc::clone(&self.timing), Rc::clone(&self.meter));
-        let api = Rc::new(Api::new(request, host, timing, meter));
+        let api = Rc::new(Api::new(request, &config, timing, meter));
         let mut tasks = JoinSet::new();
+        tasks.spawn_local(announce(Arc::clone(&index), api.url().to_owned()));
         if let Some(file) = &request.snapshot {
             snapshot::restore(file, request, &mut shared.world.borrow_mut());
             let (index, meter) = (Arc::clone(&index), Rc::clone(&self.meter));

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cluster::{Clusters, Following, Index, Request, Source};
-use engine::{Response, Zones};
+use cluster::{Clusters, Following, Index, Kind, Request, Source};
+use engine::{Failure, Response, Zones};
 use wire::{EdeCode, NameRef};
 
 /// A cluster, as one stanza shows it; offered as `Arc<Exposed>`.
@@ -71,4 +71,22 @@ impl Exposed {
 pub(crate) fn is_reverse(zone: NameRef<'_>) -> bool {
     const TREES: [&[u8]; 2] = [b"\x07in-addr\x04arpa\0", b"\x03ip6\x04arpa\0"];
     TREES.iter().any(|tree| NameRef::from_octets(tree).is_ok_and(|tree| zone.is_within(tree)))
+}
+
+/// SERVFAIL for a name that depends on objects that are not listed yet; it says which.
+pub(crate) fn not_ready(index: &Index) -> Failure {
+    // Texts that need no allocation: clients ask again and again until the cluster is known.
+    let text = match index.unlisted().next() {
+        Some(Kind::Namespace) => "Namespaces not listed yet",
+        Some(Kind::Service) => "Services not listed yet",
+        Some(Kind::EndpointSlice) => "EndpointSlices not listed yet",
+        Some(Kind::Pod) => "Pods not listed yet",
+        Some(Kind::ServiceImport | Kind::ImportedSlice) => "ServiceImports not listed yet",
+        Some(Kind::ServiceEntry | Kind::WorkloadEntry | Kind::WorkloadPod) => {
+            "the hosts of the mesh are not listed yet"
+        }
+        Some(Kind::Node) => "Nodes not listed yet",
+        None => "not every namespace is listed yet",
+    };
+    Failure::servfail(EdeCode::NOT_READY, text).with_public_cause()
 }

@@ -12,27 +12,30 @@ use crate::failure::Failure;
 /// Health of a watch.
 #[derive(Default)]
 pub(crate) enum Health {
-    /// No failure since the last success.
+    /// Not tried yet.
     #[default]
+    New,
+    /// No failure since the last success.
     Well,
     /// Failing since `since`. `told` has the labels of the failures already logged.
     Failing { since: Instant, told: HashSet<&'static str> },
 }
 
 impl Health {
-    /// Records a failure. `what` names the watched resource in the log.
-    pub(crate) fn failed(&mut self, what: &str, failure: &Failure, now: Instant) {
+    /// Records a failure. `what` names the watched resource in the log, `url` is that of the API server. After a success, a
+    /// failure that may pass is logged from the second attempt on.
+    pub(crate) fn failed(&mut self, (what, url): (&str, &str), failure: &Failure, now: Instant) {
         if failure.loses_the_version() {
             // Part of a watch's life: the server remembers five minutes or so.
             return info!(target: LOG, "Listing {what} anew: {failure}");
         }
         let is_first = matches!(self, Health::Well);
-        if is_first {
+        if !self.is_failing() {
             *self = Health::Failing { since: now, told: HashSet::new() };
         }
         let Health::Failing { told, .. } = self else { return };
         if !(is_first && failure.may_pass()) && told.insert(failure.label()) {
-            tell(what, failure);
+            tell(what, url, failure);
         }
     }
 
@@ -42,7 +45,7 @@ impl Health {
 
     /// Records a success.
     pub(crate) fn well(&mut self, what: &str, now: Instant) {
-        if let Health::Failing { since, told, .. } = std::mem::take(self)
+        if let Health::Failing { since, told, .. } = std::mem::replace(self, Health::Well)
             && !told.is_empty()
         {
             info!(target: LOG, "Watching {what} again after {:.1} s", now.duration_since(since).as_secs_f32());
@@ -50,11 +53,11 @@ impl Health {
     }
 }
 
-fn tell(what: &str, failure: &Failure) {
+fn tell(what: &str, url: &str, failure: &Failure) {
     match failure {
         Failure::Status { code: 401 | 403 | 404, .. } | Failure::Credentials(_) => {
-            error!(target: LOG, "Failed to watch {what}: {failure}");
+            error!(target: LOG, "Failed to watch {what}: {failure} ({url})");
         }
-        _ => warn!(target: LOG, "Failed to watch {what}: {failure}"),
+        _ => warn!(target: LOG, "Failed to watch {what}: {failure} ({url})"),
     }
 }

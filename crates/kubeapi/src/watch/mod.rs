@@ -94,6 +94,7 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub(crate) fn new(api: &Rc<Api>, target: Target, sink: Sink, timing: &Rc<Timing>) -> Watcher {
+        sink.meter().watches(target.resource);
         Watcher {
             api: Rc::clone(api),
             accept: Encoding::accepted(target.kind),
@@ -103,7 +104,7 @@ impl Watcher {
             timing: Rc::clone(timing),
             random: rand::make_rng(),
             backoff: Backoff::default(),
-            health: Health::Well,
+            health: Health::New,
             streams_refused: false,
             doubted: false,
             first: true,
@@ -356,7 +357,7 @@ impl Watcher {
         self.doubted |= matches!(failure, Failure::Connection(_));
         let is_assumed = self.assume_if_forbidden(state, failure);
         if !is_assumed {
-            self.health.failed(&self.target.describe(), failure, Instant::now());
+            self.health.failed((&self.target.describe(), self.api.url()), failure, Instant::now());
             self.mark.set(self.health.is_failing());
         }
         if matches!(failure, Failure::Unexpected(_)) && self.accept != JSON {

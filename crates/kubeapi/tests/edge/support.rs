@@ -96,6 +96,13 @@ impl Edge {
         line.map_or(0.0, |value| value.parse().unwrap())
     }
 
+    /// Failed lists and watches, of all resources and reasons.
+    pub fn watch_failures(&self) -> f64 {
+        let text = self.metrics();
+        let failures = text.lines().filter(|line| line.starts_with("portolan_kubernetes_watch_failures_total{"));
+        failures.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
     pub fn metrics(&self) -> String {
         self.registry.render()
     }

@@ -11,7 +11,7 @@ use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker
 use std::rc::Rc;
 use wire::{EdeCode, Name, NameError, NameRef, Owner, Section, Type};
 
-use crate::exposed::{Exposed, is_reverse};
+use crate::exposed::{Exposed, is_reverse, not_ready};
 use crate::service_records::{end_alias, labels_of};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -180,7 +180,7 @@ impl Federation {
             return Ok(self.here(name, zone));
         }
         if !index.knows(NEEDED) {
-            return Err(not_ready());
+            return Err(not_ready(index));
         }
         Ok(far(name, &self.place()?))
     }
@@ -199,8 +199,8 @@ impl Federation {
         let index: Option<&Arc<Index>> = self.following.as_ref().map(|following| following.index());
         let place = index.and_then(|index| index.place());
         place.ok_or_else(|| {
-            if index.is_some_and(|index| !index.is_synced()) {
-                return not_ready();
+            if let Some(index) = index.filter(|index| !index.is_synced()) {
+                return not_ready(index);
             }
             Failure::servfail(EdeCode::OTHER, "no node says in which zone and region it is")
         })
@@ -224,8 +224,4 @@ fn has_endpoints(service: &Service) -> bool {
         ServiceKind::ClusterIp(_) | ServiceKind::Headless => service.has_endpoints(),
         ServiceKind::Undeclared => false,
     }
-}
-
-fn not_ready() -> Failure {
-    Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet")
 }

@@ -18,7 +18,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addr
 
 pub(crate) use config::MANIFEST;
 
-use crate::exposed::{Exposed, is_reverse};
+use crate::exposed::{Exposed, is_reverse, not_ready};
 use crate::service_records::{Asked, EndpointList, Outcome, PLAIN, Tree, Which, end_alias, weight};
 use config::Config;
 use name::{Part, Target};
@@ -96,9 +96,7 @@ impl Plugin for External {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
             }
-            Found::Unknown => {
-                Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
-            }
+            Found::Unknown => Verdict::Fail(not_ready(&self.showing.exposed.index)),
             Found::Nothing => {
                 response.set_rcode(Rcode::NXDOMAIN);
                 self.push_soa(Section::Authority, query, response);

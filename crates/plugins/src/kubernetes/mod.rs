@@ -26,7 +26,7 @@ use engine::setup::{Awaited, LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
-use crate::exposed::{Exposed, is_reverse};
+use crate::exposed::{Exposed, is_reverse, not_ready};
 use crate::service_records::{Outcome, end_alias};
 
 pub(crate) use config::MANIFEST;
@@ -208,9 +208,7 @@ impl Plugin for Kubernetes {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
             }
-            Found::Unknown => {
-                Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the cluster is not known as a whole yet"))
-            }
+            Found::Unknown => Verdict::Fail(not_ready(&self.exposed.index)),
             Found::NoName => {
                 response.set_rcode(Rcode::NXDOMAIN);
                 self.push_soa(Section::Authority, query, response);

@@ -158,7 +158,7 @@ impl Plugin for Tsig {
         response.seal_with(Box::new(TsigSeal::new(signed, key, error, now)));
         match checked {
             Ok(()) => Verdict::Pass,
-            Err((_, why)) => Verdict::Fail(Failure { rcode: Rcode::NOTAUTH, ede: EdeCode::OTHER, cause: why.into() }),
+            Err((_, why)) => Verdict::Fail(Failure { rcode: Rcode::NOTAUTH, ..Failure::servfail(EdeCode::OTHER, why) }),
         }
     }
 }
