@@ -28,6 +28,10 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// All values of [`Failure::label`].
+    pub(crate) const LABELS: [&str; 9] =
+        ["connection", "tls", "silent", "credentials", "forbidden", "compacted", "too_long", "open", "refused"];
+
     /// Returns the value of the metric label `reason`.
     pub(crate) const fn label(&self) -> &'static str {
         match self {

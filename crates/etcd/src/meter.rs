@@ -50,6 +50,12 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(registry: &Arc<Registry>) -> Meter {
+        for metric in METRICS.iter().filter(|metric| metric.labels.is_empty()) {
+            registry.counter(metric, &[]);
+        }
+        for reason in Failure::LABELS {
+            registry.counter(&FAILURES, &[reason]);
+        }
         Meter { registry: Arc::clone(registry), counters: registry.counters(), logged: Cell::new(0) }
     }
 

@@ -9,6 +9,7 @@ use engine::metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
 
 use crate::age::Failing;
 use crate::decode::Unreadable;
+use crate::failure::Failure;
 
 /// Twenty buckets from 1 ms, each twice the previous.
 static PROGRAMMING_TIME: Buckets = Buckets { bounds: &doubling::<20>(1_000_000), per_unit: 1e9 };
@@ -145,6 +146,9 @@ impl Meter {
         let failing = Arc::new(Failing::default());
         let read = Arc::clone(&failing);
         registry.gauge(&SYNC_AGE, &[], move || Some(read.longest().as_secs_f64()));
+        for metric in METRICS.iter().filter(|metric| metric.labels.is_empty() && matches!(metric.kind, Kind::Counter)) {
+            registry.counter(metric, &[]);
+        }
         Meter { registry: Arc::clone(registry), counters: registry.counters(), failing, logged: Cell::new(0) }
     }
 
@@ -158,6 +162,14 @@ impl Meter {
     /// Records how long the rate limiter delayed a request.
     pub(crate) fn paced(&self, host: &str, time: Duration) {
         self.observe(&PACE_DURATION, &["GET", host], time);
+    }
+
+    /// Shows the counters of a resource before they count.
+    pub(crate) fn watches(&self, resource: &str) {
+        self.registry.counter(&RENEWALS, &[resource]);
+        for reason in Failure::LABELS {
+            self.registry.counter(&WATCH_FAILURES, &[resource, reason]);
+        }
     }
 
     pub(crate) fn list(&self, resource: &str, way: &str) {

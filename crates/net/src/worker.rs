@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, LocalSet};
 
 use crate::endpoint::{Endpoint, Stage};
-use crate::limits::StreamLimits;
+use crate::limits::{Limits, StreamLimits};
 use crate::listen::Opened;
 use crate::shared::{Live, Shared};
 use crate::{streams, udp};
@@ -56,6 +56,8 @@ impl Workers {
         registry: &Arc<Registry>,
         streams: StreamLimits,
     ) -> io::Result<Workers> {
+        // So that the counters are shown before the first worker runs.
+        let _ = Limits::new(registry);
         let (mut orders, mut threads) = (Vec::new(), Vec::new());
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();

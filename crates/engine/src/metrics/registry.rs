@@ -1,7 +1,7 @@
 //! What the cells mean: families, label values, and gauges that are read when asked for.
 
 use core::fmt::Write;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cells::{CELLS_MAX, Counters, Slab};
@@ -53,6 +53,8 @@ struct Family {
     /// Cells by the text of the labels; a reload with other plugins may add cells for labels that have some already.
     series: BTreeMap<String, Vec<u32>>,
     gauges: BTreeMap<String, Gauge>,
+    /// Labels of single counters, which are shown before they count: an alert on their increase needs the 0.
+    single: BTreeSet<String>,
     tables: Vec<(String, Table)>,
 }
 
@@ -84,9 +86,13 @@ impl Registry {
         Counters::new(slab)
     }
 
-    /// The counter of a family with these label values.
+    /// The counter of a family with these label values. It is shown from now on, also while it is 0.
     pub fn counter(&self, metric: &'static Metric, values: &[&str]) -> Counter {
-        self.table(metric, values, &[]).counter([0; 3])
+        let counter = self.table(metric, values, &[]).counter([0; 3]);
+        if let Some((_, family)) = self.lock().families.get_mut(metric.name) {
+            family.single.insert(text::labels(metric.labels, values.iter().copied()));
+        }
+        counter
     }
 
     /// The histogram of a family with these label values; `None` if the family has none.
@@ -200,7 +206,8 @@ impl Known {
         cells.iter().map(read).fold(0, u64::wrapping_add)
     }
 
-    /// A family's series; those with labels that never counted are left out, as Prometheus clients do.
+    /// A family's series. Those of tables and histograms that never counted are left out, as Prometheus clients do: there may
+    /// be hundreds.
     fn render_family(&self, out: &mut String, metric: &Metric, family: &Family) {
         let start = out.len();
         text::head(out, metric);
@@ -211,7 +218,7 @@ impl Known {
             }
         }
         for (labels, cells) in &family.series {
-            let shown = labels.is_empty();
+            let shown = labels.is_empty() || family.single.contains(labels);
             match metric.kind {
                 Kind::Histogram(buckets) => self.render_histogram(out, metric, (labels, cells), buckets, shown),
                 Kind::Counter | Kind::Gauge => {

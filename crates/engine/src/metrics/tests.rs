@@ -24,6 +24,17 @@ fn series_of_all_threads_are_summed() {
 }
 
 #[test]
+fn a_single_counter_is_shown_before_it_counts() {
+    let registry = Registry::new();
+    registry.counter(&PLAIN, &[]);
+    registry.counter(&HITS, &["s", "a"]);
+    registry.table(&HITS, &["s"], &[&["b", "c"]]);
+    let text = registry.render();
+    assert!(text.contains("\nplain_total 0\n") && text.contains("\nhits_total{server=\"s\",type=\"a\"} 0\n"), "{text}");
+    assert!(!text.contains("\"b\"") && !text.contains("\"c\""), "{text}");
+}
+
+#[test]
 fn the_same_request_gives_the_same_series() {
     let registry = Registry::new();
     let counters = registry.counters();
