@@ -19,6 +19,7 @@ mod complaints;
 mod diagnostic;
 mod environment;
 mod files;
+mod fingerprint;
 mod import;
 mod lex;
 mod loader;

@@ -3,8 +3,6 @@
 //! The tree keeps the order and the repetitions of the text. Plugins decide what a directive means and if it may be
 //! repeated.
 
-use std::fmt::Write as _;
-
 use crate::{Sources, Span};
 
 /// Corefile with everything that it imports.
@@ -65,20 +63,6 @@ pub struct Token {
     pub span: Span,
 }
 
-impl Corefile {
-    /// Returns the tokens with their line numbers as text. Edits of white space and comments that leave each token on
-    /// its line do not change the result. The server hashes it to decide if a reload is necessary.
-    #[must_use]
-    pub fn fingerprint_text(&self) -> String {
-        let mut print = Fingerprint { sources: &self.sources, text: String::new() };
-        for block in &self.blocks {
-            print.tokens("keys", block.keys.iter());
-            block.directives.iter().for_each(|directive| print.directive(directive));
-        }
-        print.text
-    }
-}
-
 impl Directive {
     /// Returns the lines of the sub-block, or an empty slice without one.
     #[must_use]
@@ -109,78 +93,9 @@ fn quoted<'a>(words: impl Iterator<Item = &'a Token>) -> String {
     words.map(|token| format!("{:?}", token.text)).collect::<Vec<_>>().join(" ")
 }
 
-struct Fingerprint<'a> {
-    sources: &'a Sources,
-    text: String,
-}
-
-impl Fingerprint<'_> {
-    fn directive(&mut self, directive: &Directive) {
-        self.tokens("directive", std::iter::once(&directive.name).chain(&directive.args));
-        let Some(block) = &directive.block else { return };
-        self.brace("open", block.open);
-        block.lines.iter().for_each(|line| self.tokens("line", line.words.iter()));
-        self.brace("close", block.close);
-    }
-
-    fn tokens<'a>(&mut self, what: &str, tokens: impl Iterator<Item = &'a Token>) {
-        self.text.push_str(what);
-        for token in tokens {
-            self.place(token.span);
-            let _ = write!(self.text, " {:?}", token.text);
-        }
-        self.text.push('\n');
-    }
-
-    fn brace(&mut self, what: &str, span: Span) {
-        self.text.push_str(what);
-        self.place(span);
-        self.text.push('\n');
-    }
-
-    /// Writes the file's name instead of its number, because importing another file with only comments would renumber
-    /// the files.
-    fn place(&mut self, span: Span) {
-        let _ = write!(self.text, " {}:{}", self.sources.name(span.file).display(), self.sources.line(span));
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::test_support::{World, accepted};
-
-    fn fingerprint(text: &str) -> String {
-        accepted(text).fingerprint_text()
-    }
-
-    #[test]
-    fn fingerprint_ignores_white_space_and_comments() {
-        let plain = fingerprint(". x.test {\n  cache 30 {\n    success 9\n  }\n}\n");
-        for same in [
-            ". x.test {#c\n\tcache   30 {\n success 9 # c\n}\n\n\n}\n\n# c",
-            "\u{feff}.   x.test\t{\r\n  cache 30 {\r\n    \"success\" 9\r\n  }\r\n}",
-        ] {
-            assert_eq!(fingerprint(same), plain, "{same:?}");
-        }
-        for other in [
-            "\n. x.test {\n  cache 30 {\n    success 9\n  }\n}\n",
-            ". x.test {\n  cache 30 {\n    success 9\n\n  }\n}\n",
-            ". x.test {\n  cache 31 {\n    success 9\n  }\n}\n",
-            ". x.test {\n  cache 30\n  success 9\n}\n",
-            ". \"x test\" {\n  cache 30 {\n    success 9\n  }\n}\n",
-        ] {
-            assert_ne!(fingerprint(other), plain, "{other:?}");
-        }
-    }
-
-    #[test]
-    fn fingerprint_depends_on_variables_but_not_on_files_of_comments() {
-        let text = "import d/*\n. {\n cache {$TTL}\n}\n";
-        let world = World::default().file("d/b", "x.test {\n log\n}\n").variable("TTL", "5");
-        let before = world.accepted(text).fingerprint_text();
-        assert_ne!(world.clone().variable("TTL", "6").accepted(text).fingerprint_text(), before);
-        assert_eq!(world.clone().file("d/a", "# nothing\n").accepted(text).fingerprint_text(), before);
-    }
+    use crate::test_support::accepted;
 
     #[test]
     fn canonical_text_does_not_depend_on_formatting() {

@@ -116,7 +116,8 @@ impl Configuration {
         // A snippet is read at each of its uses, and what is wrong in it is said once.
         sort(&mut problems);
         problems.dedup_by(|one, other| (one.span, one.code, &one.message) == (other.span, other.code, &other.message));
-        Ok(Configuration { plan, problems, fingerprint: served.fingerprint_text(), sources: written.sources })
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Ok(Configuration { plan, problems, fingerprint: served.fingerprint_text(&absolute), sources: written.sources })
     }
 
     /// The problems, as they are shown to people.
