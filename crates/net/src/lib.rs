@@ -37,7 +37,7 @@ pub use clock::MonotonicClock;
 pub use datagrams::Batch;
 pub use handover::{SOCKETS_MAX, own_user, receive_sockets, send_sockets, user_of_peer};
 pub use limits::{BATCH, LIMIT_METRICS, Limits, StreamLimits};
-pub use listen::{Address, ListenError, Opened, open};
+pub use listen::{Address, ListenError, Opened, is_taken, open};
 pub use log::{LOG_METRICS, LOG_QUEUE_MAX, LogQueue, Taken, log_queue};
 pub use outside::TokioOutside;
 pub use shared::Live;

@@ -48,8 +48,40 @@ pub struct ListenError {
 
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "listen {} {}: {}", self.protocol, self.address, self.error)
+        let ListenError { protocol, address, error } = self;
+        write!(f, "listen {protocol} {address}: {error}")?;
+        let port = address.port();
+        match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                let flags = if *protocol == "udp" { "-lunp" } else { "-ltnp" };
+                write!(f, "; find the process that has port {port} with `ss {flags} 'sport = :{port}'`")?;
+                if port == 53 { f.write_str(STUB_LISTENER) } else { Ok(()) }
+            }
+            io::ErrorKind::PermissionDenied => f.write_str(
+                "; ports below 1024 need a privilege: use a higher one with `-dns.port`, or allow it with \
+                 `setcap cap_net_bind_service=+ep` on the binary",
+            ),
+            _ => Ok(()),
+        }
     }
+}
+
+/// The process that has port 53 on most desktops and many nodes.
+const STUB_LISTENER: &str = ". If it is systemd-resolved, set `DNSStubListener=no` in /etc/systemd/resolved.conf, or listen on \
+    another address with `bind`";
+
+/// Tells whether another socket has this address already, perhaps one that shares it (`SO_REUSEPORT`): a socket that shares
+/// nothing cannot be bound then. Of use before the address is opened.
+#[must_use]
+pub fn is_taken(address: &Address) -> bool {
+    let wildcard = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let wanted = SocketAddr::new(address.ip.unwrap_or(wildcard), address.port);
+    if address.port == 0 {
+        return false;
+    }
+    let bound =
+        if address.streams_only { TcpListener::bind(wanted).map(drop) } else { UdpSocket::bind(wanted).map(drop) };
+    bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
 /// Opens the sockets of an address for `workers` workers.

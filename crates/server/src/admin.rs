@@ -13,7 +13,7 @@ use std::time::Duration;
 use engine::setup::{Page, PageContent};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,7 +23,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
-use crate::sockets::announce_free_port;
+use crate::compress::gzip;
+use crate::sockets::announce;
 
 /// Connections to one address at a time: probes, a scraper or two, a person.
 const CONNECTIONS_MAX: usize = 64;
@@ -31,6 +32,8 @@ const CONNECTIONS_MAX: usize = 64;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Octets of the longest request.
 const REQUEST_MAX: usize = 16 * 1024;
+/// How soon a port that another process has is tried again.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
 
@@ -49,7 +52,17 @@ struct Server {
 
 /// Sockets for addresses that have no server yet.
 pub(crate) struct Prepared {
-    listeners: Vec<(String, TcpListener)>,
+    /// Without a socket if the port is taken: it is tried again.
+    listeners: Vec<(String, Option<TcpListener>)>,
+}
+
+/// What to do about an address that another process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfTaken {
+    /// Go on without its pages, and try again: at the start names matter more than pages.
+    TryAgain,
+    /// Fail: a reload leaves the pages that are served as they are.
+    Fail,
 }
 
 impl Admin {
@@ -57,16 +70,22 @@ impl Admin {
     ///
     /// # Errors
     /// The address that cannot be listened on, and what the system said.
-    pub(crate) fn prepare(&self, pages: &[Page]) -> Result<Prepared, String> {
-        let mut listeners: Vec<(String, TcpListener)> = Vec::new();
+    pub(crate) fn prepare(&self, pages: &[Page], if_taken: IfTaken) -> Result<Prepared, String> {
+        let mut listeners: Vec<(String, Option<TcpListener>)> = Vec::new();
         for page in pages {
             let known = self.servers.contains_key(&page.address);
             if !known && !listeners.iter().any(|(address, _)| *address == page.address) {
                 let fail = |error| format!("listen tcp {}: {error}", page.address);
-                let listener = listen(&page.address).map_err(fail)?;
-                let bound = listener.local_addr().map_err(fail)?;
-                let asked = if page.address.ends_with(":0") { 0 } else { bound.port() };
-                announce_free_port(&page.address, asked, bound);
+                let listener = match listen(&page.address) {
+                    Err(error) if if_taken == IfTaken::TryAgain && error.kind() == io::ErrorKind::AddrInUse => {
+                        report_taken(&page.address);
+                        None
+                    }
+                    listener => Some(listener.map_err(fail)?),
+                };
+                if let Some(listener) = &listener {
+                    announce(&page.address, listener.local_addr().map_err(fail)?);
+                }
                 listeners.push((page.address.clone(), listener));
             }
         }
@@ -79,7 +98,8 @@ impl Admin {
     /// If a socket cannot be given to the runtime.
     pub(crate) fn serve(&mut self, prepared: Prepared, pages: Vec<Page>) -> io::Result<()> {
         for (address, listener) in prepared.listeners {
-            self.servers.insert(address, Server::start(listener)?);
+            let server = Server::start(&address, listener)?;
+            self.servers.insert(address, server);
         }
         self.servers.retain(|address, server| {
             server.pages.borrow_mut().clear();
@@ -102,11 +122,41 @@ impl Admin {
 }
 
 impl Server {
-    fn start(listener: TcpListener) -> io::Result<Server> {
-        let pages = Pages::default();
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let handle = tokio::task::spawn_local(accept(listener, Rc::clone(&pages))).abort_handle();
-        Ok(Server { pages, handle })
+    fn start(address: &str, listener: Option<TcpListener>) -> io::Result<Server> {
+        let (pages, address) = (Pages::default(), address.to_owned());
+        let listener = listener.map(tokio::net::TcpListener::from_std).transpose()?;
+        let for_task = Rc::clone(&pages);
+        let serving = async move {
+            let listener = match listener {
+                Some(listener) => listener,
+                None => listen_until_free(&address).await,
+            };
+            accept(listener, for_task).await;
+        };
+        Ok(Server { pages, handle: tokio::task::spawn_local(serving).abort_handle() })
+    }
+}
+
+/// Says that a page cannot be served for now. Names are answered all the same.
+fn report_taken(address: &str) {
+    let port = address.rsplit(':').next().unwrap_or_default();
+    tracing::error!(
+        target: "portolan",
+        "listen tcp {address}: address already in use; its pages are missing until it is free. Find the process that has it \
+         with `ss -ltnp 'sport = :{port}'`"
+    );
+}
+
+/// Tries again and again to listen on an address that another process has.
+async fn listen_until_free(address: &str) -> tokio::net::TcpListener {
+    loop {
+        tokio::time::sleep(LISTEN_AGAIN).await;
+        let Ok(listener) = listen(address) else { continue };
+        let bound = listener.local_addr();
+        if let (Ok(listener), Ok(bound)) = (tokio::net::TcpListener::from_std(listener), bound) {
+            announce(address, bound);
+            return listener;
+        }
     }
 }
 
@@ -193,7 +243,11 @@ async fn answer(pages: &Pages, request: Request<Incoming>) -> Result<Response<Fu
         Some(_) => PageContent::text(405, "Method Not Allowed\n"),
         None => PageContent::text(404, "404 page not found\n"),
     };
-    let mut response = Response::new(Full::new(Bytes::from(content.body.into_owned())));
+    let packed = gzip(request.headers(), content.content_type, &content.body);
+    let encoding = packed.is_some().then_some(HeaderValue::from_static("gzip"));
+    let body = packed.unwrap_or_else(|| content.body.into_owned());
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    response.headers_mut().extend(encoding.map(|encoding| (CONTENT_ENCODING, encoding)));
     *response.status_mut() = StatusCode::from_u16(content.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content.content_type));
     Ok(response)

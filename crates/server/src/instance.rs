@@ -14,12 +14,13 @@ use engine::setup::{Capabilities, Carried, Command, Readiness, When};
 use engine::{Built, Outside, PlannedListener, Scheme, Surroundings};
 use net::{ListenError, Live, TokioOutside, Workers};
 
-use crate::admin::Admin;
+use crate::admin::{Admin, IfTaken};
 use crate::companion::{Companion, Ending};
 use crate::configuration::{Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
-use crate::{awaited, commands, log, sockets};
+use crate::version::COMMIT;
+use crate::{awaited, commands, log, process_metrics, sockets};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -80,14 +81,17 @@ impl Instance {
         registry: &Arc<Registry>,
         companion: &Rc<dyn Companion>,
     ) -> Result<Instance, Refused> {
-        registry.gauge(&BUILD_INFO, &[crate::VERSION, "", ""], || Some(1.0));
+        registry.gauge(&BUILD_INFO, &[crate::VERSION, COMMIT, ""], || Some(1.0));
+        process_metrics::publish(registry);
+        // Alerts on an increase need the counter before it counts.
+        registry.counter(&plugins::RELOAD_FAILED, &[]);
         let configuration = read(&origin, port)?;
         log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, registry, &process, Carried::default())?;
         let admin = Admin::default();
-        let prepared = admin.prepare(&built.needs.pages).map_err(Refused)?;
-        let sockets = sockets::open(built.listeners.iter(), workers, &**companion)?;
+        let prepared = admin.prepare(&built.needs.pages, IfTaken::TryAgain).map_err(Refused)?;
+        let sockets = sockets::open(built.listeners.iter(), workers, &**companion, true)?;
         let outside: Rc<dyn Outside> = Rc::new(TokioOutside::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
         let workers = Workers::start(workers, &live, registry)?;
@@ -153,8 +157,9 @@ impl Instance {
         awaited::wait(awaited).await;
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
-        let sockets = sockets::open(built.listeners.iter().filter(is_new), self.workers.count(), &*self.companion)?;
-        let prepared = self.admin.prepare(&built.needs.pages).map_err(Refused)?;
+        let sockets =
+            sockets::open(built.listeners.iter().filter(is_new), self.workers.count(), &*self.companion, false)?;
+        let prepared = self.admin.prepare(&built.needs.pages, IfTaken::Fail).map_err(Refused)?;
 
         self.live.store(Arc::new(built.generation));
         self.serve(sockets);

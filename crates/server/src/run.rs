@@ -23,6 +23,10 @@ use crate::version::version_text;
 /// The code of a process that is interrupted once more while it ends; that of CoreDNS.
 const INTERRUPTED_TWICE: u8 = 2;
 
+/// Answer to SIGUSR2, by which CoreDNS starts a new process from its binary and hands its sockets over.
+const UPGRADE_IGNORED: &str = "SIGUSR2 is ignored: this server does not replace its own binary. Start the new one beside this one \
+    with the same Corefile, as they can share their ports, and then end this one with SIGTERM";
+
 /// How to serve.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -182,6 +186,7 @@ struct Signals {
     ends: Ends,
     reload: Signal,
     hang_up: Signal,
+    upgrade: Signal,
     changes: Option<Receiver<bool>>,
 }
 
@@ -228,8 +233,8 @@ impl Signals {
             quit: signal(SignalKind::quit())?,
             interrupts: 0,
         };
-        let (reload, hang_up) = (signal(SignalKind::user_defined1())?, signal(SignalKind::hangup())?);
-        Ok(Signals { ends, reload, hang_up, changes })
+        let (reload, upgrade) = (signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?);
+        Ok(Signals { ends, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes })
     }
 
     /// Waits for the next thing to do; after `limit` it is time to look.
@@ -247,6 +252,10 @@ impl Signals {
                 _ = self.reload.recv() => Told::Reload,
                 // As in CoreDNS: it is not for us.
                 _ = self.hang_up.recv() => continue,
+                _ = self.upgrade.recv() => {
+                    log::report(Level::Warning, Source::Server, format_args!("{UPGRADE_IGNORED}"));
+                    continue;
+                }
                 () = &mut time => Told::Look,
                 anyway = next_change(&mut self.changes) => if anyway { Told::Changed } else { Told::Look },
             };

@@ -337,6 +337,55 @@ fn what_cannot_start_says_so() {
 }
 
 #[test]
+fn a_port_in_use_is_named_with_the_way_to_find_its_holder() {
+    let folder = Folder::new("in-use");
+    let holder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = holder.local_addr().unwrap().port();
+    let mut server = Server::start(&folder.write("Corefile", &format!(".:{port} {{\n bind 127.0.0.1\n whoami\n}}\n")));
+    assert_eq!(server.wait(), Some(1));
+    let line = server.wait_for(&format!("listen udp 127.0.0.1:{port}: Address already in use"));
+    assert!(line.contains(&format!("`ss -lunp 'sport = :{port}'`")), "{line}");
+}
+
+#[test]
+fn a_port_that_another_process_shares_is_warned_of() {
+    let folder = Folder::new("shared");
+    let mut first = Server::start(&folder.write("Corefile", ".:0 {\n bind 127.0.0.1\n whoami\n}\n"));
+    let port = first.address_of("dns://127.0.0.1:0").port();
+    let corefile =
+        format!(".:{port} {{\n bind 127.0.0.1\n whoami\n}}\nother.test:{port} {{\n bind 127.0.0.2\n whoami\n}}\n");
+    let mut second = Server::start(&folder.write("Second", &corefile));
+    second.wait_for(&format!("[WARNING] another process listens on dns://127.0.0.1:{port} too"));
+    assert!(!second.lines().iter().any(|line| line.contains("127.0.0.2") && line.contains("another process")));
+}
+
+#[test]
+fn names_are_answered_while_the_port_of_the_pages_is_taken() {
+    let folder = Folder::new("pages-taken");
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = holder.local_addr().unwrap();
+    let pages = HOSTS.replace("localhost:0", &address.to_string());
+    let mut server = Server::start(&folder.write("Corefile", &pages));
+    server.wait_for(&format!("[ERROR] listen tcp {address}: address already in use"));
+    let mut client = Client::new(server.address_of("dns://:0"));
+    assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+    drop(holder);
+    server.wait_for(&format!("listening on {address} for {address}"));
+    assert_eq!(page(address, "/health"), Some((200, "OK".to_owned())));
+    assert!(page(address, "/metrics").unwrap().1.contains("coredns_build_info{"));
+}
+
+#[test]
+fn sigusr2_is_logged_and_does_nothing() {
+    let folder = Folder::new("usr2");
+    let mut server = Server::start(&folder.write("Corefile", HOSTS));
+    let mut client = Client::new(server.address_of("dns://:0"));
+    server.signal("USR2");
+    server.wait_for("[WARNING] SIGUSR2 is ignored");
+    assert_eq!(client.ask("one.test.", Type::A).unwrap().rcode(), Rcode::NOERROR);
+}
+
+#[test]
 fn check_says_what_is_wrong() {
     let folder = Folder::new("check");
     let run = |text: &str| {
@@ -493,4 +542,53 @@ fn proxies_name_their_clients() {
     let address = server.address_of("dns://:0");
     assert!(over_tcp(address, header).is_empty());
     assert!(!over_tcp(address, b"").is_empty());
+}
+
+#[test]
+fn the_metrics_page_shows_the_process_and_what_never_happened() {
+    let folder = Folder::new("metrics");
+    let mut server = Server::start(&folder.write("Corefile", HOSTS));
+    let address = server.address_of("localhost:0");
+    let text = page(address, "/metrics").unwrap().1;
+    let value = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.and_then(|value| value.parse::<f64>().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+    };
+    for name in ["open_fds", "max_fds", "virtual_memory_bytes", "virtual_memory_max_bytes", "resident_memory_bytes"] {
+        assert!(value(&format!("process_{name}")) > 0.0, "{name}");
+        assert!(text.contains(&format!("# TYPE process_{name} gauge\n")), "{name}");
+    }
+    for name in ["cpu_seconds_total", "network_receive_bytes_total", "network_transmit_bytes_total"] {
+        assert!(value(&format!("process_{name}")) >= 0.0, "{name}");
+        assert!(text.contains(&format!("# TYPE process_{name} counter\n")), "{name}");
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    assert!((now - value("process_start_time_seconds")).abs() < 60.0);
+    for name in ["coredns_reload_failed_total", "portolan_log_lines_dropped_total"] {
+        assert_eq!(value(name), 0.0, "{name}");
+    }
+    assert_eq!(value("portolan_limit_hits_total{limit=\"streams\"}"), 0.0);
+    let build = text.lines().find(|line| line.starts_with("coredns_build_info{")).expect("the build");
+    let version = Command::new(env!("CARGO_BIN_EXE_portolan")).arg("-version").output().expect("its version");
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    let commit = version.trim().rsplit(", ").next().expect("a commit");
+    assert!(build.contains(&format!("revision=\"{commit}\"")), "{build} {version}");
+}
+
+#[test]
+fn metrics_are_compressed_for_those_who_accept_that() {
+    let folder = Folder::new("gzip");
+    let mut server = Server::start(&folder.write("Corefile", HOSTS));
+    let address = server.address_of("localhost:0");
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
+    assert!(head.contains("content-encoding: gzip\r\n"), "{head}");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&answer[end..]).read_to_string(&mut text).unwrap();
+    assert!(text.contains("process_open_fds ") && answer.len() < text.len() / 2);
 }

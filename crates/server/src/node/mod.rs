@@ -25,7 +25,7 @@ use net::Opened;
 use node::{FLAGS, Settings};
 use tokio::time::Instant;
 
-use crate::admin::Admin;
+use crate::admin::{Admin, IfTaken};
 use crate::companion::{Companion, Ending};
 use crate::instance::Refused;
 use crate::kube_dns::recipe::Recipe;
@@ -136,7 +136,7 @@ async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
 fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin, Refused> {
     let page = plugins::metrics_page(registry, settings.metrics.clone(), "/metrics".to_owned());
     let mut admin = Admin::default();
-    let prepared = admin.prepare(core::slice::from_ref(&page)).map_err(Refused)?;
+    let prepared = admin.prepare(core::slice::from_ref(&page), IfTaken::TryAgain).map_err(Refused)?;
     admin.serve(prepared, vec![page]).map_err(|error| Refused(error.to_string()))?;
     Ok(admin)
 }

@@ -1,0 +1,31 @@
+//! Passes the commit and the target to `src/version.rs`. A build without git or without a repository works too: then the
+//! commit is that of the variable `PORTOLAN_COMMIT`, or `unknown`.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=PORTOLAN_COMMIT");
+    let given = std::env::var("PORTOLAN_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let commit = given.or_else(commit).unwrap_or_else(|| "unknown".to_owned());
+    println!("cargo:rustc-env=PORTOLAN_COMMIT={commit}");
+    let target = std::env::var("TARGET").unwrap_or_default();
+    println!("cargo:rustc-env=PORTOLAN_TARGET={target}");
+}
+
+/// Commit that is checked out. Cargo runs this program again when another one is.
+fn commit() -> Option<String> {
+    for file in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--git-path", file])?;
+        if Path::new(&path).exists() {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+    git(&["rev-parse", "--short=12", "HEAD"])
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}

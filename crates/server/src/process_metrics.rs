@@ -1,0 +1,116 @@
+//! Metrics of the process, with the names, types and help texts of Prometheus's Go client, so that dashboards made for
+//! CoreDNS show processor and memory. They are read from `/proc/self` when the page is asked for; a value that the system
+//! does not tell is left out.
+
+use std::fs;
+
+use engine::metrics::{Kind, Metric, Registry};
+
+macro_rules! metric {
+    ($name:ident, $kind:ident, $text:literal, $help:literal) => {
+        static $name: Metric = Metric { name: $text, help: $help, kind: Kind::$kind, labels: &[] };
+    };
+}
+
+metric!(CPU, Counter, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.");
+metric!(OPEN_FDS, Gauge, "process_open_fds", "Number of open file descriptors.");
+metric!(MAX_FDS, Gauge, "process_max_fds", "Maximum number of open file descriptors.");
+metric!(VIRTUAL, Gauge, "process_virtual_memory_bytes", "Virtual memory size in bytes.");
+metric!(VIRTUAL_MAX, Gauge, "process_virtual_memory_max_bytes", "Maximum amount of virtual memory available in bytes.");
+metric!(RESIDENT, Gauge, "process_resident_memory_bytes", "Resident memory size in bytes.");
+metric!(START, Gauge, "process_start_time_seconds", "Start time of the process since unix epoch in seconds.");
+metric!(
+    RECEIVED,
+    Counter,
+    "process_network_receive_bytes_total",
+    "Number of bytes received by the process over the network."
+);
+metric!(SENT, Counter, "process_network_transmit_bytes_total", "Number of bytes sent by the process over the network.");
+
+/// Metrics of the process, for the documentation.
+pub static PROCESS_METRICS: [&Metric; 9] =
+    [&CPU, &OPEN_FDS, &MAX_FDS, &VIRTUAL, &VIRTUAL_MAX, &RESIDENT, &START, &RECEIVED, &SENT];
+
+/// Ticks per second of the times in `/proc`: fixed on Linux for all that is not the kernel (`USER_HZ`).
+const TICKS: f64 = 100.0;
+
+/// Shows the metrics of this process in a registry.
+pub(crate) fn publish(registry: &Registry) {
+    registry.gauge(&CPU, &[], || cpu_seconds(&read("/proc/self/stat")?));
+    registry.gauge(&OPEN_FDS, &[], || number(fs::read_dir("/proc/self/fd").ok()?.count()));
+    registry.gauge(&MAX_FDS, &[], || limit(&read("/proc/self/limits")?, "Max open files"));
+    registry.gauge(&VIRTUAL, &[], || kibibytes(&read("/proc/self/status")?, "VmSize"));
+    registry.gauge(&VIRTUAL_MAX, &[], || limit(&read("/proc/self/limits")?, "Max address space"));
+    registry.gauge(&RESIDENT, &[], || kibibytes(&read("/proc/self/status")?, "VmRSS"));
+    let start = read("/proc/self/stat").zip(read("/proc/stat")).and_then(|(own, all)| start_time(&own, &all));
+    registry.gauge(&START, &[], move || start);
+    registry.gauge(&RECEIVED, &[], || ip_octets(&read("/proc/self/net/netstat")?, "InOctets"));
+    registry.gauge(&SENT, &[], || ip_octets(&read("/proc/self/net/netstat")?, "OutOctets"));
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+fn number(count: usize) -> Option<f64> {
+    count.to_string().parse().ok()
+}
+
+/// Field of `/proc/self/stat`, by its number in proc(5). The name of the program may have spaces and parentheses in it.
+fn field(stat: &str, number: usize) -> Option<f64> {
+    stat.rsplit_once(") ")?.1.split(' ').nth(number.checked_sub(3)?)?.trim().parse().ok()
+}
+
+/// Processor time in user and system mode: `utime` and `stime`.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    Some((field(stat, 14)? + field(stat, 15)?) / TICKS)
+}
+
+/// `starttime`, which counts from the boot, after the time of the boot.
+fn start_time(own: &str, all: &str) -> Option<f64> {
+    let boot: f64 = all.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    Some(boot + field(own, 22)? / TICKS)
+}
+
+/// Value of a line such as `VmRSS:     1234 kB`, in bytes.
+fn kibibytes(status: &str, name: &str) -> Option<f64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(value.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
+}
+
+/// Soft limit; without one, the largest number, as in the Go client.
+fn limit(limits: &str, name: &str) -> Option<f64> {
+    let soft = limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?;
+    if soft == "unlimited" { u64::MAX.to_string().parse().ok() } else { soft.parse().ok() }
+}
+
+/// Counter of the table `IpExt`, whose names are in one line and values in the next.
+fn ip_octets(netstat: &str, name: &str) -> Option<f64> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt: "));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let at = names.split(' ').position(|known| known == name)?;
+    values.split(' ').nth(at)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_proc_says() {
+        let stat = "7 (a) b) R 1 7 7 0 -1 4194304 1 2 3 4 150 50 0 0 20 0 4 0 12345 1000 200 18446744073709551615 1\n";
+        assert_eq!(cpu_seconds(stat), Some(2.0));
+        assert_eq!(start_time(stat, "cpu 1 2\nbtime 1700000000\n"), Some(1_700_000_123.45));
+        assert_eq!(kibibytes("VmRSSx:\t1 kB\nVmRSS:\t   12 kB\n", "VmRSS"), Some(12_288.0));
+        let limits = "Max open files            1024                 4096                 files     \n\
+            Max address space         unlimited            unlimited            bytes     \n";
+        assert_eq!(limit(limits, "Max open files"), Some(1024.0));
+        assert_eq!(limit(limits, "Max address space"), Some(1.844_674_407_370_955_2e19));
+        let netstat = "TcpExt: A B\nTcpExt: 1 2\nIpExt: InNo InOctets OutOctets\nIpExt: 5 6 7\n";
+        assert_eq!((ip_octets(netstat, "InOctets"), ip_octets(netstat, "OutOctets")), (Some(6.0), Some(7.0)));
+        for nonsense in ["", "x", "IpExt: InOctets\n", "VmRSS: 1\n"] {
+            assert_eq!((cpu_seconds(nonsense), kibibytes(nonsense, "VmRSS")), (None, None));
+            assert_eq!((limit(nonsense, "Max open files"), ip_octets(nonsense, "InOctets")), (None, None));
+        }
+    }
+}
