@@ -49,7 +49,7 @@ impl Plan {
         let mut any_class = vec![false; self.blocks.len()];
         let listening: Vec<_> = self.blocks.iter().map(|block| block.info.listening.clone()).collect();
         for (index, block) in self.blocks.into_iter().enumerate() {
-            any_class[index] = block.info.directives.iter().any(|name| matches!(*name, "chaos" | "forward"));
+            any_class[index] = block.info.any_class;
             let info = block.info.clone();
             let mut below = Capabilities::default();
             let setup = Setup {
@@ -95,6 +95,7 @@ impl PlannedBlock {
     /// Makes the chain, from its bottom to its top.
     fn build(self, mut setup: Setup<'_>) -> Result<Chain, Box<Diagnostic>> {
         let mut steps: Vec<Step> = Vec::new();
+        let first = self.directives.first().map(|(_, span, _)| *span);
         for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
             let part = meant.build(&mut setup).map_err(|error| {
                 let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
@@ -115,8 +116,17 @@ impl PlannedBlock {
             steps.push(Step { name, order, plugin, hooks, zones, fallthrough, is_authority });
         }
         steps.reverse();
-        steps.truncate(STEPS_MAX);
-        Ok(Chain::new(steps))
+        match (steps.get(STEPS_MAX), first) {
+            (Some(step), Some(span)) => {
+                let message = format!(
+                    "the server block has {} plugins, the first too many is `{}`; the maximum is {STEPS_MAX}",
+                    steps.len(),
+                    step.name
+                );
+                Err(Box::new(Diagnostic::error(codes::SETUP_FAILED, span, message)))
+            }
+            _ => Ok(Chain::new(steps)),
+        }
     }
 }
 
@@ -141,11 +151,8 @@ fn wire_up(planned: &[PlannedListener], known: &[(usize, SiteInfo)], any_class: 
         .collect();
     let mut sites = Vec::new();
     for (block, site) in known {
-        let Some(listener) = listeners.iter().position(|listener| listener.label == site.server) else { continue };
-        if let Ok(zone) = wire::Name::from_text(&site.zone) {
-            listeners[listener].router.add(zone.as_ref(), site.index);
-        }
-        sites.push(Site { listener, block: *block, zone: site.zone.clone() });
+        listeners[site.listener].router.add(site.origin.as_ref(), site.index);
+        sites.push(Site { listener: site.listener, block: *block, zone: site.zone.clone() });
     }
     (listeners, sites)
 }

@@ -19,7 +19,7 @@ pub struct Listener {
     pub label: String,
     /// Its zones.
     pub router: Router,
-    /// Whether classes other than IN reach the chains: a block here has `chaos` or `forward`.
+    /// Whether classes other than IN reach the chains: a block here has a directive that handles them.
     pub any_class: bool,
     /// What its clients are greeted with, if its streams are TLS.
     pub tls: Option<Arc<dyn TlsServer>>,

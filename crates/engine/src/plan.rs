@@ -7,7 +7,7 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 use crate::advice;
 use crate::codes;
 use crate::keys::{Key, Scheme, doubt_key, read_key};
-use crate::options::{Directive, Later};
+use crate::options::{Directive, Later, Traits};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 
@@ -103,13 +103,15 @@ fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>)
             format!("this build does not serve `{}://` yet, only `dns://`, `tls://` and `grpc://`", key.scheme.name());
         problems.push(codes::not_here(codes::SCHEME_NOT_HERE, key.span, message));
     }
-    // CoreDNS serves it in the clear without a word.
-    let certified = block.directives.iter().any(|directive| directive.name.text == "tls");
-    if let Some(key) = keys.iter().find(|key| matches!(key.scheme, Scheme::Tls | Scheme::Grpc) && !certified) {
+    keys
+}
+
+/// An encrypted scheme without certificates: CoreDNS serves it in the clear without a word.
+fn warn_of_clear_text(keys: &[Key], info: &BlockInfo, problems: &mut Vec<Diagnostic>) {
+    if let Some(key) = keys.iter().find(|key| matches!(key.scheme, Scheme::Tls | Scheme::Grpc) && !info.encrypts) {
         let message = format!("`{key}` without `tls` is served without encryption");
         problems.push(Diagnostic::warning(codes::NO_CERTIFICATE, key.span, message));
     }
-    keys
 }
 
 fn check_directives(file: &Corefile, slots: &[Slot], problems: &mut Vec<Diagnostic>) {
@@ -160,11 +162,15 @@ fn plan_block(
         .map(|directive| (directive, lines_of(directive.name())))
         .filter(|(_, lines)| !lines.is_empty())
         .collect();
+    let has = |wanted: fn(Traits) -> bool| present.iter().any(|(directive, _)| wanted(directive.traits()));
     let info = BlockInfo {
+        any_class: has(|traits| traits.any_class),
+        encrypts: has(|traits| traits.encrypts),
         zones: keys.iter().map(|key| key.zone.clone()).collect(),
         directives: present.iter().map(|(directive, _)| directive.name()).collect(),
         ..BlockInfo::default()
     };
+    warn_of_clear_text(&keys, &info, problems);
     let (mut directives, mut is_known) = (Vec::new(), true);
     for (directive, lines) in present {
         match directive.read(&lines, &info, problems) {
@@ -274,10 +280,18 @@ fn conflict(
 fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
     let mut index = 0;
     for (number, block) in blocks.iter_mut().enumerate() {
-        for listener in listeners {
-            for (zone, _) in listener.zones.iter().filter(|(_, block)| *block == number) {
-                let (server, zone, view) = (listener.label(), zone.to_string(), block.info.view.clone());
-                block.info.sites.push(SiteInfo { index, server, zone, view, ip: listener.ip, port: listener.port });
+        for (at, listener) in listeners.iter().enumerate() {
+            for (origin, _) in listener.zones.iter().filter(|(_, block)| *block == number) {
+                block.info.sites.push(SiteInfo {
+                    index,
+                    listener: at,
+                    origin: origin.clone(),
+                    server: listener.label(),
+                    zone: origin.to_string(),
+                    view: block.info.view.clone(),
+                    ip: listener.ip,
+                    port: listener.port,
+                });
                 index += 1;
             }
         }

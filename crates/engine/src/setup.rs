@@ -58,6 +58,10 @@ pub struct BlockInfo {
     pub sites: Vec<SiteInfo>,
     /// Its directives, in the order of the chain: a step is known by its place here.
     pub directives: Vec<&'static str>,
+    /// A directive of it handles questions of classes other than IN.
+    pub any_class: bool,
+    /// A directive of it has certificates.
+    pub encrypts: bool,
     /// Where relative file names start.
     pub root: PathBuf,
     /// Its name as a view: it serves only the queries that it wants; empty if it is none.
@@ -158,6 +162,10 @@ pub struct BindTarget {
 pub struct SiteInfo {
     /// Its index, as in [`Query::site`](crate::Query::site).
     pub index: usize,
+    /// Index of its listener.
+    pub listener: usize,
+    /// The zone.
+    pub origin: Name,
     /// The address, as metrics write it: `dns://:53`.
     pub server: String,
     /// The zone, as metrics write it.

@@ -134,3 +134,26 @@ fn assert_signed(query: &[u8], outcome: Option<Outcome>, flags: &str, size_max: 
     let parsed = Parsed::read(&answer).ok();
     assert_eq!(parsed.map(|parsed| parsed.flag_names().join(" ")).as_deref(), Some(flags));
 }
+
+/// A plugin that passes everything on.
+struct Pass;
+
+impl engine::Plugin for Pass {}
+
+#[test]
+fn refuses_more_plugins_than_a_query_has_notes_for() {
+    let manifests = |count: usize| {
+        let slots = (0..count).map(|number| {
+            let build: engine::options::Build<()> =
+                |_, _| Ok(Some(engine::setup::Part::new(Pass, engine::Hooks::DOWN)));
+            let manifest = engine::options::Manifest::new(format!("p{number}").leak(), "", "", || (), build);
+            Here(Box::leak(Box::new(manifest)))
+        });
+        let slots: Vec<Slot> = slots.collect();
+        let lines: String = (0..count).map(|number| format!("p{number}\n")).collect();
+        Server::new(&slots).load(&format!(".:53 {{\n{lines}}}\n"))
+    };
+    assert_eq!(manifests(engine::STEPS_MAX), Ok(()));
+    let refused = manifests(engine::STEPS_MAX + 1).expect_err("one too many");
+    assert!(refused.contains("has 65 plugins, the first too many is `p64`; the maximum is 64"), "{refused}");
+}

@@ -28,6 +28,7 @@ pub struct Manifest<C: 'static> {
     metrics: &'static [&'static Metric],
     check: fn(&Writing<'_, C>) -> Result<(), Problem>,
     settings: Option<fn(&C, &mut BlockSettings)>,
+    traits: Traits,
     role: fn(&Writing<'_, C>) -> Role,
     removed: &'static [Old],
     deprecated: &'static [Old],
@@ -59,6 +60,7 @@ impl<C: 'static> Manifest<C> {
             metrics: &[],
             check: |_| Ok(()),
             settings: None,
+            traits: Traits { any_class: false, encrypts: false },
             role: |_| Role::default(),
             removed: &[],
             deprecated: &[],
@@ -120,6 +122,18 @@ impl<C: 'static> Manifest<C> {
         Manifest { settings: Some(settings), ..self }
     }
 
+    /// It handles questions of classes other than IN; without such a directive the server refuses them.
+    #[must_use]
+    pub const fn any_class(self) -> Self {
+        Manifest { traits: Traits { any_class: true, ..self.traits }, ..self }
+    }
+
+    /// It gives its server block the certificates that encrypted schemes need.
+    #[must_use]
+    pub const fn encrypts(self) -> Self {
+        Manifest { traits: Traits { encrypts: true, ..self.traits }, ..self }
+    }
+
     /// What a line of it does in the chain.
     #[must_use]
     pub const fn role(self, role: fn(&Writing<'_, C>) -> Role) -> Self {
@@ -137,6 +151,15 @@ impl<C: 'static> Manifest<C> {
     pub const fn deprecated(self, deprecated: &'static [Old]) -> Self {
         Manifest { deprecated, ..self }
     }
+}
+
+/// Properties of a directive that the engine acts on, whatever its lines say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// It handles questions of classes other than IN.
+    pub any_class: bool,
+    /// It encrypts the addresses of its server block, if their scheme asks for that.
+    pub encrypts: bool,
 }
 
 /// A property of an older version of CoreDNS.
@@ -215,6 +238,10 @@ pub trait Directive: Sync {
     fn metrics(&self) -> &'static [&'static Metric];
     /// Whether it says something about its server block as a whole.
     fn speaks_of_block(&self) -> bool;
+    /// What the engine must know of it.
+    fn traits(&self) -> Traits {
+        Traits::default()
+    }
     /// Reads all lines of a server block that begin with this directive; `None` if one is wrong.
     fn read(
         &self,
@@ -264,6 +291,10 @@ impl<C: Send + 'static> Directive for Manifest<C> {
 
     fn speaks_of_block(&self) -> bool {
         self.settings.is_some()
+    }
+
+    fn traits(&self) -> Traits {
+        self.traits
     }
 
     fn usage(&self) -> Usage {

@@ -13,7 +13,7 @@ mod values;
 
 pub use args::{Args, Problem};
 pub use later::Later;
-pub use manifest::{Build, Directive, Listed, Manifest, Meant, Old, Property, Set, Writing};
+pub use manifest::{Build, Directive, Listed, Manifest, Meant, Old, Property, Set, Traits, Writing};
 pub use role::{Acts, Asked, PlacedRole, Role};
 pub use usage::Usage;
 pub use values::{DurationError, duration, zone_names};

@@ -15,6 +15,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     build,
 )
 .repeated_in_vain()
+.any_class()
 .arguments("chaos [VERSION] [AUTHORS...]", |config, args| {
     if let Some(word) = args.next_word() {
         config.version.clone_from(&word.text);

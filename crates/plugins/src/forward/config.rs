@@ -72,6 +72,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
     super::build,
 )
+.any_class()
 .repeated()
 .arguments("forward FROM TO...", read_targets)
 .properties(PROPERTIES)
