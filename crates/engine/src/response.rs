@@ -130,12 +130,6 @@ impl Response {
         self.failure = Some(failure);
     }
 
-    /// Takes back a failure: a plugin on the way up has a better answer.
-    pub fn forgive(&mut self) {
-        self.failure = None;
-        self.ede = None;
-    }
-
     /// Adds an Extended DNS Error with an extra text, for clients that speak EDNS.
     pub fn set_ede(&mut self, code: EdeCode, text: impl Into<Cow<'static, str>>) {
         self.ede = Some((code, text.into()));
@@ -345,12 +339,6 @@ impl Response {
             left.is_some()
         });
         self.message.finish(Some(opt), fitting)
-    }
-
-    /// Whether this is a question without a usable answer: no record, no failure, NOERROR.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.message.is_empty()
     }
 }
 

@@ -108,7 +108,7 @@ impl Entry {
         now.since(self.stored) < Duration::from_secs(self.ttl.into()) + keep
     }
 
-    /// Whether it denies: no such name, no such record, or a failure.
+    /// The response code that it answers with.
     pub(super) fn rcode(&self) -> Rcode {
         self.rcode
     }
