@@ -1,5 +1,10 @@
 //! Passes the commit and the target to `src/version.rs`. A build without git or without a repository works too: then the
 //! commit is that of the variable `PORTOLAN_COMMIT`, or `unknown`.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a build script runs git and tells Cargo by its output"
+)]
 
 use std::path::Path;
 use std::process::Command;
