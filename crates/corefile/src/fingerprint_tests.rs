@@ -7,7 +7,7 @@ fn fingerprint(text: &str) -> String {
 }
 
 #[test]
-fn blanks_and_comments_do_not_change_the_fingerprint() {
+fn fingerprint_ignores_white_space_and_comments() {
     let plain = fingerprint(". x.test {\n  cache 30 {\n    success 9\n  }\n}\n");
     for same in [
         ". x.test {#c\n\tcache   30 {\n success 9 # c\n}\n\n\n}\n\n# c",
@@ -27,7 +27,7 @@ fn blanks_and_comments_do_not_change_the_fingerprint() {
 }
 
 #[test]
-fn a_variable_changes_the_fingerprint_and_a_file_of_comments_does_not() {
+fn fingerprint_depends_on_variables_but_not_on_files_of_comments() {
     let text = "import d/*\n. {\n cache {$TTL}\n}\n";
     let world = World::default().file("d/b", "x.test {\n log\n}\n").variable("TTL", "5");
     let before = world.accepted(text).fingerprint_text(&Path::to_owned);

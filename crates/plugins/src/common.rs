@@ -1,6 +1,5 @@
 //! What several plugins need to read or to write their options.
 
-use core::fmt::Write;
 use core::num::IntErrorKind;
 use core::str::FromStr;
 use core::time::Duration;
@@ -134,22 +133,10 @@ pub fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> 
     Page::new(address, path, make)
 }
 
-/// A text as JSON has it (RFC 8259 §7).
+/// Appends a text as a JSON string (RFC 8259 §7).
 pub(crate) fn quote_json(out: &mut String, text: &str) {
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(letter);
-            }
-            letter if letter.is_control() => {
-                let _ = write!(out, "\\u{:04x}", u32::from(letter));
-            }
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
+    // A text can always be written.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
 /// A word as a regular expression of Go.

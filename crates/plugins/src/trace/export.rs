@@ -12,7 +12,7 @@ use engine::tls::TlsClient;
 use engine::{Fetch, Outside};
 
 use super::config::{Config, Endpoint, Form};
-use super::spans::write_json;
+use crate::common::quote_json;
 use crate::outlet::{First, Outlet, first};
 
 /// How long a collector may take to take them.
@@ -85,8 +85,7 @@ fn otlp_start(service: &str) -> String {
     let mut start =
         "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":"
             .to_owned();
-    // Writing into memory does not fail.
-    let _ = write_json(&mut start, service);
+    quote_json(&mut start, service);
     start.push_str("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"portolan\"},\"spans\":[");
     start
 }

@@ -11,6 +11,7 @@ use core::time::Duration;
 use engine::{Moment, Query, Response};
 
 use super::config::Form;
+use crate::common::quote_json;
 use crate::placeholders::write_rcode;
 
 /// Spans of one query: the longest chain and some attempts at upstreams.
@@ -125,11 +126,11 @@ impl Trace {
         text.push_str(if at == 0 { ",\"kind\":\"SERVER\"" } else { "" });
         write!(text, ",\"timestamp\":{},\"duration\":{}", since_1970.as_micros(), took.as_micros().max(1))?;
         text.push_str(",\"localEndpoint\":{\"serviceName\":");
-        write_json(text, service)?;
+        quote_json(text, service);
         text.push('}');
         for (number, (key, value)) in tags.iter().enumerate() {
             write!(text, "{}\"{key}\":", if number == 0 { ",\"tags\":{" } else { "," })?;
-            write_json(text, value)?;
+            quote_json(text, value);
         }
         text.push_str(if tags.is_empty() { "}," } else { "}}," });
         Ok(())
@@ -168,7 +169,7 @@ impl Trace {
         write!(text, ",\"startTimeUnixNano\":\"{start}\",\"endTimeUnixNano\":\"{end}\",\"attributes\":[")?;
         for (number, (key, value)) in tags.iter().enumerate() {
             write!(text, "{}{{\"key\":\"{key}\",\"value\":{{\"stringValue\":", if number == 0 { "" } else { "," })?;
-            write_json(text, value)?;
+            quote_json(text, value);
             text.push_str("}}");
         }
         text.push_str("]},");
@@ -209,23 +210,6 @@ fn tags(query: &Query, response: &Response) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Writes a text as JSON does (RFC 8259 §7).
-pub(super) fn write_json(json: &mut String, text: &str) -> core::fmt::Result {
-    json.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => {
-                json.push('\\');
-                json.push(character);
-            }
-            control if control < ' ' => write!(json, "\\u{:04x}", u32::from(control))?,
-            other => json.push(other),
-        }
-    }
-    json.push('"');
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,7 +217,7 @@ mod tests {
     #[test]
     fn texts_are_escaped() {
         let mut json = String::new();
-        write_json(&mut json, "a\"b\\c\u{1}\u{e9}").unwrap();
+        quote_json(&mut json, "a\"b\\c\u{1}\u{e9}");
         assert_eq!(json, r#""a\"b\\c\u0001é""#);
     }
 
