@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::Index;
+use cluster::{Index, Kind};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
@@ -25,7 +25,7 @@ pub(crate) async fn announce(index: Arc<Index>, url: String) {
         sleep(LOOK).await;
         if start.elapsed() >= next_warning {
             next_warning += NEXT_WARNING;
-            let missing: Vec<&str> = index.unlisted().map(|kind| kind.plural()).collect();
+            let missing: Vec<&str> = index.unlisted().map(Kind::plural).collect();
             let (missing, waited) = (missing.join(", "), start.elapsed().as_secs());
             warn!(target: LOG, "Not listed yet after {waited} s: {missing} ({url})");
         }

@@ -62,7 +62,8 @@ impl Api {
 
     /// Sends a GET request for a path with a query. `accept` lists the acceptable media types.
     ///
-    /// # Errors A [`Failure`] if the request could not be sent, the response did not start within [`Timing::answer`],
+    /// # Errors
+    /// A [`Failure`] if the request could not be sent, the response did not start within [`Timing::answer`],
     /// the status was not 2xx, or the content type is unknown.
     pub(crate) async fn get(&self, url: &str, accept: &'static str) -> Result<Answer, Failure> {
         let (permit, waited) = self.gate.pass().await;

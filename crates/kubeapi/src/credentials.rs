@@ -29,14 +29,16 @@ const KEEPALIVE_RETRIES: u32 = 3;
 ///
 /// Blocks while it reads files and runs the credential plugin of the kubeconfig. Must be called within a tokio runtime.
 ///
-/// # Errors A missing, unreadable or invalid file or setting.
+/// # Errors
+/// A missing, unreadable or invalid file or setting.
 pub fn connect(source: &Source) -> Result<Client, SetupProblem> {
     client(&config(source)?, &Timing::default()).map_err(SetupProblem::Credentials)
 }
 
 /// Reads the configuration of a source. This reads files, but does not run plugins and does not connect.
 ///
-/// # Errors A missing or unreadable file or setting, or manifests as the source, which have no API server.
+/// # Errors
+/// A missing or unreadable file or setting, or manifests as the source, which have no API server.
 pub(crate) fn config(source: &Source) -> Result<Config, SetupProblem> {
     let config = match source {
         Source::InCluster => in_cluster(|name| std::env::var(name).ok(), Path::new(SERVICE_ACCOUNT)),
@@ -139,7 +141,8 @@ pub(crate) fn server_url(config: &Config) -> String {
 
 /// Builds a client. This may run a credential plugin and block. Must be called within a tokio runtime.
 ///
-/// # Errors The cause on one line.
+/// # Errors
+/// The cause on one line.
 pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, String> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
