@@ -1,11 +1,26 @@
 //! Protection against more queries than can be answered: accepted, there is no queue here that could grow.
 
+use engine::metrics::{Kind, Metric};
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("shed", "accepted for compatibility; has no effect", include_str!("README.md"), || (), build);
+    Manifest::new("shed", "accepted for compatibility; has no effect", include_str!("README.md"), || (), build)
+        .metrics(&[&DROPPED]);
 
-fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+static DROPPED: Metric = Metric {
+    name: "coredns_shed_dropped_total",
+    help: "Counter of dropped queries and responses; always 0, as nothing is dropped here.",
+    kind: Kind::Counter,
+    labels: &["server", "reason"],
+};
+
+fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    // Alerts and dashboards made for CoreDNS find the series.
+    for site in &setup.block.sites {
+        for reason in ["query", "response"] {
+            setup.registry.counter(&DROPPED, &[&site.server, reason]);
+        }
+    }
     Ok(None)
 }
