@@ -102,7 +102,7 @@ enum Asked {
 
 /// What the steps below say of a name.
 enum Found {
-    /// There is no such name, or nobody whom it could be asked.
+    /// There is no such name, or no step below has an answer for it.
     Denied,
     /// The name has no such record.
     Empty,
@@ -231,10 +231,17 @@ fn found(response: &Response) -> Found {
     let nobody_to_ask = response.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
     match response.rcode() {
         Rcode::NXDOMAIN => Found::Denied,
-        _ if nobody_to_ask => Found::Denied,
+        _ if nobody_to_ask || is_bare_refusal(response) => Found::Denied,
         Rcode::NOERROR if !has_records => Found::Empty,
         _ => Found::Answer,
     }
+}
+
+/// Reports whether a step below refused the name without a cause, as `hosts` and `template` do with names that they do not have.
+/// CoreDNS goes on after these, and ends at a SERVFAIL of an upstream or of a cluster that is not known yet.
+fn is_bare_refusal(response: &Response) -> bool {
+    let refuses = matches!(response.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::FORMERR | Rcode::NOTIMP);
+    refuses && response.is_local() && response.failure().is_none()
 }
 
 impl Progress {
