@@ -11,7 +11,7 @@ use engine::options::{Args, Old, Problem, Property, Usage};
 use engine::setup::{Page, PageContent, Setup};
 use wire::Name;
 
-use crate::expression::Expression;
+use crate::expression::{Expression, Scope};
 use crate::goregexp::Regexp;
 
 /// The name of this host: what the process offers to directives that tell it.
@@ -150,14 +150,14 @@ pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regexp
     })
 }
 
-/// Takes the words that are left as one expression, in which these variables may stand.
+/// Takes the words that are left as one expression, in which the names of `scope` may stand.
 ///
 /// # Errors
 /// If they are none, with the place inside.
-pub(crate) fn expression_of(args: &mut Args<'_>, variables: &[&str]) -> Result<Expression, Problem> {
+pub(crate) fn expression_of(args: &mut Args<'_>, scope: Scope<'_>) -> Result<Expression, Problem> {
     let words = args.take_rest();
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-    Expression::read(&texts.join(" "), variables).map_err(|(at, fault)| {
+    Expression::read(&texts.join(" "), scope).map_err(|(at, fault)| {
         // The word that the octet lies in; a blank stands between two.
         let mut end = 0;
         let found = words.iter().find(|word| {

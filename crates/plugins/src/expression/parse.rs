@@ -2,6 +2,7 @@
 
 use ipnet::IpNet;
 
+use super::Scope;
 use super::fault::{DEPTH_MAX, Fault, LENGTH_MAX};
 use super::lex::{Kind, Token, tokens};
 use super::sort::Sort;
@@ -109,10 +110,11 @@ pub(super) enum Function {
     HasSuffix,
     Text,
     Integer,
+    Group,
 }
 
 /// Functions with what they take and give.
-const FUNCTIONS: [(&str, Function, &[Sort], Sort); 27] = [
+const FUNCTIONS: [(&str, Function, &[Sort], Sort); 28] = [
     ("type", Function::Type, &[], Sort::Text),
     ("name", Function::Name, &[], Sort::Text),
     ("class", Function::Class, &[], Sort::Text),
@@ -140,7 +142,13 @@ const FUNCTIONS: [(&str, Function, &[Sort], Sort); 27] = [
     ("hasSuffix", Function::HasSuffix, &[Sort::Text, Sort::Text], Sort::Flag),
     ("string", Function::Text, &[Sort::Any], Sort::Text),
     ("int", Function::Integer, &[Sort::Any], Sort::Integer),
+    ("group", Function::Group, &[Sort::Any], Sort::Text),
 ];
+
+/// Reports whether a function has this name.
+pub(super) fn is_function(name: &str) -> bool {
+    FUNCTIONS.iter().any(|(known, ..)| *known == name)
+}
 
 type Outcome<T> = Result<T, (usize, Fault)>;
 /// A part, and the sort of its values.
@@ -150,24 +158,24 @@ pub(super) struct Parser<'v> {
     tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
     end: usize,
     depth: usize,
-    variables: &'v [&'v str],
+    scope: Scope<'v>,
     labels: Vec<String>,
 }
 
 impl<'v> Parser<'v> {
-    pub(super) fn new(text: &str, variables: &'v [&'v str]) -> Outcome<Parser<'v>> {
+    pub(super) fn new(text: &str, scope: Scope<'v>) -> Outcome<Parser<'v>> {
         if text.len() > LENGTH_MAX {
             return Err((LENGTH_MAX, Fault::TooLong));
         }
         let tokens = tokens(text)?.into_iter().peekable();
-        Ok(Parser { tokens, end: text.len(), depth: 0, variables, labels: Vec::new() })
+        Ok(Parser { tokens, end: text.len(), depth: 0, scope, labels: Vec::new() })
     }
 
     /// Reads the whole; gives the labels too.
-    pub(super) fn read(mut self) -> Outcome<(Node, Vec<String>)> {
-        let (node, _) = self.expression()?;
+    pub(super) fn read(mut self) -> Outcome<(Sorted, Vec<String>)> {
+        let sorted = self.expression()?;
         match self.tokens.next() {
-            None => Ok((node, self.labels)),
+            None => Ok((sorted, self.labels)),
             Some(token) => Err((token.at, Fault::Unexpected(token.kind.text()))),
         }
     }
@@ -372,9 +380,10 @@ impl<'v> Parser<'v> {
             None => return Err((at, Fault::Ends)),
         };
         if !self.take_mark("(") {
-            return match self.variables.contains(&name.as_str()) && piped.is_none() {
-                true => Ok((Node::Variable(name), Sort::Any)),
-                false => Err((at, Fault::UnknownName(name))),
+            let known = self.scope.variables.iter().find(|(known, _)| *known == name);
+            return match known.filter(|_| piped.is_none()) {
+                Some((_, sort)) => Ok((Node::Variable(name), *sort)),
+                None => Err((at, Fault::UnknownName(name))),
             };
         }
         let mut args: Vec<Sorted> = piped.into_iter().collect();
@@ -384,6 +393,7 @@ impl<'v> Parser<'v> {
 
     fn function(&mut self, name: &str, args: Vec<Sorted>) -> Result<Sorted, Fault> {
         let known = FUNCTIONS.iter().find(|(known, ..)| *known == name);
+        let known = known.filter(|(_, function, ..)| *function != Function::Group || self.scope.has_groups);
         let (_, function, wanted, sort) = known.ok_or_else(|| Fault::UnknownName(name.to_owned()))?;
         let fits = args.len() == wanted.len() && args.iter().zip(*wanted).all(|((_, sort), wanted)| sort.fits(*wanted));
         let bad = || Fault::BadArguments(name.to_owned());

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use engine::{Label, Query};
 use wire::NameRef;
 
+use super::Values;
 use super::parse::{Function, Node, Operator};
 use crate::value::Value;
 
@@ -16,7 +17,7 @@ const RANGE_MAX: i64 = 1000;
 pub(super) struct Run<'r> {
     pub(super) query: &'r Query,
     pub(super) labels: &'r [Label],
-    pub(super) variables: &'r dyn Fn(&str) -> Value,
+    pub(super) values: Values<'r>,
 }
 
 impl Run<'_> {
@@ -24,7 +25,7 @@ impl Run<'_> {
     pub(super) fn value(&self, node: &Node) -> Option<Value> {
         Some(match node {
             Node::Constant(value) => value.clone(),
-            Node::Variable(name) => (self.variables)(name),
+            Node::Variable(name) => (self.values.variable)(name),
             Node::Label(at) => {
                 let value = self.labels.get(*at).and_then(|label| label.value(self.query));
                 Value::Text(value.unwrap_or_default())
@@ -114,6 +115,7 @@ impl Run<'_> {
                 let network: ipnet::IpNet = text(1)?.parse().ok()?;
                 Value::Flag(network.contains(&self.address(args.first()?)?))
             }
+            Function::Group => Value::Text((self.values.group)(&self.value(args.first()?)?)),
             _ => self.of_query(function),
         })
     }

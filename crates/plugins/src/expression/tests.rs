@@ -17,9 +17,11 @@ fn run(text: &str) -> Result<Option<Value>, String> {
     let labels = Labels::default();
     labels.publish("a/b", |_| Some("label".to_owned()));
     labels.switch_on(Zones::all());
-    let mut expression = Expression::read(text, &["x"]).map_err(|(at, fault)| format!("{at}: {fault}"))?;
+    let scope = Scope { variables: &[("x", Sort::Any), ("n", Sort::Integer)], has_groups: true };
+    let mut expression = Expression::read(text, scope).map_err(|(at, fault)| format!("{at}: {fault}"))?;
     expression.bind(&labels);
-    Ok(expression.value(&query(), &|_| Value::Integer(7)))
+    let values = Values { variable: &|_| Value::Integer(7), group: &|at| format!("<{at}>") };
+    Ok(expression.value(&query(), values))
 }
 
 #[test]
@@ -64,6 +66,7 @@ fn expressions_and_their_values() {
         ("nil ?? 'x'", "x"),
         ("nil == nil", "true"),
         ("true ? 1 : false ? 2 : 3", "1"),
+        ("group(1) + group('host')", "<1><host>"),
     ];
     for (text, value) in cases {
         assert_eq!(run(text).map(|value| value.map(|value| value.to_string())), Ok(Some(value.to_owned())), "{text}");
@@ -82,10 +85,10 @@ fn what_has_no_value_does_not_hold() {
         "int('x') == 1",
     ] {
         assert_eq!(run(text), Ok(None), "{text}");
-        assert!(!Expression::read(text, &[]).unwrap().holds(&query(), &|_| Value::Missing));
+        assert!(!Expression::read(text, Scope::default()).unwrap().holds(&query(), Values::NONE));
     }
-    assert!(!Expression::read("1", &[]).unwrap().holds(&query(), &|_| Value::Missing));
-    assert!(Expression::read("true", &[]).unwrap().holds(&query(), &|_| Value::Missing));
+    assert!(!Expression::read("1", Scope::default()).unwrap().holds(&query(), Values::NONE));
+    assert!(Expression::read("true", Scope::default()).unwrap().holds(&query(), Values::NONE));
 }
 
 #[test]
@@ -121,6 +124,9 @@ fn what_is_no_expression_says_why() {
         ("1 not 2", "unexpected `not`"),
         ("1 | 2", "unexpected `2`"),
         ("12x", "unexpected `12x`"),
+        ("n == 'a'", "`==` does not go with int and string"),
+        ("n startsWith 'a'", "does not go with int and string"),
+        ("group()", "`group` does not take these arguments"),
     ];
     for (text, part) in cases.into_iter().filter(|(_, part)| *part != "!") {
         let problem = run(text).unwrap_err();
@@ -131,6 +137,15 @@ fn what_is_no_expression_says_why() {
         assert!(problem.contains("levels"), "{problem}");
     }
     assert!(run(&" ".repeat(5000)).unwrap_err().contains("longer"));
+}
+
+#[test]
+fn names_of_the_language_are_reserved() {
+    for name in ["group", "client_ip", "first", "len", "true", "matches", "let"] {
+        assert!(is_reserved(name), "{name}");
+    }
+    assert!(!is_reserved("host"));
+    assert!(Expression::read("group(1)", Scope::default()).is_err());
 }
 
 /// Whatever stands in an expression, reading and running it ends.

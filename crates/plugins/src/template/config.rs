@@ -7,7 +7,7 @@ use engine::{Labels, Query};
 use wire::{Class, EdeCode, Name, Rcode, Type};
 
 use crate::common::mnemonic;
-use crate::expression::Expression;
+use crate::expression::{Expression, Scope, Values, is_reserved};
 use crate::goregexp::Regexp;
 use crate::gotemplate::Template;
 use crate::value::Value;
@@ -44,9 +44,10 @@ impl Config {
         }
     }
 
-    /// The names of its variables.
-    fn names(&self) -> Vec<&str> {
-        self.variables.iter().map(|(name, _)| name.as_str()).collect()
+    /// Reads an expression in which its variables may stand, and the groups of its regular expressions.
+    fn read_expression(&self, args: &mut Args<'_>) -> Result<Expression, Problem> {
+        let variables: Vec<_> = self.variables.iter().map(|(name, value)| (name.as_str(), value.sort)).collect();
+        crate::expression_of(args, Scope { variables: &variables, has_groups: true })
     }
 
     /// Finds the labels that its expressions read.
@@ -55,15 +56,31 @@ impl Config {
         variables.chain(&mut self.conditions).for_each(|expression| expression.bind(labels));
     }
 
-    /// The values of its variables for a query.
-    pub(super) fn values(&self, query: &Query) -> BTreeMap<String, Value> {
+    /// The values of its variables for a query, if all of its conditions hold.
+    ///
+    /// # Errors
+    /// If a variable or a condition has no value, such as behind the end of a list. CoreDNS answers SERVFAIL then.
+    pub(super) fn values(
+        &self,
+        query: &Query,
+        group: &dyn Fn(&Value) -> String,
+    ) -> Result<Option<BTreeMap<String, Value>>, String> {
         let mut values = BTreeMap::new();
         for (name, expression) in &self.variables {
-            let known = |name: &str| values.get(name).cloned().unwrap_or_default();
-            let value = expression.value(query, &known).unwrap_or_default();
+            let variable = |name: &str| values.get(name).cloned().unwrap_or_default();
+            let value = expression.value(query, Values { variable: &variable, group });
+            let value = value.ok_or_else(|| format!("variable `{name}` has no value"))?;
             values.insert(name.clone(), value);
         }
-        values
+        let variable = |name: &str| values.get(name).cloned().unwrap_or_default();
+        for condition in &self.conditions {
+            match condition.value(query, Values { variable: &variable, group }) {
+                Some(Value::Flag(true)) => {}
+                Some(_) => return Ok(None),
+                None => return Err("a condition has no value".to_owned()),
+            }
+        }
+        Ok(Some(values))
     }
 }
 
@@ -113,7 +130,8 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
         usage: Usage("var NAME EXPRESSION..."),
         default: "",
         doc: "Variable with the value of an expression in the language of *view*: `.Var.NAME` in templates, `NAME` in \
-              later expressions.",
+              later expressions. `group(NAME)` and `group(INDEX)` are the groups of `match`. If it has no value, the \
+              answer is SERVFAIL.",
         set: |config, args| {
             let word = args.word()?;
             let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -122,7 +140,10 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
             if !is_name || config.variables.iter().any(|(name, _)| *name == word.text) {
                 return Err(args.bad(word, "a new name of letters, digits and `_`"));
             }
-            let expression = crate::expression_of(args, &config.names())?;
+            if is_reserved(&word.text) {
+                return Err(args.bad(word, "a name that the language of expressions does not use"));
+            }
+            let expression = config.read_expression(args)?;
             config.variables.push((word.text.clone(), expression));
             Ok(())
         },
@@ -131,9 +152,9 @@ pub(super) const PROPERTIES: &[Property<Config>] = &[
         usage: Usage("expr EXPRESSION..."),
         default: "",
         doc: "Answer only queries for which this expression in the language of *view* is true. If `expr` appears more \
-              than once, all must be true.",
+              than once, all must be true. `group` is as in `var`. If it has no value, the answer is SERVFAIL.",
         set: |config, args| {
-            let expression = crate::expression_of(args, &config.names())?;
+            let expression = config.read_expression(args)?;
             config.conditions.push(expression);
             Ok(())
         },

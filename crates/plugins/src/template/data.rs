@@ -57,6 +57,14 @@ impl Asked<'_> {
         Value::List(found.iter().map(|part| Value::text(part.map_or("", |part| part.as_str()))).collect())
     }
 
+    /// The text of a group, by its index or its name; empty if there is none.
+    pub(super) fn group(&self, group: &Value) -> String {
+        let (Value::Map(groups), Value::Integer(_) | Value::Text(_)) = (self.groups(), group) else {
+            return String::new();
+        };
+        groups.get(&group.to_string()).map(Value::to_string).unwrap_or_default()
+    }
+
     /// The groups by their numbers and by their names.
     fn groups(&self) -> Value {
         let Some((regexp, found)) = &self.matched else {

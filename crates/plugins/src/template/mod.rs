@@ -3,6 +3,7 @@
 mod config;
 mod data;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::metrics::{Counter, Kind, Metric};
@@ -112,26 +113,26 @@ impl Rule {
     }
 
     /// What a template may say of a query; `None` if the name does not match or a condition does not hold.
+    ///
+    /// # Errors
+    /// If a variable or a condition has no value.
     fn asked<'a>(
         &'a self,
         query: &'a Query,
         name: &'a str,
         zone: usize,
         label: &'a dyn Fn(&str) -> Option<engine::Label>,
-    ) -> Option<Asked<'a>> {
+    ) -> Result<Option<Asked<'a>>, String> {
         let found =
             |regexp: &'a Regexp| -> Option<(&'a Regexp, Captures<'a>)> { Some((regexp, regexp.captures(name)?)) };
         let matched = self.config.matches.iter().find_map(found);
         if matched.is_none() && !self.config.matches.is_empty() {
-            return None;
-        }
-        let variables = self.config.values(query);
-        let known = |name: &str| variables.get(name).cloned().unwrap_or_default();
-        if !self.config.conditions.iter().all(|condition| condition.holds(query, &known)) {
-            return None;
+            return Ok(None);
         }
         let zone = self.zones.names().get(zone).map_or(NameRef::ROOT, Name::as_ref);
-        Some(Asked { query, name, zone, matched, label, variables })
+        let asked = Asked { query, name, zone, matched, label, variables: BTreeMap::new() };
+        let variables = self.config.values(query, &|group| asked.group(group))?;
+        Ok(variables.map(|variables| Asked { variables, ..asked }))
     }
 
     fn metrics_of(&self, query: &Query, zone: usize) -> Option<&ZoneMetrics> {
@@ -145,7 +146,11 @@ impl Plugin for Templates {
             let Some(zone) = rule.zone_of(query) else { continue };
             let name = query.key().to_string();
             let label = |label: &str| self.labels.find(label);
-            let Some(asked) = rule.asked(query, &name, zone, &label) else {
+            let asked = match rule.asked(query, &name, zone, &label) {
+                Ok(asked) => asked,
+                Err(cause) => return Trouble::Template(format!("template: {cause}")).into_verdict(),
+            };
+            let Some(asked) = asked else {
                 if rule.fallthrough.contain(query.key()) {
                     continue;
                 }
@@ -182,7 +187,7 @@ impl Plugin for Templates {
         };
         let name = query.key().to_string();
         let label = |label: &str| self.labels.find(label);
-        let Some(asked) = rule.asked(query, &name, zone, &label) else { return Verdict::Done };
+        let Ok(Some(asked)) = rule.asked(query, &name, zone, &label) else { return Verdict::Done };
         match rule.add_rest(&asked, response) {
             Ok(()) => Verdict::Done,
             Err(trouble) => trouble.into_verdict(),

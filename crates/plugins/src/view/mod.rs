@@ -6,8 +6,7 @@ use engine::Query;
 use engine::options::{Manifest, Property, Usage};
 use engine::setup::{BlockFilter, Part, Setup, SetupError};
 
-use crate::expression::Expression;
-use crate::value::Value;
+use crate::expression::{Expression, Scope, Values};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "view",
@@ -25,7 +24,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     default: "",
     doc: "An expression that must evaluate to true. If `expr` appears more than once, all must be true.",
     set: |config, args| {
-        config.expressions.push(crate::expression_of(args, &[])?);
+        config.expressions.push(crate::expression_of(args, Scope::default())?);
         Ok(())
     },
 }])
@@ -42,8 +41,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for Config { name, mut expressions } in configs {
         expressions.iter_mut().for_each(|expression| expression.bind(&labels));
         labels.publish("view/name", move |_| Some(name.clone()));
-        let holds =
-            move |query: &Query| expressions.iter().all(|expression| expression.holds(query, &|_| Value::Missing));
+        let holds = move |query: &Query| expressions.iter().all(|expression| expression.holds(query, Values::NONE));
         setup.below.provide(BlockFilter(Arc::new(holds)));
     }
     Ok(None)
