@@ -134,7 +134,7 @@ impl Plugin for Federation {
     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         let key = query.key();
         let Some(federated) = self.read(&key.octets()[..query.zone_at()]) else { return Verdict::Pass };
-        if query.qtype == Type::CNAME || query.qtype.is_transfer() || self.is_of_cluster(&federated) {
+        if query.qtype.is_transfer() || self.is_of_cluster(&federated) {
             return Verdict::Pass;
         }
         let target = match self.target(&federated, query.zone()) {
@@ -145,6 +145,10 @@ impl Plugin for Federation {
         };
         response.set_authoritative(true);
         response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.ttl), target.as_ref());
+        if query.qtype == Type::CNAME {
+            response.set_local();
+            return Verdict::Done;
+        }
         Verdict::Ask(Box::new(Ask { name: target, qtype: query.qtype, whom: Whom::Server }))
     }
 
