@@ -7,7 +7,7 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 use crate::advice;
 use crate::codes;
 use crate::keys::{Key, Scheme, doubt_key, read_key};
-use crate::options::{Directive, Later, Traits};
+use crate::options::{Acts, Directive, Later, Traits};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 
@@ -79,6 +79,7 @@ pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnos
     }
     let listeners = plan_listeners(&places, problems);
     assign_sites(&mut blocks, &listeners);
+    assign_reachable(&mut blocks, &listeners);
     if problems[before..].iter().any(codes::is_mistake) {
         return None;
     }
@@ -295,6 +296,17 @@ fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
                 index += 1;
             }
         }
+    }
+}
+
+/// Tells each block the zones that are served beside its own on its addresses, and those that its directives name.
+fn assign_reachable(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
+    for (number, block) in blocks.iter_mut().enumerate() {
+        let serve_it = |listener: &&PlannedListener| listener.zones.iter().any(|(_, block)| *block == number);
+        let keys = listeners.iter().filter(serve_it).flat_map(|listener| &listener.zones).map(|(zone, _)| zone);
+        let roles = block.directives.iter().flat_map(|(_, _, meant)| meant.roles());
+        let named = roles.filter(|placed| placed.role.acts == Acts::AnswersAll).flat_map(|placed| &placed.role.zones);
+        block.info.reachable = keys.chain(named).cloned().collect();
     }
 }
 

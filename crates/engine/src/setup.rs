@@ -56,6 +56,8 @@ pub struct BlockInfo {
     pub zones: Vec<Name>,
     /// The addresses that it is served on with the zones there.
     pub sites: Vec<SiteInfo>,
+    /// All zones that clients of its addresses find: those of every block there, and those that its own directives name.
+    pub reachable: Zones,
     /// Its directives, in the order of the chain: a step is known by its place here.
     pub directives: Vec<&'static str>,
     /// A directive of it handles questions of classes other than IN.

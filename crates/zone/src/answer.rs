@@ -54,11 +54,23 @@ impl End {
 }
 
 impl Zone {
-    /// Answers a question. Returns `None` if the name is not in the zone.
+    /// Answers a question. Follows aliases as long as this zone has their targets. Returns `None` if the name is not in the zone.
     pub fn answer(&self, question: Question<'_>, message: &mut MessageBuf) -> Option<Reply> {
+        self.answer_until(question, message, |_, _| false)
+    }
+
+    /// As [`Zone::answer`]. `leaves` gets the target of each alias that lies in this zone and the place where it falls: if it
+    /// says so, the answer ends there as if the target were outside (RFC 1034 §4.3.2: an alias starts again at step 1,
+    /// with the nearest zone).
+    pub fn answer_until(
+        &self,
+        question: Question<'_>,
+        message: &mut MessageBuf,
+        leaves: impl Fn(NameRef<'_>, Found) -> bool,
+    ) -> Option<Reply> {
         let found = self.find(question.name, question.qtype)?;
         let wildcard = if let Found::Wildcard { at, .. } = found { Some(at) } else { None };
-        Some(Reply { wildcard, ..Writer::new(self, question, message).answer(found) })
+        Some(Reply { wildcard, ..Writer::new(self, question, message).answer(found, leaves) })
     }
 
     /// Writes the authority section of an answer whose alias led out of the zone.
@@ -114,7 +126,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Follows aliases to the last name and writes its records.
-    fn answer(mut self, mut found: Found) -> Reply {
+    fn answer(mut self, mut found: Found, leaves: impl Fn(NameRef<'_>, Found) -> bool) -> Reply {
         loop {
             self.is_wildcard = matches!(found, Found::Wildcard { .. });
             let target = match found {
@@ -134,7 +146,9 @@ impl<'a> Writer<'a> {
                 Err(end) => return end.reply(None),
             };
             let next = self.zone.find(target.as_ref(), self.question.qtype);
-            let Some(next) = next else { return End::authoritative(Rcode::NOERROR).reply(Some(target)) };
+            let Some(next) = next.filter(|next| !leaves(target.as_ref(), *next)) else {
+                return End::authoritative(Rcode::NOERROR).reply(Some(target));
+            };
             self.name = Some(target);
             if self.followed.count == ALIASES_MAX || self.is_loop(next) {
                 return self.give_up().reply(None);

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use engine::log::{Level, Source};
 use engine::setup::Setup;
-use engine::{Ask, Failure, Plugin, Query, Response, Teller, Verdict, Whom, Worker, ZoneMap};
+use engine::{Ask, Failure, Plugin, Query, Response, Teller, Verdict, Whom, Worker, ZoneMap, Zones};
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
-use zone::Question;
+use zone::{Found, Question, Zone};
 
 pub(crate) use held::Held;
 pub(crate) use snapshot::offer;
@@ -26,6 +26,8 @@ pub(crate) struct Authority {
     directive: &'static str,
     /// Its zones.
     zones: Directory,
+    /// The zones of the whole server, where aliases may lead.
+    reachable: Zones,
     /// The label for the wildcard that stood in for the name asked.
     wildcard: Teller,
 }
@@ -33,7 +35,8 @@ pub(crate) struct Authority {
 impl Authority {
     /// Answers from these zones for a directive.
     pub(crate) fn new(directive: &'static str, zones: Directory, setup: &mut Setup<'_>) -> Authority {
-        Authority { directive, zones, wildcard: setup.labels().publish_told("zone/wildcard") }
+        let reachable = setup.block.reachable.clone();
+        Authority { directive, zones, reachable, wildcard: setup.labels().publish_told("zone/wildcard") }
     }
 }
 
@@ -59,8 +62,22 @@ impl Plugin for Authority {
         self.answer(held, query, response)
     }
 
-    /// What is known about the target of an alias that leads out of the zone.
+    /// Adds the answer for the target of an alias that this zone did not answer alone.
     fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        let zones = self.zones.load();
+        let zone = find(&zones, query.key(), query.qtype).and_then(|held| held.zone());
+        if let Some(zone) = &zone
+            && leaves_target_to(zone, sub)
+        {
+            response.begin(query);
+            let reply = zone.answer(question(query), &mut response.message);
+            response.set_authoritative(true);
+            response.set_rcode(reply.map_or(Rcode::NOERROR, |reply| reply.rcode));
+            if sub.is_local() {
+                response.set_local();
+            }
+            return Verdict::Done;
+        }
         let is_known = matches!(sub.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);
         if is_known {
             response.append_answers(sub);
@@ -73,8 +90,7 @@ impl Plugin for Authority {
         if is_known && response.append_denial(sub) {
             return Verdict::Done;
         }
-        let zones = self.zones.load();
-        if let Some(zone) = find(&zones, query.key(), query.qtype).and_then(|held| held.zone()) {
+        if let Some(zone) = zone {
             zone.end_alias(query.dnssec_ok, &mut response.message);
         }
         Verdict::Done
@@ -99,8 +115,10 @@ impl Authority {
     /// Answers from a zone.
     fn answer(&self, held: &Held, query: &Query, response: &mut Response) -> Verdict {
         let Some(zone) = held.zone() else { return fail(held, query, response) };
-        let question = Question { name: query.name(), qtype: query.qtype, dnssec_ok: query.dnssec_ok };
-        let Some(reply) = zone.answer(question, &mut response.message) else { return Verdict::Pass };
+        let leaves = |target: NameRef<'_>, found| self.leaves(&zone, target, found, query.qtype);
+        let Some(reply) = zone.answer_until(question(query), &mut response.message, leaves) else {
+            return Verdict::Pass;
+        };
         if let Some(wildcard) = reply.wildcard {
             self.wildcard.tell(query, || zone.name_of(wildcard).into_lowercase().to_string());
         }
@@ -113,6 +131,41 @@ impl Authority {
         let is_missing = reply.rcode == Rcode::NXDOMAIN && response.message.section(Section::Answer).next().is_none();
         if is_missing { Verdict::Missing } else { Verdict::Done }
     }
+}
+
+impl Authority {
+    /// Reports whether the server must be asked for the target of an alias that lies in `zone`: if a longer zone has it, or if
+    /// this zone has no record for it and another directive may (RFC 1034 §4.3.2 step 3a: go back to step 1).
+    fn leaves(&self, zone: &Zone, target: NameRef<'_>, found: Found, qtype: Type) -> bool {
+        if matches!(found, Found::Nothing(_) | Found::Cut(_)) {
+            return true;
+        }
+        let mut key = Name::root();
+        key.set_lowercase(target);
+        let key = if qtype == Type::DS { key.as_ref().parent().unwrap_or(NameRef::ROOT) } else { key.as_ref() };
+        let own = zone.origin().len();
+        let is_longer = |longest: usize| longest > own;
+        is_longer(self.zones.load().longest(key).map_or(0, |(name, _)| name.len()))
+            || is_longer(self.reachable.find(key).map_or(0, |at| self.reachable.names()[at].octets().len()))
+    }
+}
+
+fn question(query: &Query) -> Question<'_> {
+    Question { name: query.name(), qtype: query.qtype, dnssec_ok: query.dnssec_ok }
+}
+
+/// Reports whether what the server answers for a name of `zone` adds nothing to what the zone says itself: a denial in the name
+/// of the zone, a referral, a refusal.
+fn leaves_target_to(zone: &Zone, sub: &Response) -> bool {
+    let target = sub.message.question().split_last_chunk::<4>().and_then(|(name, _)| NameRef::from_octets(name).ok());
+    if target.is_none_or(|target| target.prefix_len(zone.origin()).is_none()) || sub.rcode() == Rcode::SERVFAIL {
+        return false;
+    }
+    let soa = sub.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA);
+    let denies_elsewhere = soa
+        .and_then(|mark| sub.message.owner(mark).ok())
+        .is_some_and(|owner| owner.as_ref().prefix_len(zone.origin()).is_none_or(|prefix| prefix > 0));
+    sub.message.section(Section::Answer).next().is_none() && !denies_elsewhere
 }
 
 /// The zone that answers for a name: the longest, but DS at an apex is its parent's (RFC 4035 §3.1.4.1).
