@@ -35,6 +35,8 @@ pub struct Reply {
     pub next: Option<Name>,
     /// Wildcard that matched QNAME.
     pub wildcard: Option<Node>,
+    /// No record has the name asked: it does not exist, or only names below it do (an empty non-terminal).
+    pub is_unowned: bool,
 }
 
 /// End of an answer.
@@ -49,7 +51,7 @@ impl End {
     }
 
     const fn reply(self, next: Option<Name>) -> Reply {
-        Reply { rcode: self.rcode, authoritative: self.authoritative, next, wildcard: None }
+        Reply { rcode: self.rcode, authoritative: self.authoritative, next, wildcard: None, is_unowned: false }
     }
 }
 
@@ -70,7 +72,12 @@ impl Zone {
     ) -> Option<Reply> {
         let found = self.find(question.name, question.qtype)?;
         let wildcard = if let Found::Wildcard { at, .. } = found { Some(at) } else { None };
-        Some(Reply { wildcard, ..Writer::new(self, question, message).answer(found, leaves) })
+        let is_unowned = match found {
+            Found::Nothing(_) => true,
+            Found::Name(Node(node)) => self.all(node).next().is_none(),
+            _ => false,
+        };
+        Some(Reply { wildcard, is_unowned, ..Writer::new(self, question, message).answer(found, leaves) })
     }
 
     /// Writes the authority section of an answer whose alias led out of the zone.

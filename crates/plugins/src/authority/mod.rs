@@ -128,8 +128,7 @@ impl Authority {
             return follow(name, query.qtype);
         }
         response.set_local();
-        let is_missing = reply.rcode == Rcode::NXDOMAIN && response.message.section(Section::Answer).next().is_none();
-        if is_missing { Verdict::Missing } else { Verdict::Done }
+        if reply.is_unowned { Verdict::Missing } else { Verdict::Done }
     }
 }
 
