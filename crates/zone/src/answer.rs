@@ -97,6 +97,8 @@ struct Writer<'a> {
     is_wildcard: bool,
     /// Nodes whose aliases have been followed.
     followed: Nodes<ALIASES_MAX>,
+    /// Length of `followed` after the last wildcard or DNAME, 0 without one.
+    synthesized: usize,
     /// Nodes whose NSEC records prove that no closer name than the wildcard exists.
     proofs: Nodes<ALIASES_MAX>,
 }
@@ -129,7 +131,8 @@ impl<const MAX: usize> Nodes<MAX> {
 
 impl<'a> Writer<'a> {
     fn new(zone: &'a Zone, question: Question<'a>, message: &'a mut MessageBuf) -> Writer<'a> {
-        Writer { zone, question, message, name: None, is_wildcard: false, followed: Nodes::new(), proofs: Nodes::new() }
+        let (followed, proofs) = (Nodes::new(), Nodes::new());
+        Writer { zone, question, message, name: None, is_wildcard: false, followed, synthesized: 0, proofs }
     }
 
     /// Follows aliases to the last name and writes its records.
@@ -157,23 +160,30 @@ impl<'a> Writer<'a> {
                 return End::authoritative(Rcode::NOERROR).reply(Some(target));
             };
             self.name = Some(target);
-            if self.followed.count == ALIASES_MAX || self.is_loop(next) {
-                return self.give_up().reply(None);
+            if self.is_wildcard || matches!(found, Found::Renamed(_)) {
+                self.synthesized = self.followed.count;
+            }
+            let back_to = self.loops_to(next);
+            if self.followed.count == ALIASES_MAX || back_to.is_some() {
+                return self.give_up(back_to).reply(None);
             }
             found = next;
         }
     }
 
-    fn is_loop(&self, found: Found) -> bool {
-        let (Found::Name(node) | Found::Wildcard { at: node, .. } | Found::Renamed(node)) = found else { return false };
-        self.followed.as_slice().contains(&node.0)
+    /// Returns the place in the chain of aliases that `found` leads back to, if it does.
+    fn loops_to(&self, found: Found) -> Option<usize> {
+        let (Found::Name(node) | Found::Wildcard { at: node, .. } | Found::Renamed(node)) = found else { return None };
+        self.followed.as_slice().iter().position(|known| *known == node.0)
     }
 
-    /// Ends an answer with an alias loop, or with too many aliases. CoreDNS returns SERVFAIL for NS queries. For other
-    /// types, it returns the part of the chain so far.
-    fn give_up(mut self) -> End {
+    /// Ends an answer with an alias loop, or with too many aliases. Writes the part of the chain so far. As in CoreDNS, the
+    /// response code is SERVFAIL for NS queries and for loops through a wildcard or DNAME (RFC 1034 §3.6.2).
+    fn give_up(mut self, back_to: Option<usize>) -> End {
         self.end_positive();
-        End::authoritative(if self.question.qtype == Type::NS { Rcode::SERVFAIL } else { Rcode::NOERROR })
+        let is_synthesized = back_to.is_some_and(|at| at < self.synthesized);
+        let fails = is_synthesized || self.question.qtype == Type::NS;
+        End::authoritative(if fails { Rcode::SERVFAIL } else { Rcode::NOERROR })
     }
 
     fn end_found(&mut self) -> End {
@@ -268,9 +278,12 @@ impl<'a> Writer<'a> {
     fn rename(&mut self, Node(node): Node) -> Result<Name, End> {
         let zone = self.zone;
         let Some(set) = zone.set(node, Type::DNAME) else { return Err(End::authoritative(Rcode::SERVFAIL)) };
-        self.push_at(Section::Answer, node, set);
         let stem = name_at_start(set.first()).unwrap_or(NameRef::ROOT);
         let renamed = renamed(self.current(), zone.name(node).as_ref(), stem);
+        if renamed.as_ref().is_some_and(|renamed| renamed.as_ref().same(self.current())) {
+            return Err(End { rcode: Rcode::SERVFAIL, authoritative: self.name.is_some() });
+        }
+        self.push_at(Section::Answer, node, set);
         let Some(target) = renamed else { return Err(End::authoritative(Rcode::YXDOMAIN)) };
         self.followed.add(node);
         let fixed = (Type::CNAME, Class::IN, set.ttl);

@@ -25,6 +25,11 @@ far CNAME far.test.
 *.c CNAME x.t
 one CNAME two
 two CNAME one
+*.round CNAME x.round
+*.near CNAME one
+f DNAME f
+g DNAME h
+h DNAME g
 long DNAME aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 svc HTTPS 1 .
 svc AAAA 2001:db8::1
@@ -95,6 +100,11 @@ fn answers_by_name_and_type() {
         ("a.c.z.test.", Type::A, "aa | a.c CNAME x.t A | z.test. NS |"),
         ("one.z.test.", Type::A, "aa | one CNAME two CNAME | z.test. NS |"),
         ("one.z.test.", Type::NS, "SERVFAIL aa | one CNAME two CNAME | z.test. NS |"),
+        ("a.round.z.test.", Type::A, "SERVFAIL aa | a.round CNAME | z.test. NS |"),
+        ("a.round.z.test.", Type::CNAME, "aa | a.round CNAME | z.test. NS |"),
+        ("a.near.z.test.", Type::A, "aa | a.near CNAME one CNAME two CNAME | z.test. NS |"),
+        ("x.f.z.test.", Type::A, "SERVFAIL | | |"),
+        ("x.g.z.test.", Type::A, "SERVFAIL aa | g DNAME x.g CNAME h DNAME x.h CNAME | z.test. NS |"),
         ("svc.z.test.", Type::HTTPS, "aa | svc HTTPS | z.test. NS | svc AAAA"),
         ("test.", Type::A, "outside"),
         ("az.test.", Type::A, "outside"),

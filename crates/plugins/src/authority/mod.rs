@@ -124,6 +124,9 @@ impl Authority {
         }
         response.set_authoritative(reply.authoritative);
         response.set_rcode(reply.rcode);
+        if reply.rcode == Rcode::SERVFAIL {
+            response.set_ede(EdeCode::OTHER, "the aliases lead back to themselves, or are too many");
+        }
         if let Some(name) = reply.next {
             return follow(name, query.qtype);
         }

@@ -62,8 +62,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("fallthrough [ZONES...]"),
         default: "off",
-        doc: "Pass names without records (missing names and empty non-terminals) to the next plugin: all names, or only \
-              those in ZONES. The last `fallthrough` of a server block applies to all its `file` lines.",
+        doc: "Pass queries for names without records (missing names and empty non-terminals) to the next plugin: in all \
+              zones, or only in ZONES. Applies to all `file` lines of the server block; the last one wins.",
         set: |config, args| {
             config.fallthrough = Some(args.zones_or_all()?);
             Ok(())
