@@ -87,15 +87,17 @@ impl<'a> Target<'a> {
 
     fn from_labels(labels: &[&'a [u8]], grammar: Grammar) -> Target<'a> {
         match *labels {
+            // In kube-dns nothing but `svc` is there for a `*` to match: it makes up the names of pods.
+            [ref before @ .., namespace, b"*"] if grammar == Grammar::KubeDns => match *before {
+                [] => Target::Namespace(namespace),
+                [ref before @ .., service] => Target::of_service(before, service, namespace, grammar),
+            },
             [] => Target::Apex,
             [b"svc" | b"pod" | b"dns"] => Target::Branch,
             [b"dns-version"] => Target::Version,
             [b"ns", b"dns"] => Target::NameServer,
             [namespace, b"svc"] => Target::Namespace(namespace),
-            [ref before @ .., service, namespace, b"svc"] => match Part::read(before, grammar) {
-                Some(part) => Target::Service { namespace, service, part },
-                None => Target::Nothing,
-            },
+            [ref before @ .., service, namespace, b"svc"] => Target::of_service(before, service, namespace, grammar),
             [namespace, b"pod"] => Target::PodNamespace(namespace),
             // CoreDNS answers the same for up to two labels more, and somebody may ask so.
             [pod, namespace, b"pod"] => Target::Pod { namespace, pod },
@@ -103,6 +105,13 @@ impl<'a> Target<'a> {
                 Target::Pod { namespace, pod }
             }
             _ => Target::Nothing,
+        }
+    }
+
+    fn of_service(before: &[&'a [u8]], service: &'a [u8], namespace: &'a [u8], grammar: Grammar) -> Target<'a> {
+        match Part::read(before, grammar) {
+            Some(part) => Target::Service { namespace, service, part },
+            None => Target::Nothing,
         }
     }
 }
@@ -199,6 +208,10 @@ mod tests {
             ("db-0.east.web.prod.svc.", Grammar::Clusterset, web(Part::EndpointIn(b"db-0", b"east"))),
             ("_http._tcp.web.prod.svc.", Grammar::Clusterset, web(Part::Port(b"http", b"tcp"))),
             ("db-0.web.prod.svc.", Grammar::Clusterset, Target::Nothing),
+            ("web.prod.*.", Grammar::KubeDns, web(Part::Whole)),
+            ("_http._tcp.web.prod.*.", Grammar::KubeDns, web(Part::Port(b"http", b"tcp"))),
+            ("*.", Grammar::KubeDns, Target::Nothing),
+            ("web.prod.*.", Grammar::Cluster, Target::Nothing),
         ] {
             read(text, grammar, |read| assert_eq!(read, target, "{text}"));
         }
