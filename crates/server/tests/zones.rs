@@ -199,5 +199,7 @@ fn signed_queries_get_signed_answers() {
     for (key, error) in [("hmac-sha256:key:YWJj", "BADSIG"), ("hmac-sha256:other:YWJj", "BADKEY")] {
         let Some(said) = dig(address, key, &["ns.example.org", "A"]) else { return };
         assert!(said.contains("NOTAUTH") && said.contains(error), "{key}: {said}");
+        // Without a signature there is no time that it was made (RFC 8945 §5.3.2).
+        assert!(said.contains("hmac-sha256. 0 300 0 "), "{key}: {said}");
     }
 }

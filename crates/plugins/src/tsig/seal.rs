@@ -40,9 +40,13 @@ impl Seal for TsigSeal {
     fn seal(&self, message: &[u8], record: &mut Vec<u8>) {
         let server_time = self.now.to_be_bytes();
         let is_late = self.error == Rcode::BADTIME;
-        // Who is told that the time is wrong is told it by its own time (RFC 8945 §5.2.3).
         let variables = Variables {
-            time: if is_late || self.error != Rcode::NOERROR { self.query.time } else { self.now },
+            // A BADTIME response repeats the client's time (RFC 8945 §5.2.3); one that is not signed has none (§5.3.2).
+            time: match &self.key {
+                None => 0,
+                Some(_) if is_late => self.query.time,
+                Some(_) => self.now,
+            },
             fudge: self.query.fudge,
             error: self.error.0,
             other: if is_late { &server_time[2..] } else { &[] },
