@@ -80,9 +80,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("ttl SECONDS"),
         default: "3600",
-        doc: "TTL of the records in seconds, 1 to 65535.",
+        doc: "TTL of the records in seconds, 0–65535. CoreDNS refuses 0.",
         set: |config, args| {
-            config.ttl = args.number(1..=TTL_MAX)?;
+            config.ttl = args.number(0..=TTL_MAX)?;
             Ok(())
         },
     },
