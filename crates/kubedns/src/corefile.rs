@@ -8,8 +8,9 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config_map::Dynamic;
-use crate::dnsmasq::{Domain, Front, RESOLV_CONF, Record};
+use crate::dnsmasq::{Domain, Front, HostRecord, RESOLV_CONF, Record};
 use crate::name_server::NameServer;
+use crate::probe::Probe;
 use crate::settings::{Records, Settings, Side};
 
 /// What is known of name servers that are named.
@@ -38,6 +39,7 @@ pub fn corefile(settings: &Settings, dynamic: &Dynamic, hosts: Hosts<'_>) -> Str
     let writer = Writer { settings, dynamic, hosts };
     let mut text = Text::default();
     writer.main_block(&mut text);
+    writer.records_block(&mut text);
     for (domain, servers) in writer.domains() {
         writer.domain_block(&domain, &servers, &mut text);
     }
@@ -106,8 +108,11 @@ impl Writer<'_> {
         }
         if let Some(side) = &self.settings.side {
             side.probes.iter().for_each(|probe| {
-                let qtype = probe.qtype.unwrap_or("A");
-                text.open(&format!("probe {} {} {} {}s {qtype}", probe.label, probe.server, probe.name, probe.seconds));
+                let Probe { label, server, name, seconds, qtype } = probe;
+                text.open(&format!("probe {label} {server} {name} {seconds}s {qtype}"));
+                if *qtype == "ANY" {
+                    text.line("empty");
+                }
                 text.line(&format!("address {}", side.address));
                 text.line(&format!("prefix {}", side.namespace));
                 text.close();
@@ -119,11 +124,34 @@ impl Writer<'_> {
         text.close();
     }
 
+    /// The records of the cluster on the address and port of kube-dns, if dnsmasq was not to listen there too.
+    fn records_block(&self, text: &mut Text) {
+        let Some((ip, port)) = self.apart() else { return };
+        text.blank();
+        text.open(&format!(".:{port}"));
+        text.line(&format!("bind {ip}"));
+        text.line("errors");
+        self.metrics_page(text);
+        self.pod(true, text);
+        self.answers_of(None, text);
+        text.close();
+    }
+
+    /// The address and port of kube-dns, if it has an address of its own and a port other than dnsmasq's.
+    fn apart(&self) -> Option<(IpAddr, u16)> {
+        let (records, front) = (self.settings.records.as_ref()?, self.settings.front.as_ref()?);
+        (front.port != 0 && front.port != records.port).then_some((records.bind?, records.port))
+    }
+
     /// What answers, from the records to those who are asked about the rest.
     fn answers(&self, text: &mut Text) {
+        self.answers_of(self.settings.front.as_ref(), text);
+    }
+
+    fn answers_of(&self, front: Option<&Front>, text: &mut Text) {
         text.line("chaos");
         text.line("loadbalance");
-        if let Some(front) = &self.settings.front {
+        if let Some(front) = front {
             self.cache(front, text);
             self.own_records(front, "", text);
         }
@@ -166,7 +194,9 @@ impl Writer<'_> {
                 Domain::Usual => Asked::Usual,
                 Domain::Servers(servers) if servers.is_empty() => Asked::Nobody,
                 Domain::Servers(servers) if self.is_own(domain, servers) => continue,
-                Domain::Servers(servers) => Asked::Servers(servers.clone()),
+                Domain::Servers(servers) => {
+                    Asked::Servers(servers.iter().filter(|server| !self.is_here(server)).cloned().collect())
+                }
             };
             domains.insert(domain.clone(), asked);
         }
@@ -181,20 +211,28 @@ impl Writer<'_> {
         domains
     }
 
-    /// The zones of the cluster that lie in a domain which somebody else knows: dnsmasq was told of them too, and the
+    /// The zones of this server that lie in a domain which somebody else knows: dnsmasq was told of them too, and the
     /// longer name went before.
     fn kept_zones(&self, others: &BTreeMap<String, Asked>) -> Vec<&str> {
-        let zones =
+        let of_cluster =
             self.settings.records.iter().flat_map(|records| [records.domain.as_str()].into_iter().chain(REVERSE));
+        let own =
+            self.settings.front.iter().flat_map(|front| &front.domains).filter_map(|(domain, known)| match known {
+                Domain::Servers(servers) if self.is_own(domain, servers) => Some(domain.as_str()),
+                _ => None,
+            });
+        let zones: BTreeSet<&str> = of_cluster.chain(own).collect();
         let is_lost = |zone: &&str| others.keys().any(|other| other != zone && is_within(zone, other));
-        zones.filter(|zone| is_lost(zone) && !others.contains_key(*zone)).collect()
+        zones.into_iter().filter(|zone| is_lost(zone) && !others.contains_key(*zone)).collect()
     }
 
-    /// Whether it is this server that is to be asked: dnsmasq is told so where kube-dns is another process.
+    /// Whether it is this server that is to be asked: dnsmasq is told so where kube-dns is another process. For a zone of the
+    /// cluster one server of several is enough: kube-dns knows its names.
     fn is_own(&self, domain: &str, servers: &[NameServer]) -> bool {
         let Some(records) = &self.settings.records else { return false };
         let is_of_cluster = records.domain == domain || REVERSE.contains(&domain);
-        is_of_cluster && servers.iter().all(|server| self.is_here(server))
+        let mut here = servers.iter().map(|server| self.is_here(server));
+        if is_of_cluster { here.any(|is_here| is_here) } else { !servers.is_empty() && here.all(|is_here| is_here) }
     }
 
     /// Whether that is where kube-dns listened for dnsmasq beside it.
@@ -264,7 +302,7 @@ impl Writer<'_> {
 
     /// The keys of a server block, one for each port.
     fn keys(&self, domain: &str) -> String {
-        let records = self.settings.records.as_ref().map(|records| records.port);
+        let records = self.settings.records.as_ref().filter(|_| self.apart().is_none()).map(|records| records.port);
         // Port 0 is dnsmasq without DNS.
         let front = self.settings.front.iter().map(|front| front.port).filter(|port| *port != 0);
         let ports: BTreeSet<u16> = front.chain(records).collect();
@@ -279,7 +317,8 @@ impl Writer<'_> {
     fn bind(&self, text: &mut Text) {
         let Settings { records, front, .. } = self.settings;
         let listen = front.iter().flat_map(|front| front.listen.iter().copied());
-        let addresses: BTreeSet<IpAddr> = records.iter().filter_map(|records| records.bind).chain(listen).collect();
+        let own = records.iter().filter(|_| self.apart().is_none()).filter_map(|records| records.bind);
+        let addresses: BTreeSet<IpAddr> = own.chain(listen).collect();
         if records.is_none() && front.is_none() {
             text.line("bind 127.0.0.1");
         } else if !addresses.is_empty() {
@@ -387,14 +426,28 @@ impl Writer<'_> {
             no_plain_names(text);
         }
         for (of, addresses) in front.addresses.iter().filter(|(of, _)| comes(of)) {
-            own_addresses(of, addresses, text);
+            own_addresses(of, addresses, front.local_ttl, text);
         }
-        front.records.iter().filter(|record| comes(&record.name)).for_each(|record| own_record(record, text));
+        for record in front.records.iter().filter(|record| comes(&record.name)) {
+            own_record(record, record.ttl.unwrap_or(front.local_ttl), text);
+        }
+        let is_denied = matches!(front.domains.get(domain), Some(Domain::Servers(servers)) if servers.is_empty());
+        if is_denied {
+            let names: BTreeSet<&str> = front.records.iter().map(|record| record.name.as_str()).collect();
+            names.into_iter().filter(|name| comes(name)).for_each(|name| no_other_types(name, text));
+        }
         // Also those that only their addresses are asked for here.
-        let hosts: Vec<_> = front.hosts.iter().filter(|(_, name)| is_within(name, domain)).collect();
-        if matches!(front.domains.get(domain), Some(Domain::Servers(servers)) if servers.is_empty()) {
-            host_templates(&hosts, text);
-        } else if !hosts.is_empty() || !front.hosts_files.is_empty() {
+        let hosts: Vec<_> = front.hosts.iter().filter(|host| is_within(&host.name, domain)).collect();
+        if is_denied {
+            host_templates(&hosts, front.local_ttl, text);
+            let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+            names.into_iter().for_each(|name| no_other_types(name, text));
+            return;
+        }
+        let is_timed = |name: &str| hosts.iter().any(|host| host.name == name && host.ttl.is_some());
+        let timed: Vec<_> = hosts.iter().copied().filter(|host| is_timed(&host.name)).collect();
+        host_templates(&timed, front.local_ttl, text);
+        if !hosts.is_empty() || !front.hosts_files.is_empty() {
             hosts_lines(front, &hosts, text);
         }
     }
@@ -437,22 +490,35 @@ fn is_within(name: &str, domain: &str) -> bool {
     name.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.') || domain.is_empty())
 }
 
-fn own_addresses(domain: &str, addresses: &[IpAddr], text: &mut Text) {
+fn own_addresses(domain: &str, addresses: &[IpAddr], ttl: u32, text: &mut Text) {
     if addresses.is_empty() {
         denial(domain, text);
         return;
     }
     for (rtype, is_v4) in [("A", true), ("AAAA", false)] {
         let of_family: Vec<_> = addresses.iter().filter(|ip| ip.is_ipv4() == is_v4).collect();
+        if of_family.is_empty() {
+            continue;
+        }
         text.open(&format!("template IN {rtype} {domain}"));
         for ip in &of_family {
-            text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {rtype} {ip}"))));
-        }
-        if of_family.is_empty() {
-            text.line("rcode NOERROR");
+            text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {ttl} IN {rtype} {ip}"))));
         }
         text.close();
     }
+    // A denial of an upstream would deny the addresses too.
+    text.open(&format!("template IN ANY {domain}"));
+    text.line("rcode NOERROR");
+    text.close();
+}
+
+/// Other types of a name that has records here, where all else is denied.
+fn no_other_types(name: &str, text: &mut Text) {
+    text.open(&format!("template IN ANY {name}"));
+    text.line(&format!("match {}", exactly(name)));
+    text.line("rcode NOERROR");
+    text.line("fallthrough");
+    text.close();
 }
 
 /// A domain without names.
@@ -472,34 +538,36 @@ fn no_plain_names(text: &mut Text) {
     text.close();
 }
 
-fn own_record(record: &Record, text: &mut Text) {
+fn own_record(record: &Record, ttl: u32, text: &mut Text) {
     // An alias is one for all types.
     let asked = if record.rtype == "CNAME" { "ANY" } else { record.rtype };
     text.open(&format!("template IN {asked} {}", record.name));
     text.line(&format!("match {}", exactly(&record.name)));
-    text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {} {}", record.rtype, record.data))));
+    text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {ttl} IN {} {}", record.rtype, record.data))));
     text.line("fallthrough");
     text.close();
 }
 
-fn hosts_lines(front: &Front, hosts: &[&(IpAddr, String)], text: &mut Text) {
+fn hosts_lines(front: &Front, hosts: &[&HostRecord], text: &mut Text) {
     let file = front.hosts_files.first().map_or("/dev/null", String::as_str);
     text.open(&format!("hosts {}", word(file)));
-    hosts.iter().for_each(|(ip, name)| text.line(&format!("{ip} {name}")));
-    text.line(&format!("ttl {TTL}"));
+    hosts.iter().for_each(|host| text.line(&format!("{} {}", host.ip, host.name)));
+    text.line(&format!("ttl {}", front.local_ttl));
     text.line("fallthrough");
     text.close();
 }
 
-/// Hosts where all else is denied: a denial stands above *hosts* in the chain.
-fn host_templates(hosts: &[&(IpAddr, String)], text: &mut Text) {
-    let names: BTreeSet<&str> = hosts.iter().map(|(_, name)| name.as_str()).collect();
+/// Hosts that *hosts* cannot serve: those with a time to live of their own, and those in a domain that is denied, since a
+/// denial stands above *hosts* in the chain.
+fn host_templates(hosts: &[&HostRecord], local_ttl: u32, text: &mut Text) {
+    let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for name in names {
         for (rtype, is_v4) in [("A", true), ("AAAA", false)] {
             text.open(&format!("template IN {rtype} {name}"));
             text.line(&format!("match {}", exactly(name)));
-            for (ip, _) in hosts.iter().filter(|(ip, known)| known == name && ip.is_ipv4() == is_v4) {
-                text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {TTL} IN {rtype} {ip}"))));
+            for host in hosts.iter().filter(|host| host.name == name && host.ip.is_ipv4() == is_v4) {
+                let (ip, ttl) = (host.ip, host.ttl.unwrap_or(local_ttl));
+                text.line(&format!("answer {}", word(&format!("{{{{ .Name }}}} {ttl} IN {rtype} {ip}"))));
             }
             text.line("fallthrough");
             text.close();

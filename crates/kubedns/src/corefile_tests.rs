@@ -292,14 +292,14 @@ fn records_of_dnsmasq() {
         "    cache 60 {\n        success 150 60 10\n        denial 150 60 10\n    }\n",
         "    template IN AAAA\n",
         "        match ^[^.]+\\.$\n        rcode NXDOMAIN\n        fallthrough\n",
-        "    template IN A dev.example {\n        answer \"{{ .Name }} 30 IN A 10.0.0.5\"\n    }\n",
-        "    template IN AAAA dev.example {\n        rcode NOERROR\n    }\n",
+        "    template IN A dev.example {\n        answer \"{{ .Name }} 0 IN A 10.0.0.5\"\n    }\n    template IN ANY dev.example {\n        rcode NOERROR\n    }\n",
         "    template ANY ANY ads.example {\n        rcode NXDOMAIN\n",
-        "        match ^t\\.example\\.$\n        answer \"{{ .Name }} 30 IN TXT \\\"one\\\" \\\"two\\\"\"\n",
-        "    hosts /dev/null {\n        10.0.0.6 a.example\n        10.0.0.7 h.lan\n        ttl 30\n        fallthrough\n    }\n",
+        "        match ^t\\.example\\.$\n        answer \"{{ .Name }} 0 IN TXT \\\"one\\\" \\\"two\\\"\"\n",
+        "    hosts /dev/null {\n        10.0.0.6 a.example\n        10.0.0.7 h.lan\n        ttl 0\n        fallthrough\n    }\n",
         "        max_concurrent 500\n",
         "    template IN ANY w.example {\n        match ^w\\.example\\.$\n",
-        "    template IN A h.lan {\n        match ^h\\.lan\\.$\n        answer \"{{ .Name }} 30 IN A 10.0.0.7\"\n        fallthrough\n",
+        "    template IN A h.lan {\n        match ^h\\.lan\\.$\n        answer \"{{ .Name }} 0 IN A 10.0.0.7\"\n        fallthrough\n    }\n",
+        "    template IN ANY h.lan {\n        match ^h\\.lan\\.$\n        rcode NOERROR\n        fallthrough\n    }\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -351,4 +351,61 @@ fn where_dnsmasq_asked_kube_dns_the_cluster_answers() {
     assert!(!text.contains("10053") && text.contains("kubernetes cluster.local"), "{text}");
     assert!(text.contains("forward . /etc/resolv.conf {"), "{text}");
     assert_eq!(text.matches("{\n    errors").count(), 1, "{text}");
+}
+
+#[test]
+fn own_records_live_as_long_as_they_say_or_local_ttl_says() {
+    let flags = "-- --local-ttl=7 --cname=w.example,x.example,77 --cname=v.example,x.example --address=/dev.example/10.0.0.5 \
+                 --host-record=a.example,10.0.0.6,55 --host-record=b.example,10.0.0.8";
+    let text = corefile(&settings(Program::Nanny, flags), &Dynamic::default(), Hosts::AsWritten);
+    for part in [
+        "{{ .Name }} 77 IN CNAME x.example.",
+        "{{ .Name }} 7 IN CNAME x.example.",
+        "{{ .Name }} 7 IN A 10.0.0.5",
+        "{{ .Name }} 55 IN A 10.0.0.6",
+        "        10.0.0.6 a.example\n        10.0.0.8 b.example\n        ttl 7\n",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+/// kops ships `in6.arpa`.
+#[test]
+fn zones_sent_to_the_port_of_kube_dns_are_served_here() {
+    let flags = "-- --server=/cluster.local/127.0.0.1#10053 --server=/svc.cluster.local/127.0.0.1#10053 \
+                 --server=/in6.arpa/127.0.0.1#10053 --server=/10.in-addr.arpa/127.0.0.1#10053 --server=/local/127.0.0.1#10053";
+    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    assert!(!text.contains("10053"), "{text}");
+    assert_eq!(text.matches("{\n    errors").count(), 1, "one server block:\n{text}");
+    let flags = "-- --server=/corp.example/127.0.0.1#10053 --server=/example/10.0.0.1 --server=/mixed/127.0.0.1#10053 \
+                 --server=/mixed/10.0.0.2";
+    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    assert!(text.starts_with(".:53 corp.example:53 {\n"), "the longer name stays here:\n{text}");
+    assert!(
+        text.contains("mixed:53 {\n") && text.contains("forward . 10.0.0.2 {") && !text.contains("10053"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_address_of_kube_dns_does_not_move_dnsmasq() {
+    let flags = "--dns-port=10053 --dns-bind-address=127.0.0.1 -- --cache-size=1000";
+    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    let (main, own) = text.split_once("\n}\n").unwrap();
+    assert!(main.starts_with(".:53 {\n    errors\n") && !main.contains("bind"), "{text}");
+    assert!(own.contains(".:10053 {\n    bind 127.0.0.1\n") && own.contains("kubernetes cluster.local"), "{text}");
+    assert!(!own.contains("cache"), "kube-dns keeps nothing:\n{text}");
+    let flags = "--dns-port=10053 --dns-bind-address=127.0.0.1 -- --listen-address=127.0.0.2";
+    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    assert!(text.starts_with(".:53 {\n    bind 127.0.0.2\n"), "{text}");
+    let text = corefile(&settings(Program::Pod, "--dns-bind-address=127.0.0.1"), &Dynamic::default(), Hosts::AsWritten);
+    assert!(text.starts_with(".:53 {\n    bind 127.0.0.1\n"), "without dnsmasq it is the only one:\n{text}");
+}
+
+#[test]
+fn a_probe_without_a_type_asks_for_any() {
+    let flags = "--probe=a,[127.0.0.1]:10053,kubernetes.default.svc.cluster.local";
+    let text = corefile(&settings(Program::Sidecar, flags), &Dynamic::default(), Hosts::AsWritten);
+    let part = "probe a 127.0.0.1:10053 kubernetes.default.svc.cluster.local 5s ANY {\n        empty\n";
+    assert!(text.contains(part), "{text}");
 }

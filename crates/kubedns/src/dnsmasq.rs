@@ -12,6 +12,10 @@ use crate::names::is_loose_domain;
 const CACHE_SIZE: usize = 150;
 /// Seconds of the longest time to live that `--min-cache-ttl` may ask for.
 const TTL_MIN_MAX: u32 = 3600;
+/// Octets of an answer over UDP that can be asked for.
+const UDP_SIZE_MIN: u16 = 512;
+const UDP_SIZE_MAX: u16 = 4096;
+const WILD: &str = "names below a domain `*DOMAIN` and the domain itself are treated alike";
 /// Where dnsmasq reads the upstreams.
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
@@ -46,10 +50,12 @@ pub struct Front {
     pub is_logging: bool,
     /// Octets of the longest answer over UDP.
     pub udp_size: Option<u16>,
+    /// Seconds that own records live where they do not say it; 0 as in dnsmasq: clients keep nothing.
+    pub local_ttl: u32,
     /// Files of names and addresses.
     pub hosts_files: Vec<String>,
     /// Names with their addresses.
-    pub hosts: Vec<(IpAddr, String)>,
+    pub hosts: Vec<HostRecord>,
     /// Records, each for one name.
     pub records: Vec<Record>,
     /// Domains whose names all have these addresses; none: they do not exist.
@@ -78,6 +84,19 @@ pub struct Record {
     pub rtype: &'static str,
     /// Its data, as in a zone file.
     pub data: String,
+    /// Seconds that it lives, if it says it.
+    pub ttl: Option<u32>,
+}
+
+/// An address of a name (`--host-record`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRecord {
+    /// The address.
+    pub ip: IpAddr,
+    /// The name.
+    pub name: String,
+    /// Seconds that it lives, if it says it.
+    pub ttl: Option<u32>,
 }
 
 impl Default for Front {
@@ -97,6 +116,7 @@ impl Default for Front {
             forward_max: 0,
             is_logging: false,
             udp_size: None,
+            local_ttl: 0,
             hosts_files: Vec::new(),
             hosts: Vec::new(),
             records: Vec::new(),
@@ -235,10 +255,11 @@ impl Front {
             "filter-AAAA" => add(&mut self.filtered, "AAAA"),
             "listen-address" => self.take_listen(value),
             "edns-packet-max" => self.take_udp_size(value),
+            "local-ttl" => number(value, &mut self.local_ttl),
             "neg-ttl" | "max-ttl" | "max-cache-ttl" | "min-cache-ttl" => self.take_ttl(name, value),
             "server" | "local" => self.take_server(value),
             "rev-server" => self.take_reverse(value),
-            "address" if value.starts_with("/#/") => {
+            "address" if ["/#/", "//"].iter().any(|all| value.starts_with(all)) || value.parse::<IpAddr>().is_ok() => {
                 Outcome::Void("an address for all names is `template` in a Corefile")
             }
             "cname" if value.contains('*') => {
@@ -280,41 +301,58 @@ impl Front {
     }
 
     fn take_udp_size(&mut self, value: &str) -> Outcome {
-        let size = value.parse().ok().filter(|size| (512..=4096).contains(size));
-        self.udp_size = size;
-        if size.is_some() { Outcome::Works } else { Outcome::Bad }
+        let Ok(size) = value.parse::<u16>() else { return Outcome::Bad };
+        self.udp_size = Some(size.clamp(UDP_SIZE_MIN, UDP_SIZE_MAX));
+        if self.udp_size == Some(size) {
+            Outcome::Works
+        } else {
+            Outcome::Said("the nearest size of 512 to 4096 is used")
+        }
     }
 
+    /// 0 is no bound.
     fn take_ttl(&mut self, name: &str, value: &str) -> Outcome {
         let Ok(seconds) = value.parse::<u32>() else { return Outcome::Bad };
+        let bound = Some(seconds).filter(|seconds| *seconds > 0);
         match name {
-            "neg-ttl" => self.denial_ttl = Some(seconds),
-            "min-cache-ttl" => self.ttl_min = Some(seconds.min(TTL_MIN_MAX)),
-            _ => self.ttl_max = Some(self.ttl_max.map_or(seconds, |known| known.min(seconds))),
+            "neg-ttl" => self.denial_ttl = bound,
+            "min-cache-ttl" => self.ttl_min = bound.map(|seconds| seconds.min(TTL_MIN_MAX)),
+            _ => self.ttl_max = [self.ttl_max, bound].into_iter().flatten().min(),
         }
         Outcome::Works
     }
 
     /// `/DOMAIN/[DOMAIN/...][SERVER]`, or `SERVER`.
     fn take_server(&mut self, value: &str) -> Outcome {
-        let Some((domains, server)) = domains_of(value) else {
-            let Some(server) = server_of(value) else { return Outcome::Bad };
-            self.servers.push(server);
-            return of_place(value);
+        let (domains, server) = match value.strip_prefix('/').and_then(|value| value.rsplit_once('/')) {
+            None => (None, value),
+            // The domain of all names.
+            Some(("#", server)) => (None, server),
+            Some(("", _)) => return Outcome::Void("servers for names of one label are not supported"),
+            Some((domains, server)) => (Some(domains), server),
         };
+        let read = match server {
+            "" | "#" => None,
+            server => match server_of(server) {
+                Some(read) => Some(read),
+                None if has_port_0(server) => return Outcome::Void("no server listens on port 0"),
+                None => return Outcome::Bad,
+            },
+        };
+        let Some(domains) = domains else {
+            self.servers.extend(read);
+            return if server.is_empty() { Outcome::Void("it names no server") } else { of_place(server) };
+        };
+        let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Bad };
         for domain in domains {
             let known = self.domains.entry(domain).or_insert_with(|| Domain::Servers(Vec::new()));
-            match (server, known) {
-                ("", _) => {}
-                ("#", known) => *known = Domain::Usual,
-                (server, Domain::Servers(servers)) => {
-                    let Some(server) = server_of(server) else { return Outcome::Bad };
-                    servers.push(server);
-                }
-                (_, Domain::Usual) => {}
+            match known {
+                known if server == "#" => *known = Domain::Usual,
+                Domain::Servers(servers) => servers.extend(read.clone()),
+                Domain::Usual => {}
             }
         }
-        of_place(server)
+        if is_wild { Outcome::Said(WILD) } else { of_place(server) }
     }
 
     /// `NETWORK/LENGTH,SERVER`: the names of the addresses of a network.
@@ -336,7 +374,9 @@ impl Front {
 
     /// `/DOMAIN/[DOMAIN/...][IP|#]`.
     fn take_address(&mut self, value: &str) -> Outcome {
-        let Some((domains, address)) = domains_of(value) else { return Outcome::Bad };
+        let parts = value.strip_prefix('/').and_then(|value| value.rsplit_once('/'));
+        let Some((domains, address)) = parts else { return Outcome::Bad };
+        let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Bad };
         let addresses = match address {
             "" => Vec::new(),
             "#" => vec![IpAddr::from([0, 0, 0, 0]), IpAddr::from([0; 16])],
@@ -351,23 +391,26 @@ impl Front {
                 None => self.addresses.push((domain, addresses.clone())),
             }
         }
-        Outcome::Works
+        if is_wild { Outcome::Said(WILD) } else { Outcome::Works }
     }
 
-    /// `NAME[,NAME...],IP[,IP][,TTL]`.
+    /// `NAME[,NAME...],[IP][,IP][,TTL]`.
     fn take_host(&mut self, value: &str) -> Outcome {
         let fields: Vec<&str> = value.split(',').map(str::trim).collect();
+        let (fields, ttl) = split_ttl(&fields);
         let is_address = |text: &&&str| text.parse::<IpAddr>().is_ok();
-        let is_name = |text: &&&str| !is_address(text) && text.parse::<u32>().is_err();
-        let names: Vec<&&str> = fields.iter().filter(is_name).collect();
+        let names: Vec<&&str> = fields.iter().filter(|text| !is_address(text)).collect();
         let addresses: Vec<IpAddr> = fields.iter().filter_map(|text| text.parse().ok()).collect();
-        if names.is_empty() || addresses.is_empty() || !names.iter().all(|name| is_loose_domain(name)) {
+        if names.is_empty()
+            || !names.iter().all(|name| is_loose_domain(name))
+            || fields.len() + usize::from(ttl.is_some()) < 2
+        {
             return Outcome::Bad;
         }
         for name in names {
-            self.hosts.extend(addresses.iter().map(|ip| (*ip, (**name).to_owned())));
+            self.hosts.extend(addresses.iter().map(|ip| HostRecord { ip: *ip, name: (**name).to_owned(), ttl }));
         }
-        Outcome::Works
+        if addresses.is_empty() { Outcome::Void("it has no address") } else { Outcome::Works }
     }
 
     fn take_record(&mut self, name: &str, value: &str) -> Outcome {
@@ -376,7 +419,9 @@ impl Front {
                 self.records.extend(records);
                 Outcome::Works
             }
-            None => Outcome::Bad,
+            // An alias needs a target; all other records of dnsmasq may be a name alone, or a text that needs care.
+            None if name == "cname" => Outcome::Bad,
+            None => Outcome::Void("this record is not supported: write it as `template` in a Corefile"),
         }
     }
 }
@@ -384,7 +429,6 @@ impl Front {
 /// Arguments that are known and do nothing, each with its reason.
 fn refused(name: &str) -> Outcome {
     match name {
-        "local-ttl" => Outcome::Void("records of the cluster have 30 seconds, others their own"),
         "bogus-priv" => Outcome::Void("the addresses of the cluster are among those that it would deny"),
         "stop-dns-rebind" | "rebind-localhost-ok" | "rebind-domain-ok" | "bogus-nxdomain" | "ignore-address" => {
             Outcome::Void("answers of upstreams are passed on as they are; *acl* and *template* can filter")
@@ -418,19 +462,33 @@ fn argument(word: &str) -> Option<(&str, Option<&str>)> {
     Some((name, Some(rest.strip_prefix('=').unwrap_or(rest)).filter(|rest| !rest.is_empty())))
 }
 
-/// `/a/b/REST` as its domains and the rest; `None` without slashes.
-fn domains_of(value: &str) -> Option<(Vec<String>, &str)> {
-    let (domains, rest) = value.strip_prefix('/')?.rsplit_once('/')?;
-    let domains: Vec<String> = domains.split('/').map(|domain| domain.trim_matches('.').to_ascii_lowercase()).collect();
-    domains.iter().all(|domain| is_loose_domain(domain)).then_some((domains, rest))
+/// The domains in `a/b`, and whether one of them is written `*a`: names below it only, and not itself.
+fn read_domains(domains: &str) -> Option<(Vec<String>, bool)> {
+    let plain = |domain: &str| domain.trim_start_matches('*').trim_matches('.').to_ascii_lowercase();
+    let read: Vec<String> = domains.split('/').map(plain).collect();
+    read.iter().all(|domain| is_loose_domain(domain)).then(|| (read, domains.contains('*')))
 }
 
-/// The server in `IP[@PLACE][#PORT]` or `HOST`.
+/// The server in `IP[#PORT][@PLACE]` or `HOST`; a port of the place is one to send from.
 fn server_of(text: &str) -> Option<NameServer> {
-    let port = text.rsplit_once('#').map_or(String::new(), |(_, port)| format!("#{port}"));
-    let place = text.split(['@', '#']).next().unwrap_or_default();
-    NameServer::read_of_dnsmasq(&format!("{place}{port}"))
-        .or_else(|| NameServer::read(place).filter(|_| port.is_empty()))
+    let server = text.split('@').next().unwrap_or_default();
+    NameServer::read_of_dnsmasq(server).or_else(|| NameServer::read(server).filter(|_| !server.contains([':', '#'])))
+}
+
+fn has_port_0(text: &str) -> bool {
+    let server = text.split('@').next().unwrap_or_default();
+    server.split_once('#').is_some_and(|(ip, port)| ip.parse::<IpAddr>().is_ok() && port == "0")
+}
+
+/// Fields without a last one that is a time to live, and that.
+fn split_ttl<'f, 't>(fields: &'f [&'t str]) -> (&'f [&'t str], Option<u32>) {
+    match fields {
+        [before @ .., last] => match last.parse() {
+            Ok(ttl) => (before, Some(ttl)),
+            Err(_) => (fields, None),
+        },
+        [] => (fields, None),
+    }
 }
 
 fn server_text(value: &str) -> &str {
@@ -459,11 +517,19 @@ fn reverse_zone(network: &str) -> Option<String> {
 fn record(kind: &str, value: &str) -> Option<Vec<Record>> {
     let fields: Vec<&str> = value.split(',').map(str::trim).collect();
     let is_name = |name: &&str| is_loose_domain(name);
-    let one =
-        |name: &str, rtype, data: String| vec![Record { name: name.trim_end_matches('.').to_owned(), rtype, data }];
+    let with = |name: &str, rtype, data: String, ttl| {
+        vec![Record { name: name.trim_end_matches('.').to_owned(), rtype, data, ttl }]
+    };
+    let one = |name: &str, rtype, data: String| with(name, rtype, data, None);
     let dotted = |name: &str| format!("{}.", name.trim_end_matches('.'));
     let number = |at: usize, default: u16| fields.get(at).map_or(Some(default), |text| text.parse::<u16>().ok());
     match (kind, fields.as_slice()) {
+        ("cname", [_, _, .., last]) if last.parse::<u32>().is_ok() => {
+            let (fields, ttl) = split_ttl(&fields);
+            let (target, names) = fields.split_last()?;
+            let are_names = fields.iter().all(is_name);
+            are_names.then(|| names.iter().flat_map(|name| with(name, "CNAME", dotted(target), ttl)).collect())
+        }
         ("cname", [names @ .., target]) if !names.is_empty() && names.iter().all(is_name) => {
             is_name(target).then(|| names.iter().flat_map(|name| one(name, "CNAME", dotted(target))).collect())
         }

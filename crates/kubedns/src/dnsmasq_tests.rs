@@ -88,13 +88,76 @@ fn what_does_nothing_says_so_and_what_is_wrong_is_refused() {
         "--server=1.2.3.4#x",
         "--cache-size=many",
         "stray",
-        "--address=1.2.3.4",
-        "--edns-packet-max=9",
+        "--address=/a/b",
         "--listen-address=eth0",
         "--host-record=a",
-        "--txt-record=a.example,a\"b",
+        "--cname=a",
+        "--cname=a.example,b c,30",
         "--max-ttl=x",
     ] {
         assert!(read(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_bound_of_0_is_none() {
+    let (front, _) = read("--neg-ttl=0 --max-ttl=0 --max-cache-ttl=0 --min-cache-ttl=0").unwrap();
+    assert_eq!((front.ttl_max, front.ttl_min, front.denial_ttl), (None, None, None));
+    let (front, _) = read("--max-ttl=0 --max-cache-ttl=60").unwrap();
+    assert_eq!(front.ttl_max, Some(60));
+}
+
+#[test]
+fn times_to_live_of_own_records() {
+    let (front, said) = read(
+        "--cname=www.example,web.example,30 --cname=a.example,b.example,web.example,77 --cname=v.example,web.example \
+         --host-record=h.example,10.0.0.6,fd00::6,55 --host-record=i.example,10.0.0.7 --local-ttl=5",
+    )
+    .unwrap();
+    assert_eq!(said, [] as [&str; 0]);
+    let records: Vec<_> =
+        front.records.iter().map(|record| (record.name.as_str(), record.data.as_str(), record.ttl)).collect();
+    assert_eq!(
+        records,
+        [
+            ("www.example", "web.example.", Some(30)),
+            ("a.example", "web.example.", Some(77)),
+            ("b.example", "web.example.", Some(77)),
+            ("v.example", "web.example.", None),
+        ]
+    );
+    assert_eq!(front.hosts.iter().map(|host| host.ttl).collect::<Vec<_>>(), [Some(55), Some(55), None]);
+    assert_eq!(front.local_ttl, 5);
+}
+
+/// dnsmasq 2.90 starts with each of these.
+#[test]
+fn odd_values_are_said_and_do_not_stop_the_start() {
+    for text in [
+        "--server=//10.0.0.1",
+        "--server=/*.zone/10.0.0.1",
+        "--server=10.0.0.1#53@10.0.0.2#55",
+        "--server=10.0.0.1@eth0#53",
+        "--server=1.2.3.4#0",
+        "--server=/a.b/1.2.3.4#0",
+        "--server=",
+        "--local=",
+        "--mx-host=a",
+        "--srv-host=_a._tcp.b",
+        "--ptr-record=x",
+        "--txt-record=",
+        "--txt-record=a.example,a\"b",
+        "--address=//1.2.3.4",
+        "--address=1.2.3.4",
+        "--address=/*.a/1.2.3.4",
+        "--host-record=a,30",
+        "--edns-packet-max=9",
+        "--edns-packet-max=65535",
+    ] {
+        let (_, said) = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(said.len(), 1, "{text}: {said:?}");
+    }
+    let (front, _) = read("--server=/*.zone/10.0.0.1 --server=/#/10.0.0.2 --server=10.0.0.3#54@10.0.0.4#55").unwrap();
+    assert_eq!(servers(&front, "zone"), "10.0.0.1");
+    assert_eq!(front.servers.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.2", "10.0.0.3:54"]);
 }

@@ -16,7 +16,7 @@ mod settings;
 
 pub use config_map::{Dynamic, Refused, Wrong};
 pub use corefile::{Hosts, corefile, named_hosts, stub_blocks};
-pub use dnsmasq::{Domain, Front, Record};
+pub use dnsmasq::{Domain, Front, HostRecord, Record};
 pub use flags::{Container, FLAGS, Flag, FlagError, Words};
 pub use name_server::{DNS_PORT, NameServer};
 pub use probe::Probe;

@@ -1,6 +1,6 @@
 //! `--probe LABEL,SERVER,NAME[,SECONDS[,TYPE]]` of the sidecar.
 
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, SocketAddr};
 
 use crate::name_server::read_address;
 use crate::names::is_loose_domain;
@@ -21,8 +21,8 @@ pub struct Probe {
     pub name: String,
     /// How often.
     pub seconds: u32,
-    /// For which type; `None` if none was given, or ANY, which a server need not answer (RFC 8482).
-    pub qtype: Option<&'static str>,
+    /// For which type; ANY if none was given.
+    pub qtype: &'static str,
 }
 
 impl Probe {
@@ -41,7 +41,7 @@ impl Probe {
         if label.is_empty() || !label.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_') {
             return Err(format!("the label '{label}' is not of letters, digits and _"));
         }
-        let server = read_address(server, ':').ok_or_else(|| format!("'{server}' is no address"))?;
+        let server = server_of(server).ok_or_else(|| format!("'{server}' is no address"))?;
         if !is_loose_domain(name) {
             return Err(format!("'{name}' is no domain"));
         }
@@ -56,13 +56,17 @@ impl Probe {
                 .ok_or_else(|| format!("'{text}' is none of {}", TYPES.join(", ")))
         })?;
         let name = name.trim_end_matches('.').to_owned();
-        Ok(Probe {
-            label: (*label).to_owned(),
-            server,
-            name,
-            seconds,
-            qtype: Some(qtype).filter(|qtype| *qtype != "ANY"),
-        })
+        Ok(Probe { label: (*label).to_owned(), server, name, seconds, qtype })
+    }
+}
+
+/// An address with or without a port. As in Go, an IPv4 address may have brackets too.
+fn server_of(text: &str) -> Option<SocketAddr> {
+    let in_brackets = text.strip_prefix('[').and_then(|text| text.split_once(']'));
+    let v4 = in_brackets.and_then(|(ip, port)| Some((ip.parse::<Ipv4Addr>().ok()?, port.strip_prefix(':')?)));
+    match v4 {
+        Some((ip, port)) => Some(SocketAddr::from((ip, port.parse().ok()?))),
+        None => read_address(text, ':'),
     }
 }
 
@@ -73,11 +77,12 @@ mod tests {
     #[test]
     fn probes_are_read_as_the_sidecar_did() {
         for (text, read) in [
-            ("kubedns,127.0.0.1:10053,kubernetes.default.svc.cluster.local,5,SRV", Some((5, Some("SRV")))),
-            ("dnsmasq,127.0.0.1,kubernetes.default.svc.cluster.local.,10", Some((10, None))),
-            ("a_1,[::1]:53,example.org", Some((5, None))),
-            ("a,::1,example.org,5,ANY", Some((5, None))),
-            ("a,::1,example.org,5,A", Some((5, Some("A")))),
+            ("kubedns,127.0.0.1:10053,kubernetes.default.svc.cluster.local,5,SRV", Some((5, "SRV"))),
+            ("dnsmasq,127.0.0.1,kubernetes.default.svc.cluster.local.,10", Some((10, "ANY"))),
+            ("a_1,[::1]:53,example.org", Some((5, "ANY"))),
+            ("a,[127.0.0.1]:10053,example.org,5,A", Some((5, "A"))),
+            ("a,::1,example.org,5,ANY", Some((5, "ANY"))),
+            ("a,::1,example.org,5,A", Some((5, "A"))),
             ("a,127.0.0.1", None),
             ("a-b,127.0.0.1,x", None),
             (",127.0.0.1,x", None),

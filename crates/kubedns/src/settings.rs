@@ -308,8 +308,9 @@ impl Side {
             if probes.iter().any(|known| known.label == probe.label) {
                 return Err(FlagError::Reason("probe", format!("the label '{}' is there twice", probe.label)));
             }
-            if probe.qtype.is_none() {
-                said.push(format!("--probe {}: asks for A; a server need not answer ANY (RFC 8482)", probe.label));
+            if probe.qtype == "ANY" {
+                let label = &probe.label;
+                said.push(format!("--probe {label}: a server need not answer ANY (RFC 8482): no records are good too"));
             }
             probes.push(probe);
         }
