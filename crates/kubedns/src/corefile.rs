@@ -72,7 +72,10 @@ pub fn stub_blocks(listen: &[IpAddr], port: u16, dynamic: &Dynamic, hosts: Hosts
         text.line("errors");
         text.line(&format!("cache {TTL}"));
         text.line(&format!("bind {}", listen.join(" ")));
-        writer.forward_to(servers, &mut text);
+        // As node-cache writes it: any of the servers, and no other one after an answer.
+        if let Some(addresses) = writer.known_addresses(servers, &mut text) {
+            text.line(&format!("forward . {}", addresses.iter().map(|to| word(to)).collect::<Vec<_>>().join(" ")));
+        }
         text.close();
     }
     text.0
@@ -271,17 +274,25 @@ impl Writer<'_> {
     }
 
     fn forward_to(&self, servers: &[NameServer], text: &mut Text) {
-        let addresses: Vec<String> = servers.iter().flat_map(|server| self.addresses(server)).collect();
-        if addresses.is_empty() {
-            let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
-            text.line(&format!("# no address is known of {} yet", names.join(", ")));
-            text.open("template ANY ANY");
-            text.line("rcode SERVFAIL");
-            text.line("ederror 22 \"no address is known of the name servers\"");
-            text.close();
-            return;
+        if let Some(addresses) = self.known_addresses(servers, text) {
+            self.forward(".", &addresses, text);
         }
-        self.forward(".", &addresses, text);
+    }
+
+    /// The addresses of servers, as many as *forward* takes. If none is known, all names are SERVFAIL.
+    fn known_addresses(&self, servers: &[NameServer], text: &mut Text) -> Option<Vec<String>> {
+        let addresses = servers.iter().flat_map(|server| self.addresses(server));
+        let addresses: Vec<String> = addresses.take(crate::config_map::SERVERS_MAX).collect();
+        if !addresses.is_empty() {
+            return Some(addresses);
+        }
+        let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
+        text.line(&format!("# no address is known of {} yet", names.join(", ")));
+        text.open("template ANY ANY");
+        text.line("rcode SERVFAIL");
+        text.line("ederror 22 \"no address is known of the name servers\"");
+        text.close();
+        None
     }
 
     fn forward(&self, zone: &str, to: &[String], text: &mut Text) {

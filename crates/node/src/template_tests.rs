@@ -71,7 +71,7 @@ fn each_stub_domain_has_a_block() {
     let text =
         made(&[("stubDomains", r#"{"corp.example": ["192.0.2.3", "ns.example.org"], "none.example": []}"#)], None);
     let (_, block) = text.split_once("corp.example:53 {").expect(&text);
-    for part in ["errors", "cache 30", "bind 169.254.20.10 10.96.0.10", "forward . 192.0.2.3 ns.example.org {"] {
+    for part in ["errors", "cache 30", "bind 169.254.20.10 10.96.0.10", "forward . 192.0.2.3 ns.example.org\n}"] {
         assert!(block.contains(part), "{part} is not in\n{block}");
     }
     assert!(!text.contains("none.example"), "nobody to ask: {text}");
