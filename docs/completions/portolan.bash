@@ -401,7 +401,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__migrate)
-            opts="-h --defaults --json --check --zone --help"
+            opts="-h --defaults --json --check --ttl --zone --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

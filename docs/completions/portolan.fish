@@ -57,10 +57,11 @@ complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l no-cre
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l print-manifests -d 'Print the objects as manifests and end'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l json -d 'Say what came out as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l check -d 'Compare the answers of these two servers' -r
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l check -d 'Compare the answers of these two servers: addresses or names of hosts' -r
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l zone -d 'The zone of the cluster, for questions about Services' -r
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l defaults -d 'Add what newer installations have: ready, loop, lameduck, max_concurrent'
-complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l json -d 'Print the Corefile and the notes as one JSON object'
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l json -d 'Print the Corefile and the notes, or the comparison, as one JSON object'
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l ttl -d 'With --check, compare times to live too; those of a cache count down'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'The zone of the cluster (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'The address to listen on (all)' -r

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
-use wire::{Name, Type};
+use wire::{Name, Rcode, Type};
 
 use crate::answer::Answer;
 use crate::ask::{NoAnswer, Query, tcp, udp};
@@ -53,18 +54,39 @@ pub struct Difference {
     pub new: String,
 }
 
-/// Queries both servers. Returns `None` if the responses are equal, regardless of the order of records. If neither
-/// server responds, that is a difference too, because nothing is known about either.
-pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type) -> Option<Difference> {
+/// Result of one query to two servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// Response code of the first server, if it responded.
+    pub rcode: Option<Rcode>,
+    /// Latency of each server, if it responded.
+    pub took: [Option<Duration>; 2],
+    /// The difference, if there is one.
+    pub difference: Option<Difference>,
+}
+
+/// Queries both servers and compares the responses, regardless of the order of records. TTLs are compared only with `ttls`, because
+/// those of a cache count down. If neither server responds, that is a difference too, because nothing is known about either.
+pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type, ttls: bool) -> Comparison {
     let query = Query { name: name.clone(), qtype, extra: Extra::Edns };
     let [old, new] = servers;
-    let (old, new) = tokio::join!(ask(old, &query), ask(new, &query));
+    let ((old, old_took), (new, new_took)) = tokio::join!(timed(old, &query), timed(new, &query));
     let differs = match (&old, &new) {
-        (Ok(old), Ok(new)) => differs(old, new)?,
-        _ => Differs::Silence,
+        (Ok(old), Ok(new)) => differs(old, new).filter(|differs| ttls || *differs != Differs::Ttl),
+        _ => Some(Differs::Silence),
     };
-    let question = format!("{name} {qtype}");
-    Some(Difference { question, differs, old: said(&old, differs), new: said(&new, differs) })
+    let difference = differs.map(|differs| {
+        let question = format!("{name} {qtype}");
+        Difference { question, differs, old: said(&old, differs), new: said(&new, differs) }
+    });
+    let took = [old.is_ok().then_some(old_took), new.is_ok().then_some(new_took)];
+    Comparison { rcode: old.ok().map(|old| old.rcode), took, difference }
+}
+
+async fn timed(server: SocketAddr, query: &Query) -> (Result<Answer, NoAnswer>, Duration) {
+    let begin = Instant::now();
+    let answer = ask(server, query).await;
+    (answer, begin.elapsed())
 }
 
 async fn ask(server: SocketAddr, query: &Query) -> Result<Answer, NoAnswer> {

@@ -30,7 +30,7 @@ use rand::RngExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use api::Api;
-pub use compare::{Difference, Differs, compare};
+pub use compare::{Comparison, Difference, Differs, compare};
 use objects::Values;
 use place::{Manifests, Place};
 pub use report::{Checked, Outcome, Report};

@@ -186,13 +186,14 @@ fn migrate_command() -> clap::Command {
                 .help("Corefiles or manifests; standard input (`-`) without any"),
         )
         .arg(flag("defaults", "Add what newer installations have: ready, loop, lameduck, max_concurrent"))
-        .arg(flag("json", "Print the Corefile and the notes as one JSON object").conflicts_with("check"))
+        .arg(flag("json", "Print the Corefile and the notes, or the comparison, as one JSON object"))
         .arg(
-            option("check", "OLD NEW", "Compare the answers of these two servers")
+            option("check", "OLD NEW", "Compare the answers of these two servers: addresses or names of hosts")
                 .num_args(2)
                 .value_names(["OLD", "NEW"])
                 .value_parser(read_server),
         )
+        .arg(flag("ttl", "With --check, compare times to live too; those of a cache count down").requires("check"))
         .arg(option("zone", "ZONE", "The zone of the cluster, for questions about Services").default_value("cluster.local"))
         .arg(
             Arg::new("dnsmasq")
@@ -211,6 +212,7 @@ fn migrate_options(matches: &ArgMatches) -> MigrateOptions {
         defaults: matches.get_flag("defaults"),
         json: matches.get_flag("json"),
         check: check.try_into().ok(),
+        ttl: matches.get_flag("ttl"),
         zone: matches.get_one::<String>("zone").cloned().unwrap_or_default(),
     }
 }

@@ -1,7 +1,7 @@
 //! `portolan conformance`: checks a DNS server, any, against the Kubernetes DNS specification.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,7 +63,18 @@ impl ConformanceOptions {
 pub(crate) fn read_server(text: &str) -> Result<SocketAddr, String> {
     let plain = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let address = plain.map(|address| SocketAddr::new(address, DNS_PORT)).or_else(|_| text.parse());
-    address.map_err(|_| "an address is wanted, such as 10.96.0.10 or [::1]:1053".to_owned())
+    address.or_else(|_| look_up(text))
+}
+
+/// Looks up the host in `HOST[:PORT]`, as the system does; the first IPv4 address counts, or else the first.
+fn look_up(text: &str) -> Result<SocketAddr, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    let port = if port.is_empty() { Some(DNS_PORT) } else { port.parse().ok() };
+    let wanted = || "an address or a host is wanted, such as 10.96.0.10, [::1]:1053 or dns.example.org:53".to_owned();
+    let port = port.filter(|_| !host.is_empty() && !host.contains([':', '/', ' '])).ok_or_else(wanted)?;
+    let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
+    let found = found.min_by_key(SocketAddr::is_ipv6);
+    found.ok_or_else(|| format!("{host} has no address"))
 }
 
 /// Makes the checks and says what came of them: success if all that is applicable holds.

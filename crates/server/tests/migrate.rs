@@ -132,16 +132,41 @@ fn two_servers_are_compared() {
     let (_new, new) = server(&folder, "new", &format!("{same}\n        192.0.2.2 b.test"));
     let (old, new) = (old.to_string(), new.to_string());
     let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
-    assert_eq!((code, text.as_str()), (Some(0), "1 questions, 0 answered in different ways\n"), "{said}");
+    assert!(code == Some(0) && text.starts_with("1 questions, 0 answered in different ways\n"), "{text}{said}");
+    assert!(text.contains("\n  same: NOERROR 1\n  latency of the old server 127.0.0.1:"), "{text}");
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\nb.test A\nb.test A\n");
     assert_eq!(code, Some(1));
-    assert!(text.contains("b.test. A") && text.ends_with("2 questions, 1 answered in different ways\n"), "{text}");
+    assert!(
+        text.contains("b.test. A")
+            && text.contains("2 questions, 1 answered in different ways\n  same: NOERROR 1\n  different: code 1\n"),
+        "{text}"
+    );
     // More than are asked at once, with their answers in the order of the lines.
     let many: String = (0..100).map(|at| format!("a{at}.test A\nb.test TYPE{}\n", 1000 + at)).collect();
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], &many);
-    assert!(code == Some(1) && text.ends_with("200 questions, 100 answered in different ways\n"), "{text}");
+    assert!(code == Some(1) && text.contains("200 questions, 100 answered in different ways\n"), "{text}");
     let types: Vec<&str> = text.lines().filter_map(|line| line.split_once("b.test. TYPE")).map(|(_, at)| at).collect();
     assert_eq!(types, (1000..1100).map(|at| at.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn times_to_live_count_only_if_asked_for() {
+    let folder = Folder::new("migrate-ttl");
+    let (_old, old) = server(&folder, "old", "        192.0.2.1 a.test\n        ttl 3600");
+    let (_new, new) = server(&folder, "new", "        192.0.2.1 a.test\n        ttl 30");
+    // The name of a host, and a caching server whose times to live count down.
+    let (old, new) = (format!("localhost:{}", old.port()), new.to_string());
+    let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
+    assert_eq!(code, Some(0), "{text}{said}");
+    let (code, text, said) = migrate(&["--ttl", "--json", "--check", &old, &new, "-"], "a.test A\n");
+    assert_eq!(code, Some(1), "{text}{said}");
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        summary["differences"][0],
+        json!({"question": "a.test. A", "differs": "ttl", "old": "3600 s", "new": "30 s"})
+    );
+    assert_eq!((&summary["questions"], &summary["different_by_kind"]), (&json!(1), &json!({"ttl": 1})));
+    assert!(summary["old"]["latency_ms"]["p50"].is_number(), "{text}");
 }
 
 #[test]

@@ -4,14 +4,13 @@ use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use conformance::{Difference, Differs, compare};
+use conformance::{Comparison, Difference, Differs, compare};
 use tokio::task::JoinHandle;
 use wire::{Name, Type};
 
+use super::summary::Summary;
 use super::{MigrateOptions, files, questions, read};
 
-/// Differences that are printed; the others are counted.
-const DIFFERENCES_MAX: usize = 200;
 /// Questions that are on their way at once: enough for a silent server to cost little, too few to be a flood.
 const AT_ONCE: usize = 32;
 /// If a server is silent to as many questions at the beginning, it is not asked the others.
@@ -25,29 +24,26 @@ const NO_ANSWER: &str = "no answer";
 /// If there is nothing to ask, or if one of the servers seems to be none.
 pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, String> {
     let questions = questions_of(options)?;
-    let count = questions.len();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    let differences = runtime.block_on(async {
-        let mut asked = Asked::new(servers, questions);
+    let mut summary = runtime.block_on(async {
+        let mut asked = Asked::new(servers, questions, options.ttl);
         let mut first = Vec::new();
         while first.len() < SILENT_MAX
-            && let Some(difference) = asked.next().await
+            && let Some(comparison) = asked.next().await
         {
-            first.push(difference?);
+            first.push(comparison?);
         }
         refuse_silence(servers, &first)?;
-        let mut differences = 0;
-        first.into_iter().flatten().for_each(|difference| print(&difference, &mut differences));
-        while let Some(difference) = asked.next().await {
-            if let Some(difference) = difference? {
-                print(&difference, &mut differences);
-            }
+        let mut summary = Summary::new(servers, options.json);
+        first.into_iter().for_each(|comparison| summary.take(comparison));
+        while let Some(comparison) = asked.next().await {
+            summary.take(comparison?);
         }
-        Ok::<_, String>(differences)
+        Ok::<_, String>(summary)
     })?;
-    println!("{count} questions, {differences} answered in different ways");
-    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    print!("{}", if options.json { format!("{:#}\n", summary.json()) } else { summary.text() });
+    Ok(if summary.differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Each question of the files, once.
@@ -66,22 +62,14 @@ fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, String> {
     Ok(questions)
 }
 
-fn print(difference: &Difference, differences: &mut usize) {
-    *differences += 1;
-    if *differences <= DIFFERENCES_MAX {
-        println!("{}: {}", difference.differs.word(), difference.question);
-        println!("  old: {}\n  new: {}", difference.old, difference.new);
-    }
-}
-
 /// Says which of the servers has answered none of the first questions.
-fn refuse_silence(servers: [SocketAddr; 2], first: &[Option<Difference>]) -> Result<(), String> {
+fn refuse_silence(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), String> {
     if first.len() < SILENT_MAX {
         return Ok(());
     }
     let is_silent = |said: fn(&Difference) -> &str| {
         let is_silence = |one: &Difference| one.differs == Differs::Silence && said(one) == NO_ANSWER;
-        first.iter().all(|one| one.as_ref().is_some_and(is_silence))
+        first.iter().all(|one| one.difference.as_ref().is_some_and(is_silence))
     };
     let [old, new] = servers;
     let who = match (is_silent(|one| &one.old), is_silent(|one| &one.new)) {
@@ -96,22 +84,23 @@ fn refuse_silence(servers: [SocketAddr; 2], first: &[Option<Difference>]) -> Res
 /// Questions that are asked, some at once, and what comes of them in their order.
 struct Asked {
     servers: [SocketAddr; 2],
+    ttls: bool,
     waiting: std::vec::IntoIter<(Name, Type)>,
-    on_their_way: VecDeque<JoinHandle<Option<Difference>>>,
+    on_their_way: VecDeque<JoinHandle<Comparison>>,
 }
 
 impl Asked {
-    fn new(servers: [SocketAddr; 2], questions: Vec<(Name, Type)>) -> Asked {
-        Asked { servers, waiting: questions.into_iter(), on_their_way: VecDeque::with_capacity(AT_ONCE) }
+    fn new(servers: [SocketAddr; 2], questions: Vec<(Name, Type)>, ttls: bool) -> Asked {
+        Asked { servers, ttls, waiting: questions.into_iter(), on_their_way: VecDeque::with_capacity(AT_ONCE) }
     }
 
-    /// What came of the next question, `Some(Ok(None))` if both have answered the same; `None` at the end.
-    async fn next(&mut self) -> Option<Result<Option<Difference>, String>> {
+    /// The comparison of the next question; `None` at the end.
+    async fn next(&mut self) -> Option<Result<Comparison, String>> {
         while self.on_their_way.len() < AT_ONCE
             && let Some((name, qtype)) = self.waiting.next()
         {
-            let servers = self.servers;
-            self.on_their_way.push_back(tokio::spawn(async move { compare(servers, &name, qtype).await }));
+            let (servers, ttls) = (self.servers, self.ttls);
+            self.on_their_way.push_back(tokio::spawn(async move { compare(servers, &name, qtype, ttls).await }));
         }
         let first = self.on_their_way.pop_front()?;
         Some(first.await.map_err(|error| error.to_string()))

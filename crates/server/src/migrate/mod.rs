@@ -6,6 +6,7 @@ mod check;
 mod container;
 pub(crate) mod input;
 mod questions;
+mod summary;
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -35,10 +36,12 @@ pub struct MigrateOptions {
     pub dnsmasq: Vec<String>,
     /// Add what newer installations have.
     pub defaults: bool,
-    /// Print what came of it as one JSON object.
+    /// Print the result, of a comparison too, as one JSON object.
     pub json: bool,
     /// Compare the answers of these two servers instead: the files have questions, log lines or Services.
     pub check: Option<[SocketAddr; 2]>,
+    /// Compare times to live too.
+    pub ttl: bool,
     /// The zone of the cluster, for the questions about Services.
     pub zone: String,
 }
