@@ -401,12 +401,16 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__migrate)
-            opts="-h --defaults --json --check --ttl --zone --help"
+            opts="-h --from --defaults --json --check --ttl --zone --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --check)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

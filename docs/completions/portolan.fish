@@ -57,6 +57,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l no-cre
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l print-manifests -d 'Print the objects as manifests and end'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l json -d 'Say what came out as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l from -d 'Also name what has changed since this version of CoreDNS' -r
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l check -d 'Compare the answers of these two servers: addresses or names of hosts' -r
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l zone -d 'The zone of the cluster, for questions about Services' -r
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l defaults -d 'Add what newer installations have: ready, loop, lameduck, max_concurrent'

@@ -114,11 +114,16 @@ pub fn name_servers(text: &str) -> Result<Vec<SocketAddr>, Wrong> {
     each.map(|text| read_address(text, ':').ok_or_else(|| Wrong::Server(text.to_owned()))).collect()
 }
 
-/// Reads `NAME=DOMAIN,NAME=DOMAIN`, which is not JSON.
+/// Reads `NAME=DOMAIN,NAME=DOMAIN`; or a JSON object, which kube-dns refuses although the documentation of Kubernetes shows one.
 ///
 /// # Errors
 /// The first pair that is none.
 pub fn federations(text: &str) -> Result<Vec<(String, String)>, Wrong> {
+    if text.trim_start().starts_with('{') {
+        let written: BTreeMap<String, String> = json(text)?;
+        let pairs: Vec<String> = written.into_iter().map(|(name, domain)| format!("{name}={domain}")).collect();
+        return federations(&pairs.join(","));
+    }
     let pairs: Vec<&str> = text.split(',').map(str::trim).filter(|pair| !pair.is_empty()).collect();
     if pairs.len() > FEDERATIONS_MAX {
         return Err(Wrong::TooMany("federations", FEDERATIONS_MAX));

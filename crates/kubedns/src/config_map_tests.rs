@@ -42,7 +42,8 @@ fn one_wrong_value_makes_all_of_it_void() {
         (UPSTREAMS, r#"["ns.example.org"]"#, "is no name server"),
         (UPSTREAMS, r#"{"a": "b"}"#, "not the JSON"),
         (UPSTREAMS, "8.8.8.8", "not the JSON"),
-        (FEDERATIONS, r#"{"a": "example.com"}"#, "is no pair"),
+        (FEDERATIONS, r#"{"a": ["example.com"]}"#, "not the JSON"),
+        (FEDERATIONS, r#"{"a.b": "example.com"}"#, "is no pair"),
         (FEDERATIONS, "a", "'a' is no pair"),
         (FEDERATIONS, "a.b=example.com", "is no pair"),
     ] {

@@ -153,7 +153,9 @@ impl Writer<'_> {
 
     fn answers_of(&self, front: Option<&Front>, text: &mut Text) {
         text.line("chaos");
-        text.line("loadbalance");
+        if front.is_none_or(|front| front.rotates) {
+            text.line("loadbalance");
+        }
         if let Some(front) = front {
             self.cache(front, text);
             self.own_records(front, "", text);
@@ -176,7 +178,9 @@ impl Writer<'_> {
         }
         self.metrics_page(text);
         self.pod(true, text);
-        text.line("loadbalance");
+        if self.settings.front.as_ref().is_none_or(|front| front.rotates) {
+            text.line("loadbalance");
+        }
         if let Some(front) = &self.settings.front {
             self.cache(front, text);
             self.own_records(front, domain, text);
@@ -402,6 +406,9 @@ impl Writer<'_> {
             ));
         } else {
             text.line("disable denial");
+        }
+        if let Some(seconds) = front.stale {
+            text.line(&format!("serve_stale {seconds}s"));
         }
         text.close();
     }

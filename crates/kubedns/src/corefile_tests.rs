@@ -409,3 +409,26 @@ fn a_probe_without_a_type_asks_for_any() {
     let part = "probe a 127.0.0.1:10053 kubernetes.default.svc.cluster.local 5s ANY {\n        empty\n";
     assert!(text.contains(part), "{text}");
 }
+
+#[test]
+fn order_and_stale_answers_are_as_dnsmasq_was_told() {
+    for (flags, part) in [
+        ("-- --use-stale-cache", "serve_stale 86400s\n"),
+        ("-- --use-stale-cache=60", "serve_stale 60s\n"),
+        ("-- --use-stale-cache=0", "serve_stale 31536000s\n"),
+        ("-- --cache-size=9", "loadbalance\n"),
+    ] {
+        let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+        assert!(text.contains(part), "{flags}: {text}");
+    }
+    let flags = "-- --no-round-robin --local=/lan/";
+    let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
+    assert!(!text.contains("loadbalance") && !text.contains("serve_stale"), "{text}");
+}
+
+#[test]
+fn federations_may_be_json() {
+    let written = [("federations", r#"{"fed": "fed.example.com"}"#), ("upstreamNameservers", r#"["8.8.8.8"]"#)];
+    let text = corefile(&settings(Program::Pod, ""), &dynamic(&written), Hosts::AsWritten);
+    assert!(text.contains("        fed fed.example.com\n") && text.contains("forward . 8.8.8.8 {"), "{text}");
+}

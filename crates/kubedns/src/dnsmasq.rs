@@ -12,6 +12,10 @@ use crate::names::is_loose_domain;
 const CACHE_SIZE: usize = 150;
 /// Seconds of the longest time to live that `--min-cache-ttl` may ask for.
 const TTL_MIN_MAX: u32 = 3600;
+/// Seconds for which dnsmasq uses an answer after its end if it is not told for how long.
+const STALE: u32 = 86_400;
+/// Seconds that stand for any time: a year.
+const STALE_MAX: u32 = 31_536_000;
 /// Octets of an answer over UDP that can be asked for.
 const UDP_SIZE_MIN: u16 = 512;
 const UDP_SIZE_MAX: u16 = 4096;
@@ -62,6 +66,10 @@ pub struct Front {
     pub addresses: Vec<(String, Vec<IpAddr>)>,
     /// Types of which no record is told.
     pub filtered: Vec<&'static str>,
+    /// Whether the order of records changes from answer to answer.
+    pub rotates: bool,
+    /// Seconds for which an answer is used after its end while it is asked for again; `None` for not at all.
+    pub stale: Option<u32>,
     /// Whether names of one label stay here.
     pub keeps_plain_names: bool,
 }
@@ -122,6 +130,8 @@ impl Default for Front {
             records: Vec::new(),
             addresses: Vec::new(),
             filtered: Vec::new(),
+            rotates: true,
+            stale: None,
             keeps_plain_names: false,
         }
     }
@@ -140,7 +150,7 @@ enum Outcome {
 }
 
 /// Arguments that take no value, by their long names.
-const SWITCHES: [&str; 21] = [
+const SWITCHES: [&str; 23] = [
     "keep-in-foreground",
     "no-daemon",
     "no-negcache",
@@ -162,6 +172,9 @@ const SWITCHES: [&str; 21] = [
     "bind-dynamic",
     "dnssec",
     "proxy-dnssec",
+    "no-round-robin",
+    // A value stands behind `=` only.
+    "use-stale-cache",
 ];
 
 /// Short names and the long ones that they stand for.
@@ -251,6 +264,8 @@ impl Front {
             "log-queries" => set(&mut self.is_logging, true),
             "addn-hosts" => self.take_hosts_file(value),
             "domain-needed" => set(&mut self.keeps_plain_names, true),
+            "no-round-robin" => set(&mut self.rotates, false),
+            "use-stale-cache" => self.take_stale(value),
             "filter-A" => add(&mut self.filtered, "A"),
             "filter-AAAA" => add(&mut self.filtered, "AAAA"),
             "listen-address" => self.take_listen(value),
@@ -308,6 +323,14 @@ impl Front {
         } else {
             Outcome::Said("the nearest size of 512 to 4096 is used")
         }
+    }
+
+    /// `[SECONDS]`; 0 is for any time.
+    fn take_stale(&mut self, value: &str) -> Outcome {
+        let seconds = if value.is_empty() { Ok(STALE) } else { value.parse() };
+        let Ok(seconds) = seconds else { return Outcome::Bad };
+        self.stale = Some(if seconds == 0 { STALE_MAX } else { seconds.min(STALE_MAX) });
+        Outcome::Works
     }
 
     /// 0 is no bound.

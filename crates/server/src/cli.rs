@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::check::{CheckOptions, Form};
 use crate::conform::{ConformanceOptions, read_server};
 use crate::log::Format;
-use crate::migrate::MigrateOptions;
+use crate::migrate::{MigrateOptions, read_version};
 use crate::run::ServeOptions;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use kubedns::Program;
@@ -185,6 +185,10 @@ fn migrate_command() -> clap::Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("Corefiles or manifests; standard input (`-`) without any"),
         )
+        .arg(
+            option("from", "VERSION", "Also name what has changed since this version of CoreDNS")
+                .value_parser(read_version),
+        )
         .arg(flag("defaults", "Add what newer installations have: ready, loop, lameduck, max_concurrent"))
         .arg(flag("json", "Print the Corefile and the notes, or the comparison, as one JSON object"))
         .arg(
@@ -209,6 +213,7 @@ fn migrate_options(matches: &ArgMatches) -> MigrateOptions {
     MigrateOptions {
         files: matches.get_many("files").into_iter().flatten().cloned().collect(),
         dnsmasq: matches.get_many("dnsmasq").into_iter().flatten().cloned().collect(),
+        from: matches.get_one("from").copied(),
         defaults: matches.get_flag("defaults"),
         json: matches.get_flag("json"),
         check: check.try_into().ok(),

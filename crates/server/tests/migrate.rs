@@ -120,8 +120,22 @@ fn our_own_pod_and_an_old_one() {
                {name: dnsmasq, image: g/kube-dnsmasq-amd64:1.4, args: [--cache-size=9, --server=10.0.0.1]}, \
                {name: healthz, image: g/exechealthz-amd64:1.2, args: [-port=8080]}]}}}\n";
     let (code, text, said) = migrate(&[], old);
-    assert_eq!((code, said.as_str()), (Some(0), "look: container `healthz` is passed over: it is none of kube-dns\n"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("dropped: container `healthz` (exechealthz) is not needed: "), "{said}");
     assert!(text.contains("kubernetes c.local") && text.contains("forward . 10.0.0.1"), "{text}");
+}
+
+/// What an old version did otherwise is of no interest to somebody who has a newer one.
+#[test]
+fn changes_of_old_versions_are_told_to_those_who_come_from_there() {
+    let corefile =
+        ". {\n    prometheus :9153\n    forward . 192.0.2.1 {\n        max_concurrent 1000\n    }\n    loop\n}\n";
+    for (words, is_told) in [(&[][..], false), (&["--from", "1.6.9"], true), (&["--from=v1.8.0"], false)] {
+        let (code, _, said) = migrate(words, corefile);
+        assert_eq!((code, said.contains("names of metrics have changed")), (Some(0), is_told), "{words:?}: {said}");
+    }
+    let (code, _, said) = migrate(&["--from", "new"], corefile);
+    assert!(code == Some(2) && said.contains("a version such as 1.6.9"), "{said}");
 }
 
 #[test]

@@ -20,6 +20,7 @@ const KNOWN: [(&str, Runs); 6] = [
     ("kubedns", Runs::Flags),
     ("sidecar", Runs::Flags),
 ];
+const EXECHEALTHZ: &str = "exechealthz";
 /// What stands before and behind the name of a program in that of an image.
 const IMAGE_PREFIX: &str = "k8s-dns-";
 const ARCHITECTURES: [&str; 5] = ["-amd64", "-arm", "-arm64", "-ppc64le", "-s390x"];
@@ -42,6 +43,13 @@ pub(super) fn arguments(container: &Value) -> Option<Vec<String>> {
         Runs::Dnsmasq if !given.iter().any(|word| word == "--") => [vec!["--".to_owned()], given].concat(),
         _ => given,
     })
+}
+
+/// Whether it is the container of older pods that probed the others by running a command.
+pub(super) fn is_exechealthz(container: &Value) -> bool {
+    let image = container["image"].as_str().map_or("", file_name);
+    let programs = words(&container["command"]);
+    image.starts_with(EXECHEALTHZ) || programs.first().is_some_and(|program| file_name(program) == EXECHEALTHZ)
 }
 
 /// A command line of dnsmasq without the name of the program at its start.

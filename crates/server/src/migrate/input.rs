@@ -6,7 +6,7 @@ use std::path::Path;
 use migrate::{Note, What};
 use serde_json::Value;
 
-use super::container::arguments;
+use super::container::{arguments, is_exechealthz};
 use super::questions::documents;
 
 /// The keys of the ConfigMap of kube-dns.
@@ -87,6 +87,7 @@ impl Input {
         for container in pod["containers"].as_array().into_iter().flatten() {
             match arguments(container) {
                 Some(words) => known.push(words),
+                None if is_exechealthz(container) => others.push(dropped(container)),
                 None => {
                     let name = container["name"].as_str().or(container["image"].as_str()).unwrap_or_default();
                     others.push(passed_over(format!("container `{name}` is passed over: it is none of kube-dns")));
@@ -105,6 +106,16 @@ impl Input {
 /// Returns true if a text is manifests in YAML or JSON.
 pub(crate) fn is_manifest(text: &str) -> bool {
     documents(text).is_some()
+}
+
+/// Names the replacement of exechealthz, whose paths come from its own command line.
+fn dropped(container: &Value) -> Note {
+    let name = container["name"].as_str().unwrap_or("healthz");
+    let text = format!(
+        "container `{name}` (exechealthz) is not needed: take it out of the Pod, and point the probes of the others at \
+         `/readiness` on port 8081"
+    );
+    Note { what: What::Dropped, place: String::new(), text, directive: None, since: None }
 }
 
 fn passed_over(text: String) -> Note {

@@ -34,6 +34,8 @@ pub struct MigrateOptions {
     pub files: Vec<PathBuf>,
     /// Arguments of dnsmasq.
     pub dnsmasq: Vec<String>,
+    /// The version of CoreDNS that the Corefile was written for.
+    pub from: Option<Version>,
     /// Add what newer installations have.
     pub defaults: bool,
     /// Print the result, of a comparison too, as one JSON object.
@@ -44,6 +46,27 @@ pub struct MigrateOptions {
     pub ttl: bool,
     /// The zone of the cluster, for the questions about Services.
     pub zone: String,
+}
+
+/// A version of CoreDNS.
+pub type Version = [u32; 3];
+
+/// Reads `1.6.9`, `v1.6.9` or `1.6`.
+pub(crate) fn read_version(text: &str) -> Result<Version, String> {
+    let mut version = [0; 3];
+    let mut parts = text.trim_start_matches('v').split('.');
+    let is_read =
+        version.iter_mut().zip(parts.by_ref()).all(|(number, part)| part.parse().map(|read| *number = read).is_ok());
+    if is_read && parts.next().is_none() { Ok(version) } else { Err("a version such as 1.6.9 is wanted".to_owned()) }
+}
+
+/// Reports whether a note tells something to those who come from `from`. What only means something else since a version is told
+/// to those who had an older one.
+fn concerns(note: &Note, from: Option<Version>) -> bool {
+    match note.since.filter(|_| note.what == What::Look).map(read_version) {
+        Some(Ok(since)) => from.is_some_and(|from| from < since),
+        _ => true,
+    }
 }
 
 /// Migrates, or compares.
@@ -85,6 +108,7 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, String> {
         input.containers.push([&["--".to_owned()][..], without_program(&options.dnsmasq)].concat());
     }
     let (name, mut migration) = migrated(&input, options.defaults)?;
+    migration.notes.retain(|note| concerns(note, options.from));
     migration.notes.splice(..0, input.notes);
     if !options.json {
         migration.notes.iter().for_each(|note| eprintln!("{note}"));
