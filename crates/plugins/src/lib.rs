@@ -37,6 +37,7 @@ mod goregexp;
 mod gotemplate;
 mod grpc;
 mod grpc_server;
+mod hashed;
 mod header;
 mod health;
 mod hosts;

@@ -7,9 +7,9 @@ use cluster::{Address, Endpoint, Port, Service, ServiceKind};
 use engine::{Query, Response, Worker};
 use wire::{Class, NameRef, Owner, Section, Type};
 
-use super::hashed::KUBE_DNS;
 use super::name::Part;
 use super::{Kubernetes, Pods, is_hidden};
+use crate::hashed::KUBE_DNS;
 use crate::service_records::{Asked, EndpointList, Outcome, PLAIN, PortNames, Tree, Which, weight};
 
 /// What stands between the names of services and the zone.

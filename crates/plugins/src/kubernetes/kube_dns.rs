@@ -12,9 +12,9 @@ use engine::{Query, Response, Worker};
 use wire::{Name, Owner, Section, Type};
 
 use super::answer::branch;
-use super::hashed::{KUBE_DNS, address_label};
 use super::name::{Part, Target};
 use super::{Found, Kubernetes, View, is_hidden};
+use crate::hashed::{KUBE_DNS, address_label};
 use crate::service_records::{Asked, EndpointList, Outcome, PortNames, Tree, Which, ip_of, matching, weight};
 
 /// Stands for any service or namespace.

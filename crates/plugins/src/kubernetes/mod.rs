@@ -6,7 +6,6 @@
 mod alias;
 mod answer;
 mod config;
-mod hashed;
 mod kube_dns;
 mod labels;
 mod name;

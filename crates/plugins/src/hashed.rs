@@ -12,7 +12,7 @@ use cluster::{Address, Endpoint};
 use crate::service_records::Form;
 
 /// kube-dns's labels and SRV records.
-pub(super) static KUBE_DNS: Form = Form { label: endpoint_label, priority: 10, bare_port: Some(0) };
+pub(crate) static KUBE_DNS: Form = Form { label: endpoint_label, priority: 10, bare_port: Some(0) };
 
 /// The label of an endpoint: its hostname, or else the hash of its address.
 fn endpoint_label<'b>(endpoint: Endpoint<'b>, buffer: &'b mut LabelBuffer) -> &'b [u8] {
@@ -24,7 +24,7 @@ fn endpoint_label<'b>(endpoint: Endpoint<'b>, buffer: &'b mut LabelBuffer) -> &'
 }
 
 /// The label of an address.
-pub(super) fn address_label(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
+pub(crate) fn address_label(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
     let hash = hash(address);
     let digits = (8 - hash.leading_zeros() / 4).max(1);
     let mut len = 0;
