@@ -1,8 +1,10 @@
-//! The page with the records of the cluster, as a tree of labels: what `/cache` of kube-dns showed. It is for people who
-//! look for what is known, and bounded.
+//! `/cache` page: the records of the cluster as the tree of labels that kube-dns showed, with the top-level domain at its root.
+//!
+//! A node has `ChildNodes`, by label, and `Entries`, by the label that kube-dns made of a record. The page is for people who look
+//! for what is known, and bounded. `Complete`, which kube-dns did not have, stands beside the root's.
 
 use core::fmt::Write;
-use core::net::IpAddr;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cluster::{Service, ServiceKind};
@@ -10,64 +12,144 @@ use engine::setup::PageContent;
 
 use crate::common::quote_json as quote;
 use crate::exposed::Exposed;
+use crate::hashed::{KUBE_DNS, address_label};
 use crate::service_records::ip_of;
 
 /// Octets of the longest page: a cluster of a hundred thousand endpoints, written out.
 const PAGE_MAX: usize = 16 << 20;
+/// Octets of an entry beside its texts.
+const ENTRY_LEN: usize = 160;
+/// The end of the names of reverse zones, which kube-dns did not show.
+const REVERSE: &str = ".arpa.";
 
 /// Makes the page.
 pub(super) fn page(exposed: &Exposed) -> PageContent {
-    let mut namespaces: BTreeMap<String, BTreeMap<String, Node>> = BTreeMap::new();
+    let zones = exposed.zones.names().iter().map(ToString::to_string);
+    let zone = zones.into_iter().find(|zone| !zone.ends_with(REVERSE)).unwrap_or_default();
+    let mut services = Tree::default();
     let mut left = PAGE_MAX;
     exposed.index.for_each_service(|service| {
         if exposed.shows(service.namespace.as_bytes()) && left > 0 {
-            let node = Node::of(service);
-            left = left.saturating_sub(node.size());
-            namespaces.entry(service.namespace.to_string()).or_default().insert(service.name.to_string(), node);
+            let namespace = services.below(&service.namespace);
+            left = left.saturating_sub(namespace.add(service, &zone));
         }
     });
-    PageContent {
-        status: 200,
-        content_type: "application/json",
-        body: write(exposed, &namespaces, left == 0 || !exposed.index.is_synced()).into_bytes().into(),
-    }
+    let mut root = Tree::default();
+    let labels = zone.trim_end_matches('.').rsplit('.').chain(["svc"]);
+    *labels.filter(|label| !label.is_empty()).fold(&mut root, Tree::below) = services;
+    let is_complete = left > 0 && exposed.index.is_synced();
+    let mut text = String::new();
+    root.write(&mut text, 0, Some(is_complete));
+    text.push('\n');
+    PageContent { status: 200, content_type: "application/json", body: text.into_bytes().into() }
 }
 
-/// What is below one service.
+/// A node of the tree.
 #[derive(Default)]
-struct Node {
-    /// Records, by label.
-    entries: Vec<(String, String)>,
-    /// Records of its ports, by `_PORT._PROTOCOL`.
-    ports: Vec<(String, String)>,
+struct Tree {
+    children: BTreeMap<String, Tree>,
+    /// Records, as JSON.
+    entries: BTreeMap<String, String>,
 }
 
-impl Node {
-    fn of(service: &Service) -> Node {
-        let mut node = Node::default();
-        let address = |ip: IpAddr| record(&ip.to_string(), 0);
+impl Tree {
+    fn below(&mut self, label: &str) -> &mut Tree {
+        self.children.entry(label.to_owned()).or_default()
+    }
+
+    fn set(&mut self, label: &str, host: &str, port: u16) -> usize {
+        self.entries.insert(label.to_owned(), record(host, port));
+        label.len() + host.len() + ENTRY_LEN
+    }
+
+    /// Adds a service to its namespace; gives about how many octets it takes.
+    fn add(&mut self, service: &Service, zone: &str) -> usize {
+        let host = format!("{}.{}.svc.{zone}", service.name, service.namespace);
+        let mut len = ENTRY_LEN;
         match &service.kind {
-            ServiceKind::ClusterIp(ips) => node.entries.extend(ips.iter().map(|ip| (ip.to_string(), address(*ip)))),
-            ServiceKind::ExternalName(name) => node.entries.push((service.name.to_string(), record(name, 0))),
-            ServiceKind::Headless => node.entries.extend(service.endpoints().filter_map(|endpoint| {
-                let ip = ip_of(endpoint)?;
-                let label = endpoint.own_label().map(String::from_utf8_lossy);
-                Some((label.map_or_else(|| ip.to_string(), std::borrow::Cow::into_owned), address(ip)))
-            })),
+            // As kube-dns kept an alias: in the namespace, and not below a name in it.
+            ServiceKind::ExternalName(target) => len += self.set(&service.name, target, 0),
+            ServiceKind::ClusterIp(ips) => {
+                let node = self.below(&service.name);
+                let mut buffer = [0; 63];
+                for ip in ips {
+                    let label = String::from_utf8_lossy(address_label(*ip, &mut buffer)).into_owned();
+                    len += node.set(&label, &ip.to_string(), 0);
+                    for port in service.ports.iter().filter(|port| !port.name.is_empty()) {
+                        len += node.port(&port.protocol, &port.name).set(&label, &host, port.number.unwrap_or(0));
+                    }
+                }
+            }
+            ServiceKind::Headless => len += self.below(&service.name).add_endpoints(service, &host),
             ServiceKind::Undeclared => {}
         }
-        for port in service.ports.iter().filter(|port| !port.name.is_empty()) {
-            let name = format!("_{}._{}", port.name, port.protocol.to_ascii_lowercase());
-            node.ports.push((name, record(&service.name, port.number.unwrap_or(0))));
-        }
-        node
+        len
     }
 
-    fn size(&self) -> usize {
-        const AROUND: usize = 64;
-        let each = self.entries.iter().chain(&self.ports);
-        each.map(|(label, record)| label.len() + record.len() + AROUND).sum::<usize>() + AROUND
+    fn add_endpoints(&mut self, service: &Service, host: &str) -> usize {
+        let (mut len, mut buffer) = (0, [0; 63]);
+        for slice in service.slices.iter() {
+            for endpoint in slice.endpoints() {
+                let Some(ip) = ip_of(endpoint) else { continue };
+                let label: Cow<'_, str> = String::from_utf8_lossy((KUBE_DNS.label)(endpoint, &mut buffer));
+                len += self.set(&label, &ip.to_string(), 0);
+                for port in slice.ports.iter().filter(|port| !port.name.is_empty()) {
+                    let target = format!("{label}.{host}");
+                    len += self.port(&port.protocol, &port.name).set(&label, &target, port.number.unwrap_or(0));
+                }
+            }
+        }
+        len
     }
+
+    fn port(&mut self, protocol: &str, name: &str) -> &mut Tree {
+        self.below(&format!("_{}", protocol.to_ascii_lowercase())).below(&format!("_{name}"))
+    }
+
+    /// Writes the node as Go's `MarshalIndent` does, with tabs.
+    fn write(&self, text: &mut String, depth: usize, is_complete: Option<bool>) {
+        text.push('{');
+        object(text, depth + 1, "ChildNodes", self.children.iter(), |text, child| child.write(text, depth + 2, None));
+        text.push(',');
+        object(text, depth + 1, "Entries", self.entries.iter(), |text, entry| text.push_str(entry));
+        if let Some(is_complete) = is_complete {
+            let _ = write!(text, ",\n\t\"Complete\": {is_complete}");
+        }
+        new_line(text, depth);
+        text.push('}');
+    }
+}
+
+/// Writes a member that is an object.
+fn object<'a, T: 'a>(
+    text: &mut String,
+    depth: usize,
+    name: &str,
+    members: impl ExactSizeIterator<Item = (&'a String, &'a T)>,
+    write: impl Fn(&mut String, &T),
+) {
+    new_line(text, depth);
+    quote(text, name);
+    text.push_str(": {");
+    let is_empty = members.len() == 0;
+    for (at, (name, value)) in members.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        new_line(text, depth + 1);
+        quote(text, name);
+        text.push_str(": ");
+        write(text, value);
+    }
+    if !is_empty {
+        new_line(text, depth);
+    }
+    text.push('}');
+}
+
+fn new_line(text: &mut String, depth: usize) {
+    text.push('\n');
+    text.extend(core::iter::repeat_n('\t', depth));
 }
 
 fn record(host: &str, port: u16) -> String {
@@ -78,84 +160,4 @@ fn record(host: &str, port: u16) -> String {
     }
     text.push_str(", \"priority\": 10, \"weight\": 10, \"ttl\": 30}");
     text
-}
-
-fn write(exposed: &Exposed, namespaces: &BTreeMap<String, BTreeMap<String, Node>>, is_cut: bool) -> String {
-    let zones: Vec<String> = exposed.zones.names().iter().map(ToString::to_string).collect();
-    let mut json = Json::default();
-    json.object(|json| {
-        json.member("Zone", |json| quote(&mut json.text, &zones.join(" ")));
-        json.member("Complete", |json| json.text.push_str(if is_cut { "false" } else { "true" }));
-        json.member("ChildNodes", |json| {
-            json.object(|json| {
-                for (namespace, services) in namespaces {
-                    json.member(namespace, |json| {
-                        json.object(|json| json.member("ChildNodes", |json| write_services(json, services)));
-                    });
-                }
-            });
-        });
-    });
-    json.text.push('\n');
-    json.text
-}
-
-fn write_services(json: &mut Json, services: &BTreeMap<String, Node>) {
-    json.object(|json| {
-        for (name, node) in services {
-            json.member(name, |json| {
-                json.object(|json| {
-                    for (kind, records) in [("Entries", &node.entries), ("ChildNodes", &node.ports)] {
-                        json.member(kind, |json| {
-                            json.object(|json| {
-                                for (label, record) in records {
-                                    json.member(label, |json| json.text.push_str(record));
-                                }
-                            });
-                        });
-                    }
-                });
-            });
-        }
-    });
-}
-
-/// JSON that is being written, indented.
-#[derive(Default)]
-struct Json {
-    text: String,
-    depth: usize,
-    /// Whether the object that is open has a member already.
-    has_members: bool,
-}
-
-impl Json {
-    fn object(&mut self, members: impl FnOnce(&mut Json)) {
-        self.text.push('{');
-        self.depth += 1;
-        self.has_members = false;
-        members(self);
-        self.depth -= 1;
-        if self.has_members {
-            self.new_line();
-        }
-        self.text.push('}');
-        self.has_members = true;
-    }
-
-    fn member(&mut self, name: &str, value: impl FnOnce(&mut Json)) {
-        if self.has_members {
-            self.text.push(',');
-        }
-        self.new_line();
-        quote(&mut self.text, name);
-        self.text.push_str(": ");
-        value(self);
-        self.has_members = true;
-    }
-
-    fn new_line(&mut self) {
-        self.text.push('\n');
-        self.text.push_str(&"  ".repeat(self.depth));
-    }
 }
