@@ -127,6 +127,12 @@ static PROPERTIES: &[Property<Config>] = &[
             if config.prefer_positive {
                 return Err(args.problem("`serve_stale_policy` can only be used once"));
             }
+            // CoreDNS takes it in any case.
+            if args.rest().first().is_some_and(|word| word.text.eq_ignore_ascii_case("prefer_positive")) {
+                args.next_word();
+                config.prefer_positive = true;
+                return Ok(());
+            }
             config.prefer_positive = args.choice(&[("prefer_positive", true)])?;
             Ok(())
         },
@@ -220,8 +226,10 @@ fn read_stale(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
             _ => return Err(args.bad(word, "`immediate` or `verify`")),
         }
     }
-    if !args.rest().is_empty() {
-        stale.ttl = u32::try_from(args.duration()?.as_secs()).unwrap_or(u32::MAX);
+    if let Some(word) = args.rest().first() {
+        let ttl = args.duration()?;
+        let seconds = u32::try_from(ttl.as_secs()).ok().filter(|_| ttl.subsec_nanos() == 0);
+        stale.ttl = seconds.ok_or_else(|| args.bad(word, "a whole number of seconds, at most 4294967295"))?;
     }
     if let Some(word) = args.rest().first() {
         stale.recheck = args.duration()?;

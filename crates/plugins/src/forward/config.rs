@@ -319,7 +319,8 @@ static PROPERTIES: &[Property<Config>] = &[
         default: "",
         doc: "DNS servers that look up the host names in TO. The default is the resolver of the system.",
         set: |config, args| {
-            for word in args.take_rest() {
+            let first = args.word()?;
+            for word in core::iter::once(first).chain(args.take_rest()) {
                 match Target::read(&word.text) {
                     Ok(Target::Address { address, .. }) => config.resolvers.push(address),
                     _ => return Err(args.bad(word, "an address")),

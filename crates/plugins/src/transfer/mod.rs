@@ -73,10 +73,22 @@ fn set_peers(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
             config.anyone = true;
             continue;
         }
-        let address = word.text.parse().map(|ip| SocketAddr::new(ip, DNS_PORT)).or_else(|_| word.text.parse());
+        let text = without_interface(&word.text);
+        if text.len() < word.text.len() {
+            let message = format!("the interface in `{}` is ignored; the address alone counts", word.text);
+            args.warn(word, message);
+        }
+        let address = text.parse().map(|ip| SocketAddr::new(ip, DNS_PORT)).or_else(|_| text.parse());
         config.peers.push(address.map_err(|_| args.bad(word, "an IP address, with or without a port, or `*`"))?);
     }
     Ok(())
+}
+
+/// Removes the interface of a link-local address: `fe80::1%eth0`, `[fe80::1%eth0]:53` (RFC 4007 §11).
+fn without_interface(text: &str) -> String {
+    let Some((address, rest)) = text.split_once('%') else { return text.to_owned() };
+    let port = rest.find(']').map_or("", |at| &rest[at..]);
+    format!("{address}{port}")
 }
 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
