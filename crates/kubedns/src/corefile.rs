@@ -307,6 +307,9 @@ impl Writer<'_> {
         text.open(&format!("forward {zone} {}", to.join(" ")));
         let front = self.settings.front.as_ref();
         text.line(&format!("policy {}", front.map_or("sequential", |front| front.policy)));
+        if front.is_some_and(|front| front.asks_all) {
+            text.line("ask_all");
+        }
         // What failed at one may go well at another; kube-dns asked the same one again.
         text.line("failover SERVFAIL");
         if let Some(most) = front.map(|front| front.forward_max).filter(|most| *most > 0) {

@@ -417,6 +417,7 @@ fn order_and_stale_answers_are_as_dnsmasq_was_told() {
         ("-- --use-stale-cache=60", "serve_stale 60s\n"),
         ("-- --use-stale-cache=0", "serve_stale 31536000s\n"),
         ("-- --cache-size=9", "loadbalance\n"),
+        ("-- --all-servers --server=192.0.2.1", "        ask_all\n"),
     ] {
         let text = corefile(&settings(Program::Pod, flags), &Dynamic::default(), Hosts::AsWritten);
         assert!(text.contains(part), "{flags}: {text}");

@@ -48,6 +48,8 @@ pub struct Front {
     pub resolv_conf: Option<String>,
     /// In which order upstreams are asked.
     pub policy: &'static str,
+    /// Whether all upstreams are asked at once.
+    pub asks_all: bool,
     /// Questions on their way at one time; 0 for any number.
     pub forward_max: u32,
     /// Whether questions are logged.
@@ -121,6 +123,7 @@ impl Default for Front {
             domains: BTreeMap::new(),
             resolv_conf: Some(RESOLV_CONF.to_owned()),
             policy: "sequential",
+            asks_all: false,
             forward_max: 0,
             is_logging: false,
             udp_size: None,
@@ -257,10 +260,7 @@ impl Front {
             "resolv-file" => set(&mut self.resolv_conf, Some(value.to_owned())),
             "no-poll" => Outcome::Void("a changed resolv.conf is always read"),
             "strict-order" => set(&mut self.policy, "sequential"),
-            "all-servers" => {
-                self.policy = "random";
-                Outcome::Said("one is asked, a random one, and another if it fails")
-            }
+            "all-servers" => set(&mut self.asks_all, true),
             "log-queries" => set(&mut self.is_logging, true),
             "addn-hosts" => self.take_hosts_file(value),
             "domain-needed" => set(&mut self.keeps_plain_names, true),

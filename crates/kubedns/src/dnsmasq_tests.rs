@@ -49,7 +49,7 @@ fn bounds_orders_and_places() {
     .unwrap();
     assert_eq!((front.cache_size, front.port, front.forward_max), (0, 5300, 1500));
     assert_eq!((front.ttl_max, front.ttl_min, front.denial_ttl), (Some(300), Some(3600), Some(60)));
-    assert_eq!((front.resolv_conf, front.policy, front.is_logging), (None, "random", true));
+    assert_eq!((front.resolv_conf, front.asks_all, front.is_logging), (None, true, true));
     assert_eq!((front.udp_size, front.listen.len(), front.filtered), (Some(1232), 2, vec!["AAAA"]));
     assert!(front.keeps_plain_names);
 }

@@ -139,7 +139,6 @@ mod tests {
             ("-- -u nobody", "dropped: dnsmasq's --user "),
             ("-- --pid-file=/x", "dropped: dnsmasq's --pid-file "),
             ("-- --min-port=1024", "dropped: dnsmasq's --min-port "),
-            ("-- --all-servers", "look: dnsmasq's --all-servers: "),
             ("-v=2 --logtostderr", "dropped: --v, --logtostderr does nothing here"),
             ("-restartDnsmasq=true", "dropped: --restartDnsmasq "),
             ("--probe=a,127.0.0.1:53,a.example,5,ANY", "look: --probe a: "),

@@ -28,6 +28,7 @@ pub struct Config {
     pub(super) max_fails: u32,
     pub(super) max_connect_attempts: Option<usize>,
     pub(super) policy: PolicyName,
+    pub(super) ask_all: bool,
     pub(super) health_check: Duration,
     pub(super) probe_name: Name,
     pub(super) probe_recursion: bool,
@@ -58,6 +59,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         max_fails: 2,
         max_connect_attempts: None,
         policy: PolicyName::Random,
+        ask_all: false,
         health_check: Duration::from_millis(500),
         probe_name: Name::root(),
         probe_recursion: true,
@@ -243,6 +245,16 @@ static PROPERTIES: &[Property<Config>] = &[
         doc: "Order in which upstreams are tried.",
         set: |config, args| {
             config.policy = PolicyName::take(args)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("ask_all"),
+        default: "off",
+        doc: "Query all healthy upstreams at once and use the first NOERROR or NXDOMAIN response. CoreDNS does not have this \
+              property.",
+        set: |config, _| {
+            config.ask_all = true;
             Ok(())
         },
     },

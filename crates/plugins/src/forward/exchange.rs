@@ -23,11 +23,11 @@ const AGAIN_AFTER: Duration = Duration::from_millis(400);
 
 /// One question, as it is sent.
 #[derive(Clone, Copy)]
-struct Sending<'a> {
-    query: &'a Query,
-    octets: &'a [u8],
-    until: Moment,
-    outside: &'a dyn Outside,
+pub(super) struct Sending<'a> {
+    pub(super) query: &'a Query,
+    pub(super) octets: &'a [u8],
+    pub(super) until: Moment,
+    pub(super) outside: &'a dyn Outside,
 }
 
 impl Stanza {
@@ -54,6 +54,10 @@ impl Stanza {
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
         let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
+        if self.ask_all {
+            let until = start + self.limits.each.min(self.limits.deadline);
+            return self.race(Sending { query, octets: &octets, until, outside }).await;
+        }
         let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), outside.random()));
         let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
         loop {
@@ -93,7 +97,7 @@ impl Stanza {
     }
 
     /// Asks one upstream, over TCP too where that is called for.
-    async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Vec<u8>, ExchangeError> {
+    pub(super) async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Vec<u8>, ExchangeError> {
         let over = self.transport(sending.query, upstream);
         let reply = self.exchange_over(over, upstream, sending).await?;
         let cut = Reply::read(&reply).is_some_and(|reply| reply.is_truncated());
@@ -127,7 +131,7 @@ impl Stanza {
         upstream::readable(reply).ok_or(ExchangeError::Unreadable)
     }
 
-    fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
+    pub(super) fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
         match query.path.transport {
             _ if upstream.tls.is_some() => Transport::Tcp,
             _ if self.force_tcp => Transport::Tcp,

@@ -5,6 +5,7 @@
 mod config;
 mod exchange;
 mod metrics;
+mod race;
 mod stanza;
 
 use std::sync::Arc;

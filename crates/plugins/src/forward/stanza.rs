@@ -44,6 +44,8 @@ pub(super) struct Stanza {
     except: Zones,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) policy: Policy,
+    /// Query all upstreams at once.
+    pub(super) ask_all: bool,
     pub(super) limits: Limits,
     pub(super) connections: Connections,
     pub(super) force_tcp: bool,
@@ -92,6 +94,7 @@ impl Stanza {
             from: config.from,
             upstreams,
             policy: config.policy.policy(),
+            ask_all: config.ask_all,
             force_tcp: config.force_tcp,
             prefer_udp: config.prefer_udp,
             health_check: config.health_check,
