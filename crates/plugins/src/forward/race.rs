@@ -1,6 +1,6 @@
 //! Race of all upstreams (`ask_all`): the first usable response wins, the other exchanges are dropped.
 
-use core::future::{Future, poll_fn};
+use core::future::poll_fn;
 use core::task::{Context, Poll};
 
 use engine::{ExchangeError, Failure, LocalFuture};
