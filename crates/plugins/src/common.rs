@@ -72,8 +72,9 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
         Some((_, port)) if port.parse::<u16>().is_err_and(|error| *error.kind() == IntErrorKind::PosOverflow) => {
             Err(args.bad(word, "an address with a port of at most 65535"))
         }
-        Some((host, _)) if brackets_match && (!host.contains(':') || host.starts_with('[')) => {
-            Ok(Some(word.text.clone()))
+        Some((host, port)) if brackets_match && (!host.contains(':') || host.starts_with('[')) => {
+            // As in Go, no port is port 0: the system chooses one.
+            Ok(Some(if port.is_empty() { format!("{}0", word.text) } else { word.text.clone() }))
         }
         _ => Err(args.bad(word, "an address of the form `[HOST]:PORT`")),
     }
