@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use engine::metrics::{Counter, Kind, Metric, Registry};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Datagrams read by one system call: half of what saturates the gain of batching costs half the memory.
 pub const BATCH: usize = 32;
@@ -16,6 +17,16 @@ pub(crate) const PIPELINE_MAX: usize = 128;
 pub(crate) const UNWRITTEN_MAX: usize = 64 << 10;
 /// Batches in a row before tasks get their turn.
 pub const BATCHES_IN_A_ROW: usize = 8;
+
+/// Raises the number of descriptors that this process may have open as far as the system allows, and gives it. Where it was
+/// set for programs that call `select`, it is too small for connections of many clients.
+pub fn raise_descriptor_limit() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // Where the system refuses, the limit is what it was.
+    let granted = if setrlimit(Resource::Nofile, raised).is_ok() { raised.current } else { limit.current };
+    granted.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
 
 /// What clients may do with streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +68,8 @@ pub struct Limits {
     pub(crate) streams: Counter,
     /// [`CallLimits::connections_max`](engine::setup::CallLimits::connections_max).
     pub(crate) callers: Counter,
+    /// Connections to pages over HTTP that were evicted for others.
+    pub pages: Counter,
     /// Answers that the kernel did not take: its buffer was full.
     pub(crate) sends: Counter,
 }
@@ -70,6 +83,7 @@ impl Limits {
             parked: counter("parked_queries"),
             streams: counter("streams"),
             callers: counter("calling_connections"),
+            pages: counter("page_connections"),
             sends: counter("udp_send_buffer"),
         }
     }

@@ -4,12 +4,15 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use engine::metrics::{Counter, Counters, Registry};
 use engine::setup::{Page, PageContent};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -17,32 +20,39 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
+use net::{Connection, ConnectionTable, Limits, TableLimits};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 use crate::compress::gzip;
+use crate::deadlines::{HEAD_TIMEOUT, Phases, Watched};
 use crate::sockets::announce;
 
-/// Connections to one address at a time: probes, a scraper or two, a person.
-const CONNECTIONS_MAX: usize = 64;
-/// How long a client may take to send its request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Octets of the longest request.
+/// Connections to one address at a time, and of one client: probes, a scraper or two, a person. More than these are
+/// clients that hold connections for nothing, so the idlest one goes.
+const TABLE: TableLimits = TableLimits { open_max: 512, per_address_max: 128, buffered_max: 0 };
+/// Bytes of the longest request.
 const REQUEST_MAX: usize = 16 * 1024;
 /// How soon a port that another process has is tried again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 64;
+/// Connections that may wait to be accepted: as many as the system allows, so that a probe is not turned away at its door
+/// while others connect in large numbers.
+const BACKLOG: i32 = 4096;
+/// How long to wait before accepting again when the system refuses.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Connections accepted before those that are open get their turn: fewer than [`TABLE`] holds of one client.
+const ACCEPTED_AT_ONCE: usize = 64;
 
 type Pages = Rc<RefCell<HashMap<Cow<'static, str>, Page>>>;
 
 /// The servers, by the address that directives name.
-#[derive(Default)]
 pub(crate) struct Admin {
     servers: HashMap<String, Server>,
+    registry: Arc<Registry>,
 }
 
 struct Server {
@@ -66,6 +76,11 @@ pub(crate) enum IfTaken {
 }
 
 impl Admin {
+    /// Creates an admin without servers, which counts in `registry`.
+    pub(crate) fn new(registry: &Arc<Registry>) -> Admin {
+        Admin { servers: HashMap::new(), registry: Arc::clone(registry) }
+    }
+
     /// Opens the sockets that `pages` need and that are not open yet; nothing else changes.
     ///
     /// # Errors
@@ -98,7 +113,7 @@ impl Admin {
     /// If a socket cannot be given to the runtime.
     pub(crate) fn serve(&mut self, prepared: Prepared, pages: Vec<Page>) -> io::Result<()> {
         for (address, listener) in prepared.listeners {
-            let server = Server::start(&address, listener)?;
+            let server = Server::start(&address, listener, &self.registry)?;
             self.servers.insert(address, server);
         }
         self.servers.retain(|address, server| {
@@ -122,16 +137,17 @@ impl Admin {
 }
 
 impl Server {
-    fn start(address: &str, listener: Option<TcpListener>) -> io::Result<Server> {
+    fn start(address: &str, listener: Option<TcpListener>, registry: &Registry) -> io::Result<Server> {
         let (pages, address) = (Pages::default(), address.to_owned());
         let listener = listener.map(tokio::net::TcpListener::from_std).transpose()?;
-        let for_task = Rc::clone(&pages);
+        let door =
+            Door { pages: Rc::clone(&pages), table: ConnectionTable::new(TABLE), evictions: Evictions::new(registry) };
         let serving = async move {
             let listener = match listener {
                 Some(listener) => listener,
                 None => listen_until_free(&address).await,
             };
-            accept(listener, for_task).await;
+            door.accept(listener).await;
         };
         Ok(Server { pages, handle: tokio::task::spawn_local(serving).abort_handle() })
     }
@@ -192,46 +208,98 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-async fn accept(listener: tokio::net::TcpListener, pages: Pages) {
-    let open = Rc::new(std::cell::Cell::new(0));
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        if open.get() >= CONNECTIONS_MAX {
-            continue;
+/// Admits the clients of one address.
+struct Door {
+    pages: Pages,
+    table: Arc<ConnectionTable>,
+    evictions: Evictions,
+}
+
+impl Door {
+    async fn accept(&self, listener: tokio::net::TcpListener) {
+        loop {
+            // Those who are in come before those at the door: else a probe could be evicted before it is read.
+            tokio::task::yield_now().await;
+            let Ok((stream, peer)) = listener.accept().await else {
+                // No descriptor is left, most likely: the next client gets that of another.
+                self.table.evict_one();
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            self.admit(stream, peer);
+            for _ in 1..ACCEPTED_AT_ONCE {
+                let waiting = poll_fn(|context| Poll::Ready(listener.poll_accept(context))).await;
+                let Poll::Ready(Ok((stream, peer))) = waiting else { break };
+                self.admit(stream, peer);
+            }
         }
-        open.set(open.get() + 1);
-        let (pages, open) = (Rc::clone(&pages), Rc::clone(&open));
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+        let (connection, evicted) = self.table.admit(peer.ip());
+        if evicted {
+            self.evictions.count();
+        }
+        let pages = Rc::clone(&self.pages);
         tokio::task::spawn_local(async move {
-            // A client that goes away is no error of ours.
-            let _ = serve(stream, &pages).await;
-            open.set(open.get() - 1);
+            tokio::select! {
+                biased;
+                () = connection.evicted() => {}
+                // A client that goes away is no error of ours.
+                _ = serve(stream, &pages, &connection) => {}
+            }
         });
     }
 }
 
+/// Counts connections that were evicted for others.
+struct Evictions(Counters, Counter);
+
+impl Evictions {
+    fn new(registry: &Registry) -> Evictions {
+        Evictions(registry.counters(), Limits::new(registry).pages)
+    }
+
+    fn count(&self) {
+        self.0.count(self.1);
+    }
+}
+
 /// Serves one client, within TLS if the pages want it so.
-async fn serve(stream: TcpStream, pages: &Pages) -> io::Result<()> {
+async fn serve(stream: TcpStream, pages: &Pages, connection: &Connection) -> io::Result<()> {
     let tls = pages.borrow().values().find_map(|page| page.tls.clone());
     match tls {
-        None => serve_http(stream, pages).await,
+        None => serve_http(stream, pages, connection).await,
         Some(tls) => {
-            let greeted = tokio::time::timeout(HEADER_TIMEOUT, net::accept_tls(&*tls, stream)).await;
-            serve_http(greeted.map_err(|_| io::ErrorKind::TimedOut)??, pages).await
+            let greeted = tokio::time::timeout(HEAD_TIMEOUT, net::accept_tls(&*tls, stream)).await;
+            serve_http(greeted.map_err(|_| io::ErrorKind::TimedOut)??, pages, connection).await
         }
     }
 }
 
-async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin, pages: &Pages) -> io::Result<()> {
-    let service = service_fn(|request| answer(pages, request));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(REQUEST_MAX)
-        .serve_connection(TokioIo::new(stream), service);
-    connection.await.map_err(io::Error::other)
+async fn serve_http(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    pages: &Pages,
+    connection: &Connection,
+) -> io::Result<()> {
+    let phases = Phases::new();
+    let service = service_fn(|request| {
+        connection.touch();
+        phases.has_request();
+        async {
+            let response = answer(pages, request).await;
+            phases.has_response();
+            response
+        }
+    });
+    let stream = TokioIo::new(Watched::new(stream, phases.clone()));
+    // The deadlines are those of `phases`.
+    let http =
+        http1::Builder::new().header_read_timeout(None).max_buf_size(REQUEST_MAX).serve_connection(stream, service);
+    tokio::select! {
+        ended = http => ended.map_err(io::Error::other),
+        () = phases.overdue() => Err(io::ErrorKind::TimedOut.into()),
+    }
 }
 
 async fn answer(pages: &Pages, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {

@@ -89,7 +89,7 @@ impl Instance {
         log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, registry, &process, Carried::default())?;
-        let admin = Admin::default();
+        let admin = Admin::new(registry);
         let prepared = admin.prepare(&built.needs.pages, IfTaken::TryAgain).map_err(Refused)?;
         let sockets = sockets::open(built.listeners.iter(), workers, &**companion, true)?;
         let outside: Rc<dyn Outside> = Rc::new(TokioOutside::new(registry));

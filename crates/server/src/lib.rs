@@ -13,6 +13,7 @@ mod companion;
 mod compress;
 mod configuration;
 mod conform;
+mod deadlines;
 pub mod diagnostics;
 mod dry;
 mod files;

@@ -54,6 +54,7 @@ pub fn run(options: &ServeOptions) -> ExitCode {
 /// Runs on this thread what serves, and says why it does not.
 pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, Refused>>) -> ExitCode {
     log::start(format);
+    net::raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -135,7 +135,7 @@ async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
 /// The page with all metrics, where node-cache has it beside the one that the Corefile names.
 fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin, Refused> {
     let page = plugins::metrics_page(registry, settings.metrics.clone(), "/metrics".to_owned());
-    let mut admin = Admin::default();
+    let mut admin = Admin::new(registry);
     let prepared = admin.prepare(core::slice::from_ref(&page), IfTaken::TryAgain).map_err(Refused)?;
     admin.serve(prepared, vec![page]).map_err(|error| Refused(error.to_string()))?;
     Ok(admin)

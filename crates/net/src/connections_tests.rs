@@ -1,0 +1,91 @@
+use super::*;
+use std::net::Ipv4Addr;
+
+fn address(last: u8) -> IpAddr {
+    Ipv4Addr::new(192, 0, 2, last).into()
+}
+
+fn table(open_max: usize, per_address_max: usize) -> Arc<ConnectionTable> {
+    ConnectionTable::new(TableLimits { open_max, per_address_max, buffered_max: 100 })
+}
+
+fn admit(table: &Arc<ConnectionTable>, last: u8) -> Connection {
+    table.admit(address(last)).0
+}
+
+async fn is_evicted(connection: &Connection) -> bool {
+    tokio::time::timeout(Duration::ZERO, connection.evicted()).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_full_table_evicts_the_idlest_connection_of_the_greediest_address() {
+    let table = table(4, 4);
+    let other = admit(&table, 1);
+    let [first, second, third] = [(); 3].map(|()| admit(&table, 2));
+    first.touch();
+    let (_new, evicted) = table.admit(address(3));
+    assert!(evicted && is_evicted(&second).await);
+    for kept in [&other, &first, &third] {
+        assert!(!is_evicted(kept).await);
+    }
+}
+
+#[tokio::test]
+async fn an_address_at_its_limit_loses_its_own_idlest_connection() {
+    let table = table(100, 2);
+    let other = admit(&table, 1);
+    let first = admit(&table, 2);
+    let _second = admit(&table, 2);
+    let (_third, evicted) = table.admit("::ffff:192.0.2.2".parse().unwrap());
+    assert!(evicted && is_evicted(&first).await && !is_evicted(&other).await);
+}
+
+#[tokio::test]
+async fn a_closed_connection_makes_room() {
+    let table = table(2, 2);
+    let (first, second) = (admit(&table, 1), admit(&table, 2));
+    drop(first);
+    assert!(!table.admit(address(3)).1);
+    assert!(!is_evicted(&second).await);
+}
+
+#[tokio::test]
+async fn connections_through_a_proxy_count_for_their_clients() {
+    let table = table(100, 1);
+    let mut first = admit(&table, 1);
+    first.belongs_to(address(7));
+    let mut second = admit(&table, 1);
+    assert!(!is_evicted(&first).await);
+    second.belongs_to(address(7));
+    assert!(is_evicted(&first).await && !is_evicted(&second).await);
+}
+
+#[tokio::test]
+async fn the_address_that_buffers_most_loses_its_largest_connection() {
+    let table = table(100, 100);
+    let (small, large) = (admit(&table, 1), admit(&table, 1));
+    assert!(small.reserve(30) && large.reserve(50));
+    let other = admit(&table, 2);
+    assert!(other.reserve(40));
+    assert!(is_evicted(&large).await && !is_evicted(&small).await);
+    // The evicted one still holds its bytes, which are expected back: nobody else has to go for them.
+    assert!(other.reserve(20) && !is_evicted(&small).await);
+    drop(large);
+    assert!(other.reserve(10) && !is_evicted(&small).await);
+    assert!(!other.reserve(10), "now it holds the most itself");
+    drop((small, other));
+    assert!(admit(&table, 3).reserve(100));
+}
+
+#[tokio::test]
+async fn idle_times_shorten_as_the_table_fills() {
+    let table = table(10, 10);
+    let usual = Duration::from_secs(10);
+    let mut open: Vec<_> = (0..5).map(|last| admit(&table, last)).collect();
+    assert_eq!(table.idle_time(usual), usual);
+    open.extend((5..8).map(|last| admit(&table, last)));
+    assert_eq!(table.idle_time(usual), Duration::from_secs(4));
+    open.extend((8..10).map(|last| admit(&table, last)));
+    assert_eq!(table.idle_time(usual), IDLE_MIN);
+    assert_eq!(table.idle_time(IDLE_MIN / 2), IDLE_MIN / 2);
+}

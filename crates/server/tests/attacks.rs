@@ -1,0 +1,167 @@
+//! Attacks on a whole server over loopback, small and bounded: what a client can hold must not stop the others.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may fail, and is the outside world"
+)]
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type as SocketType};
+use support::{Folder, Server, page, wait_until};
+
+/// Descriptors that tests need for other things.
+const OTHER_DESCRIPTORS: usize = 500;
+
+/// Connects from one of the addresses of loopback.
+fn connect_from(source: Ipv4Addr, to: SocketAddr) -> Option<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, SocketType::STREAM, None).ok()?;
+    socket.bind(&SocketAddr::from((source, 0)).into()).ok()?;
+    socket.connect_timeout(&to.into(), Duration::from_secs(1)).ok()?;
+    Some(socket.into())
+}
+
+/// Connections that one holder renews in a millisecond: more would be a flood of connections, which is another attack.
+const RENEWED_PER_MILLISECOND: u32 = 4;
+
+/// Connections that are held, and renewed when the server closes them, until this is dropped.
+struct Holder {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Holder {
+    /// Holds connections of an address; sends `first` at the start of each and `again` twice a second.
+    fn start(count: usize, source: Ipv4Addr, to: SocketAddr, first: &'static [u8], again: &'static [u8]) -> Holder {
+        let stop = Arc::new(AtomicBool::new(false));
+        let opened = Arc::new(AtomicUsize::new(0));
+        let (stopped, counter) = (Arc::clone(&stop), Arc::clone(&opened));
+        let thread = std::thread::spawn(move || {
+            let mut held: Vec<Option<TcpStream>> = (0..count).map(|_| None).collect();
+            let mut sent = Instant::now();
+            while !stopped.load(Ordering::Relaxed) {
+                let sends = sent.elapsed() > Duration::from_millis(500);
+                if sends {
+                    sent = Instant::now();
+                }
+                let mut renewed = 0;
+                for slot in &mut held {
+                    if stopped.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let lives = slot.as_mut().is_some_and(|stream| is_open(stream, sends, again));
+                    if !lives {
+                        renewed += 1;
+                        if counter.load(Ordering::Relaxed) >= count && renewed % RENEWED_PER_MILLISECOND == 0 {
+                            std::thread::sleep(Duration::from_millis(1));
+                        }
+                        *slot = connect_from(source, to).filter(|stream| {
+                            counter.fetch_add(1, Ordering::Relaxed);
+                            stream.set_nonblocking(true).is_ok() && (&*stream).write_all(first).is_ok()
+                        });
+                    }
+                }
+            }
+        });
+        wait_until("the connections are held", || opened.load(Ordering::Relaxed) >= count);
+        Holder { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Whether the server has not closed this connection; takes what it says and sends more.
+fn is_open(stream: &mut TcpStream, sends: bool, again: &[u8]) -> bool {
+    let sent = !sends || stream.write_all(again).is_ok();
+    let read = loop {
+        match stream.read(&mut [0; 4096]) {
+            Ok(0) => break false,
+            Ok(_) => {}
+            Err(error) => break error.kind() == ErrorKind::WouldBlock,
+        }
+    };
+    sent && read
+}
+
+/// How many connections a test may hold: what is wanted, or what the system allows it.
+fn holdable(wanted: usize) -> usize {
+    wanted.min(net::raise_descriptor_limit().saturating_sub(OTHER_DESCRIPTORS))
+}
+
+/// A probe as kubelet makes it: an answer within a second, from the connection to the last byte.
+fn probe(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
+    let start = Instant::now();
+    let mut stream = connect_from(source, to).ok_or("no connection in a second")?;
+    stream.set_read_timeout(Some(Duration::from_secs(1))).map_err(|error| error.to_string())?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).map_err(|error| format!("{error} after {:?}", start.elapsed()))?;
+    let taken = start.elapsed();
+    if text.starts_with("HTTP/1.1 200") && taken < Duration::from_secs(1) {
+        return Ok(());
+    }
+    Err(format!("after {taken:?}: {text}"))
+}
+
+#[test]
+fn held_connections_do_not_fail_probes() {
+    let folder = Folder::new("pages-held");
+    let corefile = ".:0 {\nbind 127.0.0.1\nhealth 127.0.0.1:0\nready 127.0.0.1:0\nprometheus 127.0.0.1:0\nwhoami\n}\n";
+    let mut server = Server::start(&folder.write("Corefile", corefile));
+    let pages = server.address_of("127.0.0.1:0");
+    let (attacker, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::LOCALHOST);
+    let request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+    for (kind, first, again) in [
+        ("silent", &b""[..], &b""[..]),
+        ("one byte per 500 ms", b"GET /health HTTP/1.1\r\nH", b"X"),
+        ("kept alive", request, request),
+    ] {
+        let _holder = Holder::start(holdable(5000), attacker, pages, first, again);
+        for number in 0..5 {
+            for (source, path) in [(other, "/health"), (attacker, "/ready"), (other, "/metrics")] {
+                assert_eq!(probe(source, pages, path), Ok(()), "{kind}, probe {number} of {path} from {source}");
+            }
+        }
+    }
+    let metrics = page(pages, "/metrics").expect("metrics").1;
+    assert!(metrics.contains("portolan_limit_hits_total{limit=\"page_connections\"}"), "{metrics}");
+}
+
+#[test]
+fn a_request_head_has_a_deadline_and_a_kept_connection_lives_on() {
+    let folder = Folder::new("pages-slow");
+    let mut server = Server::start(&folder.write("Corefile", ".:0 {\nbind 127.0.0.1\nhealth 127.0.0.1:0\nwhoami\n}\n"));
+    let pages = server.address_of("127.0.0.1:0");
+    let open = || {
+        let stream = TcpStream::connect(pages).expect("a connection");
+        stream.set_nonblocking(true).expect("a mode");
+        stream
+    };
+    let (mut kept, mut slow, mut silent) = (open(), open(), open());
+    kept.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").expect("room");
+    let start = Instant::now();
+    let mut sent = start;
+    wait_until("both are closed", || {
+        let sends = sent.elapsed() > Duration::from_millis(200);
+        if sends {
+            sent = Instant::now();
+        }
+        let open = [is_open(&mut slow, sends, b"X"), is_open(&mut silent, false, b"")];
+        open == [false, false]
+    });
+    assert!(start.elapsed() > Duration::from_secs(4) && is_open(&mut kept, false, b""));
+}
