@@ -4,12 +4,13 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use engine::setup::Listening;
-use engine::{Clock, Generation, Path, Scheme, Transport, Turn, Walk};
+use engine::{Clock, Generation, Moment, Path, Scheme, Transport, Turn, Walk};
 
 use crate::clock::MonotonicClock;
+use crate::connections::Connection;
 use crate::endpoint::Endpoint;
 use crate::limits::StreamLimits;
 use crate::shared::Shared;
@@ -23,21 +24,39 @@ pub(crate) struct Client {
     pub(crate) path: Path,
     pub(crate) limits: StreamLimits,
     pub(crate) listening: Listening,
+    /// Its place among all connections, and what it reserves for buffers.
+    pub(crate) connection: Arc<Connection>,
+    /// Its place among those that call this address.
+    pub(crate) caller: Option<Arc<Connection>>,
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
         self.shared.streams.set(self.shared.streams.get() - 1);
-        self.endpoint.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Client {
-    pub(crate) fn new(shared: &Rc<Shared>, endpoint: &Rc<Endpoint>, peer: SocketAddr, local: SocketAddr) -> Client {
-        shared.streams.set(shared.streams.get() + 1);
-        endpoint.connections.fetch_add(1, Ordering::Relaxed);
+    /// A client that has just connected; `None` if the address takes no more of those that call.
+    pub(crate) fn new(
+        shared: &Rc<Shared>,
+        endpoint: &Rc<Endpoint>,
+        peer: SocketAddr,
+        local: SocketAddr,
+    ) -> Option<Client> {
         let scheme = endpoint.scheme(shared);
         let (listening, usual) = (endpoint.listening(shared), shared.stream_limits);
+        let callers_max = listening.calls.connections_max;
+        let caller = if scheme == Scheme::Grpc && callers_max > 0 {
+            Some(Arc::new(endpoint.connections.admit_within(peer.ip(), callers_max)?))
+        } else {
+            None
+        };
+        let (connection, evicted) = shared.connections.admit(peer.ip());
+        if evicted {
+            shared.count(shared.limits.streams);
+        }
+        shared.streams.set(shared.streams.get() + 1);
         let limits = StreamLimits {
             read: listening.timeouts.read.unwrap_or(usual.read),
             idle: listening.timeouts.idle.unwrap_or(usual.idle),
@@ -46,13 +65,26 @@ impl Client {
         };
         let transport = if scheme == Scheme::Grpc { Transport::Grpc } else { Transport::Tcp };
         let path = Path { peer, local, transport };
-        Client { shared: Rc::clone(shared), endpoint: Rc::clone(endpoint), scheme, path, limits, listening }
+        let (shared, endpoint) = (Rc::clone(shared), Rc::clone(endpoint));
+        Some(Client { shared, endpoint, scheme, path, limits, listening, connection: Arc::new(connection), caller })
     }
 
-    /// Whether this client makes calls, and those that do are more than the address takes.
-    pub(crate) fn is_one_too_many(&self) -> bool {
-        let most = self.listening.calls.connections_max;
-        self.scheme == Scheme::Grpc && most > 0 && self.endpoint.connections.load(Ordering::Relaxed) > most
+    /// Counts the client for the address that a proxy has named.
+    pub(crate) fn comes_from(&mut self, path: Path) {
+        self.path = path;
+        self.connection.belongs_to(path.peer.ip());
+        self.caller.iter().for_each(|caller| caller.belongs_to(path.peer.ip()));
+    }
+
+    /// Records when it asked last.
+    fn touch_at(&self, now: Moment) {
+        self.connection.touch_at(now);
+        self.caller.iter().for_each(|caller| caller.touch_at(now));
+    }
+
+    /// How long the connection may be silent now: less as the server's table of connections fills.
+    pub(crate) fn idle_time(&self) -> Duration {
+        self.connection.idle_time(self.limits.idle)
     }
 
     /// Answers a query of this client, as far as this process knows the answer.
@@ -64,6 +96,7 @@ impl Client {
         walk.query.packet.extend_from_slice(query);
         walk.query.path = self.path;
         walk.query.received = MonotonicClock.now();
+        self.touch_at(walk.query.received);
         let turn = generation.receive(listener, &mut walk, &mut worker);
         (generation, walk, turn)
     }

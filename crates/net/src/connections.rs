@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::Clock;
+use engine::{Clock, Moment};
 use tokio::sync::Notify;
 
 use crate::clock::MonotonicClock;
@@ -31,6 +31,12 @@ pub struct TableLimits {
     pub per_address_max: usize,
     /// Bytes that all connections together may reserve for buffers.
     pub buffered_max: usize,
+}
+
+impl TableLimits {
+    /// For a table whose bound is given with each connection.
+    pub(crate) const UNBOUNDED: TableLimits =
+        TableLimits { open_max: usize::MAX, per_address_max: usize::MAX, buffered_max: usize::MAX };
 }
 
 /// The connections that are open.
@@ -81,7 +87,7 @@ impl ConnectionTable {
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> (Connection, bool) {
         let address = address.to_canonical();
         let entry = Arc::new(Entry {
-            active: AtomicU64::new(nanoseconds_now()),
+            active: AtomicU64::new(MonotonicClock.now().nanos()),
             buffered: AtomicUsize::new(0),
             leaving: AtomicUsize::new(0),
             evicted: Notify::new(),
@@ -90,7 +96,23 @@ impl ConnectionTable {
         let evicted = self.make_place(&mut entries, address);
         self.insert(&mut entries, address, Arc::clone(&entry));
         drop(entries);
-        (Connection { table: Arc::clone(self), address, entry }, evicted)
+        (Connection { table: Arc::clone(self), address: Mutex::new(address), entry }, evicted)
+    }
+
+    /// Adds a connection of this address if fewer than `open_max` are open. Else it takes the place of an idle one of an
+    /// address that has at least two more; `None` if there is no such address.
+    #[must_use]
+    pub(crate) fn admit_within(self: &Arc<Self>, address: IpAddr, open_max: usize) -> Option<Connection> {
+        let mut entries = self.lock();
+        if self.open.load(Ordering::Relaxed) >= open_max {
+            let own = entries.by_address.get(&address.to_canonical()).map_or(0, Vec::len);
+            let most = entries.by_address.values().map(Vec::len).max().unwrap_or(0);
+            if own + 1 >= most || !self.evict_idlest(&mut entries, None) {
+                return None;
+            }
+        }
+        drop(entries);
+        Some(self.admit(address).0)
     }
 
     /// Evicts the connection that a full table would evict: the system has no more descriptors.
@@ -189,14 +211,20 @@ impl ConnectionTable {
 #[derive(Debug)]
 pub struct Connection {
     table: Arc<ConnectionTable>,
-    address: IpAddr,
+    /// Locked while the table is, or alone.
+    address: Mutex<IpAddr>,
     entry: Arc<Entry>,
 }
 
 impl Connection {
     /// Records that the client has asked something now. Bytes alone do not count.
     pub fn touch(&self) {
-        self.entry.active.store(nanoseconds_now(), Ordering::Relaxed);
+        self.touch_at(MonotonicClock.now());
+    }
+
+    /// The same, at a time that is known.
+    pub(crate) fn touch_at(&self, now: Moment) {
+        self.entry.active.store(now.nanos(), Ordering::Relaxed);
     }
 
     /// Returns when the table has evicted this connection, which is to be closed then.
@@ -205,14 +233,19 @@ impl Connection {
     }
 
     /// Counts the connection for the client that a proxy has named.
-    pub(crate) fn belongs_to(&mut self, address: IpAddr) {
+    pub(crate) fn belongs_to(&self, address: IpAddr) {
         let address = address.to_canonical();
         let mut entries = self.table.lock();
-        if address != self.address && self.table.remove(&mut entries, self.address, &self.entry) {
+        let before = self.address();
+        if address != before && self.table.remove(&mut entries, before, &self.entry) {
             self.table.make_place(&mut entries, address);
             self.table.insert(&mut entries, address, Arc::clone(&self.entry));
-            self.address = address;
+            *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
         }
+    }
+
+    fn address(&self) -> IpAddr {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The time that this connection may be idle, of what is usual.
@@ -224,11 +257,16 @@ impl Connection {
     pub(crate) fn reserve(&self, bytes: usize) -> bool {
         let used = self.table.buffered.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.entry.buffered.fetch_add(bytes, Ordering::Relaxed);
-        let granted = used <= self.table.limits.buffered_max || self.table.make_room(self.address);
+        let granted = used <= self.table.limits.buffered_max || self.table.make_room(self.address());
         if !granted {
             self.release(bytes);
         }
         granted
+    }
+
+    /// Reserves bytes until what this returns is dropped; `None` as for [`Connection::reserve`].
+    pub(crate) fn reserved(self: &Arc<Self>, bytes: usize) -> Option<Reserved> {
+        self.reserve(bytes).then(|| Reserved { connection: Arc::clone(self), bytes })
     }
 
     /// Gives reserved bytes back.
@@ -238,17 +276,37 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        let mut entries = self.table.lock();
-        self.table.remove(&mut entries, self.address, &self.entry);
-        entries.leaving -= self.entry.leaving.load(Ordering::Relaxed);
-        self.table.buffered.fetch_sub(self.entry.buffered(), Ordering::Relaxed);
+/// Bytes that are reserved as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    connection: Arc<Connection>,
+    bytes: usize,
+}
+
+impl Reserved {
+    /// Reserves more; `false` if there is no room.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let granted = self.connection.reserve(bytes);
+        if granted {
+            self.bytes += bytes;
+        }
+        granted
     }
 }
 
-fn nanoseconds_now() -> u64 {
-    MonotonicClock.now().nanos()
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.connection.release(self.bytes);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut entries = self.table.lock();
+        self.table.remove(&mut entries, self.address(), &self.entry);
+        entries.leaving -= self.entry.leaving.load(Ordering::Relaxed);
+        self.table.buffered.fetch_sub(self.entry.buffered(), Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]

@@ -52,9 +52,9 @@ async fn a_closed_connection_makes_room() {
 #[tokio::test]
 async fn connections_through_a_proxy_count_for_their_clients() {
     let table = table(100, 1);
-    let mut first = admit(&table, 1);
+    let first = admit(&table, 1);
     first.belongs_to(address(7));
-    let mut second = admit(&table, 1);
+    let second = admit(&table, 1);
     assert!(!is_evicted(&first).await);
     second.belongs_to(address(7));
     assert!(is_evicted(&first).await && !is_evicted(&second).await);
@@ -88,4 +88,18 @@ async fn idle_times_shorten_as_the_table_fills() {
     open.extend((8..10).map(|last| admit(&table, last)));
     assert_eq!(table.idle_time(usual), IDLE_MIN);
     assert_eq!(table.idle_time(IDLE_MIN / 2), IDLE_MIN / 2);
+}
+
+#[tokio::test]
+async fn an_address_with_its_own_bound_is_shared_fairly() {
+    let table = ConnectionTable::new(TableLimits::UNBOUNDED);
+    let admit = |last| table.admit_within(address(last), 3);
+    let [first, second, third] = [(); 3].map(|()| admit(1).unwrap());
+    assert!(admit(1).is_none(), "it has the most itself");
+    second.touch();
+    let other = admit(2).unwrap();
+    assert!(is_evicted(&first).await && !is_evicted(&third).await);
+    assert!(admit(2).is_none(), "it would only take the place of another");
+    assert!(admit(3).is_some());
+    drop(other);
 }

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use engine::setup::Listening;
 use engine::tls::TlsServer;
 use engine::{Generation, Scheme};
 use tokio::sync::watch;
 
+use crate::connections::ConnectionTable;
 use crate::shared::Shared;
 
 /// An address as this worker serves it.
@@ -16,8 +16,8 @@ pub(crate) struct Endpoint {
     label: String,
     /// The generation that was seen last, with the index of this address in it.
     seen: RefCell<(Arc<Generation>, usize)>,
-    /// Connections to it that are open, at all workers.
-    pub(crate) connections: Arc<AtomicUsize>,
+    /// Connections to it that have a bound of their own, at all workers.
+    pub(crate) connections: Arc<ConnectionTable>,
     /// How far it is from its end.
     stage: watch::Sender<Stage>,
 }
@@ -37,7 +37,7 @@ pub(crate) type Closing = watch::Receiver<Stage>;
 
 impl Endpoint {
     /// The address of this label; `None` if the generation that serves has it no more, since another reload came at once.
-    pub(crate) fn new(label: &str, shared: &Shared, connections: Arc<AtomicUsize>) -> Option<Endpoint> {
+    pub(crate) fn new(label: &str, shared: &Shared, connections: Arc<ConnectionTable>) -> Option<Endpoint> {
         let live = shared.live.load_full();
         let index = live.listeners.iter().position(|listener| listener.label == label)?;
         Some(Endpoint {

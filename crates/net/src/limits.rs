@@ -15,6 +15,10 @@ pub(crate) const PARKED_MAX: usize = 8192;
 pub(crate) const PIPELINE_MAX: usize = 128;
 /// Octets of answers that one stream may have unwritten before no more of its queries are answered.
 pub(crate) const UNWRITTEN_MAX: usize = 64 << 10;
+/// Bytes that a connection may buffer each way without a reservation: more than queries and most answers have.
+pub(crate) const BUFFERED_FREE: usize = 4096;
+/// Bytes read from a stream at once: some hundred pipelined queries.
+pub(crate) const READ_AT_ONCE: usize = 16 << 10;
 /// Batches in a row before tasks get their turn.
 pub const BATCHES_IN_A_ROW: usize = 8;
 
@@ -31,8 +35,13 @@ pub fn raise_descriptor_limit() -> usize {
 /// What clients may do with streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// How many they hold open at one worker: a file descriptor and some kilobytes each.
+    /// Connections open at a time, at all workers: a file descriptor and some kilobytes each.
     pub open_max: usize,
+    /// Connections of one address open at a time: a node whose pods share its address has some hundred.
+    pub per_address_max: usize,
+    /// Bytes that all connections together may buffer beyond [`BUFFERED_FREE`] each: long queries that have not arrived as a
+    /// whole, answers that clients do not take.
+    pub buffered_max: usize,
     /// How long a query may take to arrive once its first octet has; the first one, from the start of the stream.
     pub read: Duration,
     /// How long a stream may be silent while nothing is on its way.
@@ -45,7 +54,7 @@ impl Default for StreamLimits {
     /// The times are CoreDNS's.
     fn default() -> Self {
         let [read, idle, write] = [3, 10, 5].map(Duration::from_secs);
-        StreamLimits { open_max: 4096, read, idle, write }
+        StreamLimits { open_max: 8192, per_address_max: 2048, buffered_max: 16 << 20, read, idle, write }
     }
 }
 
@@ -64,8 +73,10 @@ pub static LIMIT_METRICS: [&Metric; 1] = [&HITS];
 pub struct Limits {
     /// [`PARKED_MAX`].
     pub(crate) parked: Counter,
-    /// [`StreamLimits::open_max`].
+    /// Connections that were evicted: [`StreamLimits::open_max`], [`StreamLimits::per_address_max`].
     pub(crate) streams: Counter,
+    /// [`StreamLimits::buffered_max`].
+    pub(crate) buffers: Counter,
     /// [`CallLimits::connections_max`](engine::setup::CallLimits::connections_max).
     pub(crate) callers: Counter,
     /// Connections to pages over HTTP that were evicted for others.
@@ -82,6 +93,7 @@ impl Limits {
         Limits {
             parked: counter("parked_queries"),
             streams: counter("streams"),
+            buffers: counter("stream_buffers"),
             callers: counter("calling_connections"),
             pages: counter("page_connections"),
             sends: counter("udp_send_buffer"),

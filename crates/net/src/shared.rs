@@ -10,7 +10,8 @@ use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker}
 use wire::EdeCode;
 
 use crate::clock::MonotonicClock;
-use crate::limits::{Limits, PARKED_MAX, StreamLimits};
+use crate::connections::ConnectionTable;
+use crate::limits::{Limits, PARKED_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;
 use crate::outside::TokioOutside;
 
@@ -24,12 +25,21 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) stream_limits: StreamLimits,
     pub(crate) streams: Cell<usize>,
+    /// The connections of all workers.
+    pub(crate) connections: Arc<ConnectionTable>,
+    /// What a stream reads into, before it knows how much it has to keep.
+    pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) live: Live,
     parked: Cell<usize>,
 }
 
 impl Shared {
-    pub(crate) fn new(live: Live, registry: &Arc<Registry>, stream_limits: StreamLimits) -> Rc<Shared> {
+    pub(crate) fn new(
+        live: Live,
+        registry: &Arc<Registry>,
+        stream_limits: StreamLimits,
+        connections: Arc<ConnectionTable>,
+    ) -> Rc<Shared> {
         let outside = TokioOutside::new(registry);
         let worker = Worker::new(registry, Box::new(MonotonicClock), outside.random());
         Rc::new(Shared {
@@ -38,6 +48,8 @@ impl Shared {
             limits: Limits::new(registry),
             stream_limits,
             streams: Cell::new(0),
+            connections,
+            read_buffer: RefCell::new(vec![0; READ_AT_ONCE].into()),
             live,
             parked: Cell::new(0),
         })

@@ -4,6 +4,7 @@
 use std::io::{self, Cursor};
 use std::net::TcpListener;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Scheme;
@@ -21,34 +22,45 @@ use crate::{grpc, tcp, tls};
 /// How long a client may take to greet.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait before accepting again when the system has no more descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Serves a listening socket until the worker closes it.
 pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: TcpListener) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
+            // No descriptor is left, most likely: the next client gets that of another.
+            shared.connections.evict_one();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        if shared.streams.get() >= shared.stream_limits.open_max {
-            shared.count(shared.limits.streams);
-            continue;
-        }
         let Ok(local) = stream.local_addr() else { continue };
-        let client = Client::new(&shared, &endpoint, peer, local);
-        if client.is_one_too_many() {
+        let Some(client) = Client::new(&shared, &endpoint, peer, local) else {
             shared.count(shared.limits.callers);
             continue;
-        }
-        tokio::task::spawn_local(async move {
-            // A client that went away is no error of ours.
-            let _ = client.serve(stream).await;
-        });
+        };
+        tokio::task::spawn_local(client.serve_unless_evicted(stream));
     }
 }
 
 impl Client {
+    async fn serve_unless_evicted(self, stream: TcpStream) {
+        let (connection, caller) = (Arc::clone(&self.connection), self.caller.clone());
+        let evicted = async {
+            match &caller {
+                Some(caller) => caller.evicted().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = connection.evicted() => {}
+            () = evicted => {}
+            // A client that went away is no error of ours.
+            _ = self.serve(stream) => {}
+        }
+    }
+
     /// Hears what a proxy says and greets the client, where there are proxies and TLS, and serves it.
     async fn serve(mut self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
@@ -91,7 +103,7 @@ impl Client {
                 Start::Header(length, ends) => {
                     buffer.drain(..length);
                     let Some(path) = accept(said, ends, self.path) else { return Ok(false) };
-                    self.path = path;
+                    self.comes_from(path);
                     return Ok(true);
                 }
                 Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),

@@ -2,25 +2,30 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use engine::{Query, Response, Turn, Walk};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 use wire::OptionCode;
 
 use crate::connected::Client;
+use crate::connections;
 use crate::endpoint::Stage;
-use crate::limits::{PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
+use crate::limits::{BUFFERED_FREE, PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
 
 /// How long a connection without a query yet is kept when the address is served no more: as long as a query takes to cross a
 /// cluster.
 const FIRST_QUERY_GRACE: Duration = Duration::from_millis(200);
-/// Octets read at once: some dozen pipelined queries.
-const READ_AHEAD: usize = 4096;
+/// Bytes that a silent connection keeps for its next query.
+const KEPT: usize = 512;
 /// Octets of the length before each message.
 const LENGTH_LEN: usize = 2;
 
@@ -31,7 +36,25 @@ pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     early: Vec<u8>,
 ) -> io::Result<()> {
-    Rc::new(Connection::new(client)).run(stream, early).await
+    let connection = Rc::new(Connection::new(client));
+    let _end = End(Rc::clone(&connection));
+    tokio::select! {
+        biased;
+        () = connection.overfull.notified() => Err(io::ErrorKind::OutOfMemory.into()),
+        ended = Rc::clone(&connection).run(stream, early) => ended,
+    }
+}
+
+/// Frees what a connection holds when it ends: queries that still wait for an upstream know it.
+struct End(Rc<Connection>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.gone.set(true);
+        self.0.outgoing.take();
+        self.0.unfinished.take();
+        self.0.output.hold(0);
+    }
 }
 
 /// A connection, its queries and their answers.
@@ -49,6 +72,14 @@ struct Connection {
     awaited: Cell<usize>,
     /// An answer that was waited for is there.
     arrived: Notify,
+    /// Bytes of answers being written, not among those of `outgoing`.
+    writing: Cell<usize>,
+    /// The part of the budget for answers.
+    output: Held,
+    /// The budget has no more room for answers.
+    overfull: Notify,
+    /// The connection has ended.
+    gone: Cell<bool>,
     /// No more queries are read: the client has no more, was too slow, or the address is served no more.
     ending: Cell<bool>,
 }
@@ -58,7 +89,11 @@ impl Connection {
         Connection {
             queries_left: Cell::new(client.listening.timeouts.queries_max),
             has_asked: Cell::new(false),
+            output: Held::new(&client),
             client,
+            writing: Cell::new(0),
+            overfull: Notify::new(),
+            gone: Cell::new(false),
             outgoing: RefCell::new(Vec::new()),
             unfinished: RefCell::default(),
             awaited: Cell::new(0),
@@ -69,11 +104,11 @@ impl Connection {
 
     async fn run(self: Rc<Self>, mut stream: impl AsyncRead + AsyncWrite + Unpin, early: Vec<u8>) -> io::Result<()> {
         let mut closing = self.client.endpoint.closing();
-        let mut input = Input::new(self.client.limits, early);
+        let mut input = Input::new(&self.client, early);
         loop {
-            input.take(self.answer_all(&input.buffer));
+            input.take(self.answer_all(&input.buffer), &self.client);
             if self.write_outgoing(&mut stream).await? {
-                input.touch();
+                input.touch(&self.client);
             }
             if self.continue_unfinished() {
                 continue;
@@ -89,13 +124,14 @@ impl Connection {
             }
             let reads = !self.ending.get() && self.has_room();
             tokio::select! {
-                open = input.read(&mut stream, self.awaited.get() > 0), if reads => self.ending.set(!open),
+                open = input.read(&mut stream, &self.client, self.awaited.get() > 0), if reads => self.ending.set(!open),
                 () = self.arrived.notified() => {}
                 _ = closing.wait_for(|stage| *stage >= Stage::Ending), if !self.ending.get() => {
                     // What the kernel has taken already is still ours. A client that has only just connected has its
                     // question on the way.
                     let grace = if self.has_asked.get() { Duration::ZERO } else { FIRST_QUERY_GRACE };
-                    let _ = timeout(grace, stream.read_buf(&mut input.buffer)).await;
+                    let read = poll_fn(|context| input.poll_read(context, Pin::new(&mut stream), &self.client));
+                    let _ = timeout(grace, read).await;
                     self.ending.set(true);
                 }
             }
@@ -116,11 +152,14 @@ impl Connection {
         if octets.is_empty() {
             return Ok(false);
         }
+        self.writing.set(octets.capacity());
         let written = async {
             stream.write_all(&octets).await?;
             stream.flush().await
         };
         timeout(self.client.limits.write, written).await??;
+        self.writing.set(0);
+        self.hold_outgoing();
         Ok(true)
     }
 
@@ -151,8 +190,17 @@ impl Connection {
         shared.end_batch(&generation, 0);
     }
 
+    /// Reserves what the answers need that are not written yet; ends the connection if there is no room for them.
+    fn hold_outgoing(&self) {
+        let bytes = self.outgoing.borrow().capacity() + self.writing.get();
+        if !self.output.hold(bytes) {
+            self.client.shared.count(self.client.shared.limits.buffers);
+            self.overfull.notify_one();
+        }
+    }
+
     fn deliver(&self, walk: &mut Walk, turn: Turn) {
-        if turn == Turn::Answered {
+        if turn == Turn::Answered && !self.gone.get() {
             let Walk { query, response, .. } = walk;
             self.say_how_long_to_stay(query, response);
             frame(response.finish(query), &mut self.outgoing.borrow_mut());
@@ -161,6 +209,7 @@ impl Connection {
                 core::mem::swap(&mut *kept, walk);
                 self.unfinished.borrow_mut().push_back(kept);
             }
+            self.hold_outgoing();
         }
     }
 
@@ -178,7 +227,10 @@ impl Connection {
                 self.client.shared.worker.borrow_mut().give_walk(walk);
             }
         }
-        !outgoing.is_empty()
+        let has_more = !outgoing.is_empty();
+        drop(outgoing);
+        self.hold_outgoing();
+        has_more
     }
 
     /// Tells a client that wants to know how long the connection may be silent, in tenths of a second; none at all if it
@@ -186,7 +238,7 @@ impl Connection {
     fn say_how_long_to_stay(&self, query: &Query, response: &mut Response) {
         let asks = |query: &Query| query.options().any(|(code, _)| code == OptionCode::TCP_KEEPALIVE);
         if query.opt().is_some() && asks(query) {
-            let idle = if self.ending.get() { Duration::ZERO } else { self.client.limits.idle };
+            let idle = if self.ending.get() { Duration::ZERO } else { self.client.idle_time() };
             let tenths = u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX);
             response.set_option(OptionCode::TCP_KEEPALIVE, tenths.to_be_bytes().to_vec());
         }
@@ -210,56 +262,121 @@ impl Drop for Awaited {
     }
 }
 
+/// The part of the process-wide budget for buffers that one buffer has: what it has beyond [`BUFFERED_FREE`].
+struct Held {
+    connection: Arc<connections::Connection>,
+    bytes: Cell<usize>,
+}
+
+impl Held {
+    fn new(client: &Client) -> Held {
+        Held { connection: Arc::clone(&client.connection), bytes: Cell::new(0) }
+    }
+
+    /// Reserves for a buffer of this many bytes, or gives back what it does not need; `false` if there is no room.
+    fn hold(&self, bytes: usize) -> bool {
+        let (wanted, held) = (bytes.saturating_sub(BUFFERED_FREE), self.bytes.get());
+        if wanted > held && !self.connection.reserve(wanted - held) {
+            return false;
+        }
+        if wanted < held {
+            self.connection.release(held - wanted);
+        }
+        self.bytes.set(wanted);
+        true
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.connection.release(self.bytes.get());
+    }
+}
+
 /// What has been read, and until when more must come.
 struct Input {
     buffer: Vec<u8>,
+    held: Held,
     limits: StreamLimits,
     /// When the last thing happened: an answer was written, a query was there as a whole.
     touched: Instant,
     /// How long nothing may happen.
     patience: Duration,
-    /// By when the query must be there whose first octets are.
+    /// By when the query must be there whose first bytes are.
     whole_by: Option<Instant>,
 }
 
 impl Input {
-    /// Of which `buffer` was read early.
-    fn new(limits: StreamLimits, mut buffer: Vec<u8>) -> Input {
-        buffer.reserve(READ_AHEAD);
-        Input { buffer, limits, touched: Instant::now(), patience: limits.read, whole_by: None }
+    /// Input of which `buffer` was read early.
+    fn new(client: &Client, buffer: Vec<u8>) -> Input {
+        let patience = client.limits.read.min(client.idle_time());
+        let (held, limits) = (Held::new(client), client.limits);
+        Input { buffer, held, limits, touched: Instant::now(), patience, whole_by: None }
     }
 
-    /// Something happened: the time of silence begins anew.
-    fn touch(&mut self) {
+    /// Something happened: the time of silence begins again.
+    fn touch(&mut self, client: &Client) {
         self.touched = Instant::now();
-        self.patience = self.limits.idle;
+        self.patience = client.idle_time();
     }
 
     /// Takes the queries away that were answered.
-    fn take(&mut self, used: usize) {
+    fn take(&mut self, used: usize, client: &Client) {
         if used > 0 {
             self.buffer.drain(..used);
             self.whole_by = None;
-            self.touch();
+            self.touch(client);
         }
-        if self.buffer.is_empty() && self.buffer.capacity() > 2 * READ_AHEAD {
-            self.buffer = Vec::with_capacity(READ_AHEAD);
+        if self.buffer.is_empty() && self.buffer.capacity() > KEPT {
+            self.buffer = Vec::new();
+            self.held.hold(0);
         }
     }
 
     /// Reads more; says whether there may be more still. A client that waits for an answer is not silent.
-    async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin), answer_awaited: bool) -> bool {
+    async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin), client: &Client, answer_awaited: bool) -> bool {
         if !self.buffer.is_empty() && self.whole_by.is_none() {
             // A query has so long to arrive as a whole, however many small pieces it comes in.
             self.whole_by = Some(Instant::now() + self.limits.read);
         }
         let silent_until = (!answer_awaited).then(|| self.touched + self.patience);
-        let read = stream.read_buf(&mut self.buffer);
-        let read = match self.whole_by.or(silent_until) {
+        let until = self.whole_by.or(silent_until);
+        let read = poll_fn(|context| self.poll_read(context, Pin::new(stream), client));
+        let read = match until {
             Some(until) => timeout_at(until, read).await.ok(),
             None => Some(read.await),
         };
-        matches!(read, Some(Ok(octets)) if octets > 0)
+        matches!(read, Some(Ok(bytes)) if bytes > 0)
+    }
+
+    /// Reads into the worker's buffer, and keeps as much as came: a connection that waits has no buffer of its own.
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: Pin<&mut (impl AsyncRead + Unpin)>,
+        client: &Client,
+    ) -> Poll<io::Result<usize>> {
+        let mut shared = client.shared.read_buffer.borrow_mut();
+        let mut read = ReadBuf::new(&mut shared);
+        ready!(stream.poll_read(context, &mut read))?;
+        Poll::Ready(self.keep(read.filled(), client))
+    }
+
+    /// Appends what was read, if the budget has room for it; gives how much that is.
+    fn keep(&mut self, read: &[u8], client: &Client) -> io::Result<usize> {
+        let needed = self.buffer.len() + read.len();
+        if needed > self.buffer.capacity() {
+            // Not more than the message needs that has begun, as far as its length is known.
+            let length = self.buffer.first_chunk::<LENGTH_LEN>().map_or(0, |length| u16::from_be_bytes(*length));
+            let room = (2 * self.buffer.capacity()).min(LENGTH_LEN + usize::from(length)).max(needed);
+            if !self.held.hold(room) {
+                client.shared.count(client.shared.limits.buffers);
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            self.buffer.reserve_exact(room - self.buffer.len());
+        }
+        self.buffer.extend_from_slice(read);
+        Ok(read.len())
     }
 }
 

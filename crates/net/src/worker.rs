@@ -4,23 +4,23 @@ use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 use engine::metrics::Registry;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, LocalSet};
 
+use crate::connections::{ConnectionTable, TableLimits};
 use crate::endpoint::{Endpoint, Stage};
-use crate::limits::{Limits, StreamLimits};
+use crate::limits::{Limits, StreamLimits, raise_descriptor_limit};
 use crate::listen::Opened;
 use crate::shared::{Live, Shared};
 use crate::{streams, udp};
 
 /// What a worker is told.
 enum Order {
-    /// Serve these sockets, under this label; the connections of all workers are counted together.
-    Serve(String, (Option<UdpSocket>, TcpListener), Arc<AtomicUsize>),
+    /// Serve these sockets, under this label; the connections of all workers to it are counted together.
+    Serve(String, (Option<UdpSocket>, TcpListener), Arc<ConnectionTable>),
     /// Look at the generation that serves.
     Look,
     /// Close the sockets of this label.
@@ -59,12 +59,13 @@ impl Workers {
         // So that the counters are shown before the first worker runs.
         let _ = Limits::new(registry);
         let (mut orders, mut threads) = (Vec::new(), Vec::new());
+        let connections = ConnectionTable::new(table_limits(streams));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
-            let (live, registry) = (Arc::clone(live), Arc::clone(registry));
+            let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
-                let shared = Shared::new(live, &registry, streams);
+                let shared = Shared::new(live, &registry, streams, connections);
                 LocalSet::new().block_on(&runtime, run(shared, receiver));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);
@@ -81,7 +82,7 @@ impl Workers {
 
     /// Serves the sockets of an address.
     pub fn serve(&self, opened: Opened) {
-        let connections = Arc::new(AtomicUsize::new(0));
+        let connections = ConnectionTable::new(TableLimits::UNBOUNDED);
         // There may be more sockets than workers, if another process opened them: none may be left unread.
         for (orders, sockets) in self.orders.iter().cycle().zip(opened.sockets) {
             let _ = orders.send(Order::Serve(opened.label.clone(), sockets, Arc::clone(&connections)));
@@ -123,6 +124,12 @@ impl Workers {
     }
 }
 
+/// The bounds of clients' connections. Half of the descriptors stays for listeners, upstreams, watches and pages.
+fn table_limits(streams: StreamLimits) -> TableLimits {
+    let StreamLimits { open_max, per_address_max, buffered_max, .. } = streams;
+    TableLimits { open_max: open_max.min(raise_descriptor_limit() / 2), per_address_max, buffered_max }
+}
+
 /// Does what it is told until it is to end.
 async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>) {
     let mut served: Vec<Served> = Vec::new();
@@ -161,7 +168,7 @@ impl Served {
         shared: &Rc<Shared>,
         label: &str,
         (udp, tcp): (Option<UdpSocket>, TcpListener),
-        connections: Arc<AtomicUsize>,
+        connections: Arc<ConnectionTable>,
     ) -> Option<Served> {
         let endpoint = Rc::new(Endpoint::new(label, shared, connections)?);
         let datagrams = udp.map(|udp| udp::serve(Rc::clone(shared), Rc::clone(&endpoint), udp));

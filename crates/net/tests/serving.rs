@@ -9,7 +9,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use net::StreamLimits;
@@ -21,7 +21,7 @@ const RECORDS: &str = "records {\nfallthrough slow.test\nwww.test. 30 IN A 192.0
 /// Limits with which a silent client is noticed soon.
 fn short() -> StreamLimits {
     let [read, idle, write] = [150, 300, 400].map(Duration::from_millis);
-    StreamLimits { open_max: 100, read, idle, write }
+    StreamLimits { open_max: 100, read, idle, write, ..StreamLimits::default() }
 }
 
 /// More than an answer may have: 300 strings of 250 octets.
@@ -172,22 +172,42 @@ fn a_query_has_so_long_to_arrive_as_a_whole() {
 }
 
 #[test]
-fn streams_are_bounded_and_counted() {
-    let limits = StreamLimits { open_max: 2, ..StreamLimits::default() };
+fn a_stream_too_many_evicts_the_idlest_one_and_is_counted() {
+    let limits = StreamLimits { open_max: 3, per_address_max: 2, ..StreamLimits::default() };
     let server = Running::start(RECORDS, limits);
     let mut streams: Vec<_> = (0..2).map(|_| server.connect()).collect();
-    for stream in &mut streams {
-        stream.ask(&question(1, "www.test.", Type::A)).unwrap();
+    for (id, at) in [(1, 0), (2, 1), (3, 0)] {
+        streams[at].ask(&question(id, "www.test.", Type::A)).unwrap();
     }
-    server.connect().wait_for_end();
+    let mut third = server.connect();
+    assert!(third.ask(&question(4, "www.test.", Type::A)).is_some());
+    streams[1].wait_for_end();
+    assert!(streams[0].ask(&question(5, "www.test.", Type::A)).is_some());
     assert_eq!(server.metric("portolan_limit_hits_total{limit=\"streams\"}"), 1.0);
-    streams.pop();
-    wait_until("there is room again", || {
-        let mut stream = server.connect();
-        let _ = stream.0.write_all(&framed(&question(2, "www.test.", Type::A).packet()));
-        stream.receive().is_some()
+}
+
+#[test]
+fn long_queries_need_room_in_the_budget() {
+    let limits = StreamLimits { buffered_max: 20_000, ..StreamLimits::default() };
+    let server = Running::start(RECORDS, limits);
+    let mut long = question(1, "www.test.", Type::A);
+    long.options.push((OptionCode(12), vec![0; 15_000]));
+    let (unfinished, mut second) = (framed(&long.packet()), server.connect());
+    let mut first = server.connect();
+    first.0.write_all(&unfinished[..unfinished.len() - 1]).unwrap();
+    wait_until("the second is refused", || {
+        second = server.connect();
+        let sent = second.0.write_all(&unfinished[..unfinished.len() - 1]);
+        second.0.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        sent.is_err() || !matches!(second.0.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
     });
-    streams[0].ask(&question(3, "www.test.", Type::A)).unwrap();
+    assert!(server.metric("portolan_limit_hits_total{limit=\"stream_buffers\"}") >= 1.0);
+    // Short queries need none, and the first has its answer once it is whole.
+    assert!(server.connect().ask(&question(2, "www.test.", Type::A)).is_some());
+    first.0.write_all(&unfinished[unfinished.len() - 1..]).unwrap();
+    assert_eq!(first.receive().unwrap().header.id, 1);
+    drop(first);
+    wait_until("there is room again", || server.connect().ask(&long).is_some());
 }
 
 #[test]

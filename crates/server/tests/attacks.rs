@@ -17,7 +17,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type as SocketType};
-use support::{Folder, Server, page, wait_until};
+use support::{Client, Folder, Server, page, query, wait_until};
+use wire::{Rcode, Type};
 
 /// Descriptors that tests need for other things.
 const OTHER_DESCRIPTORS: usize = 500;
@@ -97,6 +98,25 @@ fn is_open(stream: &mut TcpStream, sends: bool, again: &[u8]) -> bool {
     sent && read
 }
 
+/// Whether a client from this address gets an answer over TCP within a second.
+fn is_served(source: Ipv4Addr, to: SocketAddr) -> bool {
+    let Some(mut stream) = connect_from(source, to) else { return false };
+    let message = query(1, "www.example.org.", Type::A);
+    let length = u16::try_from(message.len()).expect("a short query").to_be_bytes();
+    let mut start = [0; 14];
+    stream.set_read_timeout(Some(Duration::from_secs(1))).is_ok()
+        && stream.write_all(&[&length[..], &message].concat()).is_ok()
+        && stream.read_exact(&mut start).is_ok()
+        && start[2..4] == message[..2]
+}
+
+/// Memory of a process that is in use, in MiB.
+fn resident(id: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("its state");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1024
+}
+
 /// How many connections a test may hold: what is wanted, or what the system allows it.
 fn holdable(wanted: usize) -> usize {
     wanted.min(net::raise_descriptor_limit().saturating_sub(OTHER_DESCRIPTORS))
@@ -164,4 +184,63 @@ fn a_request_head_has_a_deadline_and_a_kept_connection_lives_on() {
         open == [false, false]
     });
     assert!(start.elapsed() > Duration::from_secs(4) && is_open(&mut kept, false, b""));
+}
+
+const WHOAMI: &str = "bind 127.0.0.1\nhosts /dev/null {\n192.0.2.1 www.example.org\n}\n";
+
+#[test]
+fn idle_connections_of_one_address_do_not_lock_out_others() {
+    let folder = Folder::new("streams-held");
+    let corefile = format!("grpc://.:0 {{\n{WHOAMI}}}\n.:0 {{\nprometheus 127.0.0.1:0\n{WHOAMI}}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let streams = server.address_of("dns://127.0.0.1:0");
+    let calls = server.address_of("grpc://127.0.0.1:0");
+    let pages = server.address_of("127.0.0.1:0");
+    let attacker = Ipv4Addr::new(127, 0, 0, 2);
+    let holder = Holder::start(holdable(9000), attacker, streams, b"", b"");
+    for number in 0..10 {
+        assert!(is_served(Ipv4Addr::LOCALHOST, streams), "client {number}");
+        assert!(is_served(attacker, streams), "client {number} of the attacker's address");
+    }
+    drop(holder);
+
+    // The bound of calling connections is one of its own.
+    let _holder = Holder::start(holdable(300), attacker, calls, b"", b"");
+    let passing_on = format!(".:0 {{\nbind 127.0.0.1\ngrpc . {calls}\n}}\n");
+    let mut other = Server::start(&folder.write("other", &passing_on));
+    let mut client = Client::new(other.address_of("dns://127.0.0.1:0"));
+    let answer = client.ask("www.example.org.", Type::A).expect("an answer");
+    assert_eq!(answer.rcode(), Rcode::NOERROR);
+    let metrics = page(pages, "/metrics").expect("metrics").1;
+    assert!(metrics.contains("portolan_limit_hits_total{limit=\"streams\"}"), "{metrics}");
+}
+
+#[test]
+fn unfinished_queries_do_not_exhaust_memory() {
+    let folder = Folder::new("streams-memory");
+    let corefile = format!(".:0 {{\nprometheus 127.0.0.1:0\n{WHOAMI}}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let (streams, pages) = (server.address_of("dns://127.0.0.1:0"), server.address_of("127.0.0.1:0"));
+    assert!(is_served(Ipv4Addr::LOCALHOST, streams));
+    let before = resident(server.id());
+    let unfinished = [&[0xff, 0xff][..], &[b'A'; 60_000]].concat();
+    let mut peak = 0;
+    let held: Vec<_> = (0..holdable(4000))
+        .filter_map(|number| {
+            let source = Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(number % 8).expect("less than 8"));
+            let mut stream = connect_from(source, streams)?;
+            stream.set_nonblocking(true).ok()?;
+            // What the server does not take stays in the kernel, and counts for nobody.
+            let _ = stream.write(&unfinished);
+            if number % 100 == 0 {
+                peak = resident(server.id()).max(peak);
+            }
+            Some(stream)
+        })
+        .collect();
+    peak = resident(server.id()).max(peak);
+    assert!(peak <= before + 64, "{before} MiB before, {peak} MiB with {} connections", held.len());
+    assert!(is_served(Ipv4Addr::LOCALHOST, streams));
+    let metrics = page(pages, "/metrics").expect("metrics").1;
+    assert!(metrics.contains("portolan_limit_hits_total{limit=\"stream_buffers\"}"), "{metrics}");
 }

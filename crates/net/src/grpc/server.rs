@@ -4,14 +4,15 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use engine::{Turn, Walk};
 use http_body_util::combinators::WithTrailers;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::call::{GRPC, STATUS, STATUS_MESSAGE};
 use super::{CallError, Code, Here, PATH, message, packet};
 use crate::connected::Client;
+use crate::connections::Reserved;
 use crate::endpoint::Stage;
 
 /// How long a connection may be without a call where no directive says so. Clients keep one for all their calls, so that
@@ -39,6 +41,9 @@ const PARTING: Duration = Duration::from_secs(30);
 const HEADERS_MAX: u32 = 16 << 10;
 /// Octets of answers that one call may have unwritten.
 const UNWRITTEN_MAX: usize = 64 << 10;
+
+/// Bytes that an open call needs beside its message, in hyper and here.
+const CALL_COST: usize = 2 << 10;
 
 /// What a call is answered with: the message, then how it ended.
 type Answer = Response<WithTrailers<Full<Bytes>, Ready<Option<Result<HeaderMap, Infallible>>>>>;
@@ -85,13 +90,22 @@ impl Client {
             return refused(StatusCode::OK, Code::UNIMPLEMENTED, "the one method here is coredns.dns.DnsService/Query");
         }
         let refusal = |code, why| refused(StatusCode::OK, code, why);
-        match timeout(self.limits.read, message(request.into_body())).await {
+        let no_room = || {
+            self.shared.count(self.shared.limits.buffers);
+            refusal(Code::RESOURCE_EXHAUSTED, "too many queries of this client are on their way")
+        };
+        let Some(reserved) = self.connection.reserved(CALL_COST) else { return no_room() };
+        let body = Metered { body: request.into_body(), reserved };
+        match timeout(self.limits.read, message(body)).await {
             Err(_) => refusal(Code::DEADLINE_EXCEEDED, "the query took too long to arrive"),
             Ok(Err(CallError::TooLong)) => refusal(Code::RESOURCE_EXHAUSTED, "the query is too long"),
             Ok(Err(CallError::Compressed)) => refusal(Code::UNIMPLEMENTED, "the query is compressed"),
             Ok(Err(_)) => refusal(Code::INVALID_ARGUMENT, "this is no DnsPacket"),
             Ok(Ok(query)) => match self.answer(&query).await {
-                Some(answer) => answered(answer),
+                Some(answer) => match self.connection.reserved(CALL_COST + answer.len()) {
+                    Some(reserved) => answered(Bytes::from_owner(HeldAnswer { answer, _reserved: reserved })),
+                    None => no_room(),
+                },
                 None => refusal(Code::UNAVAILABLE, "the query gets no answer"),
             },
         }
@@ -114,6 +128,38 @@ impl Client {
         self.shared.worker.borrow_mut().give_walk(walk);
         self.shared.end_batch(&generation, 0);
         answer
+    }
+}
+
+/// What is read of a call, reserved until it has been read as a whole.
+struct Metered {
+    body: Incoming,
+    reserved: Reserved,
+}
+
+impl Body for Metered {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        Poll::Ready(frame.map(|frame| {
+            let frame = frame.map_err(io::Error::other)?;
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            if self.reserved.grow(length) { Ok(frame) } else { Err(io::ErrorKind::OutOfMemory.into()) }
+        }))
+    }
+}
+
+/// An answer that the client has not taken yet.
+struct HeldAnswer {
+    answer: Bytes,
+    _reserved: Reserved,
+}
+
+impl AsRef<[u8]> for HeldAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.answer
     }
 }
 
