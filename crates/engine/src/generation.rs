@@ -10,7 +10,7 @@ use crate::log::{Level, Source};
 use crate::metrics::ServerMetrics;
 use crate::setup::{BlockFilter, Listening};
 use crate::tls::TlsServer;
-use crate::{Chain, Failure, LocalFuture, Outside, Query, Resolved, Router, Scheme, Turn, Walk, Worker};
+use crate::{Chain, Failure, LocalFuture, Outside, Place, Query, Resolved, Router, Scheme, Turn, Walk, Worker};
 
 /// An address that is listened on, with the zones served there.
 #[derive(Default)]
@@ -158,6 +158,11 @@ impl Generation {
         worker.log_text(Level::Error, Source::Server, format_args!("Recovered from panic in server: {label:?} {text}"));
         self.metrics.count_panic(worker);
         Failure::servfail(EdeCode::OTHER, "a plugin panicked")
+    }
+
+    /// Takes a place at the plugin where a walk is to wait.
+    pub(crate) fn take_place(&self, walk: &Walk, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
+        self.blocks[walk.block].chain.steps()[walk.at].plugin.take_place(&walk.query, outside)
     }
 
     /// What the outside world says to a walk that waits.

@@ -1,7 +1,7 @@
 //! The same question asked twice at the same time goes out once (the class of CVE-2023-30464: birthday attacks on many
 //! identical questions in flight).
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use foldhash::fast::RandomState;
 use futures_channel::oneshot::{Receiver, Sender, channel};
@@ -53,7 +53,7 @@ impl Key {
 
 /// Questions in flight, of all workers.
 pub(crate) struct Inflight {
-    waiting: Mutex<HashMap<Key, Vec<Sender<Outcome>>, RandomState>>,
+    waiting: Mutex<HashMap<Key, Vec<Sender<Arc<Outcome>>>, RandomState>>,
 }
 
 impl Default for Inflight {
@@ -67,7 +67,7 @@ pub(crate) enum Seat<'a> {
     /// This one does, and tells the others.
     Leader(Leader<'a>),
     /// Another one does already.
-    Follower(Receiver<Outcome>),
+    Follower(Receiver<Arc<Outcome>>),
 }
 
 /// The duty to tell the others; if it is dropped before, they are told that nothing will come.
@@ -95,12 +95,16 @@ impl Inflight {
 impl Leader<'_> {
     /// Tells the others.
     pub(crate) fn tell(mut self, resolved: &Resolved, query: &Query) {
-        for follower in self.take_followers() {
-            let _ = follower.send((resolved.clone(), query.all_told()));
+        let followers = self.take_followers();
+        if !followers.is_empty() {
+            let outcome = Arc::new((resolved.clone(), query.all_told()));
+            for follower in followers {
+                let _ = follower.send(Arc::clone(&outcome));
+            }
         }
     }
 
-    fn take_followers(&mut self) -> Vec<Sender<Outcome>> {
+    fn take_followers(&mut self) -> Vec<Sender<Arc<Outcome>>> {
         let Some(key) = self.key.take() else { return Vec::new() };
         self.inflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key)).unwrap_or_default()
     }

@@ -43,7 +43,9 @@ pub use moment::Moment;
 pub use park::{Driver, drive};
 pub use plan::{Gone, Planning, Slot, plan};
 pub use planned::{Plan, PlannedListener};
-pub use plugin::{Connections, Exchange, ExchangeError, Exchanged, Fetch, Keeper, LocalFuture, Outside, Plugin, Take};
+pub use plugin::{
+    Connections, Exchange, ExchangeError, Exchanged, Fetch, Keeper, LocalFuture, Outside, Place, Plugin, Take,
+};
 pub use query::{Path, Query, STEPS_MAX, Transport};
 pub use response::{Continuation, Response, Seal, UDP_SIZE};
 pub use router::Router;

@@ -159,6 +159,11 @@ impl Driver {
     /// Asks the outside world, unless the same question is on its way already. A notification is no question: each goes
     /// out, whoever else sends one.
     async fn resolve_once(&self, walk: &Walk) -> Resolved {
+        // Before it waits for another query's answer: that costs memory, too.
+        let _place = match self.generation.take_place(walk, &*self.outside) {
+            Ok(place) => place,
+            Err(failure) => return Resolved::Fail(failure),
+        };
         if walk.query.flags().opcode() != Opcode::QUERY {
             return self.resolve(walk).await;
         }
@@ -170,9 +175,10 @@ impl Driver {
                     return resolved;
                 }
                 Seat::Follower(answer) => {
-                    if let Ok((resolved, told)) = answer.await {
-                        walk.query.hear(told);
-                        return resolved;
+                    if let Ok(outcome) = answer.await {
+                        let (resolved, told) = &*outcome;
+                        walk.query.hear(told.clone());
+                        return resolved.clone();
                     }
                     // The one who asked has gone with its worker; now it is this one's turn.
                 }

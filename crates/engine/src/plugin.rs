@@ -5,6 +5,7 @@ use core::fmt;
 use core::future::Future;
 use core::net::{IpAddr, SocketAddr};
 use core::pin::Pin;
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::log::{Level, Source};
 use crate::metrics::Counters;
 use crate::octets::{Dial, Listen, OctetListener, OctetStream};
 use crate::tls::TlsClient;
-use crate::{Moment, Query, Resolved, Response, Transport, Verdict, Worker};
+use crate::{Failure, Moment, Query, Resolved, Response, Transport, Verdict, Worker};
 
 /// A future on the worker that received the query.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -50,9 +51,38 @@ pub trait Plugin: Send + Sync {
         Verdict::Done
     }
 
+    /// Takes one of the places for queries that wait at this plugin, after [`Verdict::Wait`]: also for a query that waits
+    /// for the answer to the same question of another one. `None` where there is no bound.
+    ///
+    /// # Errors
+    /// The answer at once, if all places are taken.
+    fn take_place(&self, _query: &Query, _outside: &dyn Outside) -> Result<Option<Place>, Failure> {
+        Ok(None)
+    }
+
     /// What only the outside world knows, after [`Verdict::Wait`].
     fn resolve<'a>(&'a self, _query: &'a Query, _outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
         Box::pin(core::future::ready(Resolved::Pass))
+    }
+}
+
+/// One of a number of places for queries that wait; dropping it makes it free again.
+#[derive(Debug)]
+pub struct Place(Arc<AtomicU32>);
+
+impl Place {
+    /// Takes a place if fewer than `most` are taken.
+    #[must_use]
+    pub fn take(taken: &Arc<AtomicU32>, most: u32) -> Option<Place> {
+        let before = taken.fetch_add(1, Ordering::Relaxed);
+        let place = Place(Arc::clone(taken));
+        (before < most).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub const BATCH: usize = 32;
 /// Octets of the longest query over UDP: a name of 255 octets with EDNS options fits several times.
 pub(crate) const DATAGRAM_MAX: usize = 2048;
-/// Queries of one worker that wait for the outside world: some kilobytes each, so some tens of megabytes at worst.
+/// Queries that wait for the outside world, at all workers: some kilobytes each, so some tens of megabytes at worst.
 pub(crate) const PARKED_MAX: usize = 8192;
 /// Answers that one stream may wait for before it is not read any further.
 pub(crate) const PIPELINE_MAX: usize = 128;

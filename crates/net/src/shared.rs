@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use engine::metrics::{Counter, Registry};
@@ -30,7 +31,10 @@ pub(crate) struct Shared {
     /// What a stream reads into, before it knows how much it has to keep.
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) live: Live,
+    /// Queries of this worker that wait.
     parked: Cell<usize>,
+    /// Queries of all workers that wait.
+    all_parked: Arc<AtomicUsize>,
 }
 
 impl Shared {
@@ -39,6 +43,7 @@ impl Shared {
         registry: &Arc<Registry>,
         stream_limits: StreamLimits,
         connections: Arc<ConnectionTable>,
+        all_parked: Arc<AtomicUsize>,
     ) -> Rc<Shared> {
         let outside = TokioOutside::new(registry);
         let worker = Worker::new(registry, Box::new(MonotonicClock), outside.random());
@@ -52,6 +57,7 @@ impl Shared {
             read_buffer: RefCell::new(vec![0; READ_AT_ONCE].into()),
             live,
             parked: Cell::new(0),
+            all_parked,
         })
     }
 
@@ -67,15 +73,14 @@ impl Shared {
         mut walk: Box<Walk>,
         deliver: impl FnOnce(&mut Walk, Turn) + 'static,
     ) {
-        if self.parked.get() >= PARKED_MAX {
+        let Some(parked) = Parked::new(self) else {
             self.count(self.limits.parked);
             let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
             let turn = generation.resume(&mut walk, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
             deliver(&mut walk, turn);
             self.worker.borrow_mut().give_walk(walk);
             return;
-        }
-        let parked = Parked::new(self);
+        };
         let driver = Driver {
             generation: Arc::clone(generation),
             worker: Rc::clone(&self.worker),
@@ -122,14 +127,18 @@ impl Shared {
 struct Parked(Rc<Shared>);
 
 impl Parked {
-    fn new(shared: &Rc<Shared>) -> Parked {
+    /// `None` if as many wait as may.
+    fn new(shared: &Rc<Shared>) -> Option<Parked> {
+        let before = shared.all_parked.fetch_add(1, Ordering::Relaxed);
         shared.parked.set(shared.parked.get() + 1);
-        Parked(Rc::clone(shared))
+        let parked = Parked(Rc::clone(shared));
+        (before < PARKED_MAX).then_some(parked)
     }
 }
 
 impl Drop for Parked {
     fn drop(&mut self) {
         self.0.parked.set(self.0.parked.get() - 1);
+        self.0.all_parked.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 use engine::metrics::Registry;
@@ -60,12 +61,14 @@ impl Workers {
         let _ = Limits::new(registry);
         let (mut orders, mut threads) = (Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(streams));
+        let parked = Arc::new(AtomicUsize::new(0));
         for number in 0..count {
             let (sender, receiver) = unbounded_channel();
             let (live, registry, connections) = (Arc::clone(live), Arc::clone(registry), Arc::clone(&connections));
+            let parked = Arc::clone(&parked);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
-                let shared = Shared::new(live, &registry, streams, connections);
+                let shared = Shared::new(live, &registry, streams, connections, parked);
                 LocalSet::new().block_on(&runtime, run(shared, receiver));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);

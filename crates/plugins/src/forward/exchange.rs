@@ -1,12 +1,11 @@
 //! Asking upstreams: one question's attempts, and the probes.
 
-use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Resolved, Transport};
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Place, Query, Resolved, Transport};
 use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
 
@@ -31,13 +30,21 @@ pub(super) struct Sending<'a> {
 }
 
 impl Stanza {
-    /// Asks the upstreams; says whether the next line is to be asked instead of taking what came.
-    pub(super) async fn ask(&self, query: &Query, outside: &dyn Outside) -> (Resolved, bool) {
-        let Some(_place) = Place::take(self) else {
+    /// Takes one of the places that `max_concurrent` leaves.
+    pub(super) fn take_place(&self, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
+        if self.max_concurrent == 0 {
+            return Ok(None);
+        }
+        let place = Place::take(&self.on_their_way, self.max_concurrent);
+        place.map(Some).ok_or_else(|| {
             outside.counters().count(self.metrics.rejected);
             let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);
-            return (Resolved::Fail(Failure::refused(EdeCode::OTHER, cause)), false);
-        };
+            Failure::refused(EdeCode::OTHER, cause)
+        })
+    }
+
+    /// Asks the upstreams; says whether the next line is to be asked instead of taking what came.
+    pub(super) async fn ask(&self, query: &Query, outside: &dyn Outside) -> (Resolved, bool) {
         match self.attempt(query, outside).await {
             Ok(reply) => {
                 let goes_on = Reply::read(&reply).is_some_and(|reply| {
@@ -200,20 +207,3 @@ impl Stanza {
 
 /// Probes come no faster than this, whatever the Corefile says.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(10);
-
-/// One of the places that `max_concurrent` leaves for questions on their way.
-struct Place<'a>(&'a Stanza);
-
-impl<'a> Place<'a> {
-    fn take(stanza: &'a Stanza) -> Option<Place<'a>> {
-        let before = stanza.on_their_way.fetch_add(1, Ordering::Relaxed);
-        let place = Place(stanza);
-        (stanza.max_concurrent == 0 || before < stanza.max_concurrent).then_some(place)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.on_their_way.fetch_sub(1, Ordering::Relaxed);
-    }
-}

@@ -11,7 +11,7 @@ mod stanza;
 use std::sync::Arc;
 
 use engine::setup::{Part, Setup, SetupError};
-use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
+use engine::{Failure, Hooks, LocalFuture, Outside, Place, Plugin, Query, Resolved, Response, Verdict, Worker};
 
 pub(crate) use config::MANIFEST;
 pub use stanza::HostLookup;
@@ -43,11 +43,23 @@ impl Plugin for Forward {
         if self.stanza_for(query, 0).is_some() { Verdict::Wait } else { Verdict::Pass }
     }
 
+    fn take_place(&self, query: &Query, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
+        self.stanza_for(query, 0).map_or(Ok(None), |at| self.stanzas[at].take_place(outside))
+    }
+
     fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
         Box::pin(async move {
             let mut from = 0;
             let mut last = Resolved::Pass;
             while let Some(at) = self.stanza_for(query, from) {
+                // The query has its place at the first line already.
+                let _place = match from {
+                    0 => None,
+                    _ => match self.stanzas[at].take_place(outside) {
+                        Ok(place) => place,
+                        Err(failure) => return Resolved::Fail(failure),
+                    },
+                };
                 let (resolved, goes_on) = self.stanzas[at].ask(query, outside).await;
                 if !goes_on {
                     return resolved;

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use engine::metrics::{Kind, Metric};
 use engine::setup::{Around, Part, Setup, SetupError};
 use engine::tls::{ClientTls, TlsMaker};
-use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Witness, Witnessed, Worker};
+use engine::{
+    Failure, Hooks, LocalFuture, Outside, Place, Plugin, Query, Resolved, Response, Verdict, Witness, Witnessed, Worker,
+};
 
 pub(crate) use config::MANIFEST;
 
@@ -130,6 +132,10 @@ impl Plugin for Traced {
 
     fn on_resolved(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         self.plugin.on_resolved(query, response, worker)
+    }
+
+    fn take_place(&self, query: &Query, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
+        self.plugin.take_place(query, outside)
     }
 
     fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
