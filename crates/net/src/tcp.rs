@@ -203,7 +203,9 @@ impl Connection {
         if turn == Turn::Answered && !self.gone.get() {
             let Walk { query, response, .. } = walk;
             self.say_how_long_to_stay(query, response);
-            frame(response.finish(query), &mut self.outgoing.borrow_mut());
+            if !frame(response.finish(query), &mut self.outgoing.borrow_mut()) {
+                return self.ending.set(true);
+            }
             if response.has_more() {
                 let mut kept = self.client.shared.worker.borrow_mut().take_walk();
                 core::mem::swap(&mut *kept, walk);
@@ -222,7 +224,10 @@ impl Connection {
             let Some(walk) = unfinished.front_mut() else { break };
             let Walk { query, response, .. } = &mut **walk;
             if let Some(message) = response.finish_next(query) {
-                frame(message, &mut outgoing);
+                if !frame(message, &mut outgoing) {
+                    self.ending.set(true);
+                    unfinished.clear();
+                }
             } else if let Some(walk) = unfinished.pop_front() {
                 self.client.shared.worker.borrow_mut().give_walk(walk);
             }
@@ -380,11 +385,14 @@ impl Input {
     }
 }
 
-/// Appends a message with its length before it.
-fn frame(message: &[u8], outgoing: &mut Vec<u8>) {
-    let length = u16::try_from(message.len()).unwrap_or(0);
+/// Appends a message with its length before it; `false` if it is too long for that, and the connection has to end without
+/// it: the client would take whatever else is sent for its answer.
+#[must_use]
+fn frame(message: &[u8], outgoing: &mut Vec<u8>) -> bool {
+    let Ok(length) = u16::try_from(message.len()) else { return false };
     outgoing.extend_from_slice(&length.to_be_bytes());
-    outgoing.extend_from_slice(&message[..usize::from(length)]);
+    outgoing.extend_from_slice(message);
+    true
 }
 
 /// The message at `at` of a stream, and where the next one begins; `None` if it is not there as a whole.
@@ -392,4 +400,18 @@ fn framed(octets: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let length = octets.get(at..)?.first_chunk::<LENGTH_LEN>()?;
     let end = at + LENGTH_LEN + usize::from(u16::from_be_bytes(*length));
     Some((octets.get(at + LENGTH_LEN..end)?, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_above_65535_bytes_is_not_framed() {
+        let mut outgoing = b"before".to_vec();
+        assert!(!frame(&[0; 65_536], &mut outgoing));
+        assert_eq!(outgoing, b"before");
+        assert!(frame(&[7; 65_535], &mut outgoing));
+        assert_eq!(framed(&outgoing, 6).map(|(message, end)| (message.len(), end)), Some((65_535, 65_543)));
+    }
 }
