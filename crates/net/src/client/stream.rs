@@ -21,7 +21,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Leave, Waiting};
+use super::Waiting;
 use crate::clock::MonotonicClock;
 use crate::tls::Client;
 use crate::trouble::network;
@@ -301,11 +301,10 @@ impl Connection {
         until: Instant,
         random: &mut impl FnMut() -> u16,
     ) -> Result<Vec<u8>, ExchangeError> {
-        let (id, answer) = self.waiting.enter(query, random).ok_or(ExchangeError::Exhausted)?;
-        let _leave = Leave { waiting: &self.waiting, id };
+        let (entered, answer) = self.waiting.enter(query, random).ok_or(ExchangeError::Exhausted)?;
         let _busy = Busy::new(self);
         let outcome = timeout_at(until, async {
-            self.send(query, id).await?;
+            self.send(query, entered.id).await?;
             answer.await.unwrap_or(Err(ExchangeError::Closed))
         });
         outcome.await.unwrap_or_else(|_| {

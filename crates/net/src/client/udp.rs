@@ -16,7 +16,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Answer, Leave, Waiting};
+use super::{Answer, Waiting};
 use crate::clock::MonotonicClock;
 use crate::trouble::network;
 
@@ -63,14 +63,13 @@ impl UdpClient {
         let key = (exchange.to, exchange.connections.source);
         let socket = self.socket(key).map_err(|error| network("dial", &error))?;
         let reused = socket.uses.get() > 1;
-        let (id, answer) = socket.waiting.enter(exchange.query, random).ok_or(ExchangeError::Exhausted)?;
-        let leave = Leave { waiting: &socket.waiting, id };
+        let (entered, answer) = socket.waiting.enter(exchange.query, random).ok_or(ExchangeError::Exhausted)?;
         let mut octets = exchange.query.to_vec();
-        octets[..2].copy_from_slice(&id.to_be_bytes());
+        octets[..2].copy_from_slice(&entered.id.to_be_bytes());
         let again = exchange.again_after.map(|span| Instant::now() + span);
         let until = MonotonicClock::instant(exchange.until);
         let outcome = timeout_at(until, socket.ask(&octets, again, answer)).await;
-        drop(leave);
+        drop(entered);
         match outcome {
             Ok(reply) => Ok(Exchanged { reply: reply?, reused, local: socket.local }),
             Err(_) => Err(ExchangeError::Timeout { local: socket.local }),
