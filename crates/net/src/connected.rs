@@ -1,17 +1,18 @@
 //! A client on a stream, counted as long as it is there: from where it comes, how long it may take, what its queries are
 //! answered. How its octets become queries is said by `tcp` and `grpc`.
 
+use std::cell::Ref;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::setup::Listening;
-use engine::{Clock, Generation, Moment, Path, Scheme, Transport, Turn, Walk};
+use engine::{Clock, Moment, Path, Scheme, Transport, Turn, Walk};
 
 use crate::clock::MonotonicClock;
 use crate::connections::Connection;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Seen};
 use crate::limits::StreamLimits;
 use crate::shared::Shared;
 
@@ -88,8 +89,8 @@ impl Client {
     }
 
     /// Answers a query of this client, as far as this process knows the answer.
-    pub(crate) fn receive(&self, query: &[u8]) -> (Arc<Generation>, Box<Walk>, Turn) {
-        let (generation, listener) = self.endpoint.listener(&self.shared);
+    pub(crate) fn receive(&self, query: &[u8]) -> (Ref<'_, Seen>, Box<Walk>, Turn) {
+        let seen = self.endpoint.seen(&self.shared);
         let mut worker = self.shared.worker.borrow_mut();
         let mut walk = worker.take_walk();
         walk.query.packet.clear();
@@ -97,7 +98,7 @@ impl Client {
         walk.query.path = self.path;
         walk.query.received = MonotonicClock.now();
         self.touch_at(walk.query.received);
-        let turn = generation.receive(listener, &mut walk, &mut worker);
-        (generation, walk, turn)
+        let turn = seen.generation.receive(seen.listener, &mut walk, &mut worker);
+        (seen, walk, turn)
     }
 }

@@ -1,11 +1,11 @@
 //! An address as one worker serves it: which generation answers there and how, and how far the address is from its end.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 
 use engine::setup::Listening;
 use engine::tls::TlsServer;
-use engine::{Generation, Scheme};
+use engine::{Generation, Listener, Scheme};
 use tokio::sync::watch;
 
 use crate::connections::ConnectionTable;
@@ -14,12 +14,23 @@ use crate::shared::Shared;
 /// An address as this worker serves it.
 pub(crate) struct Endpoint {
     label: String,
-    /// The generation that was seen last, with the index of this address in it.
-    seen: RefCell<(Arc<Generation>, usize)>,
+    seen: RefCell<Seen>,
     /// Connections to it that have a bound of their own, at all workers.
     pub(crate) connections: Arc<ConnectionTable>,
     /// How far it is from its end.
     stage: watch::Sender<Stage>,
+}
+
+/// The generation that was seen last, and the index of this address in it.
+pub(crate) struct Seen {
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) listener: usize,
+}
+
+impl Seen {
+    fn listener(&self) -> Option<&Listener> {
+        self.generation.listeners.get(self.listener)
+    }
 }
 
 /// How far an address is from its end.
@@ -39,10 +50,10 @@ impl Endpoint {
     /// The address of this label; `None` if the generation that serves has it no more, since another reload came at once.
     pub(crate) fn new(label: &str, shared: &Shared, connections: Arc<ConnectionTable>) -> Option<Endpoint> {
         let live = shared.live.load_full();
-        let index = live.listeners.iter().position(|listener| listener.label == label)?;
+        let listener = live.listeners.iter().position(|listener| listener.label == label)?;
         Some(Endpoint {
             label: label.to_owned(),
-            seen: RefCell::new((live, index)),
+            seen: RefCell::new(Seen { generation: live, listener }),
             connections,
             stage: watch::Sender::new(Stage::Open),
         })
@@ -63,34 +74,33 @@ impl Endpoint {
         self.stage.send_replace(stage);
     }
 
-    /// The generation that serves now, and the index of this address in it.
-    pub(crate) fn listener(&self, shared: &Shared) -> (Arc<Generation>, usize) {
-        let mut seen = self.seen.borrow_mut();
+    /// The generation that serves now, and the index of this address in it. It is borrowed and not cloned: all workers
+    /// would write to the one counter of its clones for each batch.
+    pub(crate) fn seen(&self, shared: &Shared) -> Ref<'_, Seen> {
         let live = shared.live.load();
-        if !Arc::ptr_eq(&live, &seen.0) {
+        let is_new = !Arc::ptr_eq(&live, &self.seen.borrow().generation);
+        // Who borrows it at the moment goes on with what it has seen.
+        if is_new && let Ok(mut seen) = self.seen.try_borrow_mut() {
             // An address that the new generation does not have is about to be closed; the old one answers until then.
-            if let Some(index) = live.listeners.iter().position(|listener| listener.label == self.label) {
-                *seen = (Arc::clone(&live), index);
+            if let Some(listener) = live.listeners.iter().position(|listener| listener.label == self.label) {
+                *seen = Seen { generation: Arc::clone(&live), listener };
             }
         }
-        seen.clone()
+        self.seen.borrow()
     }
 
     /// What clients on streams are greeted with here.
     pub(crate) fn tls(&self, shared: &Shared) -> Option<Arc<dyn TlsServer>> {
-        let (generation, listener) = self.listener(shared);
-        generation.listeners.get(listener)?.tls.clone()
+        self.seen(shared).listener()?.tls.clone()
     }
 
     /// How clients speak here.
     pub(crate) fn scheme(&self, shared: &Shared) -> Scheme {
-        let (generation, listener) = self.listener(shared);
-        generation.listeners.get(listener).map(|listener| listener.scheme).unwrap_or_default()
+        self.seen(shared).listener().map(|listener| listener.scheme).unwrap_or_default()
     }
 
     /// What directives say of how this address is served.
     pub(crate) fn listening(&self, shared: &Shared) -> Listening {
-        let (generation, listener) = self.listener(shared);
-        generation.listeners.get(listener).map(|listener| listener.listening.clone()).unwrap_or_default()
+        self.seen(shared).listener().map(|listener| listener.listening.clone()).unwrap_or_default()
     }
 }

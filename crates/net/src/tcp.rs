@@ -179,15 +179,15 @@ impl Connection {
 
     fn answer(self: &Rc<Self>, query: &[u8]) {
         let shared = &self.client.shared;
-        let (generation, mut walk, turn) = self.client.receive(query);
+        let (seen, mut walk, turn) = self.client.receive(query);
         if turn == Turn::Waiting {
             let awaited = Awaited::new(self);
-            shared.park(&generation, walk, move |walk, turn| awaited.0.deliver(walk, turn));
+            shared.park(&seen.generation, walk, move |walk, turn| awaited.0.deliver(walk, turn));
         } else {
             self.deliver(&mut walk, turn);
             shared.worker.borrow_mut().give_walk(walk);
         }
-        shared.end_batch(&generation, 0);
+        shared.end_batch(&seen.generation, 0);
     }
 
     /// Reserves what the answers need that are not written yet; ends the connection if there is no room for them.

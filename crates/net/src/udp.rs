@@ -14,7 +14,7 @@ use tokio::net::UdpSocket;
 
 use crate::clock::MonotonicClock;
 use crate::datagrams::{Batch, send_from};
-use crate::endpoint::{Endpoint, Stage};
+use crate::endpoint::{Endpoint, Seen, Stage};
 use crate::limits::{BATCH, BATCHES_IN_A_ROW};
 use crate::proxy::unwrap_datagram;
 use crate::shared::Shared;
@@ -100,13 +100,14 @@ fn answer_batch(
     received: usize,
     walk: &mut Box<Walk>,
 ) {
-    let (generation, listener) = endpoint.listener(shared);
+    let seen = endpoint.seen(shared);
+    let Seen { generation, listener } = &*seen;
     let now = MonotonicClock.now();
     for at in 0..received {
         let Some(peer) = batch.peer(at) else { continue };
         let local = batch.local(at).map_or(bound.local, |ip| SocketAddr::new(ip, bound.local.port()));
         let way = Path { peer, local, transport: Transport::Udp };
-        let unwrapped = match &generation.listeners[listener].listening.proxy {
+        let unwrapped = match &generation.listeners[*listener].listening.proxy {
             None => Some((batch.datagram(at), way)),
             Some(policy) => unwrap_datagram(policy, batch.datagram(at), way),
         };
@@ -115,7 +116,7 @@ fn answer_batch(
         walk.query.packet.extend_from_slice(packet);
         walk.query.path = path;
         walk.query.received = now;
-        let turn = generation.receive(listener, walk, &mut shared.worker.borrow_mut());
+        let turn = generation.receive(*listener, walk, &mut shared.worker.borrow_mut());
         match turn {
             Turn::Answered => {
                 let Walk { query, response, .. } = &mut **walk;
@@ -124,12 +125,12 @@ fn answer_batch(
             Turn::Dropped => {}
             Turn::Waiting => {
                 let waiting = std::mem::replace(walk, shared.worker.borrow_mut().take_walk());
-                park(shared, &generation, bound, waiting, way);
+                park(shared, generation, bound, waiting, way);
             }
         }
     }
     let refused = batch.send(bound.socket.as_raw_fd());
-    shared.end_batch(&generation, refused);
+    shared.end_batch(generation, refused);
 }
 
 /// Lets a query wait for the outside world; its answer is sent by itself, back the way that the query came.

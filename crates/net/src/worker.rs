@@ -141,7 +141,7 @@ async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>) {
             Order::Serve(label, sockets, connections) => {
                 served.extend(Served::start(&shared, &label, sockets, connections));
             }
-            Order::Look => served.iter().for_each(|served| drop(served.endpoint.listener(&shared))),
+            Order::Look => served.iter().for_each(|served| drop(served.endpoint.seen(&shared))),
             Order::Close(label) => served.retain(|served| {
                 let keep = !served.endpoint.is(&label);
                 if !keep {

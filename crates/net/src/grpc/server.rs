@@ -117,16 +117,17 @@ impl Client {
             let Walk { query, response, .. } = walk;
             (turn == Turn::Answered).then(|| packet(response.finish(query)))
         };
-        let (generation, mut walk, turn) = self.receive(query);
+        let (seen, mut walk, turn) = self.receive(query);
         if turn == Turn::Waiting {
             let (sender, answer) = oneshot::channel();
-            self.shared.park(&generation, walk, move |walk, turn| drop(sender.send(finish(walk, turn))));
-            self.shared.end_batch(&generation, 0);
+            self.shared.park(&seen.generation, walk, move |walk, turn| drop(sender.send(finish(walk, turn))));
+            self.shared.end_batch(&seen.generation, 0);
+            drop(seen);
             return answer.await.ok().flatten();
         }
         let answer = finish(&mut walk, turn);
         self.shared.worker.borrow_mut().give_walk(walk);
-        self.shared.end_batch(&generation, 0);
+        self.shared.end_batch(&seen.generation, 0);
         answer
     }
 }
