@@ -10,7 +10,7 @@
 mod support;
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -243,4 +243,52 @@ fn unfinished_queries_do_not_exhaust_memory() {
     assert!(is_served(Ipv4Addr::LOCALHOST, streams));
     let metrics = page(pages, "/metrics").expect("metrics").1;
     assert!(metrics.contains("portolan_limit_hits_total{limit=\"stream_buffers\"}"), "{metrics}");
+}
+
+/// An upstream that answers the first label it knows with this record after the question, and counts its questions.
+fn lying_upstream(lies: &'static [(&'static str, u8, &'static [u8])]) -> (SocketAddr, Arc<AtomicUsize>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = socket.local_addr().expect("an address");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok((length, peer)) = socket.recv_from(&mut buffer) {
+            let Some(end) = wire::question_end(&buffer[..length]) else { continue };
+            let label = &buffer[13..13 + usize::from(buffer[12])];
+            let Some((_, opcode, record)) = lies.iter().find(|(name, ..)| name.as_bytes() == label) else { continue };
+            counter.fetch_add(1, Ordering::SeqCst);
+            let mut reply = buffer[..end].to_vec();
+            reply[2..12].copy_from_slice(&[0x80 | opcode << 3, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+            reply.extend_from_slice(record);
+            let _ = socket.send_to(&reply, peer);
+        }
+    });
+    (address, asked)
+}
+
+#[test]
+fn malformed_replies_are_neither_relayed_nor_kept() {
+    const GOOD: &[u8] = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01";
+    let (upstream, asked) = lying_upstream(&[
+        ("good", 0, GOOD),
+        ("short", 0, b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x03\xc0\0\x02"),
+        ("forward", 0, b"\xc0\xff\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01"),
+        ("itself", 0, b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x02\xc0\x2d"),
+        ("opcode", 4, GOOD),
+    ]);
+    let folder = Folder::new("malformed-replies");
+    let forward = format!("forward . {upstream} {{\nread_timeout 100ms\nmax_connect_attempts 1\n}}");
+    let corefile = format!(".:0 {{\nbind 127.0.0.1\ncache {{\nservfail 0\n}}\n{forward}\n}}\n");
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let mut client = Client::new(server.address_of("dns://127.0.0.1:0")).waiting(Duration::from_secs(5));
+    for (label, ede) in [("short", 24), ("forward", 24), ("itself", 24), ("opcode", 22)] {
+        for _ in 0..2 {
+            let before = asked.load(Ordering::SeqCst);
+            let answer = client.ask(&format!("{label}.test."), Type::A).expect("an answer");
+            assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(ede)), "{label}");
+            assert!(asked.load(Ordering::SeqCst) > before, "{label} was kept");
+        }
+    }
+    assert_eq!(client.ask("good.test.", Type::A).expect("an answer").addresses().len(), 1);
 }

@@ -35,11 +35,12 @@ impl Reply {
     }
 }
 
-/// The reply if all that its header counts is there; one that was cut in the middle of a record says so by TC, and is then
-/// taken for an empty one (RFC 2181 §9: what a truncated reply holds is not used).
+/// The reply if all that its header counts is there and each record can be read: what cannot is not passed on and not kept.
+/// One that was cut in the middle of a record says so by TC, and is then taken for an empty one (RFC 2181 §9: what a
+/// truncated reply holds is not used).
 #[must_use]
 pub fn readable(mut reply: Vec<u8>) -> Option<Vec<u8>> {
-    if Message::parse(&reply).is_ok() {
+    if Message::parse(&reply).is_ok_and(|message| message.records().all(|record| record.is_well_formed())) {
         return Some(reply);
     }
     let end = wire::question_end(&reply).filter(|_| Reply::read(&reply).is_some_and(|reply| reply.is_truncated()))?;
@@ -66,5 +67,9 @@ mod tests {
         assert_eq!(readable(reply(0x80, 1, &record[..9])), None);
         assert_eq!(readable(reply(0x82, 1, &record[..9])), Some(reply(0x82, 0, b"")));
         assert_eq!(readable(b"\0\x01\x82".to_vec()), None);
+        // An address of three bytes, and an owner that is a pointer to itself.
+        let short = reply(0x80, 1, b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x03\xc0\0\x02");
+        let circular = reply(0x80, 1, b"\xc0\x13\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01");
+        assert_eq!((readable(short), readable(circular)), (None, None));
     }
 }

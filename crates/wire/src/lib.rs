@@ -26,6 +26,7 @@ mod build;
 mod code;
 mod compress;
 mod edns;
+mod form;
 mod header;
 mod message;
 mod name;

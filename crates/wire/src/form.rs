@@ -1,0 +1,129 @@
+//! The form of records that came from somewhere else: names that can be read, data as long as their type has them.
+//!
+//! [`Message::parse`](crate::Message::parse) checks where records begin and end. What others are to be sent, or what is kept
+//! for them, must be readable to the last name: a client may fail at one that is not, and so may this server later.
+
+use crate::message::Record;
+use crate::{Class, Type};
+
+/// A part of a record's data.
+#[derive(Clone, Copy)]
+enum Part {
+    /// So many bytes.
+    Bytes(usize),
+    /// A name, compressed or not.
+    Name,
+    /// A character string: a byte that says how many follow.
+    Text,
+    /// Character strings to the end.
+    Texts,
+    /// Whatever follows.
+    Rest,
+}
+
+use Part::{Bytes, Name, Rest, Text, Texts};
+
+impl Record<'_> {
+    /// Whether its owner and the names in its data can be read, and its data are as long as their type wants. Data of types
+    /// that have neither, and of classes other than IN, may be anything.
+    #[must_use]
+    pub fn is_well_formed(&self) -> bool {
+        if self.owner().is_err() {
+            return false;
+        }
+        let data = self.rdata();
+        let mut at = 0;
+        for part in if self.class() == Class::IN { parts(self.rtype()) } else { &[Rest] } {
+            let next = match part {
+                Bytes(length) => Some(at + length),
+                Name => self.name_at(at).ok().map(|(_, end)| end),
+                Text => text_end(data, at),
+                Texts => {
+                    core::iter::successors(Some(at), |at| text_end(data, *at)).skip(1).find(|at| *at >= data.len())
+                }
+                Rest => Some(data.len()),
+            };
+            let Some(next) = next.filter(|next| *next <= data.len()) else { return false };
+            at = next;
+        }
+        at == data.len()
+    }
+}
+
+fn text_end(data: &[u8], at: usize) -> Option<usize> {
+    data.get(at).map(|length| at + 1 + usize::from(*length))
+}
+
+/// The data of a type: those with names in them (RFC 3597 §4 has most), and those that clients read most.
+fn parts(rtype: Type) -> &'static [Part] {
+    match rtype {
+        Type::A => &[Bytes(4)],
+        Type::AAAA => &[Bytes(16)],
+        Type::NS | Type::CNAME | Type::PTR | Type::DNAME => &[Name],
+        Type::MD | Type::MF | Type::MB | Type::MG | Type::MR => &[Name],
+        Type::SOA => &[Name, Name, Bytes(20)],
+        Type::MX | Type::AFSDB | Type::RT | Type::KX => &[Bytes(2), Name],
+        Type::SRV => &[Bytes(6), Name],
+        Type::RP | Type::MINFO => &[Name, Name],
+        Type::PX => &[Bytes(2), Name, Name],
+        Type::NAPTR => &[Bytes(4), Text, Text, Text, Name],
+        Type::HINFO => &[Text, Text],
+        Type::TXT | Type::SPF => &[Texts],
+        Type::RRSIG | Type::SIG => &[Bytes(18), Name, Rest],
+        Type::NSEC | Type::NXT => &[Name, Rest],
+        Type::SVCB | Type::HTTPS => &[Bytes(2), Name, Rest],
+        _ => &[Rest],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Message;
+
+    /// Whether a record of this type and these data is well formed, in a message whose question is `a.`, at byte 12.
+    fn is_well_formed(rtype: u8, class: u8, data: &[u8]) -> bool {
+        let length = u8::try_from(data.len()).expect("short data");
+        let packet = [
+            &[0, 1, 0x80, 0, 0, 1, 0, 1, 0, 0, 0, 0][..],
+            b"\x01a\0\0\x01\0\x01\xc0\x0c",
+            &[0, rtype, 0, class, 0, 0, 0, 60, 0, length],
+            data,
+        ]
+        .concat();
+        let message = Message::parse(&packet).expect("a message");
+        message.records().all(|record| record.is_well_formed())
+    }
+
+    #[test]
+    fn data_must_be_as_long_as_their_type_wants() {
+        for (rtype, good, bad) in [
+            (1, &b"\xc0\0\x02\x01"[..], &b"\xc0\0\x02"[..]),
+            (1, b"\xc0\0\x02\x01", b"\xc0\0\x02\x01\0"),
+            (28, &[0; 16], &[0; 15]),
+            (2, b"\xc0\x0c", b"\xc0\x0c\0"),
+            (5, b"\x01b\xc0\x0c", b""),
+            (15, b"\0\x0a\xc0\x0c", b"\0\x0a"),
+            (33, b"\0\0\0\0\0\x35\xc0\x0c", b"\0\0\0\0\0\x35"),
+            (16, b"\x01a\x02bc", b"\x01a\x02b"),
+            (16, b"\0", b""),
+            (35, b"\0\x01\0\x01\x01u\0\0\0", b"\0\x01\0\x01\x01u\0\0"),
+            (64, b"\0\x01\0anything", b"\0\x01"),
+        ] {
+            assert!(is_well_formed(rtype, 1, good), "{rtype} {good:x?}");
+            assert!(!is_well_formed(rtype, 1, bad), "{rtype} {bad:x?}");
+        }
+        let soa = [&b"\xc0\x0c\xc0\x0c"[..], &[0; 20]].concat();
+        assert!(is_well_formed(6, 1, &soa) && !is_well_formed(6, 1, &soa[..23]));
+        assert!(is_well_formed(1, 3, b"\xc0\x0c\0\x01") && is_well_formed(200, 1, b"\xc0\xff"));
+    }
+
+    #[test]
+    fn names_must_point_backwards() {
+        // The data begin at byte 31.
+        for pointer in [&b"\xc0\x1f"[..], b"\xc0\x21", b"\xc0\xff", b"\x01b\xc0\x1f"] {
+            assert!(!is_well_formed(5, 1, pointer), "{pointer:x?}");
+        }
+        let owner = b"\0\x01\x80\0\0\0\0\x01\0\0\0\0\xc0\x0c\0\x10\0\x01\0\0\0\0\0\0";
+        assert!(!Message::parse(owner).expect("a message").records().all(|record| record.is_well_formed()));
+    }
+}
