@@ -64,6 +64,14 @@ impl Attempts {
         Attempts { limits, order, at: 0, down: 0, failures: 0 }
     }
 
+    /// The same, but each upstream is asked once: all of them failed the last time, and a client waits.
+    #[must_use]
+    pub fn once_each(mut self) -> Attempts {
+        let each = self.order.len();
+        self.limits.failures_max = Some(self.limits.failures_max.map_or(each, |most| most.min(each)));
+        self
+    }
+
     /// What to do next; `random` is a fresh random number.
     pub fn next<'h>(&mut self, now: Duration, random: u64, health: impl Fn(usize) -> &'h Health) -> Next {
         let enough = self.limits.failures_max.is_some_and(|most| self.failures >= most);
@@ -174,6 +182,20 @@ mod tests {
             attempts.failed();
         }
         assert_eq!(attempts.next(Duration::ZERO, 0, |_| &health), Next::GiveUp);
+    }
+
+    #[test]
+    fn each_upstream_is_asked_once_if_all_failed_the_last_time() {
+        let health = Health::default();
+        for (failures_max, attempted) in [(None, 2), (Some(4), 2), (Some(1), 1)] {
+            let mut attempts = Attempts::new(Limits { failures_max, ..limits() }, vec![0, 1]).once_each();
+            let asks = core::iter::from_fn(|| {
+                let next = asked(attempts.next(Duration::ZERO, 0, |_| &health));
+                attempts.failed();
+                next
+            });
+            assert_eq!(asks.count(), attempted, "{failures_max:?}");
+        }
     }
 
     #[test]

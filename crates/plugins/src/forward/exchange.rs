@@ -66,6 +66,9 @@ impl Stanza {
             return self.race(Sending { query, octets: &octets, until, outside }).await;
         }
         let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), outside.random()));
+        if self.upstreams.iter().all(|upstream| upstream.health.is_suspected()) {
+            attempts = attempts.once_each();
+        }
         let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
         loop {
             let now = outside.now().since(start);
