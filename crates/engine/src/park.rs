@@ -4,14 +4,19 @@ use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Context, Poll};
+use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use wire::Opcode;
+use wire::{EdeCode, Opcode};
 
 use crate::inflight::{Key, Seat};
 use crate::walk::{Parting, Patience};
 use crate::{Generation, LocalFuture, Moment, Outside, Resolved, Turn, Walk, Worker};
+
+/// How long a query may have waited for the answer to another's when that fails and it is asked again: clients wait five
+/// seconds, and an exchange takes up to four.
+const ASK_AGAIN_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a parked walk needs to go on.
 #[derive(Clone)]
@@ -167,6 +172,7 @@ impl Driver {
         if walk.query.flags().opcode() != Opcode::QUERY {
             return self.resolve(walk).await;
         }
+        let mut asked_again = false;
         loop {
             match self.generation.inflight.join(Key::new(walk.block, walk.at, &walk.query)) {
                 Seat::Leader(leader) => {
@@ -175,15 +181,24 @@ impl Driver {
                     return resolved;
                 }
                 Seat::Follower(answer) => {
+                    // If the one who asked has gone with its worker, it is this one's turn.
                     if let Ok(outcome) = answer.await {
                         let (resolved, told) = &*outcome;
+                        if is_exchange_failure(resolved) && !asked_again && self.has_time(walk) {
+                            asked_again = true;
+                            continue;
+                        }
                         walk.query.hear(told.clone());
                         return resolved.clone();
                     }
-                    // The one who asked has gone with its worker; now it is this one's turn.
                 }
             }
         }
+    }
+
+    /// Whether the client of a walk still waits long enough for another exchange.
+    fn has_time(&self, walk: &Walk) -> bool {
+        self.outside.now().since(walk.query.received) <= ASK_AGAIN_WITHIN
     }
 
     /// What the outside world says; a panic on the way there costs one answer, as it does in a hook.
@@ -200,6 +215,11 @@ impl Driver {
         })
         .await
     }
+}
+
+/// Whether an exchange with the outside world failed, and not this server.
+fn is_exchange_failure(resolved: &Resolved) -> bool {
+    matches!(resolved, Resolved::Fail(failure) if failure.ede != EdeCode::OTHER)
 }
 
 /// The value of `future`, unless `at` comes first.
