@@ -6,7 +6,8 @@
 //! pointer. The cost of a write is thus the size of one shard, not of the table. The last reader of an old shard frees
 //! it. One read sees one consistent state of one shard. Two reads may see different states.
 //!
-//! A lock inside the table serializes writers. The alternative, `&mut` access, would need a writer handle beside the
+//! Locks inside the table serialize writers of one shard. Writers of different shards wait for each other only if their
+//! shards share one of the [`LOCKS_MAX`] locks. The alternative, `&mut` access, would need a writer handle beside the
 //! shared one, to save about 20 ns of a write that takes a microsecond.
 //!
 //! The tables do not evict entries or bound their number. The owner of a table does that.
@@ -59,8 +60,11 @@ impl<T: Entry + ?Sized> Entry for Arc<T> {
 pub struct Shards<T> {
     shards: Box<[ArcSwap<HashTable<T>>]>,
     seed: Seed,
-    writing: Mutex<()>,
+    writing: Box<[Mutex<()>]>,
 }
+
+/// Locks of a table: some times more than there are workers, so that two of them seldom want the same.
+const LOCKS_MAX: usize = 64;
 
 impl<T: Entry + Clone> Shards<T> {
     /// Creates an empty table with `shards` shards, rounded up to a power of two. A write copies one shard, on average
@@ -69,8 +73,10 @@ impl<T: Entry + Clone> Shards<T> {
     #[must_use]
     pub fn new(shards: usize) -> Self {
         let empty = Arc::new(HashTable::new());
+        let locks = shards.next_power_of_two().min(LOCKS_MAX);
         let shards = (0..shards.next_power_of_two()).map(|_| ArcSwap::new(Arc::clone(&empty))).collect();
-        Shards { shards, seed: Seed::default(), writing: Mutex::new(()) }
+        let writing = (0..locks).map(|_| Mutex::default()).collect();
+        Shards { shards, seed: Seed::default(), writing }
     }
 
     /// Returns the hash of a key in this table.
@@ -148,16 +154,21 @@ impl<T: Entry + Clone> Shards<T> {
     }
 
     fn shard(&self, hash: u64) -> &ArcSwap<HashTable<T>> {
+        &self.shards[self.shard_number(hash)]
+    }
+
+    fn shard_number(&self, hash: u64) -> usize {
         // Inside a shard, hashbrown uses the lowest bits for the bucket and the top seven as the tag. The bits between
         // them are free to select the shard.
         #[allow(clippy::cast_possible_truncation, reason = "the mask keeps fewer bits than any usize has")]
         let number = (hash >> 32) as usize & (self.shards.len() - 1);
-        &self.shards[number]
+        number
     }
 
     /// Changes a copy of one shard and publishes it. If `change` panics, readers keep the old shard.
     fn write<R>(&self, hash: u64, change: impl FnOnce(&mut HashTable<T>) -> R) -> R {
-        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = &self.writing[self.shard_number(hash) % self.writing.len()];
+        let _turn = lock.lock().unwrap_or_else(PoisonError::into_inner);
         let shard = self.shard(hash);
         let mut table = HashTable::clone(&shard.load());
         let result = change(&mut table);

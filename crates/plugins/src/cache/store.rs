@@ -9,8 +9,11 @@ use rcu::Shards;
 
 use super::entry::{Entry, Key};
 
-/// Parts of the table, as in CoreDNS; each has its share of the capacity.
-const SHARDS: usize = 256;
+/// Parts of the table: at least as many as in CoreDNS, and as many as make each as large as one of CoreDNS's usual
+/// capacity. An entry that is kept costs a copy of its part, so large parts would make large caches slow.
+const SHARDS_MIN: usize = 256;
+const SHARDS_MAX: usize = 1 << 16;
+const PART: usize = 9984 / SHARDS_MIN;
 /// Entries in the smallest share.
 const SHARE_MIN: usize = 4;
 /// An odd number with bits all over, so that one random number serves for several draws.
@@ -29,12 +32,13 @@ pub(super) struct Store {
 impl Store {
     /// Room for this many entries, as CoreDNS counts them.
     pub(super) fn new(capacity: usize) -> Store {
-        let share = (capacity / SHARDS).max(SHARE_MIN);
+        let shards = (capacity / PART).next_power_of_two().clamp(SHARDS_MIN, SHARDS_MAX);
+        let share = (capacity / shards).max(SHARE_MIN);
         Store {
-            table: Shards::new(SHARDS),
+            table: Shards::new(shards),
             share,
             octets: AtomicUsize::new(0),
-            octets_max: share * SHARDS * OCTETS_EACH,
+            octets_max: share * shards * OCTETS_EACH,
         }
     }
 
@@ -127,12 +131,20 @@ mod tests {
         for number in 0..5000 {
             store.keep(entry(number, 10, 60), Moment::START, Duration::ZERO, u64::from(number) * 77);
         }
-        assert!(store.len() <= SHARDS * SHARE_MIN && store.len() > SHARDS * SHARE_MIN * 9 / 10);
+        assert!(store.len() <= SHARDS_MIN * SHARE_MIN && store.len() > SHARDS_MIN * SHARE_MIN * 9 / 10);
         let store = Store::new(0);
         for number in 0..5000 {
             store.keep(entry(number, 40_000, 60), Moment::START, Duration::ZERO, u64::from(number) * 77);
         }
-        assert!(store.octets.load(Ordering::Relaxed) <= store.octets_max + 41_000 * SHARDS);
+        assert!(store.octets.load(Ordering::Relaxed) <= store.octets_max + 41_000 * SHARDS_MIN);
+    }
+
+    #[test]
+    fn a_large_cache_has_small_parts() {
+        for (capacity, shards, share) in [(0, 256, 4), (9984, 256, 39), (10_000, 256, 39), (1_000_000, 32_768, 30)] {
+            let store = Store::new(capacity);
+            assert_eq!((store.share, store.octets_max), (share, share * shards * OCTETS_EACH), "{capacity}");
+        }
     }
 
     #[test]
