@@ -5,8 +5,9 @@
 //! data of [`cluster::snapshot`]. It is written to a temporary file in the same folder and renamed, so that the file is
 //! always complete. A file that is damaged or belongs to another request is rejected with a warning.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -132,7 +133,10 @@ fn write(file: &Path, request: &Request, index: &Index) -> io::Result<()> {
     let mut body = fingerprint(request);
     snapshot::write(index, &mut body);
     let beside = beside(file);
-    let written = File::create(&beside).and_then(|mut fresh| {
+    // What is in a cluster is for nobody else; a file that is left over keeps the mode that it has.
+    let _ = fs::remove_file(&beside);
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside);
+    let written = created.and_then(|mut fresh| {
         fresh.write_all(TITLE)?;
         fresh.write_all(digest(&SHA256, &body).as_ref())?;
         fresh.write_all(&body)?;

@@ -1,6 +1,7 @@
 //! Snapshots: a process that starts while the API server is down serves from one.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use cluster::Request;
@@ -23,7 +24,10 @@ fn written(api: &FakeApi, file: &Path) {
 fn serves_the_snapshot_until_the_api_server_responds() {
     let (api, folder) = (FakeApi::with_shop(), folder("snapshot"));
     let file = folder.join("snapshot");
+    // One that an earlier process left half written, readable for all.
+    fs::write(folder.join("snapshot.new"), "half").unwrap();
     written(&api, &file);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     api.down();
     let edge = Edge::start_with(&remembering(&api, &file), quick());
     assert_eq!(edge.service("shop/web"), WEB, "at once");
