@@ -119,13 +119,14 @@ impl Batch {
         }
         let headers_at = headers.as_mut_ptr().cast();
         // SAFETY: all headers are initialised and point at buffers of `self` and at `parts`, which outlive the call.
-        let count = unsafe { libc::recvmmsg(socket, headers_at, BATCH_LEN, libc::MSG_DONTWAIT, std::ptr::null_mut()) };
+        let count =
+            unsafe { libc::recvmmsg(socket, headers_at, BATCH_LEN, libc::MSG_DONTWAIT as _, std::ptr::null_mut()) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         for (at, header) in headers.iter().enumerate().take(count) {
             // SAFETY: written above, and updated by the kernel.
             let header = unsafe { header.assume_init_ref() };
             self.lengths[at] = header.msg_len as usize;
-            self.control_lengths[at] = header.msg_hdr.msg_controllen;
+            self.control_lengths[at] = control_length(&header.msg_hdr);
         }
         self.received = count;
         Ok(count)
@@ -173,7 +174,7 @@ impl Batch {
             // SAFETY: the first `answered.len()` headers are initialised and point at live buffers; `sent` is below.
             let count = unsafe {
                 let first = headers.as_mut_ptr().add(sent).cast();
-                libc::sendmmsg(socket, first, left, libc::MSG_DONTWAIT)
+                libc::sendmmsg(socket, first, left, libc::MSG_DONTWAIT as _)
             };
             match usize::try_from(count) {
                 Ok(count) if count > 0 => sent += count,
@@ -201,8 +202,20 @@ fn header(
     header.msg_hdr.msg_name = peer.cast();
     header.msg_hdr.msg_namelen = socket_length(peer_len);
     header.msg_hdr.msg_control = control.cast();
-    header.msg_hdr.msg_controllen = control_len;
+    set_control_length(&mut header.msg_hdr, control_len);
     header
+}
+
+/// The length of a message's control data. Its type, and those of the flags above, are others with each C library: `size_t`
+/// in glibc, `socklen_t` in musl.
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "not of every C library")]
+fn control_length(message: &libc::msghdr) -> usize {
+    message.msg_controllen as usize
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "at most `CONTROL_LEN`")]
+fn set_control_length(message: &mut libc::msghdr, length: usize) {
+    message.msg_controllen = length as _;
 }
 
 /// The control message of a received datagram, turned around: sent from where it was sent to, by whatever route.
@@ -293,7 +306,7 @@ pub(crate) fn send_from(socket: RawFd, octets: &[u8], peer: SocketAddr, local: I
     message.msg_namelen = peer.len();
     if control_len > 0 {
         message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = control_len;
+        set_control_length(&mut message, control_len);
     }
     // SAFETY: the message points at live buffers, which the kernel only reads.
     let sent = unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_DONTWAIT) };
