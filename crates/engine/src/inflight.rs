@@ -51,9 +51,12 @@ impl Key {
     }
 }
 
+/// Those that wait for the outcome of a question.
+type Followers = Vec<Sender<Arc<Outcome>>>;
+
 /// Questions in flight, of all workers.
 pub(crate) struct Inflight {
-    waiting: Mutex<HashMap<Key, Vec<Sender<Arc<Outcome>>>, RandomState>>,
+    waiting: Mutex<HashMap<Key, Followers, RandomState>>,
 }
 
 impl Default for Inflight {
@@ -104,7 +107,7 @@ impl Leader<'_> {
         }
     }
 
-    fn take_followers(&mut self) -> Vec<Sender<Arc<Outcome>>> {
+    fn take_followers(&mut self) -> Followers {
         let Some(key) = self.key.take() else { return Vec::new() };
         self.inflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key)).unwrap_or_default()
     }

@@ -113,20 +113,28 @@ impl Client {
 
     /// The answer to a query, framed; `None` if there is to be none.
     async fn answer(&self, query: &[u8]) -> Option<Bytes> {
+        match self.answer_or_wait(query) {
+            Ok(answer) => answer,
+            Err(waiting) => waiting.await.ok().flatten(),
+        }
+    }
+
+    /// The answer to a query, or the place where it will arrive.
+    fn answer_or_wait(&self, query: &[u8]) -> Result<Option<Bytes>, oneshot::Receiver<Option<Bytes>>> {
         let finish = |walk: &mut Walk, turn| {
             let Walk { query, response, .. } = walk;
             (turn == Turn::Answered).then(|| packet(response.finish(query)))
         };
         let (seen, mut walk, turn) = self.receive(query);
-        if turn == Turn::Waiting {
+        let answer = if turn == Turn::Waiting {
             let (sender, answer) = oneshot::channel();
             self.shared.park(&seen.generation, walk, move |walk, turn| drop(sender.send(finish(walk, turn))));
-            self.shared.end_batch(&seen.generation, 0);
-            drop(seen);
-            return answer.await.ok().flatten();
-        }
-        let answer = finish(&mut walk, turn);
-        self.shared.worker.borrow_mut().give_walk(walk);
+            Err(answer)
+        } else {
+            let answer = finish(&mut walk, turn);
+            self.shared.worker.borrow_mut().give_walk(walk);
+            Ok(answer)
+        };
         self.shared.end_batch(&seen.generation, 0);
         answer
     }
