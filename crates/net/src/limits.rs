@@ -10,7 +10,7 @@ pub const BATCH: usize = 32;
 /// Octets of the longest query over UDP: a name of 255 octets with EDNS options fits several times.
 pub(crate) const DATAGRAM_MAX: usize = 2048;
 /// Queries that wait for the outside world, at all workers: some kilobytes each, so some tens of megabytes at worst.
-pub(crate) const PARKED_MAX: usize = 8192;
+pub(crate) const PARKED_MAX: usize = 6144;
 /// Answers that one stream may wait for before it is not read any further.
 pub(crate) const PIPELINE_MAX: usize = 128;
 /// Octets of answers that one stream may have unwritten before no more of its queries are answered.
