@@ -54,7 +54,7 @@ impl Default for StreamLimits {
     /// The times are CoreDNS's.
     fn default() -> Self {
         let [read, idle, write] = [3, 10, 5].map(Duration::from_secs);
-        StreamLimits { open_max: 8192, per_address_max: 2048, buffered_max: 16 << 20, read, idle, write }
+        StreamLimits { open_max: 8192, per_address_max: 2048, buffered_max: 8 << 20, read, idle, write }
     }
 }
 
