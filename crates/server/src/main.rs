@@ -5,6 +5,11 @@ use std::process::ExitCode;
 
 use portolan::cli::{self, Command};
 
+/// Gives memory back to the system within a second after a burst, also that of idle threads; how it is set is in
+/// `.cargo/config.toml`, and why it is this one in `docs/decisions/0006-allocator.md`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let command = match cli::read(std::env::args_os()) {
         Ok(command) => command,

@@ -243,6 +243,46 @@ fn unfinished_queries_do_not_exhaust_memory() {
     assert!(is_served(Ipv4Addr::LOCALHOST, streams));
     let metrics = page(pages, "/metrics").expect("metrics").1;
     assert!(metrics.contains("portolan_limit_hits_total{limit=\"stream_buffers\"}"), "{metrics}");
+    drop(held);
+    let closed = Instant::now();
+    wait_until("memory is given back", || resident(server.id()) <= before + 24);
+    assert!(closed.elapsed() < Duration::from_secs(6), "{:?}", closed.elapsed());
+}
+
+#[test]
+fn one_name_with_a_silent_upstream_does_not_exhaust_memory() {
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let upstream = silent.local_addr().expect("an address");
+    let folder = Folder::new("silent-upstream");
+    let corefile = format!(
+        ".:0 {{\nbind 127.0.0.1\nhosts /dev/null {{\n192.0.2.1 www.example.org\nfallthrough\n}}\n\
+         forward . {upstream} {{\nmax_concurrent 100\n}}\n}}\n"
+    );
+    let mut server = Server::start(&folder.write("Corefile", &corefile));
+    let address = server.address_of("dns://127.0.0.1:0");
+    let (mut local, attacker) = (Client::new(address), UdpSocket::bind("127.0.0.1:0").expect("a socket"));
+    attacker.connect(address).expect("an address");
+    attacker.set_nonblocking(true).expect("a mode");
+    let before = resident(server.id());
+    let mut refused = 0;
+    let mut buffer = [0; 512];
+    for number in 0..6000_u16 {
+        attacker.send(&query(number, "silent.example.net.", Type::A)).expect("a query leaves");
+        while attacker.recv(&mut buffer).is_ok() {
+            refused += usize::from(buffer[3] & 15 == 5);
+        }
+        if number % 60 == 0 {
+            assert_eq!(local.ask("www.example.org.", Type::A).expect("an answer").rcode(), Rcode::NOERROR);
+        }
+    }
+    wait_until("all but those that wait are refused", || {
+        while attacker.recv(&mut buffer).is_ok() {
+            refused += usize::from(buffer[3] & 15 == 5);
+        }
+        refused >= 5000
+    });
+    let after = resident(server.id());
+    assert!(after <= before + 40, "{before} MiB before, {after} MiB after");
 }
 
 /// An upstream that answers the first label it knows with this record after the question, and counts its questions.
