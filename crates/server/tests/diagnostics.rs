@@ -198,7 +198,7 @@ fn exit_codes_are_as_they_are_written_down() {
     assert_eq!(run(&[folder.path().join("missing").as_os_str()]).status.code(), Some(2));
     assert_eq!(run(&["--json".as_ref(), "--sarif".as_ref()]).status.code(), Some(2));
     let explained = run(&["--explain".as_ref(), "keys/invalid".as_ref()]);
-    assert!(explained.status.success() && explained.stdout.starts_with(b"A key is"));
+    assert!(explained.status.success() && explained.stdout.starts_with(b"A key must"));
     assert_eq!(run(&["--explain".as_ref(), "keys/valid".as_ref()]).status.code(), Some(2));
 }
 

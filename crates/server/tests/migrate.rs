@@ -81,9 +81,9 @@ fn a_machine_gets_one_object() {
     let (code, text, said) = migrate(&["--json"], ". {\n");
     assert!(code == Some(2) && text.is_empty() && !said.is_empty(), "{text}{said}");
     // What is about no place and no directive has none.
-    let (_, text, _) = migrate(&["--json", "--", "--all-servers"], "");
+    let (_, text, _) = migrate(&["--json", "--", "--conf-file=/etc/x"], "");
     let note = read(&text)["notes"][0].clone();
-    assert_eq!((&note["what"], note.get("place"), note.get("directive")), (&json!("look"), None, None));
+    assert_eq!((&note["what"], note.get("place"), note.get("directive")), (&json!("lost"), None, None));
 }
 
 #[test]

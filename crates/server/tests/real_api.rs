@@ -41,7 +41,8 @@ impl Served {
 
     fn failures(&self) -> Vec<String> {
         let text = self.metrics();
-        let is_failure = |line: &&str| line.starts_with("portolan_kubernetes_watch_failures_total{");
+        let name = "portolan_kubernetes_watch_failures_total{";
+        let is_failure = |line: &&str| line.starts_with(name) && !line.ends_with(" 0");
         text.lines().filter(is_failure).map(str::to_owned).collect()
     }
 }
