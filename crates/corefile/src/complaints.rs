@@ -151,6 +151,16 @@ pub(crate) fn closing_brace_in_line(brace: Span) -> Diagnostic {
         .with_help("put a line break before the `}`")
 }
 
+pub(crate) fn flag_before_closing_brace(brace: Span) -> Diagnostic {
+    Diagnostic::warning(
+        codes::BRACE_IN_LINE,
+        brace,
+        "a closing brace needs its own line, except after a property without arguments",
+    )
+    .with_label("closes the block, because the property before it has no arguments")
+    .with_help("put a line break before the `}`")
+}
+
 pub(crate) fn word_behind_block(word: Span) -> Diagnostic {
     Diagnostic::error(codes::WORD_BEHIND_BLOCK, word, "a directive ends with the `}` of its block")
         .with_label("this is on the same line")

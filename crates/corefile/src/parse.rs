@@ -339,7 +339,11 @@ impl<'a> Parser<'a> {
             match ahead.kind {
                 Kind::Open => self.refuse_nested(ahead.span),
                 Kind::Close => {
-                    self.reader.problems.push(complaints::closing_brace_in_line(ahead.span));
+                    // In CoreDNS a property without arguments leaves the brace alone, and others take it as an argument.
+                    self.reader.problems.push(match words.len() {
+                        1 => complaints::flag_before_closing_brace(ahead.span),
+                        _ => complaints::closing_brace_in_line(ahead.span),
+                    });
                     break;
                 }
                 Kind::Import | Kind::Plain => words.extend(self.reader.take().map(|word| word.token)),

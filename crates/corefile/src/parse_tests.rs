@@ -223,6 +223,7 @@ fn reports_misplaced_braces() {
         ("lab.test { log }", "brace-in-line@1:16"),
         ("lab.test {\n log }\nb.test {\n}", "brace-in-line@2:6"),
         (". {\n health { lameduck 5s }\n log\n}", "brace-in-line@2:23"),
+        (". {\n hosts { no_reverse }\n log\n}", "?brace-in-line@2:21"),
         (". {\n cache {\n  success 9 }\n log\n}", "brace-in-line@3:13"),
         (". {\n cache {\n  success 9\n } }\nb.test {\n}", "brace-in-line@4:4"),
         (". {\n cache {\n } log\n errors\n}", "word-behind-block@3:4"),
