@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use corefile::Diagnostic;
+use corefile::{Diagnostic, Span};
 
 use crate::codes;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::log::{Level, Notice};
 use crate::metrics::{Registry, ServerMetrics};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SiteInfo, Warned};
+use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SetupError, SiteInfo, Warned};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
 /// What the building of a generation takes from the world.
@@ -40,12 +40,13 @@ impl Plan {
     /// Makes it run, or says where and why it cannot.
     ///
     /// # Errors
-    /// The first directive that fails to start, with its place.
-    pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Box<Diagnostic>> {
+    /// Every directive that fails to start, with its place.
+    pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Vec<Diagnostic>> {
         let Surroundings { registry, files, process, mut carried } = surroundings;
         let mut needs = Needs::default();
         let mut sites = Vec::new();
         let mut blocks = Vec::new();
+        let mut problems = Vec::new();
         let mut any_class = vec![false; self.blocks.len()];
         let listening: Vec<_> = self.blocks.iter().map(|block| block.info.listening.clone()).collect();
         for (index, block) in self.blocks.into_iter().enumerate() {
@@ -60,11 +61,16 @@ impl Plan {
                 below: &mut below,
                 needs: &mut needs,
                 carried: &mut carried,
+                line: 0,
                 warned: Vec::new(),
+                failed: Vec::new(),
             };
-            let chain = block.build(setup)?;
+            let chain = block.build(setup, &mut problems);
             blocks.push(Block { chain, filter: below.find() });
             sites.extend(info.sites.iter().map(|site| (index, site.clone())));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
         }
         let (mut listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
         for (listener, planned) in listeners.iter_mut().zip(&self.listeners) {
@@ -92,21 +98,29 @@ impl Needs {
 }
 
 impl PlannedBlock {
-    /// Makes the chain, from its bottom to its top.
-    fn build(self, mut setup: Setup<'_>) -> Result<Chain, Box<Diagnostic>> {
+    /// Makes the chain, from its bottom to its top. A directive that fails is added to `problems` and left out.
+    fn build(self, mut setup: Setup<'_>, problems: &mut Vec<Diagnostic>) -> Chain {
         let mut steps: Vec<Step> = Vec::new();
+        let mut failed: Vec<&str> = Vec::new();
         let first = self.directives.first().map(|(_, span, _)| *span);
         for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
-            let part = meant.build(&mut setup).map_err(|error| {
-                let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
-                Box::new(match error.help {
-                    Some(help) => problem.with_help(help),
-                    None => problem,
-                })
-            })?;
-            let warned = setup.warned.drain(..).map(|text| Notice::new(Level::Warning, name, text));
-            let warned = warned.map(|notice| Warned { notice, span });
-            setup.needs.warnings.extend(warned);
+            let lines: Vec<Span> = meant.roles().iter().map(|role| role.name).collect();
+            let line = |index: usize| lines.get(index).copied().unwrap_or(span);
+            let built = meant.build(&mut setup);
+            for (index, text) in setup.warned.drain(..) {
+                let notice = Notice::new(Level::Warning, name, text);
+                setup.needs.warnings.push(Warned { notice, span: line(index) });
+            }
+            let mut errors = core::mem::take(&mut setup.failed);
+            let part = built.unwrap_or_else(|error| {
+                errors.push((0, error));
+                None
+            });
+            if !errors.is_empty() {
+                errors.retain(|(_, error)| !error.missing.is_some_and(|missing| failed.contains(&missing)));
+                problems.extend(errors.into_iter().map(|(index, error)| failure(name, line(index), error)));
+                failed.push(name);
+            }
             if let Some(around) = setup.below.take() {
                 steps = steps.into_iter().map(|step| step.within(&around)).collect();
             }
@@ -116,18 +130,28 @@ impl PlannedBlock {
             steps.push(Step { name, order, plugin, hooks, zones, fallthrough, is_authority });
         }
         steps.reverse();
-        match (steps.get(STEPS_MAX), first) {
-            (Some(step), Some(span)) => {
-                let message = format!(
-                    "the server block has {} plugins, the first too many is `{}`; the maximum is {STEPS_MAX}",
-                    steps.len(),
-                    step.name
-                );
-                Err(Box::new(Diagnostic::error(codes::SETUP_FAILED, span, message)))
-            }
-            _ => Ok(Chain::new(steps)),
+        if let (Some(step), Some(span)) = (steps.get(STEPS_MAX), first) {
+            problems.push(too_many(steps.len(), step.name, span));
+            steps.clear();
         }
+        Chain::new(steps)
     }
+}
+
+/// A directive that fails to start.
+fn failure(name: &str, span: Span, error: SetupError) -> Diagnostic {
+    let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
+    match error.help {
+        Some(help) => problem.with_help(help),
+        None => problem,
+    }
+}
+
+/// A server block with more plugins than a chain can have.
+fn too_many(count: usize, name: &str, span: Span) -> Diagnostic {
+    let message =
+        format!("the server block has {count} plugins, the first too many is `{name}`; the maximum is {STEPS_MAX}");
+    Diagnostic::error(codes::SETUP_FAILED, span, message)
 }
 
 impl Step {

@@ -187,18 +187,26 @@ pub struct SetupError {
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
+    /// The directive whose absence is the cause. If that one failed itself, this error is not reported.
+    pub(crate) missing: Option<&'static str>,
 }
 
 impl SetupError {
     /// An error without a remedy to name.
     pub fn new(message: impl Into<String>) -> SetupError {
-        SetupError { message: message.into(), help: None }
+        SetupError { message: message.into(), help: None, missing: None }
     }
 
     /// Names the remedy.
     #[must_use]
     pub fn with_help(self, help: impl Into<String>) -> SetupError {
         SetupError { help: Some(help.into()), ..self }
+    }
+
+    /// Names the directive below whose absence is the cause.
+    #[must_use]
+    pub fn missing(self, directive: &'static str) -> SetupError {
+        SetupError { missing: Some(directive), ..self }
     }
 }
 
@@ -220,8 +228,12 @@ pub struct Setup<'a> {
     pub needs: &'a mut Needs,
     /// What outlives a reload.
     pub carried: &'a mut Carried,
-    /// What the present directive says.
-    pub(crate) warned: Vec<String>,
+    /// The line of the current directive that is being built, by its index among the directive's lines.
+    pub(crate) line: usize,
+    /// Warnings of the current directive, each with the index of its line.
+    pub(crate) warned: Vec<(usize, String)>,
+    /// Errors of the current directive, each with the index of its line.
+    pub(crate) failed: Vec<(usize, SetupError)>,
 }
 
 impl Setup<'_> {
@@ -256,7 +268,19 @@ impl Setup<'_> {
 
     /// Says what is not as the directive needs it, though it goes on without.
     pub fn warn(&mut self, message: impl Display) {
-        self.warned.push(message.to_string());
+        self.warned.push((self.line, message.to_string()));
+    }
+
+    /// Builds the lines of a directive one by one. A line that fails does not keep the others from being built, so that a check
+    /// can report every error; the configuration as a whole fails.
+    pub fn for_each_line<C>(&mut self, lines: Vec<C>, mut build: impl FnMut(C, &mut Self) -> Result<(), SetupError>) {
+        for (index, line) in lines.into_iter().enumerate() {
+            self.line = index;
+            if let Err(error) = build(line, self) {
+                self.failed.push((index, error));
+            }
+        }
+        self.line = 0;
     }
 
     /// A file name of the Corefile, from `root` if it is relative.

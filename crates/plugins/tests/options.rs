@@ -129,8 +129,8 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     problems.retain(|problem| !problem.code.name().starts_with("chain/"));
     match planned.map(|planned| planned.build(surroundings)) {
         Some(Ok(built)) => (Some(built), problems),
-        Some(Err(problem)) => {
-            problems.push(*problem);
+        Some(Err(failed)) => {
+            problems.extend(failed);
             (None, problems)
         }
         None => (None, problems),

@@ -94,31 +94,27 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
 /// Reports what is wrong with a Corefile, and returns true if it passes.
 fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
     let mut configuration = Configuration::read(origin, DNS_PORT).map_err(|error| error.to_string())?;
-    let found = (options.files || options.rbac).then(|| look_at_files(&mut configuration, options.files)).flatten();
+    let further = options.files || options.rbac;
+    let requests = if further { look_further(&mut configuration, options) } else { Vec::new() };
     if options.strict {
         configuration.problems.iter_mut().for_each(|problem| problem.severity = Severity::Error);
     }
     say(&configuration, options);
     let passed = !configuration.problems.iter().any(Diagnostic::is_error);
     if passed && options.rbac {
-        print_rules(&found.unwrap_or_default());
+        print_rules(&requests);
     }
     Ok(passed)
 }
 
-/// Notes what the world has against it; gives what it asks of clusters, if nothing would end the start. Where clusters are is
-/// not looked at for rights alone: the machine may be another one.
-fn look_at_files(configuration: &mut Configuration, looks_at_clusters: bool) -> Option<Vec<Request>> {
-    let requests = match dry::build(configuration.plan.take()?, looks_at_clusters) {
-        Ok(Found { requests, warnings }) => {
-            configuration.problems.extend(warnings);
-            Some(requests)
-        }
-        Err(problem) => {
-            configuration.problems.push(*problem);
-            None
-        }
-    };
+/// Builds the configuration as far as the options ask: adds the problems of its files, and returns what it requests from clusters.
+fn look_further(configuration: &mut Configuration, options: &CheckOptions) -> Vec<Request> {
+    let Some(plan) = configuration.plan.take() else { return Vec::new() };
+    if !options.files {
+        return dry::requests(plan);
+    }
+    let Found { requests, problems } = dry::with_files(plan);
+    configuration.problems.extend(problems);
     configuration::sort(&mut configuration.problems);
     requests
 }

@@ -3,45 +3,78 @@
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Request, World};
 use corefile::Diagnostic;
 use engine::metrics::Registry;
-use engine::setup::{Carried, Warned};
+use engine::setup::{Carried, Files, Stamp, Warned};
 use engine::{Plan, Surroundings};
 use plugins::HostLookup;
 
 use crate::capabilities::capabilities;
 use crate::files::Disk;
 
-/// What was found on the way.
+/// Result of building a configuration without serving it.
+#[derive(Default)]
 pub(crate) struct Found {
-    /// What is asked of clusters.
+    /// Requests to clusters.
     pub(crate) requests: Vec<Request>,
-    /// What directives would go on without.
-    pub(crate) warnings: Vec<Diagnostic>,
+    /// Errors that would end the start, and warnings.
+    pub(crate) problems: Vec<Diagnostic>,
 }
 
-/// Builds it; with `looks_at_clusters` the files are read too that say where clusters are.
-///
-/// # Errors
-/// What would end the start.
-pub(crate) fn build(plan: Plan, looks_at_clusters: bool) -> Result<Found, Box<Diagnostic>> {
+/// Builds a configuration as the start does, and reads all files that it names.
+pub(crate) fn with_files(plan: Plan) -> Found {
+    build(plan, true, &Disk)
+}
+
+/// Returns what a configuration requests from clusters, without reading files: the machine may be another one than the
+/// server's. Directives that fail without their files are ignored.
+pub(crate) fn requests(plan: Plan) -> Vec<Request> {
+    build(plan, false, &NoFiles).requests
+}
+
+fn build(plan: Plan, looks_at_clusters: bool, files: &dyn Files) -> Found {
     let recorder = Rc::new(Recorder { requests: RefCell::default(), looks_at_clusters });
     let registry = Registry::new();
     let mut process = capabilities(&registry);
     process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
-    process.provide(Rc::new(Unasked) as Rc<dyn skydns::Stores>);
+    process.provide(Rc::new(Unasked { looks_at_files: looks_at_clusters }) as Rc<dyn skydns::Stores>);
     process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
-    let surroundings =
-        Surroundings { registry: &registry, files: &Disk, process: &process, carried: Carried::default() };
-    let built = plan.build(surroundings)?;
-    Ok(Found {
-        requests: recorder.requests.take(),
-        warnings: built.needs.warnings.iter().map(Warned::diagnostic).collect(),
-    })
+    let surroundings = Surroundings { registry: &registry, files, process: &process, carried: Carried::default() };
+    let problems = match plan.build(surroundings) {
+        Ok(built) => built.needs.warnings.iter().map(Warned::diagnostic).collect(),
+        Err(problems) => problems,
+    };
+    Found { requests: recorder.requests.take(), problems }
+}
+
+/// A file system without files.
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn is_file(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn stamp(&self, _: &Path) -> io::Result<Stamp> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn replace(&self, _: &Path, _: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 /// Notes what is asked for and follows nothing.
@@ -70,11 +103,15 @@ impl Following for Unfollowed {
 }
 
 /// Stores that nobody asks.
-struct Unasked;
+struct Unasked {
+    looks_at_files: bool,
+}
 
 impl skydns::Stores for Unasked {
     fn follow(&self, request: &skydns::Request) -> Result<Arc<dyn skydns::Following>, String> {
-        etcd::check(request)?;
+        if self.looks_at_files {
+            etcd::check(request)?;
+        }
         let (_, index) = skydns::Mirror::new(&request.canonical());
         Ok(Arc::new(Empty(index)))
     }

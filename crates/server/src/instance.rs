@@ -16,7 +16,7 @@ use net::{ListenError, Live, TokioOutside, Workers};
 
 use crate::admin::{Admin, IfTaken};
 use crate::companion::{Companion, Ending};
-use crate::configuration::{Configuration, Origin};
+use crate::configuration::{self, Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::version::COMMIT;
@@ -282,5 +282,8 @@ fn build(
     let Configuration { plan, sources, .. } = configuration;
     let plan = plan.ok_or_else(|| Refused("the Corefile has errors".to_owned()))?;
     let surroundings = Surroundings { registry, files: &Disk, process, carried };
-    plan.build(surroundings).map_err(|problem| Refused(corefile::render(&[*problem], &sources, Style::Plain)))
+    plan.build(surroundings).map_err(|mut problems| {
+        configuration::sort(&mut problems);
+        Refused(corefile::render(&problems, &sources, Style::Plain))
+    })
 }

@@ -184,7 +184,7 @@ impl Server {
         process.provide(LocalAddresses(Arc::from([])));
         let carried = Carried::default();
         let surroundings = Surroundings { registry: &registry, files: &NoDisk, process: &process, carried };
-        let built = plan.build(surroundings).map_err(|problem| problem.message).expect("it can be built");
+        let built = plan.build(surroundings).expect("it can be built");
         let mut worker = Worker::new(&registry, Box::new(Stopped), 7);
         Server { generation: built.generation, walk: worker.take_walk(), worker }
     }

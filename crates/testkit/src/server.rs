@@ -149,7 +149,7 @@ impl Server {
         let carried = self.running.as_ref().map(|running| running.carried.next()).unwrap_or_default();
         let surroundings =
             Surroundings { registry: &self.registry, files: &*self.world, process: &self.process, carried };
-        let built = planned.build(surroundings).map_err(|problem| render(&[*problem], &file.sources, Style::Plain))?;
+        let built = planned.build(surroundings).map_err(|problems| render(&problems, &file.sources, Style::Plain))?;
         self.switch_to(built);
         Ok(())
     }

@@ -95,7 +95,8 @@ fn label(args: &mut Args<'_>) -> Result<String, Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(|| SetupError::new(NO_CLUSTER).with_help(BESIDE))?;
+    let no_cluster = || SetupError::new(NO_CLUSTER).with_help(BESIDE).missing("kubernetes");
+    let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(no_cluster)?;
     let clusters: Option<Rc<dyn Clusters>> = setup.process.find();
     let following = match (&config.place, clusters) {
         (None, Some(clusters)) => {

@@ -80,16 +80,19 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let (mut every, mut fallthrough, mut all) = (RELOAD, Vec::new(), Vec::new());
-    for config in configs {
+    setup.for_each_line(configs, |config, setup| {
         every = config.reload.unwrap_or(every);
-        fallthrough = config.fallthrough.clone().unwrap_or(fallthrough);
+        if let Some(zones) = &config.fallthrough {
+            fallthrough.clone_from(zones);
+        }
         let origins = setup.zones_or_keys(&config.zones);
         for origin in origins.names() {
             let zone = open(&config, origin, every, setup)?;
             all.push(Arc::clone(&zone.held));
             setup.needs.inspections.push(inspection(zone, every, config.by_time));
         }
-    }
+        Ok(())
+    });
     let zones: Zones = all.iter().map(|held| held.origin.clone()).collect();
     let held = Arc::new(ArcSwap::from_pointee(directory(all)));
     offer(&held, setup);

@@ -22,8 +22,11 @@ use stanza::Stanza;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let metrics = ForwardMetrics::new(setup.registry);
-    let stanzas = configs.into_iter().map(|config| Stanza::new(config, setup, metrics).map(Arc::new));
-    let stanzas = stanzas.collect::<Result<Vec<_>, _>>()?;
+    let mut stanzas = Vec::new();
+    setup.for_each_line(configs, |config, setup| {
+        stanzas.push(Arc::new(Stanza::new(config, setup, metrics)?));
+        Ok(())
+    });
     for stanza in &stanzas {
         for upstream in 0..stanza.upstreams() {
             let stanza = Arc::clone(stanza);

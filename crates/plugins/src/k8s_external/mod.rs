@@ -27,7 +27,9 @@ use zone::Names;
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Step>, SetupError> {
     let Some(config) = configs.into_iter().reduce(Config::merge) else { return Ok(None) };
     let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(|| {
-        SetupError::new("kubernetes plugin not loaded").with_help("write `kubernetes` into the same server block")
+        SetupError::new("kubernetes plugin not loaded")
+            .with_help("write `kubernetes` into the same server block")
+            .missing("kubernetes")
     })?;
     let zones = setup.zones_or_keys(&config.zones);
     let apex = config.apex.unwrap_or_else(|| config::APEX.into());

@@ -237,13 +237,14 @@ impl Config {
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    for config in configs {
+    setup.for_each_line(configs, |config, setup| {
         let path = format!("/healthcheck/{}", config.label);
         if setup.needs.pages.iter().any(|page| page.address == config.address && page.path == path) {
             return Err(SetupError::new(format!("there are two probes {} on {}", config.label, config.address)));
         }
         start(config, path, setup);
-    }
+        Ok(())
+    });
     Ok(None)
 }
 

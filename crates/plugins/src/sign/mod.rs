@@ -78,13 +78,14 @@ fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    for config in configs {
+    setup.for_each_line(configs, |config, setup| {
         let zones = setup.zones_or_keys(&config.zones);
         find_stray(&config, zones.names(), setup)?;
         for origin in zones.names() {
             open(&config, origin, setup)?;
         }
-    }
+        Ok(())
+    });
     Ok(None)
 }
 
