@@ -100,6 +100,22 @@ impl Format {
         Format { parts }
     }
 
+    /// Returns the words in single braces that look like placeholders and are unknown, each with the closest known one. They are
+    /// written as text.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, Option<&'static str>)> {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Value(_) | Part::Label(..) => None,
+        });
+        let words = texts.flat_map(|text| text.split('{').skip(1)).filter_map(|rest| Some(rest.split_once('}')?.0));
+        let is_placeholder =
+            |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_->".contains(c));
+        words.filter(is_placeholder).map(|word| {
+            let known = VALUES.iter().map(|(name, _)| *name).chain(["common", "combined"]);
+            (word, corefile::did_you_mean(word, known))
+        })
+    }
+
     /// Finds the labels that it reads.
     pub(crate) fn bind(&mut self, labels: &Labels) {
         for part in &mut self.parts {

@@ -8,6 +8,7 @@
 mod as_in_go;
 mod eval;
 mod fault;
+mod fields;
 mod functions;
 mod lex;
 mod numbers;
@@ -33,6 +34,12 @@ impl Template {
     /// What is wrong with it, and at which octet.
     pub(crate) fn read(name: &str, text: &str) -> Result<Template, (usize, Fault)> {
         parse::parse(name, text).map(|templates| Template { templates })
+    }
+
+    /// Returns the names of the fields and methods that the template reads from its data, in order. Templates that it defines are
+    /// left out, because they can be given other data.
+    pub(crate) fn root_fields(&self) -> Vec<&str> {
+        fields::of_root(&self.templates.root)
     }
 
     /// Its text for some data.

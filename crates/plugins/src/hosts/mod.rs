@@ -72,7 +72,18 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     build,
 )
 .arguments("hosts [FILE [ZONES...]]", |config, args| {
-    config.file = args.next_word().map(|word| word.text.clone());
+    let file = args.next_word();
+    config.file = file.map(|word| word.text.clone());
+    if let Some(word) = file.filter(|word| address(&word.text).is_some()) {
+        let entry: Vec<&str> = args.rest().iter().map(|word| word.text.as_str()).collect();
+        let message = format!(
+            "`{0}` is read as the name of a file, not as an address; write the entry `{0} {1}` on a line of its own in a block \
+             `hosts {{ … }}`",
+            word.text,
+            if entry.is_empty() { "NAME".to_owned() } else { entry.join(" ") },
+        );
+        args.warn(word, message);
+    }
     config.zones = args.zones()?;
     Ok(())
 })

@@ -60,6 +60,10 @@ fn read(rule: &mut Rule, args: &mut Args<'_>) -> Result<(), Problem> {
     }
     if let Some(format) = format {
         rule.format = Format::read(&format.text);
+        for (name, near) in rule.format.unknown() {
+            let near = near.map_or(String::new(), |near| format!("; did you mean `{{{near}}}`?"));
+            args.warn(format, format!("there is no placeholder `{{{name}}}`, so the text itself is logged{near}"));
+        }
     }
     Ok(())
 }

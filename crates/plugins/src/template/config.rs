@@ -10,6 +10,7 @@ use crate::common::mnemonic;
 use crate::expression::{Expression, Scope, Values, is_reserved};
 use crate::goregexp::Regexp;
 use crate::gotemplate::Template;
+use crate::template::data::FIELDS;
 use crate::value::Value;
 
 /// What a `template` line says.
@@ -98,15 +99,22 @@ pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result
 }
 
 fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {
-    let words = args.take_rest().iter();
-    words
-        .map(|word| {
-            Template::read(&args.name().text, &word.text).map_err(|(at, fault)| {
-                let place = format!("at character {}: {fault}", 1 + word.text.get(..at).map_or(at, count));
-                args.problem_at(word.span, format!("could not compile template: {place}"))
-            })
-        })
-        .collect()
+    let mut templates = Vec::new();
+    for word in args.take_rest() {
+        let template = Template::read(&args.name().text, &word.text).map_err(|(at, fault)| {
+            let place = format!("at character {}: {fault}", 1 + word.text.get(..at).map_or(at, count));
+            args.problem_at(word.span, format!("could not compile template: {place}"))
+        })?;
+        if let Some(field) = template.root_fields().into_iter().find(|field| !FIELDS.contains(field)) {
+            let near = match corefile::did_you_mean(field, FIELDS.into_iter()) {
+                Some(near) => format!("did you mean `.{near}`?"),
+                None => format!("the fields are `.{}`", FIELDS.join("`, `.")),
+            };
+            args.warn(word, format!("templates have no field `.{field}`, so the answer is SERVFAIL; {near}"));
+        }
+        templates.push(template);
+    }
+    Ok(templates)
 }
 
 fn count(text: &str) -> usize {

@@ -23,6 +23,10 @@ pub(super) struct Asked<'a> {
     pub(super) variables: BTreeMap<String, Value>,
 }
 
+/// Names of the fields and methods of the data of a template.
+pub(super) const FIELDS: [&str; 11] =
+    ["Zone", "Name", "Class", "Type", "Match", "Group", "Remote", "Question", "Message", "Var", "Meta"];
+
 impl Data for Asked<'_> {
     fn field(&self, name: &str) -> Option<Value> {
         Some(match name {
