@@ -6,7 +6,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::compress::Compressor;
+use crate::compress::{Compressor, OFFSET_MAX};
 use crate::message::{Message, Record};
 use crate::{Class, Flags, HEADER_LEN, Header, Name, NameError, NameRef, OPT_FIXED_LEN, Opt, OptionCode, Type};
 
@@ -237,14 +237,7 @@ impl MessageBuf {
         match owner {
             Owner::Question if self.header.questions == 1 => self.octets.extend_from_slice(&QUESTION_POINTER),
             Owner::Question => self.octets.push(0),
-            Owner::At(at @ ..0x4000) => {
-                let pointer = 0xc000 | u16::try_from(at).unwrap_or_default();
-                self.octets.extend_from_slice(&pointer.to_be_bytes());
-            }
-            Owner::At(at) => {
-                let name = Name::read(&self.octets, at).map_or(Name::root(), |(name, _)| name);
-                self.octets.extend_from_slice(name.octets());
-            }
+            Owner::At(at) => refer_to(&mut self.octets, at),
             Owner::Name(name) => self.write_name(name),
         }
     }
@@ -584,10 +577,10 @@ impl RdataWriter<'_> {
     }
 
     /// Appends labels in wire form without a root label, followed by a pointer to the name at offset `at` of the
-    /// message.
+    /// message. If a pointer cannot reach that name, it is repeated instead.
     pub fn labels_to(&mut self, labels: &[u8], at: usize) {
         self.octets(labels);
-        self.u16(0xc000 | u16::try_from(at & 0x3fff).unwrap_or_default());
+        refer_to(self.octets, at);
     }
 
     /// Appends the RDATA of a record from another message, with each name in it replaced by the result of `map`.
@@ -624,6 +617,17 @@ impl RdataWriter<'_> {
         }
         self.octets(rdata.get(at..).ok_or(NameError::Short)?);
         Ok(())
+    }
+}
+
+/// Appends a pointer to the name at offset `at`, or the name itself if a pointer cannot reach it (RFC 1035 §4.1.4: 14 bits).
+fn refer_to(message: &mut Vec<u8>, at: usize) {
+    match u16::try_from(at) {
+        Ok(offset) if at <= OFFSET_MAX => message.extend_from_slice(&(0xc000 | offset).to_be_bytes()),
+        _ => {
+            let name = Name::read(message, at).map_or(Name::root(), |(name, _)| name);
+            message.extend_from_slice(name.octets());
+        }
     }
 }
 

@@ -143,3 +143,21 @@ fn maps_names_in_rdata() {
     assert_eq!(to.octets_at(to.marks()[1].rdata_range()), [127, 0, 0, 1]);
     assert_eq!(to.ttl_min(), Some(5));
 }
+
+#[test]
+fn repeats_names_that_a_pointer_cannot_reach() {
+    let mut buf = started("a.test.", Type::TXT);
+    let filler = [b'x'; 250];
+    while buf.len() <= 0x3fff {
+        buf.push(Section::Answer, Owner::Question, (Type::TXT, Class::IN, 5), |rdata| rdata.character_string(&filler))
+            .unwrap();
+    }
+    let far = buf.len() + 12;
+    let target = (Type::NS, Class::IN, 5);
+    buf.push(Section::Answer, Owner::Question, target, |rdata| rdata.plain_name(name("b.test.").as_ref())).unwrap();
+    buf.push(Section::Answer, Owner::Question, target, |rdata| rdata.labels_to(b"\x02ns", far)).unwrap();
+    let packet = finished(&mut buf);
+    let message = Message::parse(&packet).unwrap();
+    let last = message.records().last().unwrap();
+    assert_eq!(last.name_at(0).unwrap().0.to_string(), "ns.b.test.");
+}

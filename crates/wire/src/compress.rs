@@ -11,7 +11,7 @@ use crate::name::LABEL_MAX;
 /// full.
 const SUFFIXES_MAX: usize = 64;
 /// Highest offset that a compression pointer can hold: pointers reach the first 16 KiB of a message.
-const OFFSET_MAX: usize = 0x3fff;
+pub(crate) const OFFSET_MAX: usize = 0x3fff;
 /// Maximum number of labels in a name.
 const LABELS_MAX: usize = 127;
 
