@@ -69,8 +69,12 @@ impl Index {
         self.current.store(current, Ordering::Release);
     }
 
+    /// Advances the serial after a change. If the clock was set back, the serial still increases, because secondaries
+    /// ignore a zone with an older serial (RFC 1982).
     pub(crate) fn stamp(&self, now_seconds: u32) {
-        self.serial.store(now_seconds, Ordering::Release);
+        let serial = self.serial();
+        let next = if now_seconds >= serial { now_seconds } else { serial.wrapping_add(1) };
+        self.serial.store(next, Ordering::Release);
     }
 
     pub(crate) fn count_refused(&self) {

@@ -70,6 +70,8 @@ fn applies_a_list_page_by_page() {
     assert_eq!(index.serial(), 3);
     mirror.list(&range("/skydns/test/", "/skydns/test0"), &all[..1], 4, &mut |_, _| {});
     assert_eq!(index.serial(), 3, "nothing has changed");
+    mirror.list(&range("/skydns/test/", "/skydns/test0"), &all, 1, &mut |_, _| {});
+    assert_eq!(index.serial(), 4, "the clock was set back");
 }
 
 #[test]
