@@ -133,18 +133,23 @@ struct Scan {
 }
 
 impl Scan {
-    /// Looks for files that are new, have changed, or are gone.
+    /// Looks for files that are new, have changed, or are gone. If the directory cannot be read, all zones stay as they are: a lost
+    /// mount or missing permissions do not mean that the operator removed them.
     fn run(&self, files: &dyn Files, found: &mut Found, notices: &mut Vec<Notice>) {
         let listed = files.list(&self.path);
         let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
-        if let Err(error) = &listed
-            && !was_gone
-        {
-            let message = format!("{}: {error}", self.path.display());
-            notices.push(Notice::new(Level::Warning, MANIFEST.name, message));
-        }
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(_) if was_gone => return,
+            Err(error) => {
+                let kept = if found.zones.is_empty() { "" } else { "; its zones stay as they were" };
+                let message = format!("{}: {error}{kept}", self.path.display());
+                notices.push(Notice::new(Level::Warning, MANIFEST.name, message));
+                return;
+            }
+        };
         let mut now = BTreeMap::new();
-        for path in listed.unwrap_or_default() {
+        for path in listed {
             let Some(origin) = self.origin(&path) else { continue };
             now.entry(origin.to_string()).or_insert((origin, path));
         }
