@@ -8,6 +8,7 @@ use crate::conform::{ConformanceOptions, read_server};
 use crate::log::Format;
 use crate::migrate::{MigrateOptions, read_version};
 use crate::run::ServeOptions;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use kubedns::Program;
 
@@ -260,8 +261,41 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
         let help = || help_of(crate::node::command(), "portolan node");
         return if wants_help(&words) { Err(help()) } else { Ok(Command::Node { words }) };
     }
+    if let Some(flag) = unknown_flag(&words) {
+        return Err(clap::Error::raw(ErrorKind::UnknownArgument, flag));
+    }
     let words = words.into_iter().enumerate().map(|(at, word)| if at == 0 { word } else { two_dashes(word) });
-    command().try_get_matches_from(words).map(|matches| from_matches(&matches))
+    command().try_get_matches_from(words).map(|matches| from_matches(&matches)).map_err(explain)
+}
+
+/// Returns the error for a flag of the server with one dash that does not exist. Without it, the parser would read `-port` as `-p ort`.
+fn unknown_flag(words: &[OsString]) -> Option<String> {
+    let word = words.get(1)?.to_str()?;
+    let name = word.strip_prefix('-')?.split('=').next()?;
+    let is_short = name.len() == 1 || name.strip_prefix('p').is_some_and(|port| port.parse::<u16>().is_ok());
+    if name.is_empty() || name.starts_with('-') || is_short || SINGLE_DASH.contains(&name) {
+        return None;
+    }
+    let part_of = || SINGLE_DASH.into_iter().find(|known| known.ends_with(&format!(".{name}")));
+    Some(match corefile::did_you_mean(name, SINGLE_DASH.into_iter()).or_else(part_of) {
+        Some(near) => format!("unknown flag `-{name}`; did you mean `-{near}`?\n"),
+        None => format!("unknown flag `-{name}`; `portolan --help` lists the flags\n"),
+    })
+}
+
+/// Adds how to name a Corefile to the error for an unknown command, unless it resembles a command.
+fn explain(error: clap::Error) -> clap::Error {
+    let is_unknown =
+        error.kind() == ErrorKind::InvalidSubcommand && error.get(ContextKind::SuggestedSubcommand).is_none();
+    match error.get(ContextKind::InvalidSubcommand).filter(|_| is_unknown) {
+        Some(ContextValue::String(word)) => {
+            let message = format!(
+                "unknown command `{word}`; `portolan -conf {word}` serves this Corefile, `portolan --help` lists the commands\n"
+            );
+            clap::Error::raw(ErrorKind::InvalidSubcommand, message)
+        }
+        _ => error,
+    }
 }
 
 fn wants_help(words: &[String]) -> bool {
@@ -270,7 +304,7 @@ fn wants_help(words: &[String]) -> bool {
 
 /// The help of a command whose flags are not read by clap.
 fn help_of(command: clap::Command, name: &'static str) -> clap::Error {
-    let kind = clap::error::ErrorKind::DisplayHelp;
+    let kind = ErrorKind::DisplayHelp;
     // Only what clap makes itself is shown without a word about an error before it.
     let asked = command.bin_name(name).try_get_matches_from([name, "--help"]);
     asked.err().unwrap_or_else(|| clap::Error::new(kind))
@@ -342,6 +376,22 @@ mod tests {
         assert!(matches!(read_text("portolan -version"), Ok(Command::Version)));
         assert!(matches!(read_text("portolan -plugins"), Ok(Command::Plugins)));
         assert!(matches!(read_text("portolan check x"), Ok(Command::Check(CheckOptions { file: Some(_), .. }))));
+    }
+
+    #[test]
+    fn names_unknown_flags_and_commands() {
+        let cases = [
+            ("portolan -port 1", "unknown flag `-port`; did you mean `-dns.port`?"),
+            ("portolan -cnf x", "unknown flag `-cnf`; did you mean `-conf`?"),
+            ("portolan -zzz", "unknown flag `-zzz`; `portolan --help` lists the flags"),
+            ("portolan Corefile", "`portolan -conf Corefile` serves this Corefile"),
+            ("portolan chekc", "a similar subcommand exists: 'check'"),
+        ];
+        for (text, part) in cases {
+            let error = read_text(text).expect_err(text);
+            assert_eq!((error.exit_code(), error.to_string().contains(part)), (2, true), "{text}: {error}");
+        }
+        assert!(matches!(read_text("portolan -p53"), Ok(Command::Serve(ServeOptions { port: 53, .. }))));
     }
 
     #[test]
