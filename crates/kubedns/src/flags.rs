@@ -151,6 +151,8 @@ pub enum FlagError {
     Stray(String),
     /// A flag without its value.
     NoValue(&'static str),
+    /// A required flag is not given.
+    Missing(&'static str),
     /// A flag whose value cannot be used: the flag, the value, what it must be.
     Value(&'static str, String, &'static str),
     /// A flag whose value cannot be used, for a reason of its own.
@@ -250,6 +252,7 @@ impl fmt::Display for FlagError {
         match self {
             FlagError::Unknown(word) => write!(out, "unknown flag: {word}"),
             FlagError::Stray(word) => write!(out, "'{word}' is no flag"),
+            FlagError::Missing(name) => write!(out, "flag --{name} is missing"),
             FlagError::NoValue(name) => write!(out, "--{name} needs a value"),
             FlagError::Value(name, value, what) => write!(out, "--{name}: '{value}' is not {what}"),
             FlagError::Reason("", reason) => out.write_str(reason),

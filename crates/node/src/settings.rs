@@ -117,7 +117,7 @@ pub fn service_variable(service: &str) -> String {
 
 fn local(words: &Words) -> Result<Vec<IpAddr>, FlagError> {
     const NAME: &str = "localip";
-    let written = words.last(NAME).ok_or(FlagError::NoValue(NAME))?;
+    let written = words.last(NAME).ok_or(FlagError::Missing(NAME))?;
     let read: Result<Vec<IpAddr>, _> = written.split(',').map(|text| text.trim().parse()).collect();
     let wrong = |what| FlagError::Value(NAME, written.to_owned(), what);
     let addresses = read.map_err(|_| wrong("a list of addresses"))?;
@@ -223,7 +223,8 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_refused() {
         for (text, said) in [
-            ("", "--localip needs a value"),
+            ("", "flag --localip is missing"),
+            ("-localip", "--localip needs a value"),
             ("-localip 1.1.1.1,x", "--localip: '1.1.1.1,x' is not a list of addresses"),
             ("-localip 1.1.1.1,fd00::1", "--localip: '1.1.1.1,fd00::1' is not a list of addresses of one family"),
             (
