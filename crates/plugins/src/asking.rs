@@ -1,5 +1,5 @@
-//! What the plugins have in common that ask upstreams: words of their options, TLS from files, what a failed attempt says,
-//! what is counted by response code.
+//! Shared parts of the plugins that query upstreams: parsing of their options, TLS from files, failure messages and
+//! metrics by response code.
 
 use core::net::SocketAddr;
 use core::sync::atomic::AtomicUsize;
@@ -14,12 +14,12 @@ use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query
 use upstream::{Policy, nameservers};
 use wire::{EdeCode, Name, Rcode};
 
-/// Upstreams in one line.
+/// Maximum number of upstreams in one directive.
 const TARGETS_MAX: usize = 15;
-/// The response codes of a header.
+/// Number of response codes that the header can hold (4 bits).
 const RCODES: u16 = 16;
 
-/// Reads FROM: the zone whose names are passed on.
+/// Parses FROM: the zone whose queries are forwarded.
 pub(crate) fn take_from(args: &mut Args<'_>) -> Result<Name, Problem> {
     let word = args.word()?;
     let zones = zone_names(&word.text);
@@ -30,7 +30,7 @@ pub(crate) fn take_from(args: &mut Args<'_>) -> Result<Name, Problem> {
     Ok(from)
 }
 
-/// Takes the words that name upstreams.
+/// Takes the remaining words, which name the upstreams, and checks their number.
 pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Problem> {
     let words = args.take_rest();
     match words.get(TARGETS_MAX) {
@@ -42,7 +42,8 @@ pub(crate) fn take_targets<'a>(args: &mut Args<'a>) -> Result<&'a [Token], Probl
     }
 }
 
-/// The name servers in a file such as `resolv.conf`; what is none of its `nameserver` lines is warned of.
+/// Returns the name servers listed in a file such as `resolv.conf`. Logs a warning for each `nameserver` line that it
+/// cannot parse.
 pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
     let octets = setup.files.read(&setup.path(name));
     let octets = octets.map_err(|error| SetupError::new(format!("open {name}: {error}")))?;
@@ -56,14 +57,14 @@ pub(crate) fn listed_in(name: &str, setup: &mut Setup<'_>) -> Result<Vec<SocketA
     Ok(found)
 }
 
-/// There are no upstreams, and these are the files that should have listed some.
+/// Returns the error for a directive without upstreams because none of its `files` lists one.
 pub(crate) fn none_listed<'a>(files: impl Iterator<Item = &'a str>) -> SetupError {
     let files: Vec<&str> = files.collect();
     let message = format!("no valid upstream addresses found: no line `nameserver ADDRESS` in {}", files.join(", "));
     SetupError::new(message)
 }
 
-/// Tells those who want to hear of it what came of an exchange that began at a time.
+/// Reports the outcome of an exchange that was sent at `sent` to all observers.
 pub(crate) fn tell(
     witnesses: &Witnesses,
     query: &Query,
@@ -93,7 +94,7 @@ pub(crate) fn tell(
     witnesses.tell(query, &witnessed);
 }
 
-/// In which order upstreams are asked, as it is written.
+/// Order in which upstreams are tried, as configured by `policy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PolicyName {
     #[default]
@@ -103,13 +104,13 @@ pub(crate) enum PolicyName {
 }
 
 impl PolicyName {
-    /// Reads `random`, `round_robin` or `sequential`.
+    /// Parses `random`, `round_robin` or `sequential`.
     pub(crate) fn take(args: &mut Args<'_>) -> Result<PolicyName, Problem> {
         use PolicyName::{Random, RoundRobin, Sequential};
         args.choice(&[("random", Random), ("round_robin", RoundRobin), ("sequential", Sequential)])
     }
 
-    /// The policy, as it starts.
+    /// Returns the policy in its initial state.
     pub(crate) fn policy(self) -> Policy {
         match self {
             PolicyName::Random => Policy::Random,
@@ -119,12 +120,13 @@ impl PolicyName {
     }
 }
 
-/// A metric by response code of upstreams: those of a header; what is beyond counts as the last.
+/// A metric of an upstream with one series per response code of the header. Extended response codes count as the
+/// highest one.
 #[derive(Clone, Copy)]
 pub(crate) struct ByRcode(Table);
 
 impl ByRcode {
-    /// Of an upstream, which these labels name.
+    /// Creates the series of the upstream that `labels` identify.
     pub(crate) fn new(registry: &Registry, metric: &'static Metric, labels: &[&str]) -> ByRcode {
         let rcodes: Vec<String> = (0..RCODES).map(|code| Rcode(code).to_string()).collect();
         let rcodes: Vec<&str> = rcodes.iter().map(String::as_str).collect();
@@ -144,19 +146,19 @@ fn place(rcode: Rcode) -> [usize; 3] {
     [usize::from(rcode.0.min(RCODES - 1)), 0, 0]
 }
 
-/// What `tls` and `tls_servername` say.
+/// Values of `tls` and `tls_servername`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TlsFiles {
-    /// Files of the client's own certificate and key.
+    /// Files of the client certificate and its key.
     identity: Option<(String, String)>,
-    /// A file of authorities.
+    /// File with the CA certificates that upstreams are verified with.
     authorities: Option<String>,
-    /// The name that the certificates of all upstreams must have.
+    /// Server name that the certificates of all upstreams must have.
     pub(crate) server_name: Option<String>,
 }
 
 impl TlsFiles {
-    /// Reads `[CERT KEY] [CA]`.
+    /// Parses `[CERT KEY] [CA]`.
     pub(crate) fn take(&mut self, args: &mut Args<'_>) {
         let files: Vec<String> = args.take_rest().iter().map(|word| word.text.clone()).collect();
         let (identity, authorities) = files.split_at(files.len() / 2 * 2);
@@ -164,7 +166,7 @@ impl TlsFiles {
         self.authorities = authorities.first().cloned();
     }
 
-    /// TLS with an upstream whose certificate must have this name, unless there is another for all.
+    /// Returns a TLS client for an upstream. Its certificate must match `tls_servername` if set, or else `server_name`.
     pub(crate) fn client(&self, server_name: Option<&String>, setup: &Setup<'_>) -> Result<TlsClient, SetupError> {
         let read = |name: &String| {
             setup.files.read(&setup.path(name)).map_err(|error| SetupError::new(format!("open {name}: {error}")))
@@ -184,7 +186,7 @@ impl TlsFiles {
     }
 }
 
-/// What an attempt that failed says, as the operator sees it.
+/// Converts a failed exchange into a SERVFAIL with the cause that the operator sees in the log.
 pub(crate) fn failed(to: SocketAddr, proto: &str, error: &ExchangeError) -> Failure {
     match error {
         ExchangeError::Timeout { local } => {

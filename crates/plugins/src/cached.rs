@@ -1,17 +1,17 @@
-//! The cache of a server block, as others may tell of it.
+//! Statistics of a server block's cache for other plugins.
 
 use engine::metrics::Counter;
 
-/// How a cache is used; offered by *cache* as `Arc<CacheStatistics>`.
+/// Usage of a cache. *cache* publishes it as `Arc<CacheStatistics>`.
 pub(crate) struct CacheStatistics {
-    /// Answers that it may keep.
+    /// Maximum number of cached answers.
     pub(crate) capacity: usize,
-    /// Questions that it answered.
+    /// Queries answered from the cache.
     pub(crate) hits: Vec<Counter>,
-    /// Questions that it did not.
+    /// Queries not found in the cache.
     pub(crate) misses: Vec<Counter>,
-    /// Entries that it took.
+    /// Entries inserted.
     pub(crate) insertions: Vec<Counter>,
-    /// Entries that went so that others had room.
+    /// Entries evicted to make room for others.
     pub(crate) evictions: Vec<Counter>,
 }

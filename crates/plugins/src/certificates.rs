@@ -1,4 +1,4 @@
-//! The certificates of a TLS server: files that are read again when they have changed.
+//! Certificates of a TLS server. The files are read again when they change.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -8,26 +8,26 @@ use engine::log::{Level, Notice};
 use engine::setup::{Files, Inspection, Looking, Setup, Stamp};
 use engine::tls::{ClientCertificates, Identity, ServerTls, TlsMaker, TlsServer};
 
-/// How often the files are looked at: a renewed certificate is shown a minute later.
+/// Interval between checks of the files: a renewed certificate is in use at most this much later.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Files in PEM, and what is asked of clients.
+/// PEM files of a TLS server and its policy for client certificates.
 pub(crate) struct Certificates {
-    /// The server's own certificate, with those that lead to an authority behind it.
+    /// Certificate chain of the server: its own certificate first, then the intermediates.
     pub(crate) certificate: PathBuf,
-    /// The key to it.
+    /// Private key of the certificate.
     pub(crate) key: PathBuf,
-    /// The authorities that are believed about clients.
+    /// CA certificates that client certificates are verified with.
     pub(crate) authorities: Option<PathBuf>,
-    /// Whether clients show certificates.
+    /// Policy for client certificates.
     pub(crate) clients: ClientCertificates,
 }
 
 impl Certificates {
-    /// TLS with these, which is renewed when they have changed; lines of the log are this directive's.
+    /// Creates a TLS server that reloads these files when they change. It logs under the name `directive`.
     ///
     /// # Errors
-    /// What is wrong with the files, in one line.
+    /// One line that says which file is unusable and why.
     pub(crate) fn serve(self, directive: &'static str, setup: &mut Setup<'_>) -> Result<Arc<dyn TlsServer>, String> {
         let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or("there is no TLS here")?;
         let made = maker.server(&self.read(setup.files)?);
@@ -50,7 +50,8 @@ impl Certificates {
         paths.map(|path| files.stamp(path).ok()).collect()
     }
 
-    /// Takes over the files when they have changed; what is wrong with them is said, and those before are used on.
+    /// Returns a job that loads the files after they have changed. If the new files are unusable, it logs a warning and
+    /// the server keeps the old ones.
     fn renewal(self, directive: &'static str, server: Arc<dyn TlsServer>, files: &dyn Files) -> Inspection {
         let mut seen = self.stamps(files);
         let look = move |Looking { files, notices, .. }: Looking<'_>| {

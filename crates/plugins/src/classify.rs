@@ -1,29 +1,29 @@
-//! What kind of answer a response is: what *log* and *cache* go by.
+//! Classification of responses, used by *log* and *cache*.
 
 use engine::{Query, Response};
 use wire::{Opcode, Rcode, Section, Type};
 
-/// The kind of an answer.
+/// Class of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// There is an answer, or an empty message without an error.
+    /// The answer section has records, or the message is NOERROR with neither SOA nor NS in the authority section.
     NoError,
-    /// The name exists without a record of the type.
+    /// The name exists but has no records of the queried type (NODATA).
     NoData,
-    /// The name does not exist.
+    /// The name does not exist (NXDOMAIN).
     NameError,
-    /// The answer is elsewhere.
+    /// A referral to the name servers of a subzone.
     Delegation,
-    /// The server failed.
+    /// SERVFAIL or NOTIMP.
     ServerError,
-    /// Any other error, contradictions, and silence.
+    /// Any other response code, an NXDOMAIN with an answer, or no response at all.
     OtherError,
-    /// Not a question and an answer: a transfer, a notification.
+    /// A zone transfer or a NOTIFY.
     Meta,
 }
 
 impl Kind {
-    /// As CoreDNS writes it.
+    /// Returns the name of the class as CoreDNS writes it.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Kind::NoError => "NOERROR",
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// The kind of a response.
+    /// Classifies a response.
     pub(crate) fn of(query: &Query, response: &Response) -> Kind {
         if query.qtype.is_transfer() || query.flags().opcode() == Opcode::NOTIFY {
             return Kind::Meta;

@@ -1,4 +1,4 @@
-//! What several plugins need to read or to write their options.
+//! Helpers that several plugins share to parse and format their options.
 
 use core::num::IntErrorKind;
 use core::str::FromStr;
@@ -14,36 +14,36 @@ use wire::Name;
 use crate::expression::{Expression, Scope};
 use crate::goregexp::Regexp;
 
-/// The name of this host: what the process offers to directives that tell it.
+/// Name of this host. The process provides it to the plugins that report it.
 #[derive(Clone, Debug)]
 pub struct HostName(pub String);
 
 impl HostName {
-    /// The name that the process offers; `localhost` if it offers none.
+    /// Returns the name that the process provides, or `localhost` if it provides none.
     pub(crate) fn of(setup: &Setup<'_>) -> String {
         setup.process.find().map_or_else(|| "localhost".to_owned(), |HostName(name)| name)
     }
 }
 
-/// Zones as a label of metrics has them.
+/// Formats zones as the value of a metric label, separated by commas.
 pub(crate) fn zones_label(zones: &[Name]) -> String {
     zones.iter().map(Name::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// What several directives took once for the lookup of aliases.
+/// `upstream`, which several directives once accepted to resolve CNAME targets.
 pub(crate) const FOLLOWED: Old =
     Old { name: "upstream", instead: "remove it: aliases that lead elsewhere are always looked up by this server" };
 
-/// What directives with zones took before CoreDNS 1.8.
+/// `transfer` as a property, which directives with zones accepted before CoreDNS 1.8.
 pub(crate) const TRANSFERRED: Old = Old {
     name: "transfer",
     instead: "write the directive `transfer` beside this one, with `to ADDRESS...` in its block, as since CoreDNS 1.8",
 };
 
-/// What directives with zone files took before CoreDNS 1.5.
+/// `no_reload`, which directives with zone files accepted before CoreDNS 1.5.
 pub(crate) const NO_RELOAD: Old = Old { name: "no_reload", instead: "write `reload 0s`, as since CoreDNS 1.5" };
 
-/// `upstream` of plugins with zone files, whose aliases once needed it.
+/// `upstream` of plugins with zone files, which once needed it to resolve CNAME targets. Its arguments are ignored.
 pub(crate) const fn upstream<C>() -> Property<C> {
     Property {
         usage: Usage("upstream [ADDRESS...]"),
@@ -56,7 +56,7 @@ pub(crate) const fn upstream<C>() -> Property<C> {
     }
 }
 
-/// A setter for properties that are accepted and say nothing.
+/// Setter for properties that are accepted and have no effect.
 pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {
     Ok(())
 }
@@ -64,7 +64,8 @@ pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem
 /// Takes an address to listen on, `[HOST]:PORT`, if there is one.
 ///
 /// # Errors
-/// If the word has no host and port; whether they exist is seen when they are listened on.
+/// Fails if the word does not have this form or its port is above 65535. Host and port name are resolved later, when
+/// the server listens on them.
 pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Problem> {
     let Some(word) = args.next_word() else { return Ok(None) };
     let brackets_match = word.text.starts_with('[') == word.text.contains("]:");
@@ -73,17 +74,17 @@ pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Prob
             Err(args.bad(word, "an address with a port of at most 65535"))
         }
         Some((host, port)) if brackets_match && (!host.contains(':') || host.starts_with('[')) => {
-            // As in Go, no port is port 0: the system chooses one.
+            // As in Go, an empty port is port 0: the kernel chooses one.
             Ok(Some(if port.is_empty() { format!("{}0", word.text) } else { word.text.clone() }))
         }
         _ => Err(args.bad(word, "an address of the form `[HOST]:PORT`")),
     }
 }
 
-/// Reads a mnemonic exactly as it is.
+/// Parses a mnemonic. The spelling must match exactly, including case.
 ///
 /// # Errors
-/// If the word is none.
+/// Fails if the word is not a known mnemonic. If only the spelling differs, the error suggests the right one.
 pub(crate) fn mnemonic<T: FromStr + Copy>(
     args: &Args<'_>,
     word: &Token,
@@ -100,10 +101,10 @@ pub(crate) fn mnemonic<T: FromStr + Copy>(
     })
 }
 
-/// Takes a word that may stand in the name of a metric.
+/// Takes a word that may be part of a metric name.
 ///
 /// # Errors
-/// If it is of other characters.
+/// Fails if the word has characters other than ASCII letters, digits and `_`, or starts with a digit.
 pub(crate) fn metric_word(args: &mut Args<'_>) -> Result<String, Problem> {
     let word = args.word()?;
     let fits = word.text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
@@ -111,10 +112,10 @@ pub(crate) fn metric_word(args: &mut Args<'_>) -> Result<String, Problem> {
     if fits && begins { Ok(word.text.clone()) } else { Err(args.bad(word, "a word of letters, digits and `_`")) }
 }
 
-/// Takes the path of a page.
+/// Takes the path of an HTTP page.
 ///
 /// # Errors
-/// If the word does not begin with a slash, or has characters that a path must encode.
+/// Fails if the word does not start with a slash or has characters that a URL path must percent-encode.
 pub(crate) fn url_path(args: &mut Args<'_>) -> Result<String, Problem> {
     let word = args.word()?;
     let fits = |octet: u8| octet.is_ascii_alphanumeric() || b"/-_.~".contains(&octet);
@@ -122,10 +123,10 @@ pub(crate) fn url_path(args: &mut Args<'_>) -> Result<String, Problem> {
     if is_path { Ok(word.text.clone()) } else { Err(args.bad(word, "a path, such as `/metrics`")) }
 }
 
-/// What Prometheus expects of a target that speaks its text format.
+/// Content type of Prometheus's text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The page with all metrics, at an address `[HOST]:PORT`.
+/// Returns the page with all metrics, served at `[HOST]:PORT`.
 #[must_use]
 pub fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> Page {
     let registry = Arc::clone(registry);
@@ -136,14 +137,14 @@ pub fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> 
 
 /// Appends a text as a JSON string (RFC 8259 §7).
 pub(crate) fn quote_json(out: &mut String, text: &str) {
-    // A text can always be written.
+    // Serialising a string cannot fail.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
-/// A word as a regular expression of Go.
+/// Compiles a word as a regular expression in Go's syntax.
 ///
 /// # Errors
-/// If it is none.
+/// Fails if the word is not a valid regular expression.
 pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regexp, Problem> {
     Regexp::read(&word.text).map_err(|fault| {
         let problem = args.bad(word, "a regular expression");
@@ -151,15 +152,15 @@ pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regexp
     })
 }
 
-/// Takes the words that are left as one expression, in which the names of `scope` may stand.
+/// Takes the remaining words as one expression, which may use the names in `scope`.
 ///
 /// # Errors
-/// If they are none, with the place inside.
+/// Fails if they do not form a valid expression. The error points at the word in which parsing failed.
 pub(crate) fn expression_of(args: &mut Args<'_>, scope: Scope<'_>) -> Result<Expression, Problem> {
     let words = args.take_rest();
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     Expression::read(&texts.join(" "), scope).map_err(|(at, fault)| {
-        // The word that the octet lies in; a blank stands between two.
+        // Find the word at byte offset `at`. The words are joined with one space.
         let mut end = 0;
         let found = words.iter().find(|word| {
             end += word.text.len() + 1;
@@ -170,7 +171,7 @@ pub(crate) fn expression_of(args: &mut Args<'_>, scope: Scope<'_>) -> Result<Exp
     })
 }
 
-/// A duration as Go writes it: `1h20m0s`, `1.5s`, `500ms`, `0s`.
+/// Formats a duration like Go: `1h20m0s`, `1.5s`, `500ms`, `0s`.
 pub(crate) fn go_duration(span: Duration) -> String {
     let nanos = span.as_nanos();
     match nanos {
@@ -190,7 +191,7 @@ pub(crate) fn go_duration(span: Duration) -> String {
     }
 }
 
-/// `number` divided by ten to the power of `places`, without trailing zeros.
+/// Formats `number / 10^places` without trailing zeros.
 fn decimal(number: u128, places: u32) -> String {
     let unit = 10u128.pow(places);
     let (whole, part) = (number / unit, number % unit);
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_in_go() {
+    fn durations_print_as_in_go() {
         let cases = [
             (0, "0s"),
             (17, "17ns"),

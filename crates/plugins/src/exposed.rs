@@ -1,5 +1,5 @@
-//! The cluster of a server block, as its `kubernetes` stanza shows it: what that plugin offers to those above it, so that
-//! they watch nothing themselves and agree with it on what exists.
+//! The cluster of a server block as its *kubernetes* stanza serves it. The plugin publishes it to the plugins above, so
+//! that these need no watches of their own and agree with it on which names exist.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use cluster::{Clusters, Following, Index, Kind, Request, Source};
 use engine::{Failure, Response, Zones};
 use wire::{EdeCode, NameRef};
 
-/// A cluster, as one stanza shows it; offered as `Arc<Exposed>`.
+/// A cluster as one stanza serves it, published as `Arc<Exposed>`.
 pub(crate) struct Exposed {
-    /// What answers are made from.
+    /// Index that answers are built from.
     pub(crate) index: Arc<Index>,
-    /// Keeps the cluster followed.
+    /// Keeps the watches of the cluster running.
     #[allow(dead_code, reason = "held for as long as anybody shows the cluster")]
     following: Arc<dyn Following>,
-    /// The forward zones in which this cluster's own names are.
+    /// Forward zones that hold this cluster's own names.
     pub(crate) zones: Zones,
-    /// Whether pods are watched.
+    /// True if Pods are watched.
     pub(crate) has_pods: bool,
-    /// Where its objects come from.
+    /// Source of the cluster's objects.
     pub(crate) source: Source,
-    /// The addresses of this machine, without loopback.
+    /// Addresses of this machine, without loopback addresses.
     pub(crate) local_addresses: Arc<[IpAddr]>,
-    /// The only namespaces that exist; all if empty.
+    /// Namespaces to serve. If empty, all are served.
     namespaces: Box<[Box<[u8]>]>,
 }
 
 impl Exposed {
-    /// Begins to follow a cluster.
+    /// Starts to follow a cluster.
     ///
     /// # Errors
-    /// In words, if that cannot even begin.
+    /// A message for the operator if following cannot even start.
     pub(crate) fn follow(
         clusters: &dyn Clusters,
         request: &Request,
@@ -50,13 +50,14 @@ impl Exposed {
         })
     }
 
-    /// Whether a namespace exists, as far as the stanza shows it.
+    /// Returns true if a namespace exists and the stanza serves it.
     pub(crate) fn shows(&self, namespace: &[u8]) -> bool {
         let listed = self.namespaces.is_empty() || self.namespaces.iter().any(|listed| **listed == *namespace);
         listed && self.index.namespace_exists(namespace)
     }
 
-    /// Says of an answer that it is made from what an earlier process knew, and whether it is (RFC 8914 §4.4, §4.20).
+    /// Marks a response as stale if its data comes from an earlier process (RFC 8914 §4.4, §4.20) and returns true if
+    /// so.
     pub(crate) fn mark_remembered(&self, denies: bool, response: &mut Response) -> bool {
         let is_remembered = self.index.is_remembered();
         if is_remembered {
@@ -67,15 +68,15 @@ impl Exposed {
     }
 }
 
-/// Whether a zone is of reverse names.
+/// Returns true if a zone is a reverse zone.
 pub(crate) fn is_reverse(zone: NameRef<'_>) -> bool {
     const TREES: [&[u8]; 2] = [b"\x07in-addr\x04arpa\0", b"\x03ip6\x04arpa\0"];
     TREES.iter().any(|tree| NameRef::from_octets(tree).is_ok_and(|tree| zone.is_within(tree)))
 }
 
-/// SERVFAIL for a name that depends on objects that are not listed yet; it says which.
+/// Returns SERVFAIL for a name that depends on objects that have not been listed yet. The cause names their kind.
 pub(crate) fn not_ready(index: &Index) -> Failure {
-    // Texts that need no allocation: clients ask again and again until the cluster is known.
+    // Static texts avoid an allocation per query: clients retry until the cluster has been listed.
     let text = match index.unlisted().next() {
         Some(Kind::Namespace) => "Namespaces not listed yet",
         Some(Kind::Service) => "Services not listed yet",

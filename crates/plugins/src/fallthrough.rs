@@ -1,19 +1,19 @@
-//! The option `fallthrough`, written once: plugins that deny names may let them go on.
+//! The option `fallthrough`, shared by the plugins that can pass queries for names they do not have to the next plugin.
 
 use engine::options::{Args, Problem, Property, Usage};
 use wire::Name;
 
-/// What goes on, for a plugin that answers all names of its zones.
+/// Documentation of `fallthrough` for a plugin that is authoritative for all names of its zones.
 pub(crate) const DENIED: &str =
     "Pass queries for names that do not exist to the next plugin: in all zones, or only in ZONES.";
 
-/// A configuration that says which names go on.
+/// A configuration with a `fallthrough` option.
 pub(crate) trait FallsThrough {
-    /// The zones of these names; none for no name at all.
+    /// Returns the zones in which queries may fall through. An empty list turns fallthrough off.
     fn fallthrough(&mut self) -> &mut Vec<Name>;
 }
 
-/// `fallthrough`; `doc` says what goes on.
+/// Returns the property `fallthrough`. `doc` says which queries it passes on.
 pub(crate) const fn fallthrough<C: FallsThrough>(doc: &'static str) -> Property<C> {
     Property { usage: Usage("fallthrough [ZONES...]"), default: "off", doc, set: set_fallthrough }
 }

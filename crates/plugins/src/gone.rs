@@ -1,13 +1,14 @@
-//! Directives that Corefiles have and CoreDNS 1.14 has not: what it removed, and what only builds with more plugins have.
+//! Directives that Corefiles contain but CoreDNS 1.14 does not have: removed ones, and external plugins that need a
+//! custom build.
 
 use engine::Gone;
 
-/// What CoreDNS removed in a version.
+/// A plugin that CoreDNS removed in `version`.
 const fn removed(name: &'static str, version: &'static str, instead: &'static str) -> Gone {
     Gone { name, removed_in: Some(version), instead }
 }
 
-/// A plugin that was never part of CoreDNS.
+/// An external plugin that was never part of CoreDNS.
 const fn foreign(name: &'static str, instead: &'static str) -> Gone {
     Gone { name, removed_in: None, instead }
 }

@@ -1,7 +1,8 @@
-//! How kube-dns called an endpoint without a hostname: by a hash of its address.
+//! Labels of endpoints without a hostname in kube-dns: a hash of the address.
 //!
-//! It hashed, with FNV-1a, the text that Go prints for its record of the address, wrote the hash in hexadecimal digits
-//! without leading zeros, and then each of these digits as the two digits of its ASCII code.
+//! kube-dns hashes, with FNV-1a, the text that Go prints for its record of the address. It writes the hash as
+//! hexadecimal digits without leading zeros, and then each of these digits as the two hexadecimal digits of its ASCII
+//! code.
 
 use std::fmt::{self, Write};
 use std::net::IpAddr;
@@ -11,10 +12,10 @@ use cluster::{Address, Endpoint};
 
 use crate::service_records::Form;
 
-/// kube-dns's labels and SRV records.
+/// Naming scheme of kube-dns: its endpoint labels and SRV records.
 pub(crate) static KUBE_DNS: Form = Form { label: endpoint_label, priority: 10, bare_port: Some(0) };
 
-/// The label of an endpoint: its hostname, or else the hash of its address.
+/// Returns the label of an endpoint: its hostname, or else the hash of its address.
 fn endpoint_label<'b>(endpoint: Endpoint<'b>, buffer: &'b mut LabelBuffer) -> &'b [u8] {
     match (endpoint.own_label(), endpoint.address()) {
         (Some(own), _) => own,
@@ -23,7 +24,7 @@ fn endpoint_label<'b>(endpoint: Endpoint<'b>, buffer: &'b mut LabelBuffer) -> &'
     }
 }
 
-/// The label of an address.
+/// Returns the label of an address. It is written to `buffer`.
 pub(crate) fn address_label(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] {
     let hash = hash(address);
     let digits = (8 - hash.leading_zeros() / 4).max(1);
@@ -38,19 +39,20 @@ pub(crate) fn address_label(address: IpAddr, buffer: &mut LabelBuffer) -> &[u8] 
 }
 
 fn ascii_digit(number: u32) -> u8 {
-    // The caller gives four bits.
+    // Callers pass 4 bits.
     char::from_digit(number, 16).map_or(b'0', |digit| digit as u8)
 }
 
-/// Of the record of an address with kube-dns's priority, weight and TTL; a record has no port.
+/// Hashes Go's `%v` text of kube-dns's record for an address, with its fixed priority, weight and TTL and without a
+/// port.
 fn hash(address: IpAddr) -> u32 {
     let mut hash = Fnv(FNV_OFFSET);
-    // A hash takes any text.
+    // Writing to a hash cannot fail.
     let _ = write!(hash, "&{{{address} 0 10 10  false 30 0  }}");
     hash.0
 }
 
-/// FNV-1a of 32 bits, fed with text.
+/// 32-bit FNV-1a hash, fed with text.
 struct Fnv(u32);
 
 const FNV_OFFSET: u32 = 0x811c_9dc5;
@@ -70,8 +72,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_those_of_kube_dns() {
-        // What kube-dns answered; the hash of the last one but one has seven digits.
+    fn labels_match_those_of_kube_dns() {
+        // Labels recorded from kube-dns. The hash of `fd00:10:96::7` has only seven digits.
         for (address, label) in [
             ("10.0.0.1", "3234633364383235"),
             ("10.96.0.1", "6266366134663036"),

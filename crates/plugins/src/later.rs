@@ -1,13 +1,14 @@
-//! Directives of CoreDNS that are to come: how they are written, so that a Corefile with them can be checked.
+//! Directives of CoreDNS that are not implemented yet. Their syntax is known, so that Corefiles that use them can be
+//! checked.
 
 use engine::options::{Acts, Later, Usage};
 
-/// A directive that stands at most once in a server block.
+/// A directive that may occur once per server block.
 const fn once(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> Later {
     Later { usage: Usage(usage), repeated: false, acts, properties }
 }
 
-/// A directive that may stand any number of times.
+/// A directive that may occur any number of times.
 const fn many(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> Later {
     Later { repeated: true, ..once(usage, acts, properties) }
 }

@@ -1,7 +1,7 @@
-//! The plugins: a folder each, and their order.
+//! The plugins, one folder each, and their order.
 //!
-//! The order of a chain is behaviour that users rely on: it is CoreDNS's, whatever the order in the Corefile. The list
-//! below is the only registry; adding a plugin is a folder and one line.
+//! The order of the chain is behaviour that users rely on: it is that of CoreDNS, independent of the order in the
+//! Corefile. The list below is the only registry. To add a plugin, add a folder and one line.
 
 mod acl;
 mod any;
@@ -95,8 +95,8 @@ pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
 use engine::Slot::{self, Gone, Here, Later};
 
-/// All directives, in the order of the chain from its top to its bottom: those of CoreDNS, ours among them, and those that
-/// CoreDNS does not have any more.
+/// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
+/// the external ones.
 pub static DIRECTIVES: &[Slot] = &[
     Here(&root::MANIFEST),
     Here(&metadata::MANIFEST),
@@ -196,18 +196,18 @@ pub static DIRECTIVES: &[Slot] = &[
 mod tests {
     use super::{DIRECTIVES, Gone};
 
-    /// CoreDNS 1.14.7's order.
+    /// Order of CoreDNS 1.14.7.
     const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload \
         nsid bufsize bind debug trace ready health pprof shed prometheus errors log dnstap local dns64 any chaos \
         loadbalance tsig rewrite autopath acl cache header dnssec tls minimal template transfer hosts route53 azure \
         clouddns k8s_external kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
 
-    /// Those that CoreDNS does not have, each with the one that it stands behind.
+    /// Directives that CoreDNS does not have, each with the one that it directly follows.
     const OURS: &[(&str, &str)] =
         &[("probe", "health"), ("kubedns", "prometheus"), ("federations", "clouddns"), ("istio", "kubernetes")];
 
     #[test]
-    fn the_order_is_coredns_s() {
+    fn follows_the_order_of_coredns() {
         let is_ours = |name: &&str| OURS.iter().any(|(ours, _)| ours == name);
         let names: Vec<_> = DIRECTIVES
             .iter()
@@ -219,16 +219,16 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_all_of_them_has_room() {
+    fn a_chain_of_all_plugins_fits_into_steps_max() {
         let served = DIRECTIVES.iter().filter(|slot| matches!(slot, engine::Slot::Here(_))).count();
         assert!(served <= engine::STEPS_MAX, "{served}: `Walk::passed` needs a wider word");
     }
 
     #[test]
-    fn ours_stand_where_they_belong() {
+    fn our_own_directives_follow_their_neighbours() {
         let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).collect();
         for (ours, before) in OURS {
-            assert!(names.windows(2).any(|two| two == [*before, *ours]), "{ours} stands behind {before}");
+            assert!(names.windows(2).any(|two| two == [*before, *ours]), "{ours} follows {before}");
         }
     }
 }

@@ -1,18 +1,19 @@
-//! What leaves beside the answers: queries put records in here, a job takes them out, and nobody waits for anybody.
+//! Buffer for records that leave the server beside the answers: queries append, one background job drains, and queries
+//! never wait for the job.
 //!
-//! Records are octets already, one behind the other in one buffer: to put one there costs a lock that nobody holds for
-//! longer than it takes to write a record.
+//! Records are serialised back to back in one buffer. Appending costs a lock that nobody holds for longer than it takes
+//! to write one record.
 
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Records on their way out.
+/// Bounded buffer of serialised records on their way out.
 pub(crate) struct Outlet {
     waiting: Mutex<Waiting>,
     octets_max: usize,
-    /// So many octets should leave at once.
+    /// Number of bytes from which the buffer should be drained at once.
     enough: usize,
 }
 
@@ -24,22 +25,24 @@ struct Waiting {
     taker: Option<Waker>,
 }
 
-/// What was taken out.
+/// Result of draining the buffer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// How many records it is.
+    /// Number of records.
     pub(crate) records: u64,
-    /// How many were lost since somebody last took some out: there was no room.
+    /// Number of records dropped since the last call because the buffer was full.
     pub(crate) lost: u64,
 }
 
 impl Outlet {
-    /// In which records of so many octets together may wait, and from which `enough` of them leave before their time.
+    /// Creates a buffer for at most `octets_max` bytes. From `enough` bytes on, the job is woken before its next
+    /// interval.
     pub(crate) fn new(octets_max: usize, enough: usize) -> Outlet {
         Outlet { waiting: Mutex::default(), octets_max, enough }
     }
 
-    /// Puts a record in, which `write` appends to the octets that it is given; or loses it, if there is no room.
+    /// Appends a record with `write`, which gets the buffer to append to. Drops and counts the record if it does not
+    /// fit.
     pub(crate) fn put(&self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut waiting = self.lock();
         let before = waiting.octets.len();
@@ -59,7 +62,7 @@ impl Outlet {
         }
     }
 
-    /// Takes all records out, in the order in which they came; what was in `octets` is gone.
+    /// Moves all records, oldest first, to `octets`, whose previous content is discarded.
     pub(crate) fn take(&self, octets: &mut Vec<u8>) -> Taken {
         octets.clear();
         let mut waiting = self.lock();
@@ -67,12 +70,12 @@ impl Outlet {
         Taken { records: core::mem::take(&mut waiting.records), lost: core::mem::take(&mut waiting.lost) }
     }
 
-    /// How many records were lost since somebody last asked; what waits goes on waiting.
+    /// Returns the number of records dropped since the last call. Buffered records stay.
     pub(crate) fn take_lost(&self) -> u64 {
         core::mem::take(&mut self.lock().lost)
     }
 
-    /// Comes when there are so many records that they should leave at once.
+    /// Completes when the buffer holds enough bytes to be drained at once.
     pub(crate) async fn has_enough(&self) {
         poll_fn(|context| {
             let mut waiting = self.lock();
@@ -90,13 +93,13 @@ impl Outlet {
     }
 }
 
-/// Which of two futures came first; the first one, if both are there.
+/// Result of [`first`]: the future that completed. If both are ready, the first one wins.
 pub(crate) enum First<A, B> {
     One(A),
     Other(B),
 }
 
-/// Waits for one future or the other; neither is dropped, so that it can be waited for again.
+/// Waits until one of two futures completes. Neither is dropped, so the other can be awaited again.
 pub(crate) async fn first<A, B>(
     one: &mut (impl Future<Output = A> + Unpin),
     other: &mut (impl Future<Output = B> + Unpin),
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_lost_and_counted() {
+    fn drops_and_counts_records_that_do_not_fit() {
         let outlet = Outlet::new(6, 6);
         for text in ["abc", "defg", "de", "", "f", "g"] {
             put(&outlet, text);

@@ -1,18 +1,19 @@
-//! Text with placeholders for what a query and its answer are, read once: lines of *log*, what *dnstap* adds.
+//! Format strings with placeholders for a query and its response, parsed once. *log* uses them for its lines, *dnstap*
+//! for its extra field.
 
 use std::io::Write;
 
 use engine::{Label, Labels, Moment, Query, Response, Transport};
 use wire::Flags;
 
-/// What `{common}` stands for.
+/// Expansion of `{common}`.
 const COMMON: &str = "{remote}:{port} - {>id} \"{type} {class} {name} {proto} {size} {>do} {>bufsize}\" {rcode} {>rflags} {rsize} {duration}";
-/// What `{combined}` adds to it.
+/// Suffix that `{combined}` adds to `{common}`.
 const COMBINED_END: &str = " \"{>opcode}\"";
-/// What stands for a value that is not there.
+/// Text for a value that does not exist.
 const ABSENT: &[u8] = b"-";
 
-/// A format.
+/// A parsed format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     parts: Vec<Part>,
@@ -22,7 +23,7 @@ pub(crate) struct Format {
 enum Part {
     Text(String),
     Value(Value),
-    /// The value of a label, which is known when the server block is.
+    /// A metadata label by name. [`Format::bind`] resolves it once the labels of the server block are known.
     Label(String, Option<Label>),
 }
 
@@ -72,7 +73,7 @@ impl Default for Format {
 }
 
 impl Format {
-    /// Reads a format; what is in braces and known to nobody is text.
+    /// Parses a format. Unknown placeholders stay as literal text.
     pub(crate) fn read(text: &str) -> Format {
         let text = text.replace("{combined}", &format!("{COMMON}{COMBINED_END}")).replace("{common}", COMMON);
         let mut parts = Vec::new();
@@ -116,7 +117,7 @@ impl Format {
         })
     }
 
-    /// Finds the labels that it reads.
+    /// Resolves the metadata labels that the format uses.
     pub(crate) fn bind(&mut self, labels: &Labels) {
         for part in &mut self.parts {
             if let Part::Label(name, label) = part {
@@ -125,7 +126,7 @@ impl Format {
         }
     }
 
-    /// Appends a line for a query and its answer.
+    /// Appends the formatted line for a query and its response.
     pub(crate) fn write(&self, line: &mut Vec<u8>, seen: &Seen<'_>) {
         for part in &self.parts {
             match part {
@@ -140,26 +141,26 @@ impl Format {
     }
 }
 
-/// What a name in braces stands for.
+/// Parses the name inside the braces.
 fn part(name: &str) -> Option<Part> {
     let label = || name.strip_prefix('/').map(|label| Part::Label(label.to_owned(), None));
     VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| Part::Value(*value)).or_else(label)
 }
 
-/// A query, with its answer if there is one.
+/// A query with its response, if there is one.
 pub(crate) struct Seen<'a> {
     query: &'a Query,
-    /// The answer, and the nanoseconds that it took.
+    /// The response and the processing time in nanoseconds.
     answer: Option<(&'a Response, u128)>,
 }
 
 impl<'a> Seen<'a> {
-    /// A query with its answer, as it is now.
+    /// A query with its response, which was ready at `now`.
     pub(crate) const fn new(query: &'a Query, response: &'a Response, now: Moment) -> Seen<'a> {
         Seen { query, answer: Some((response, now.since(query.received).as_nanos())) }
     }
 
-    /// A query that has no answer yet.
+    /// A query without a response yet.
     pub(crate) const fn unanswered(query: &'a Query) -> Seen<'a> {
         Seen { query, answer: None }
     }
@@ -167,7 +168,7 @@ impl<'a> Seen<'a> {
     fn write(&self, value: Value, line: &mut Vec<u8>) {
         let query = self.query;
         let asked = &query.request;
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = match value {
             Value::Type => write!(line, "{}", query.qtype),
             Value::Class => write!(line, "{}", query.qclass),
@@ -208,7 +209,7 @@ fn write_address(line: &mut Vec<u8>, address: std::net::IpAddr) -> std::io::Resu
     }
 }
 
-/// Seconds with all their digits and no trailing zeros.
+/// Writes seconds with up to nine decimals and without trailing zeros.
 fn write_seconds(line: &mut Vec<u8>, nanos: u128) -> std::io::Result<()> {
     const SECOND: u128 = 1_000_000_000;
     write!(line, "{}.{:09}", nanos / SECOND, nanos % SECOND)?;
@@ -222,7 +223,7 @@ fn write_seconds(line: &mut Vec<u8>, nanos: u128) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes the response code, its number if it has no name.
+/// Writes the mnemonic of the response code, or its number if it has none.
 pub(crate) fn write_rcode(line: &mut Vec<u8>, response: &Response) -> std::io::Result<()> {
     match response.rcode().mnemonic() {
         Some(name) => line.write_all(name.as_bytes()),
@@ -255,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_knows_is_text() {
+    fn keeps_unknown_placeholders_as_text() {
         let parts = Format::read("{when} {name}{ {/forward/upstream} {").parts;
         let text = |text: &str| Part::Text(text.to_owned());
         let (name, metadata) = (Part::Value(Value::Name), Part::Label("forward/upstream".to_owned(), None));
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn times_in_seconds() {
+    fn prints_durations_in_seconds() {
         for (nanos, text) in [(37_990_251, "0.037990251s"), (0, "0s"), (2_500_000_000, "2.5s"), (10_000_000_000, "10s")]
         {
             let mut line = Vec::new();

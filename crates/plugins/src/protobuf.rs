@@ -1,32 +1,34 @@
-//! The little of Protocol Buffers' encoding that messages of *dnstap* and profiles of *pprof* need: fields appended to octets.
+//! Minimal Protocol Buffers encoder for the messages of *dnstap* and the profiles of *pprof*. Every function appends to
+//! a byte buffer.
 
-/// A varint.
+/// Wire type of varints.
 const VARINT: u32 = 0;
-/// Octets behind their length.
+/// Wire type of length-delimited bytes.
 const DELIMITED: u32 = 2;
-/// Four octets, the least significant first.
+/// Wire type of 32-bit little-endian integers.
 const FIXED: u32 = 5;
 
-/// Appends a number.
+/// Appends an integer as a varint field.
 pub(crate) fn number(octets: &mut Vec<u8>, field: u32, value: u64) {
     varint(octets, u64::from(field << 3 | VARINT));
     varint(octets, value);
 }
 
-/// Appends a number in four octets.
+/// Appends an integer as a fixed 32-bit field.
 pub(crate) fn fixed(octets: &mut Vec<u8>, field: u32, value: u32) {
     varint(octets, u64::from(field << 3 | FIXED));
     octets.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Appends octets.
+/// Appends bytes as a length-delimited field.
 pub(crate) fn bytes(octets: &mut Vec<u8>, field: u32, value: &[u8]) {
     varint(octets, u64::from(field << 3 | DELIMITED));
     varint(octets, value.len() as u64);
     octets.extend_from_slice(value);
 }
 
-/// Appends what `write` does as one field: its length is known afterwards and is then moved before it.
+/// Appends the bytes that `write` produces as one field. The length is appended after them and rotated to the front, so
+/// that no second buffer is needed.
 pub(crate) fn written(octets: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     varint(octets, u64::from(field << 3 | DELIMITED));
     let start = octets.len();
@@ -37,7 +39,7 @@ pub(crate) fn written(octets: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut 
     octets[start..].rotate_right(moved);
 }
 
-/// Appends a bare number, as a list of them has it.
+/// Appends a varint without a field tag, as in a packed list.
 pub(crate) fn varint(octets: &mut Vec<u8>, mut value: u64) {
     loop {
         let [low, ..] = value.to_le_bytes();
@@ -53,9 +55,9 @@ pub(crate) fn varint(octets: &mut Vec<u8>, mut value: u64) {
 mod tests {
     use super::*;
 
-    /// The examples of the encoding's own documentation, and a length of two octets.
+    /// Examples of the encoding's documentation, and a field whose length takes two bytes.
     #[test]
-    fn fields() {
+    fn encodes_the_examples_of_the_specification() {
         let write = |write: &dyn Fn(&mut Vec<u8>)| {
             let mut octets = Vec::new();
             write(&mut octets);

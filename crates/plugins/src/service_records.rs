@@ -1,5 +1,5 @@
-//! Records of services: their addresses, their endpoints, the ports of both. For the plugins that show services under
-//! names of their own; what a name stands for is theirs to say.
+//! Records of Services: their addresses, their endpoints and the SRV records of both. Shared by the plugins that serve
+//! Services under names of their own. The plugin maps a name to a Service, this module writes the records.
 
 use core::net::IpAddr;
 
@@ -10,15 +10,15 @@ use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 use crate::seen::{Seen, is_address};
 
-/// What a name turned out to be.
+/// Result of a lookup of a name.
 pub(crate) enum Outcome<'a> {
-    /// Its records stand in the answer.
+    /// The records are in the answer section.
     Answered,
-    /// It exists and has no record of this type.
+    /// The name exists but has no records of this type.
     NoData,
-    /// It does not exist.
+    /// The name does not exist.
     NoName,
-    /// It is another name for this one.
+    /// The name is an alias of this one.
     Alias(&'a str),
 }
 
@@ -32,21 +32,22 @@ impl Outcome<'_> {
     }
 }
 
-/// What is asked of a service, and where the answer goes.
+/// A query for a Service and the shape of its answer.
 pub(crate) struct Asked<'a> {
     pub(crate) qtype: Type,
     pub(crate) ttl: u32,
-    /// Who owns the records: the question, or the end of a chain of aliases.
+    /// Owner of the records: the query name, or the end of a CNAME chain.
     pub(crate) owner: Owner<'a>,
-    /// What stands behind the names of services.
+    /// Tree that the names of Services are in.
     pub(crate) tree: Tree<'a>,
-    /// How many share the clients, if they are not those of one service.
+    /// Number of targets that share the clients, if they are not those of one Service. It determines the weight of SRV
+    /// records.
     pub(crate) share: Option<usize>,
-    /// Whether the addresses of targets are added; not while another service's answer is to follow.
+    /// True if the addresses of SRV targets are added. False while the answer of another Service is still to follow.
     pub(crate) has_glue: bool,
 }
 
-/// Where names of services are: `SERVICE.NAMESPACE[.BRANCH].ZONE`.
+/// Location of Service names: `SERVICE.NAMESPACE[.BRANCH].ZONE`.
 #[derive(Clone, Copy)]
 pub(crate) struct Tree<'a> {
     pub(crate) branch: Option<&'static [u8]>,
@@ -54,24 +55,24 @@ pub(crate) struct Tree<'a> {
     pub(crate) form: &'static Form,
 }
 
-/// What the specification leaves open: how endpoints are called, and what SRV records say beside target and port.
+/// Naming scheme: what the Kubernetes DNS specification leaves open about endpoint labels and SRV records.
 pub(crate) struct Form {
-    /// The label of an endpoint below its service.
+    /// Returns the label of an endpoint below its Service.
     pub(crate) label: for<'b> fn(Endpoint<'b>, &'b mut LabelBuffer) -> &'b [u8],
-    /// The priority of SRV records.
+    /// Priority of SRV records.
     pub(crate) priority: u16,
-    /// The port in SRV records of a name that names none; without it they are those of all its ports.
+    /// Port of the SRV record of a name without a port. If `None`, such a name has one record for each of its ports.
     pub(crate) bare_port: Option<u16>,
 }
 
-/// As CoreDNS has it.
+/// Naming scheme of CoreDNS.
 pub(crate) static PLAIN: Form = Form { label: |endpoint, buffer| endpoint.label(buffer), priority: 0, bare_port: None };
 
-/// The name and the protocol of a port; an empty text means any.
+/// Name and protocol of a port. An empty text matches any.
 pub(crate) type PortNames<'a> = (&'a [u8], &'a [u8]);
 
 impl Asked<'_> {
-    /// Answers with addresses of the service itself, and with its own ports.
+    /// Answers with addresses of the Service itself and with its own ports.
     pub(crate) fn own_addresses(
         &self,
         service: &Service,
@@ -93,7 +94,7 @@ impl Asked<'_> {
         let weight = self.weight(ports().count() * ips.clone().count());
         let mut answered = ports().enumerate().filter_map(|(at, port)| {
             let number = port.number?;
-            // TCP and UDP on one number are one record.
+            // TCP and UDP on the same port number share one record.
             let seen = ports().take(at).any(|before| before.number == Some(number));
             (!seen).then_some(number)
         });
@@ -110,7 +111,7 @@ impl Asked<'_> {
         Outcome::of_message(response)
     }
 
-    /// Appends an SRV record and says where its target stands.
+    /// Appends an SRV record and returns the offset of its target in the message.
     pub(crate) fn push_srv(
         &self,
         response: &mut Response,
@@ -128,7 +129,7 @@ impl Asked<'_> {
         mark.map(|mark| usize::from(mark.rdata) + 6)
     }
 
-    /// Answers with endpoints, and with the ports of their slices.
+    /// Answers with endpoints and with the ports of their EndpointSlices.
     pub(crate) fn endpoints(
         &self,
         list: &EndpointList<'_>,
@@ -148,8 +149,8 @@ impl Asked<'_> {
         Outcome::of_message(response)
     }
 
-    /// Appends the addresses, each once. Where they will not all fit, it begins at a random one, so that each has its
-    /// share of the clients.
+    /// Appends the addresses without duplicates. If they may not all fit, it starts at a random one, so that all
+    /// endpoints get their share of the clients.
     fn endpoint_addresses(
         &self,
         list: &EndpointList<'_>,
@@ -174,8 +175,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Appends an SRV record for each endpoint and port, and their addresses. One whose address is a name has no record: its
-    /// own name is an alias at best, which no target may be (RFC 2782).
+    /// Appends an SRV record for each endpoint and port, and the addresses of the targets. An endpoint whose address is
+    /// a host name gets no record: its own name would be an alias, which RFC 2782 does not allow as a target.
     fn endpoint_services(&self, list: &EndpointList<'_>, ports: PortNames<'_>, weight: u16, response: &mut Response) {
         let mut seen = Seen::new(list.each().count());
         for endpoint in list.each().filter(|endpoint| ip_of(*endpoint).is_some()) {
@@ -203,14 +204,14 @@ impl Asked<'_> {
         }
     }
 
-    /// The port numbers of an endpoint that are meant.
+    /// Returns the port numbers of an endpoint that match `ports`.
     fn numbers<'e>(&self, endpoint: Endpoint<'e>, ports: PortNames<'e>) -> impl Iterator<Item = u16> + use<'e> {
         let bare = self.tree.form.bare_port.filter(|_| ports.0.is_empty() && ports.1.is_empty());
         let own = matching(endpoint, ports).filter(move |_| bare.is_none()).filter_map(|port| port.number);
         bare.into_iter().chain(own)
     }
 
-    /// The weight of one of so many.
+    /// Returns the weight of one of `candidates` SRV records.
     fn weight(&self, candidates: usize) -> u16 {
         weight(self.share.unwrap_or(candidates))
     }
@@ -220,26 +221,26 @@ impl Asked<'_> {
     }
 }
 
-/// Addresses in an answer from which on it may not hold them all: as many as fit in 512 octets with a long name.
+/// Number of addresses from which on an answer may not hold all: with a long name, about this many fit in 512 bytes.
 const SHARED_OUT_FROM: usize = 16;
 
-/// The endpoints of a service that are asked for.
+/// A selection of the endpoints of a Service.
 pub(crate) struct EndpointList<'a> {
     pub(crate) service: &'a Service,
     pub(crate) which: Which<'a>,
 }
 
-/// Which endpoints of a service.
+/// Selector for endpoints of a Service.
 #[derive(Clone, Copy)]
 pub(crate) enum Which<'a> {
     All,
-    /// Those that are called so.
+    /// Endpoints with this label.
     Called(&'a [u8]),
-    /// Those that are called so in a cluster.
+    /// Endpoints with this label in this cluster.
     CalledIn(&'a [u8], &'a [u8]),
-    /// Those in a topology zone.
+    /// Endpoints in this topology zone.
     InZone(&'a [u8]),
-    /// Those that have this label in a form of names.
+    /// Endpoints with this label in a naming scheme.
     Labelled(&'a [u8], &'static Form),
 }
 
@@ -264,7 +265,7 @@ impl<'a> EndpointList<'a> {
     }
 }
 
-/// Whether labels spell the name of a topology zone, which may have dots in it.
+/// Returns true if `labels` spell the name of a topology zone. The name may contain dots.
 fn is_zone(labels: &[u8], zone: &str) -> bool {
     !zone.is_empty() && labels_of(labels).eq(zone.as_bytes().split(|octet| *octet == b'.'))
 }
@@ -284,12 +285,13 @@ pub(crate) fn ip_of(endpoint: Endpoint<'_>) -> Option<IpAddr> {
 }
 
 impl Tree<'_> {
-    /// The name of a service; `None` if that is too long for one.
+    /// Returns the name of a Service, or `None` if it would be too long.
     pub(crate) fn service_name(&self, service: &Service) -> Option<Name> {
         self.name_of(&[], service)
     }
 
-    /// `ENDPOINT[.CLUSTER].` before the name of its service; `None` if that is too long for a name.
+    /// Returns the name of an endpoint, `ENDPOINT[.CLUSTER].` followed by the name of its Service, or `None` if it
+    /// would be too long.
     pub(crate) fn endpoint_name(&self, endpoint: Endpoint<'_>, service: &Service) -> Option<Name> {
         let mut buffer: LabelBuffer = [0; 63];
         let label = (self.form.label)(endpoint, &mut buffer);
@@ -310,9 +312,10 @@ impl Tree<'_> {
     }
 }
 
-/// Ends an alias that led out of the zone: its CNAME records and what the lookup gave. That the lookup found no
-/// such name or was refused, or that nobody here knows that part of the tree, leaves the alias as it is (RFC 1034
-/// §4.3.2, step 3a); that it failed is a failure (RFC 6604 §3).
+/// Completes a CNAME chain that led out of the zone with the result of the subquery.
+///
+/// If the target does not exist, was refused, or no plugin here serves its part of the tree, the answer holds the CNAME
+/// records alone (RFC 1034 §4.3.2, step 3a). If the lookup of the target failed, the query fails (RFC 6604 §3).
 pub(crate) fn end_alias(sub: &Response, response: &mut Response) -> Verdict {
     let nobody_to_ask = sub.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
     if sub.rcode() == Rcode::SERVFAIL && !nobody_to_ask {
@@ -325,7 +328,7 @@ pub(crate) fn end_alias(sub: &Response, response: &mut Response) -> Verdict {
     Verdict::Done
 }
 
-/// Labels in wire form, one by one.
+/// Iterates over labels in wire format.
 pub(crate) fn labels_of(labels: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = labels;
     core::iter::from_fn(move || {
@@ -336,7 +339,7 @@ pub(crate) fn labels_of(labels: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Each of `candidates` has the same share of a hundred, rounded down, and at least one.
+/// Returns the weight of one of `candidates` SRV records: an equal share of 100, rounded down, at least 1.
 pub(crate) fn weight(candidates: usize) -> u16 {
     u16::try_from(100 / candidates.clamp(1, 100)).unwrap_or(1)
 }

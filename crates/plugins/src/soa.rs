@@ -1,29 +1,30 @@
-//! The SOA of the zones that are made from a cluster (RFC 1035 §3.3.13).
+//! SOA records of zones that are generated from a cluster (RFC 1035 §3.3.13).
 
 use engine::{Query, Response};
 use wire::{Class, HEADER_LEN, Owner, Section, Type};
 
-/// Its times, in seconds: a secondary server could live with them.
+/// Timers in seconds, chosen so that a secondary server works with them.
 const REFRESH: u32 = 7200;
 const RETRY: u32 = 1800;
 const EXPIRE: u32 = 86_400;
 
-/// The labels of the name server and of the mailbox below a zone, where nobody says otherwise; wire form.
+/// Default labels of the name server and the mailbox below a zone, in wire format.
 pub(crate) const NAMES: (&[u8], &[u8]) = (b"\x02ns\x03dns", b"\x0ahostmaster");
 
-/// Serial, refresh, retry, expire and minimum.
+/// Returns serial, refresh, retry, expire and minimum.
 pub(crate) fn numbers(serial: u32, minimum: u32) -> [u32; 5] {
     [serial, REFRESH, RETRY, EXPIRE, minimum]
 }
 
-/// Time to live and numbers, as kube-dns had them: an SOA that somebody asked for is kept for an hour, a denial for a minute.
+/// Returns the TTL and the numbers of kube-dns's SOA record: a TTL of one hour in the answer section, one minute in a
+/// negative response.
 pub(crate) const fn fields_of_kube_dns(section: Section, serial: u32) -> (u32, [u32; 5]) {
     const DENIAL_TTL: u32 = 60;
     let ttl = if matches!(section, Section::Answer) { 3600 } else { DENIAL_TTL };
     (ttl, [serial, 28_800, 7200, 604_800, DENIAL_TTL])
 }
 
-/// Appends the SOA of the zone that was asked in, in the case of the question.
+/// Appends the SOA record of the queried zone. Its owner has the case of the query.
 pub(crate) fn push(
     section: Section,
     (server, mailbox): (&[u8], &[u8]),

@@ -1,4 +1,4 @@
-//! Where a cluster's objects come from: the options of the plugins that follow a cluster, written once.
+//! Sources of a cluster's objects: the options that all plugins that follow a cluster share.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use cluster::{Request, Source, Tls};
 use engine::options::{Args, Problem, Property, Usage};
 use engine::setup::Setup;
 
-/// The files of a client certificate, its key and the authority of the server, as they are written.
+/// Paths of the client certificate, its key and the CA certificates, as written in the Corefile.
 type TlsFiles = [String; 3];
 
-/// Where a cluster's objects come from, and from which namespaces.
+/// Source of a cluster's objects, and the namespaces to serve.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     endpoints: Vec<String>,
@@ -19,13 +19,13 @@ pub(crate) struct Sources {
     pub(crate) namespaces: Vec<String>,
 }
 
-/// A configuration that says so.
+/// A configuration with these options.
 pub(crate) trait HasSources {
-    /// What it says.
+    /// Returns the options.
     fn sources(&mut self) -> &mut Sources;
 }
 
-/// `endpoint`.
+/// Property `endpoint`.
 pub(crate) const fn endpoint<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("endpoint URL..."),
@@ -40,7 +40,7 @@ fn set_endpoints<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(
     Ok(())
 }
 
-/// `tls`.
+/// Property `tls`.
 pub(crate) const fn tls<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("tls CERT KEY CACERT"),
@@ -57,7 +57,7 @@ fn set_tls<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(), Pro
     Ok(())
 }
 
-/// `kubeconfig`.
+/// Property `kubeconfig`.
 pub(crate) const fn kubeconfig<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("kubeconfig FILE [CONTEXT]"),
@@ -74,7 +74,7 @@ fn set_kubeconfig<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<
     Ok(())
 }
 
-/// `manifests`.
+/// Property `manifests`.
 pub(crate) const fn manifests<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("manifests PATH..."),
@@ -90,7 +90,7 @@ fn add_manifests<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<(
     Ok(())
 }
 
-/// `namespaces`.
+/// Property `namespaces`.
 pub(crate) const fn namespaces<C: HasSources>() -> Property<C> {
     Property {
         usage: Usage("namespaces NAMESPACE..."),
@@ -106,13 +106,14 @@ fn add_namespaces<C: HasSources>(config: &mut C, args: &mut Args<'_>) -> Result<
     Ok(())
 }
 
-/// The words that are left.
+/// Takes the remaining words.
 pub(crate) fn texts(args: &mut Args<'_>) -> Vec<String> {
     args.take_rest().iter().map(|word| word.text.clone()).collect()
 }
 
 impl Sources {
-    /// All Namespaces, Services and EndpointSlices from there, for the plugin to say what else it wants, or not.
+    /// Returns a request for all Namespaces, Services and EndpointSlices of the source. The plugin adds or removes
+    /// kinds.
     pub(crate) fn request(&self, path: impl Fn(&str) -> PathBuf) -> Request {
         let source = match (&self.kubeconfig, self.endpoints.first()) {
             _ if !self.manifests.is_empty() => {
@@ -131,7 +132,7 @@ impl Sources {
         Request { namespaces: self.namespaces.clone(), ..Request::new(source) }
     }
 
-    /// Warns of what is written and not used.
+    /// Logs a warning for values that are not used.
     pub(crate) fn warn(&self, setup: &mut Setup<'_>) {
         if let [used, _, ..] = self.endpoints.as_slice() {
             let text =

@@ -1,4 +1,4 @@
-//! The values of the two small languages of Corefiles, templates and expressions, printed as Go prints them.
+//! Values of the two small languages of Corefiles, templates and expressions. They print as in Go.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -7,28 +7,28 @@ use std::collections::BTreeMap;
 /// A value.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) enum Value {
-    /// Nothing: Go's `nil`, or a key that a map does not have.
+    /// No value: Go's `nil`, or a key that a map does not have.
     #[default]
     Missing,
     Flag(bool),
     Integer(i64),
-    /// A whole number that is too large for the others.
+    /// An unsigned integer that does not fit in an `i64`.
     Large(u64),
     Float(f64),
     Text(String),
     List(Vec<Value>),
     Map(BTreeMap<String, Value>),
-    /// What has these fields and no others.
+    /// A struct with exactly these fields.
     Object(Vec<(&'static str, Value)>),
 }
 
 impl Value {
-    /// A text.
+    /// Creates a text.
     pub(crate) fn text(text: impl Into<String>) -> Value {
         Value::Text(text.into())
     }
 
-    /// Whether it counts as true where a condition is wanted in a template: neither false nor zero nor empty.
+    /// Returns true if a template condition counts it as true: not false, not zero and not empty.
     pub(crate) fn is_true(&self) -> bool {
         match self {
             Value::Missing => false,
@@ -42,7 +42,7 @@ impl Value {
         }
     }
 
-    /// Elements, or octets of a text; `None` for what has no length.
+    /// Returns the number of elements, or of bytes of a text, or `None` if the value has no length.
     pub(crate) fn len(&self) -> Option<usize> {
         match self {
             Value::Text(text) => Some(text.len()),
@@ -52,7 +52,7 @@ impl Value {
         }
     }
 
-    /// The number that it is.
+    /// Returns the value as a number, if it is one.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
             #[allow(clippy::cast_precision_loss, reason = "as in the languages that this follows")]
@@ -64,7 +64,7 @@ impl Value {
         }
     }
 
-    /// The order of two numbers or two texts; `None` for anything else.
+    /// Compares two numbers or two texts. Returns `None` for anything else.
     pub(crate) fn order(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {
             (Value::Integer(one), Value::Integer(other)) => Some(one.cmp(other)),
@@ -76,13 +76,13 @@ impl Value {
         }
     }
 
-    /// Whether templates compare the two: values of one kind that are no collections.
+    /// Returns true if templates can compare the two for equality: same kind, and not a list, map or struct.
     pub(crate) fn is_comparable_with(&self, other: &Value) -> bool {
         let kind = |value: &Value| if let Value::Large(_) = value { "int" } else { value.kind() };
         kind(self) == kind(other) && !matches!(self, Value::List(_) | Value::Map(_) | Value::Object(_))
     }
 
-    /// The name of its type in Go, where lists and maps hold texts.
+    /// Returns the name of its Go type. Lists and maps hold texts.
     pub(crate) const fn type_name(&self) -> &'static str {
         match self {
             Value::Missing => "<nil>",
@@ -92,7 +92,7 @@ impl Value {
         }
     }
 
-    /// The name of its kind in Go.
+    /// Returns the name of its Go kind.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Value::Missing => "nil",
@@ -133,10 +133,10 @@ impl fmt::Display for Value {
     }
 }
 
-/// Powers of ten that are told without an exponent, as in Go.
+/// Powers of ten that Go prints without an exponent.
 const PLAIN: core::ops::Range<i32> = -4..6;
 
-/// A number with as few digits as tell it apart, and with an exponent if it is large or small.
+/// Formats a number with the fewest digits that identify it, and with an exponent if it is large or small.
 fn float(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_be_compared_has_an_order() {
+    fn orders_only_numbers_and_texts() {
         assert_eq!(Value::Integer(1).order(&Value::Float(1.5)), Some(Ordering::Less));
         assert_eq!(Value::text("b").order(&Value::text("a")), Some(Ordering::Greater));
         assert_eq!(Value::text("1").order(&Value::Integer(1)), None);

@@ -1,5 +1,7 @@
-//! The records of services as *transfer* wants them: all of a zone at one moment, each once, a message at a time. For the
-//! plugins that show services under names of their own; which services these are is theirs to say.
+//! Records of Services for zone transfers: a consistent copy of the zone, without duplicates, written message by
+//! message.
+//!
+//! Shared by the plugins that serve Services under names of their own. The plugin chooses the Services.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -10,7 +12,7 @@ use wire::{Class, MessageBuf, Name, NameRef, Owner, Section, Type};
 
 use crate::service_records::{Tree, ip_of, weight};
 
-/// The records of a zone but for its SOA record.
+/// All records of a zone except its SOA record.
 pub(crate) struct ZoneRecords {
     ttl: u32,
     seen: HashSet<(Vec<u8>, u16, Vec<u8>)>,
@@ -25,12 +27,12 @@ struct Record {
 }
 
 impl ZoneRecords {
-    /// None yet; those to come live this long.
+    /// Creates an empty list. Its records get this TTL unless they specify another.
     pub(crate) fn new(ttl: u32) -> ZoneRecords {
         ZoneRecords { ttl, seen: HashSet::new(), list: Vec::new() }
     }
 
-    /// Adds a record with its data, names in full.
+    /// Adds a record unless it is already listed. Names in `data` are uncompressed.
     pub(crate) fn add(&mut self, owner: &Name, rtype: Type, data: Vec<u8>) {
         self.add_with_ttl(owner, (rtype, self.ttl), data);
     }
@@ -53,7 +55,7 @@ impl ZoneRecords {
         self.add(owner, Type::SRV, [&fixed[..], target.octets()].concat());
     }
 
-    /// Adds the addresses of a service itself, and its ports.
+    /// Adds the addresses of a Service itself and the SRV records of its ports.
     pub(crate) fn add_own(&mut self, name: &Name, service: &Service, ips: impl Iterator<Item = IpAddr>) {
         ips.for_each(|ip| self.add_address(name, ip));
         for port in service.ports.iter() {
@@ -65,8 +67,8 @@ impl ZoneRecords {
         }
     }
 
-    /// Adds an alias, and where these of its ports are that have names: nothing can stand beside an alias
-    /// (RFC 1034 §3.6.2). One that is an address is none.
+    /// Adds a CNAME record and the SRV records of the named ports. A name with a CNAME has no other records (RFC 1034
+    /// §3.6.2). A target that is an IP address is ignored.
     pub(crate) fn add_alias(&mut self, name: &Name, target: &str, ports: &[Port]) {
         let is_address = target.parse::<IpAddr>().is_ok();
         let Some(target) = Name::from_text(target).ok().filter(|_| !is_address) else { return };
@@ -78,7 +80,7 @@ impl ZoneRecords {
         }
     }
 
-    /// Adds the endpoints of a service, and their ports.
+    /// Adds the endpoints of a Service and the SRV records of their ports.
     pub(crate) fn add_endpoints(&mut self, tree: &Tree<'_>, name: &Name, service: &Service) {
         for slice in &service.slices {
             let named = |endpoint| Some((ip_of(endpoint)?, tree.endpoint_name(endpoint, service)?));
@@ -95,13 +97,13 @@ impl ZoneRecords {
         }
     }
 
-    /// All of them, below an SOA record with this time to live and these data.
+    /// Returns all records as a zone with an SOA record of this TTL and data.
     pub(crate) fn under(self, soa: (u32, Vec<u8>)) -> Box<dyn ZoneSnapshot> {
         Box::new(Snapshot { soa, records: self.list, written: 0 })
     }
 }
 
-/// The services that are shown, in the order of their names.
+/// Returns the Services that `is_shown` selects, sorted by name and namespace.
 pub(crate) fn sorted_services(index: &cluster::Index, is_shown: impl Fn(&Service) -> bool) -> Vec<Service> {
     let mut services = Vec::new();
     index.for_each_service(|service| services.extend(is_shown(service).then(|| service.clone())));
@@ -109,7 +111,7 @@ pub(crate) fn sorted_services(index: &cluster::Index, is_shown: impl Fn(&Service
     services
 }
 
-/// Labels before a zone; `None` if that is too long for a name.
+/// Returns `labels` in front of a zone, or `None` if the name would be too long.
 pub(crate) fn below(zone: NameRef<'_>, labels: &[&[u8]]) -> Option<Name> {
     let mut name = Name::root();
     labels.iter().try_for_each(|label| name.push_label(label)).ok()?;
@@ -117,14 +119,14 @@ pub(crate) fn below(zone: NameRef<'_>, labels: &[&[u8]]) -> Option<Name> {
     Some(name)
 }
 
-/// The data of an SOA record.
+/// Returns the data of an SOA record.
 pub(crate) fn soa_data(name_server: &Name, mailbox: &Name, numbers: [u32; 5]) -> Vec<u8> {
     let mut data = [name_server.octets(), mailbox.octets()].concat();
     numbers.iter().for_each(|number| data.extend_from_slice(&number.to_be_bytes()));
     data
 }
 
-/// How many endpoints share the clients of a port, as when somebody asks for it.
+/// Returns the number of endpoints that share the clients of a port, as in a query for it.
 fn candidates(service: &Service, port: &Port) -> usize {
     let matching = |slice: &Slice| {
         slice.ports.iter().filter(|own| own.matches(port.name.as_bytes(), port.protocol.as_bytes())).count()
@@ -132,7 +134,7 @@ fn candidates(service: &Service, port: &Port) -> usize {
     service.slices.iter().map(|slice| slice.len() * matching(slice)).sum()
 }
 
-/// `_PORT._PROTOCOL.SERVICE…`, of a port that has a name.
+/// Returns `_PORT._PROTOCOL.SERVICE…`, if the port has a name.
 fn port_name(service: &Name, port: &Port) -> Option<Name> {
     if port.name.is_empty() || port.protocol.is_empty() {
         return None;
@@ -141,7 +143,7 @@ fn port_name(service: &Name, port: &Port) -> Option<Name> {
     below(service.as_ref(), &[labels[0].as_bytes(), labels[1].as_bytes()])
 }
 
-/// A zone of which a part has been written.
+/// A zone that has been partly written.
 struct Snapshot {
     soa: (u32, Vec<u8>),
     records: Vec<Record>,
