@@ -25,7 +25,7 @@ pub(crate) fn take_from(args: &mut Args<'_>) -> Result<Name, Problem> {
     let zones = zone_names(&word.text);
     let from = zones.first().cloned().ok_or_else(|| args.bad(word, "a zone"))?;
     if zones.len() > 1 {
-        args.warn(word, format!("`{}` is {} zones: only {from} is passed on", word.text, zones.len()));
+        args.warn(word, format!("`{}` is {} zones; only {from} is forwarded", word.text, zones.len()));
     }
     Ok(from)
 }
@@ -181,7 +181,7 @@ impl TlsFiles {
             unverified: false,
         };
         let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
-        let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
+        let maker = maker.ok_or_else(|| SetupError::new("TLS is not available in this process"))?;
         maker.client(&wanted).map_err(|error| SetupError::new(format!("tls: {error}")))
     }
 }
@@ -198,7 +198,7 @@ pub(crate) fn failed(to: SocketAddr, proto: &str, error: &ExchangeError) -> Fail
         }
         ExchangeError::Closed => Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: EOF")),
         ExchangeError::Unreadable => {
-            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the reply is no message"))
+            Failure::servfail(EdeCode::INVALID_DATA, format!("read {proto} {to}: the response is not a DNS message"))
         }
         ExchangeError::Status { reason, .. } => {
             Failure::servfail(EdeCode::NETWORK_ERROR, format!("read {proto} {to}: {reason}"))

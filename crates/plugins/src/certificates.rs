@@ -29,7 +29,7 @@ impl Certificates {
     /// # Errors
     /// One line that says which file is unusable and why.
     pub(crate) fn serve(self, directive: &'static str, setup: &mut Setup<'_>) -> Result<Arc<dyn TlsServer>, String> {
-        let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or("there is no TLS here")?;
+        let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or("TLS is not available in this process")?;
         let made = maker.server(&self.read(setup.files)?);
         let server = made.map_err(|error| format!("{}: {error}", self.certificate.display()))?;
         setup.needs.inspections.push(self.renewal(directive, Arc::clone(&server), setup.files));

@@ -62,7 +62,7 @@ impl Exposed {
         let is_remembered = self.index.is_remembered();
         if is_remembered {
             let code = if denies { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER };
-            response.set_ede(code, "the API server has not been asked yet");
+            response.set_ede(code, "not confirmed by the API server yet");
         }
         is_remembered
     }
@@ -83,11 +83,9 @@ pub(crate) fn not_ready(index: &Index) -> Failure {
         Some(Kind::EndpointSlice) => "EndpointSlices not listed yet",
         Some(Kind::Pod) => "Pods not listed yet",
         Some(Kind::ServiceImport | Kind::ImportedSlice) => "ServiceImports not listed yet",
-        Some(Kind::ServiceEntry | Kind::WorkloadEntry | Kind::WorkloadPod) => {
-            "the hosts of the mesh are not listed yet"
-        }
+        Some(Kind::ServiceEntry | Kind::WorkloadEntry | Kind::WorkloadPod) => "Hosts of the mesh not listed yet",
         Some(Kind::Node) => "Nodes not listed yet",
-        None => "not every namespace is listed yet",
+        None => "Not all namespaces listed yet",
     };
     Failure::servfail(EdeCode::NOT_READY, text).with_public_cause()
 }

@@ -1,8 +1,8 @@
 //! Buffer for records that leave the server beside the answers: queries append, one background job drains, and queries
 //! never wait for the job.
 //!
-//! Records are serialised back to back in one buffer. Appending costs a lock that nobody holds for longer than it takes
-//! to write one record.
+//! Records are serialised back to back in one buffer. Appending takes a lock that is held only while one
+//! record is written.
 
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -62,7 +62,7 @@ impl Outlet {
         }
     }
 
-    /// Moves all records, oldest first, to `octets`, whose previous content is discarded.
+    /// Moves all records, oldest first, to the given buffer, whose previous content is discarded.
     pub(crate) fn take(&self, octets: &mut Vec<u8>) -> Taken {
         octets.clear();
         let mut waiting = self.lock();

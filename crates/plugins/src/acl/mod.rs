@@ -1,4 +1,4 @@
-//! Decides by the client's address and the type asked who is answered.
+//! Access control: allows, refuses, filters or drops queries by client address and query type.
 
 mod networks;
 
@@ -102,16 +102,16 @@ enum Action {
 const ACTIONS: [(&str, Action); 4] =
     [("allow", Action::Allow), ("block", Action::Block), ("filter", Action::Filter), ("drop", Action::Drop)];
 
-/// One line of a block.
+/// One policy of a block.
 struct Policy {
     action: Action,
-    /// The types that it is for; none stands for all.
+    /// Types that the policy applies to. Empty means all.
     types: Vec<Type>,
-    /// The networks that it is for; none stands for all.
+    /// Networks that the policy applies to. Empty means all.
     networks: Vec<IpNet>,
 }
 
-/// Takes a line whose first word is in capitals, as CoreDNS does.
+/// Takes a policy whose action is not in lower case. CoreDNS ignores the case.
 fn read_other(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let name = args.name();
     let known = ACTIONS.iter().find(|(known, _)| name.text.eq_ignore_ascii_case(known));
@@ -141,12 +141,12 @@ impl Config {
     }
 }
 
-/// Whether a word begins a list: what stands before it belongs to another one.
+/// Returns true if a word starts a list, so that the list before it ends.
 fn begins_list(text: &str) -> bool {
     text.eq_ignore_ascii_case("type") || text.eq_ignore_ascii_case("net")
 }
 
-/// Takes types up to the next list; says whether all are meant.
+/// Takes types up to the next list. Returns true if `*` is among them.
 fn read_types(types: &mut Vec<Type>, args: &mut Args<'_>) -> Result<bool, Problem> {
     read_list(args, "type", |args, word| {
         let known = word.text.parse().ok().filter(|known: &Type| known.mnemonic() == Some(&word.text));
@@ -155,7 +155,7 @@ fn read_types(types: &mut Vec<Type>, args: &mut Args<'_>) -> Result<bool, Proble
     })
 }
 
-/// Takes networks up to the next list; says whether all are meant.
+/// Takes networks up to the next list. Returns true if `*` is among them.
 fn read_networks(networks: &mut Vec<IpNet>, args: &mut Args<'_>) -> Result<bool, Problem> {
     read_list(args, "net", |args, word| {
         let network = word.text.parse().or_else(|_| word.text.parse::<IpAddr>().map(IpNet::from));
@@ -179,7 +179,7 @@ fn read_list(
         }
     }
     if count == 0 {
-        return Err(args.problem(format!("nothing stands behind `{what}`: name some, or `*` for all")));
+        return Err(args.problem(format!("`{what}` is not followed by a value: list some, or write `*` for all")));
     }
     Ok(all)
 }
@@ -198,7 +198,7 @@ struct Rule {
     policies: Policies,
 }
 
-/// What is counted of one zone of a line.
+/// Counters for one zone of a line.
 struct ZoneMetrics {
     blocked: Counter,
     filtered: Counter,
@@ -218,7 +218,7 @@ impl Rule {
 
 struct Acl {
     rules: Vec<Rule>,
-    /// By line and zone.
+    /// Counters by line and zone.
     metrics: PerSite<Vec<Vec<ZoneMetrics>>>,
     allowed: PerSite<Counter>,
 }

@@ -1,7 +1,8 @@
-//! Policies by address: thousands of networks are looked up at once, whether they stand on one line or each on its own.
+//! Lookup of policies by address in logarithmic time, so that thousands of networks are cheap, on one line or on many.
 //!
-//! The addresses of a family are cut where a network begins or ends. For each span between two cuts the policies that
-//! are for it are known, in their order, up to the first one that is for all types: those behind it never decide.
+//! The address space of each family is cut where a network starts or ends. Each span between two cuts has the list of
+//! policies that apply to it, in order, up to the first one that applies to all types: the ones after it can never
+//! decide.
 
 use core::net::IpAddr;
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use super::{Action, Policy};
 
 /// Policies, looked up by address and type.
 pub(super) struct Policies {
-    /// What each does, and for which types; none stands for all.
+    /// Action and types of each policy. Empty types mean all.
     actions: Vec<(Action, Box<[Type]>)>,
     v4: Spans,
     v6: Spans,
@@ -33,7 +34,7 @@ impl Policies {
         Policies { actions, v4, v6 }
     }
 
-    /// What the first policy does that is for an address and a type, if there is one.
+    /// Returns the action of the first policy that matches the address and the type, if any.
     pub(super) fn decide(&self, address: IpAddr, qtype: Type) -> Option<Action> {
         let candidates = match address.to_canonical() {
             IpAddr::V4(v4) => self.v4.find(u128::from(v4.to_bits())),
@@ -45,10 +46,10 @@ impl Policies {
     }
 }
 
-/// Spans of the addresses of one family, from each start to the next.
+/// Address spans of one family. Each extends from its start to the next one's.
 struct Spans {
     starts: Vec<u128>,
-    /// Where the policies of a span begin and end among all of them.
+    /// Range of each span in `policies`.
     ranges: Vec<(u32, u32)>,
     policies: Vec<u32>,
 }
@@ -57,7 +58,7 @@ impl Spans {
     fn new(policies: &[Policy], bounds: impl Fn(&IpNet) -> Option<(u128, u128)>) -> Spans {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let mut everywhere = BTreeSet::new();
-        // Where a policy begins to be for addresses, or ceases to be: how many of its networks more or fewer.
+        // Position, policy and change: how many networks of the policy start (1) or end (-1) there.
         let mut cuts: Vec<(u128, u32, i32)> = Vec::new();
         for (at, policy) in policies.iter().enumerate() {
             if policy.networks.is_empty() {
@@ -88,7 +89,7 @@ impl Spans {
         spans
     }
 
-    /// Begins a span.
+    /// Starts a span, unless it has the same policies as the span before it.
     fn add(&mut self, start: u128, active: &BTreeSet<u32>, policies: &[Policy]) {
         let from = self.policies.len();
         for at in active {
@@ -105,7 +106,7 @@ impl Spans {
             self.policies.truncate(from);
             return;
         }
-        // A network that begins at the first address takes the place of the span that was begun for none.
+        // A network that starts at address 0 replaces the span that was started without any network.
         if self.starts.last() == Some(&start) {
             self.starts.pop();
             self.ranges.pop();
@@ -115,7 +116,7 @@ impl Spans {
         self.ranges.push((end(from), end(self.policies.len())));
     }
 
-    /// The policies for an address.
+    /// Returns the policies for an address.
     fn find(&self, address: u128) -> &[u32] {
         let span = self.starts.partition_point(|start| *start <= address).checked_sub(1);
         let range = span.and_then(|span| self.ranges.get(span));
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_policy_that_fits_decides() {
+    fn the_first_matching_policy_decides() {
         let policies = Policies::new(vec![
             policy(Action::Allow, &[], &["10.1.0.0/16", "10.1.2.0/24"]),
             policy(Action::Filter, &[Type::AAAA], &["10.0.0.0/8", "::/0"]),
@@ -164,7 +165,7 @@ mod tests {
 
     /// The same as looking at one policy after the other.
     #[test]
-    fn spans_say_what_a_list_says() {
+    fn spans_decide_like_a_linear_search() {
         let mut seed = 11u64;
         let mut random = |below: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

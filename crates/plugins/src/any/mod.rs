@@ -1,4 +1,4 @@
-//! Gives questions for all types a short answer (RFC 8482).
+//! Minimal responses to ANY queries (RFC 8482).
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};

@@ -1,4 +1,4 @@
-//! A zone by its name, whatever stands for it at the moment.
+//! A zone by name, whose content can be replaced while it is served.
 
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use arc_swap::{ArcSwapOption, Guard};
 use wire::{Name, NameRef};
 use zone::{Soa, Zone};
 
-/// A zone that a directive serves, as far as it has it.
+/// A zone that a directive serves, with its current content if there is any.
 pub(crate) struct Held {
-    /// Its name, in lower case.
+    /// Name of the zone in lower case.
     pub(crate) origin: Name,
-    /// Those whose word that it has changed is believed.
+    /// Primaries. A NOTIFY is accepted only from these.
     pub(crate) primaries: Vec<SocketAddr>,
     zone: ArcSwapOption<Zone>,
     expired: AtomicBool,
@@ -21,7 +21,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// A zone that is not there yet.
+    /// Creates a zone without content.
     pub(crate) fn new(origin: NameRef<'_>) -> Held {
         Held {
             origin: origin.to_name().into_lowercase(),
@@ -33,66 +33,66 @@ impl Held {
         }
     }
 
-    /// A zone that is not there yet, and will come from these.
+    /// Creates a zone without content that is transferred from `primaries`.
     pub(crate) fn of(origin: NameRef<'_>, primaries: Vec<SocketAddr>) -> Held {
         Held { primaries, ..Held::new(origin) }
     }
 
-    /// What is served, unless it has expired.
+    /// Returns the content to serve, unless it has expired.
     pub(crate) fn zone(&self) -> Option<Arc<Zone>> {
         let zone: Guard<Option<Arc<Zone>>> = self.zone.load();
         zone.as_ref().filter(|_| !self.is_expired()).cloned()
     }
 
-    /// What is there, expired or not.
+    /// Returns the content, expired or not.
     pub(crate) fn known(&self) -> Option<Arc<Zone>> {
         self.zone.load_full()
     }
 
-    /// Serial and times of what is there, expired or not.
+    /// Returns the SOA record of the content, expired or not.
     pub(crate) fn soa(&self) -> Option<Soa> {
         self.zone.load().as_ref()?.soa()
     }
 
-    /// Serves another version.
+    /// Replaces the content and clears the expiry.
     pub(crate) fn set(&self, zone: Zone) {
         self.zone.store(Some(Arc::new(zone)));
         self.expired.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the file that it should come from has another zone, and nothing else has come.
+    /// Returns true if the file of this zone holds another zone and there is no content from elsewhere.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.elsewhere.load(Ordering::Relaxed)
     }
 
-    /// Whether the file that it should come from has another zone. What is served stays.
+    /// Records if the file of this zone holds another zone. The content stays.
     pub(crate) fn set_elsewhere(&self, elsewhere: bool) {
         self.elsewhere.store(elsewhere, Ordering::Relaxed);
     }
 
-    /// Whether it is too old to be served (RFC 1035 §3.3.13, EXPIRE).
+    /// Returns true if the content is too old to be served (EXPIRE, RFC 1035 §3.3.13).
     pub(crate) fn is_expired(&self) -> bool {
         self.expired.load(Ordering::Relaxed)
     }
 
-    /// Serves it no more until another version comes.
+    /// Stops serving the content until a new version arrives.
     pub(crate) fn expire(&self) {
         self.expired.store(true, Ordering::Relaxed);
     }
 
-    /// Serves it again: it is still the newest.
+    /// Serves the content again, because it is still the newest version.
     pub(crate) fn confirm(&self) {
         self.expired.store(false, Ordering::Relaxed);
     }
 
-    /// Takes word from `peer` that it has changed; says whether that is one of its primaries.
+    /// Records a NOTIFY from `peer`. Returns true if `peer` is one of the primaries.
     pub(crate) fn notify(&self, peer: IpAddr) -> bool {
         let known = self.primaries.iter().any(|primary| primary.ip().to_canonical() == peer.to_canonical());
         self.notified.fetch_or(known, Ordering::Relaxed);
         known
     }
 
-    /// Whether word has come that it has changed, since this was last asked.
+    /// Returns true if a NOTIFY has been recorded since the last call.
     pub(crate) fn take_notified(&self) -> bool {
         self.notified.swap(false, Ordering::Relaxed)
     }

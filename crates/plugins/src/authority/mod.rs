@@ -1,4 +1,5 @@
-//! Serving zones: what *file*, *auto* and *secondary* have in common, wherever their zones come from.
+//! Authoritative answers from zones: the part that *file*, *auto* and *secondary* share. They differ in the source of
+//! their zones.
 
 mod held;
 mod snapshot;
@@ -17,30 +18,30 @@ pub(crate) use held::Held;
 pub(crate) use snapshot::offer;
 pub(crate) use source::FileZone;
 
-/// The zones that a directive serves at the moment.
+/// Zones that a directive serves. They are swapped atomically.
 pub(crate) type Directory = Arc<ArcSwap<ZoneMap<Arc<Held>>>>;
 
-/// What answers from zones.
+/// Plugin that answers from zones.
 pub(crate) struct Authority {
-    /// The directive, as logs name it.
+    /// Name of the directive in log lines.
     directive: &'static str,
-    /// Its zones.
+    /// Zones of the directive.
     zones: Directory,
-    /// The zones of the whole server, where aliases may lead.
+    /// Zones of the whole server, which CNAME targets may be in.
     reachable: Zones,
-    /// The label for the wildcard that stood in for the name asked.
+    /// Label for the wildcard that an answer was synthesised from.
     wildcard: Teller,
 }
 
 impl Authority {
-    /// Answers from these zones for a directive.
+    /// Creates the plugin for a directive and its zones.
     pub(crate) fn new(directive: &'static str, zones: Directory, setup: &mut Setup<'_>) -> Authority {
         let reachable = setup.block.reachable.clone();
         Authority { directive, zones, reachable, wildcard: setup.labels().publish_told("zone/wildcard") }
     }
 }
 
-/// A directory of these zones; the first of a name counts.
+/// Builds a directory of zones. If a name occurs twice, the first zone wins.
 pub(crate) fn directory(zones: impl IntoIterator<Item = Arc<Held>>) -> ZoneMap<Arc<Held>> {
     let mut map = ZoneMap::new();
     for held in zones {
@@ -62,7 +63,7 @@ impl Plugin for Authority {
         self.answer(held, query, response)
     }
 
-    /// Adds the answer for the target of an alias that this zone did not answer alone.
+    /// Adds the answer of the subquery for a CNAME target that this zone could not answer alone.
     fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         let zones = self.zones.load();
         let zone = find(&zones, query.key(), query.qtype).and_then(|held| held.zone());
@@ -82,11 +83,12 @@ impl Plugin for Authority {
         if is_known {
             response.append_answers(sub);
         }
-        // That nobody here knows the target is the client's to find out, not our failure.
+        // If no plugin here serves the target, the answer ends with the CNAME record and the client resolves the rest.
+        // It is no failure of ours.
         if matches!(sub.rcode(), Rcode::NXDOMAIN | Rcode::SERVFAIL) {
             response.set_rcode(sub.rcode());
         }
-        // A denial is that of the zone which the alias leads to (RFC 2308 §2.1).
+        // A negative answer carries the SOA record of the target's zone (RFC 2308 §2.1).
         if is_known && response.append_denial(sub) {
             return Verdict::Done;
         }
@@ -98,7 +100,7 @@ impl Plugin for Authority {
 }
 
 impl Authority {
-    /// Word that a zone has changed (RFC 1996): of use where it comes from others, and only from those.
+    /// Handles a NOTIFY (RFC 1996). It is accepted only from a primary of a zone that is transferred from others.
     fn notified(&self, held: &Held, query: &Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let (peer, name) = (query.path.peer.ip().to_canonical(), query.name());
         let taken = query.key() == held.origin.as_ref() && held.notify(peer);
@@ -125,7 +127,7 @@ impl Authority {
         response.set_authoritative(reply.authoritative);
         response.set_rcode(reply.rcode);
         if reply.rcode == Rcode::SERVFAIL {
-            response.set_ede(EdeCode::OTHER, "the aliases lead back to themselves, or are too many");
+            response.set_ede(EdeCode::OTHER, "CNAME chain is a loop or too long");
         }
         if let Some(name) = reply.next {
             return follow(name, query.qtype);
@@ -136,8 +138,8 @@ impl Authority {
 }
 
 impl Authority {
-    /// Reports whether the server must be asked for the target of an alias that lies in `zone`: if a longer zone has it, or if
-    /// this zone has no record for it and another directive may (RFC 1034 §4.3.2 step 3a: go back to step 1).
+    /// Returns true if the server must resolve a CNAME target that lies in `zone`: a longer zone holds it, or this zone
+    /// has no record for it and another directive may (RFC 1034 §4.3.2 step 3a: go back to step 1).
     fn leaves(&self, zone: &Zone, target: NameRef<'_>, found: Found, qtype: Type) -> bool {
         if matches!(found, Found::Nothing(_) | Found::Cut(_)) {
             return true;
@@ -156,8 +158,8 @@ fn question(query: &Query) -> Question<'_> {
     Question { name: query.name(), qtype: query.qtype, dnssec_ok: query.dnssec_ok }
 }
 
-/// Reports whether what the server answers for a name of `zone` adds nothing to what the zone says itself: a denial in the name
-/// of the zone, a referral, a refusal.
+/// Returns true if the server's answer for a name of `zone` adds nothing to what the zone itself says: a denial with
+/// the zone's own SOA record, a referral or a refusal.
 fn leaves_target_to(zone: &Zone, sub: &Response) -> bool {
     let target = sub.message.question().split_last_chunk::<4>().and_then(|(name, _)| NameRef::from_octets(name).ok());
     if target.is_none_or(|target| target.prefix_len(zone.origin()).is_none()) || sub.rcode() == Rcode::SERVFAIL {
@@ -170,7 +172,8 @@ fn leaves_target_to(zone: &Zone, sub: &Response) -> bool {
     sub.message.section(Section::Answer).next().is_none() && !denies_elsewhere
 }
 
-/// The zone that answers for a name: the longest, but DS at an apex is its parent's (RFC 4035 §3.1.4.1).
+/// Returns the zone that answers for a name: the longest match, except that DS at an apex belongs to the parent (RFC
+/// 4035 §3.1.4.1).
 fn find<'z>(zones: &'z ZoneMap<Arc<Held>>, key: NameRef<'z>, qtype: Type) -> Option<&'z Arc<Held>> {
     let mut matches = zones.matches(key);
     let (name, held) = matches.next()?;
@@ -178,12 +181,13 @@ fn find<'z>(zones: &'z ZoneMap<Arc<Held>>, key: NameRef<'z>, qtype: Type) -> Opt
     Some(parent.map_or(held, |(_, held)| held))
 }
 
-/// The zone cannot be served. If its file has another zone, no name is in it: they fall through, if they may.
+/// Fails a query because its zone cannot be served. If the file of the zone holds another zone, the query may fall
+/// through.
 fn fail(held: &Held, query: &Query, response: &mut Response) -> Verdict {
     let cause = match (held.is_expired(), held.is_elsewhere()) {
         (true, _) => "is expired",
-        (false, true) => "is not what its file has",
-        (false, false) => "is not there yet",
+        (false, true) => "is not the zone in its file",
+        (false, false) => "is not loaded yet",
     };
     let failure = Failure::servfail(EdeCode::NOT_READY, format!("Zone {} {cause}", held.origin));
     if !held.is_elsewhere() {

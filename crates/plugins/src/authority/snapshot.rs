@@ -1,4 +1,4 @@
-//! Zones as *transfer* wants them: all records, a message at a time.
+//! Zone transfers: all records of a zone, message by message, for *transfer*.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use zone::{Soa, Zone};
 
 use super::Directory;
 
-/// Offers the zones of a directive to those above it.
+/// Publishes the zones of a directive to the plugins above it.
 pub(crate) fn offer(zones: &Directory, setup: &mut Setup<'_>) {
     let mut sources = setup.below.find::<ZoneSources>().unwrap_or_default();
     sources.0.push(Arc::new(Source(Arc::clone(zones))));
@@ -34,12 +34,12 @@ impl ZoneSource for Source {
     }
 }
 
-/// A zone of which a part has been written.
+/// A zone that has been partly written.
 struct Snapshot {
     zone: Arc<Zone>,
-    /// Where the next record set is.
+    /// Position of the next record set.
     set: usize,
-    /// How many of its records have been written.
+    /// Number of records of that set that have been written.
     record: usize,
 }
 

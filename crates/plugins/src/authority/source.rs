@@ -1,4 +1,4 @@
-//! A zone that comes from a file, and is read again when that changes.
+//! A zone that is loaded from a file and reloaded when the file changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,43 +10,43 @@ use zone::{LoadError, Loaded, Trouble};
 
 use super::Held;
 
-/// A zone and the file that it comes from.
+/// A zone and its file.
 pub(crate) struct FileZone {
     /// The zone.
     pub(crate) held: Arc<Held>,
-    /// The file.
+    /// Path of the file.
     pub(crate) path: PathBuf,
-    /// The file and those that it includes, as they were when they were read last.
+    /// Stamps of the file and its includes when they were last read.
     seen: Mutex<Vec<(PathBuf, Option<Stamp>)>>,
 }
 
-/// What has become of a file.
+/// Result of checking a file for changes.
 pub(crate) enum Change {
-    /// Nothing that matters.
+    /// No new version.
     None,
-    /// Another version is served.
+    /// A new version is served.
     Taken {
-        /// Its serial.
+        /// Serial of the new version.
         serial: u32,
-        /// What is wrong with its file.
+        /// Problems in the file that did not prevent loading.
         remarks: Vec<LoadError>,
     },
 }
 
 impl FileZone {
-    /// A zone that has not been read yet.
+    /// Creates a zone that has not been loaded yet.
     pub(crate) fn new(origin: NameRef<'_>, path: PathBuf) -> FileZone {
         FileZone { held: Arc::new(Held::new(origin)), path, seen: Mutex::default() }
     }
 
-    /// Reads the file, if it or one that it includes has changed since it was read last. Another version is taken over
-    /// if its serial differs from that of the present one, or whatever it is if `by_time`.
+    /// Reads the file if it or one of its includes has changed since the last read. Replaces the zone if the serial
+    /// differs, or in any case if `by_time` is set.
     pub(crate) fn look(&self, files: &dyn Files, by_time: bool) -> Result<Change, LoadError> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !seen.is_empty() && seen.iter().all(|(path, stamp)| files.stamp(path).ok() == *stamp) {
             return Ok(Change::None);
         }
-        // Stamped first: what changes while it is read is read again.
+        // Take the stamps before reading: a file that changes meanwhile is read again next time.
         *seen = vec![stamped(files, &self.path)];
         let mut read = |path: &Path| {
             if path != self.path {
@@ -65,7 +65,7 @@ impl FileZone {
         Ok(Change::Taken { serial, remarks })
     }
 
-    /// As [`FileZone::look`], with what there is to say as events for the log.
+    /// Calls [`FileZone::look`] and returns the outcome as log events.
     pub(crate) fn follow(&self, files: &dyn Files, by_time: bool, directive: &'static str) -> Vec<Notice> {
         let looked = self.look(files, by_time);
         let level = if looked.is_err() { Level::Error } else { Level::Warning };
@@ -79,7 +79,7 @@ impl FileZone {
         reloaded.into_iter().chain(complaints).collect()
     }
 
-    /// What is wrong with the file; each names the zone, the file, and the place in it.
+    /// Returns the problems of the file. Each message names the zone, the file and the position.
     pub(crate) fn complaints(&self, looked: &Result<Change, LoadError>) -> impl Iterator<Item = String> {
         let errors = match looked {
             Ok(Change::None) => &[],
@@ -89,7 +89,7 @@ impl FileZone {
         errors.iter().map(|error| self.told(error))
     }
 
-    /// An error with the zone to which it happened.
+    /// Formats an error with the name of the zone.
     pub(crate) fn told(&self, error: &LoadError) -> String {
         format!("zone {}: {error}", self.held.origin)
     }

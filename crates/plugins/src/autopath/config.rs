@@ -1,9 +1,9 @@
-//! The options of `autopath`.
+//! Options of *autopath*.
 
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use wire::Name;
 
-/// What an `autopath` line says.
+/// Configuration of an `autopath` line.
 #[derive(Debug, Default)]
 pub struct Config {
     pub(super) zones: Vec<Name>,
@@ -11,25 +11,25 @@ pub struct Config {
     pub(super) clients: Clients,
 }
 
-/// Where the search path comes from.
+/// Source of the search path.
 #[derive(Debug, Default)]
 pub(super) enum Source {
-    /// Nowhere yet.
+    /// Not set yet.
     #[default]
     None,
-    /// The file of this name.
+    /// A file in the format of resolv.conf(5).
     File(String),
-    /// The directive of this name.
+    /// A directive of the server block.
     Directive(String),
 }
 
-/// For whom a cluster's search path is walked.
+/// Clients whose search path in a cluster is resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Clients {
-    /// For pods of the namespace in the name.
+    /// Pods in the namespace of the query name.
     #[default]
     Pods,
-    /// For all, by the name alone.
+    /// All clients, based on the query name alone.
     Any,
 }
 
@@ -57,7 +57,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .role(|line| Role { uses: line.config.uses(), ..Role::new(Acts::Renames, &line.config.zones) });
 
 impl Config {
-    /// The directive whose names are searched.
+    /// Returns the directive that the search path comes from.
     fn uses(&self) -> Option<&'static str> {
         matches!(&self.source, Source::Directive(name) if name == KUBERNETES).then_some(KUBERNETES)
     }
@@ -78,11 +78,13 @@ fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Proble
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let config = writing.config;
     if config.clients == Clients::Any && matches!(config.source, Source::File(_)) {
-        return Err(writing.problem_with("clients", "clients goes with @kubernetes: a file has one path for all"));
+        return Err(
+            writing.problem_with("clients", "clients requires @kubernetes: a file has the same path for all clients")
+        );
     }
     match &config.source {
         Source::Directive(name) if name != "kubernetes" && writing.block.directives.contains(&name.as_str()) => {
-            Err(writing.problem(format!("{name} does not implement the AutoPather interface: it has no paths")))
+            Err(writing.problem(format!("{name} does not implement the AutoPather interface: it has no search path")))
         }
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
-//! Walks the search path of clients for them: what a client would ask in five rounds is answered in one.
+//! Resolves the search path of clients on the server: one response replaces up to five queries of the client.
 //!
-//! The question goes down as it came; only if the name is denied does the search begin, on the way up, with questions to
-//! the steps below, one after the other. `path` says what they are and for whom they are asked.
+//! The original query goes down the chain first. Only if its name is denied does the search start, on the way up, with
+//! one subquery after the other to the plugins below. `path` decides which names are tried and for which clients.
 
 mod config;
 mod path;
@@ -28,11 +28,11 @@ static SUCCESSES: Metric = Metric {
     labels: &["server"],
 };
 
-/// Where the search list of this machine is: pods have it behind the domains of the cluster.
+/// File with the search list of this machine. The kubelet appends that list to the cluster domains of Pods.
 const NODE: &str = "/etc/resolv.conf";
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    // As in CoreDNS the last line counts.
+    // As in CoreDNS, the last line wins.
     let Some(config) = configs.into_iter().next_back() else { return Ok(None) };
     let Some(path) = search_path(&config, setup)? else { return Ok(None) };
     let successes = PerSite::new(setup.block, |site| setup.registry.counter(&SUCCESSES, &[&site.server]));
@@ -41,7 +41,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::UP) }))
 }
 
-/// The path that a line names; `None` if there is nobody for whom it could be walked.
+/// Returns the search path of a line, or `None` if no client could use it.
 fn search_path(config: &Config, setup: &mut Setup<'_>) -> Result<Option<SearchPath>, SetupError> {
     let name = match &config.source {
         Source::None => return Ok(None),
@@ -53,9 +53,9 @@ fn search_path(config: &Config, setup: &mut Setup<'_>) -> Result<Option<SearchPa
             return Ok(Some(cluster_path(exposed, config.clients, setup)));
         }
         Some(_) if name == "kubernetes" => {
-            "@kubernetes does nothing without `pods verified` there; `clients any` here goes without"
+            "`@kubernetes` has no effect without `pods verified` in `kubernetes`; add it, or `clients any` here"
         }
-        _ => "nothing is searched: the directive that is to have the paths is not in this server block",
+        _ => "no search path: the directive that provides it is not in this server block",
     };
     setup.warn(idle);
     Ok(None)
@@ -71,7 +71,7 @@ fn fixed_path(name: &str, setup: &Setup<'_>) -> Result<SearchPath, SetupError> {
 
 fn cluster_path(exposed: Arc<Exposed>, clients: Clients, setup: &Setup<'_>) -> SearchPath {
     let mut node = search_list(&setup.files.read(Path::new(NODE)).unwrap_or_default());
-    // This server's own pod may have a path with its own namespace; that is nobody else's.
+    // The list of this server's own Pod may contain its own namespace, which does not apply to other clients.
     node.retain(|domain| !domain.as_ref().is_root() && !exposed.zones.contain(domain.as_ref()));
     node.push(Name::root());
     SearchPath::Cluster(ClusterPath { exposed, clients, node })
@@ -82,43 +82,43 @@ struct Autopath {
     successes: PerSite<Counter>,
 }
 
-/// What was asked last, and at which position of the path: the note of a query.
+/// State of a search, kept in the note of the query: the last subquery and its position in the path.
 #[derive(Clone, Copy)]
 struct Progress {
     asked: Asked,
     position: usize,
 }
 
-/// What a question of this plugin is for.
+/// Purpose of a subquery.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     /// A name of the path.
     Name,
-    /// The other kind of address of such a name, which has none of the kind that the client wants.
+    /// The other address type of such a name, which has no address of the queried type.
     Sibling,
-    /// Whether the namespace is a top-level domain.
+    /// Check if the namespace is also a top-level domain.
     Domain,
 }
 
-/// What the steps below say of a name.
+/// Outcome of a lookup in the plugins below.
 enum Found {
-    /// There is no such name, or no step below has an answer for it.
+    /// The name does not exist, or no plugin below serves it.
     Denied,
-    /// The name has no such record.
+    /// The name exists but has no such record.
     Empty,
-    /// Something that ends the search: records, or a failure that stands in a message.
+    /// The search ends here: there are records, or the lookup failed.
     Answer,
 }
 
 impl Plugin for Autopath {
     fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        // Another plugin knows the whole name that it asks for.
+        // The subqueries of other plugins contain complete names.
         if query.is_own() || response.failure().is_some() || response.is_dropped() {
             return Verdict::Pass;
         }
         let Some(base) = self.path.base(query) else { return Verdict::Pass };
         if !matches!(found(response), Found::Denied) {
-            // No records: the name is there all the same, and the search ends at it.
+            // Even without records the name exists, so the search ends at it.
             self.count(query, worker);
             return Verdict::Pass;
         }
@@ -145,12 +145,12 @@ impl Plugin for Autopath {
         }
         match (asked, found(sub)) {
             (_, Found::Denied) => self.try_from(query, base, position + 1),
-            // A top-level domain, as far as anybody knows: the client may have meant a name in it.
+            // It may be a top-level domain. The client may have meant a name in it.
             (Asked::Domain, _) => Verdict::Pass,
             (_, Found::Answer) if sub.failure().is_some() => {
                 sub.failure().cloned().map_or(Verdict::Done, Verdict::Fail)
             }
-            // Nothing of either kind: this is no name that the client means.
+            // No address of either type: the client cannot mean this name.
             (Asked::Sibling, Found::Empty) => self.try_from(query, base, position + 1),
             (Asked::Name, Found::Empty) if query.qtype.is_address() => {
                 self.take_over(query, base, sub, response);
@@ -166,23 +166,23 @@ impl Plugin for Autopath {
 }
 
 impl Autopath {
-    /// Asks for the name at a position of the path or the next one that can be asked for. Behind the end what stands in
-    /// the response is the answer: the first denial or, if there was one, the last name without records.
+    /// Sends a subquery for the name at a position of the path, or for the next valid one. At the end of the path the
+    /// response stays as it is: the first denial or, if there was one, the last name without records.
     fn try_from(&self, query: &mut Query, base: usize, mut position: usize) -> Verdict {
         let Some(name) = self.path.name_at(query, base, &mut position) else { return Verdict::Pass };
         let asked = Ask { name, qtype: query.qtype, whom: Whom::Below };
         ask(query, Progress { asked: Asked::Name, position }, asked)
     }
 
-    /// Asks whether a name without addresses of one family has such of the other: then the search ends at it for both,
-    /// or a client that asks for both would get addresses of two names.
+    /// Checks if a name without addresses of one family has addresses of the other. If so, the search ends at it for
+    /// both types. Otherwise a client that queries A and AAAA could get addresses of two different names.
     fn ask_sibling(&self, query: &mut Query, base: usize, mut position: usize) -> Verdict {
         let Some(name) = self.path.name_at(query, base, &mut position) else { return Verdict::Pass };
         let qtype = if query.qtype == Type::A { Type::AAAA } else { Type::A };
         ask(query, Progress { asked: Asked::Sibling, position }, Ask { name, qtype, whom: Whom::Below })
     }
 
-    /// Answers with what was found, as an alias of the name where that was found.
+    /// Replaces the response by what was found, behind a CNAME record from the query name to the name that was found.
     fn take_over(&self, query: &Query, base: usize, sub: &Response, response: &mut Response) {
         response.begin(query);
         response.set_rcode(sub.rcode());
@@ -227,7 +227,7 @@ fn ask(query: &mut Query, progress: Progress, ask: Ask) -> Verdict {
 
 fn found(response: &Response) -> Found {
     let has_records = response.message.section(Section::Answer).next().is_some() || response.message.is_truncated();
-    // Nobody below has the zone: as good as a denial.
+    // No plugin below serves the zone. That counts as a denial.
     let nobody_to_ask = response.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
     match response.rcode() {
         Rcode::NXDOMAIN => Found::Denied,
@@ -237,8 +237,9 @@ fn found(response: &Response) -> Found {
     }
 }
 
-/// Reports whether a step below refused the name without a cause, as `hosts` and `template` do with names that they do not have.
-/// CoreDNS goes on after these, and ends at a SERVFAIL of an upstream or of a cluster that is not known yet.
+/// Returns true if a plugin below refused the name without a cause, as `hosts` and `template` do for names that they do
+/// not have. CoreDNS continues after these, and stops at a SERVFAIL of an upstream or of a cluster that has not been
+/// listed yet.
 fn is_bare_refusal(response: &Response) -> bool {
     let refuses = matches!(response.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::FORMERR | Rcode::NOTIMP);
     refuses && response.is_local() && response.failure().is_none()

@@ -1,4 +1,4 @@
-//! Search paths, and whether a name was asked by a client that walks one.
+//! Search paths, and detection of queries from clients that use one.
 
 use core::str;
 use std::sync::Arc;
@@ -9,30 +9,31 @@ use wire::{Name, NameRef};
 use super::config::Clients;
 use crate::exposed::Exposed;
 
-/// Domains that are taken of one search list: Kubernetes allows a pod no more (`MaxDNSSearchPaths`).
+/// Maximum number of domains in a search list: the limit that Kubernetes sets for a Pod (`MaxDNSSearchPaths`).
 const SEARCH_MAX: usize = 32;
-/// Labels of `NAMESPACE.svc`.
+/// Number of labels in `NAMESPACE.svc`.
 const NAMESPACE_LABELS: usize = 2;
 
-/// The domains that clients put behind a name, one after the other.
+/// Domains that clients append to a name, in order.
 pub(super) enum SearchPath {
-    /// The same for all.
+    /// The same list for all clients.
     Fixed(Vec<Name>),
-    /// As the kubelet writes it: `NAMESPACE.svc.ZONE`, `svc.ZONE`, `ZONE`, those of the node, and none.
+    /// The list that the kubelet writes for a Pod: `NAMESPACE.svc.ZONE`, `svc.ZONE`, `ZONE`, the domains of the node,
+    /// and the root.
     Cluster(ClusterPath),
 }
 
-/// The search path of a cluster's pods.
+/// Search path of a cluster's Pods.
 pub(super) struct ClusterPath {
     pub(super) exposed: Arc<Exposed>,
     pub(super) clients: Clients,
-    /// The domains of the node and, at the end, the root.
+    /// Domains of the node, followed by the root.
     pub(super) node: Vec<Name>,
 }
 
 impl SearchPath {
-    /// How many labels the name had before the client put the first domain of its path behind it; `None` if it was not
-    /// asked so.
+    /// Returns the number of labels of the name before the client appended the first domain of its path, or `None` if
+    /// the query name does not end with that domain.
     pub(super) fn base(&self, query: &Query) -> Option<usize> {
         match self {
             SearchPath::Fixed(domains) => {
@@ -45,8 +46,8 @@ impl SearchPath {
         }
     }
 
-    /// The name that a client would ask for at a position of its path; the first has position 0. `None` behind the end.
-    /// One that would be too long is the name at the next position.
+    /// Returns the name that a client would query at a position of its path, starting at 0, or `None` after the end.
+    /// Skips positions whose name would be too long.
     pub(super) fn name_at(&self, query: &Query, base: usize, position: &mut usize) -> Option<Name> {
         loop {
             let domain = self.domain_at(query, base, *position)?;
@@ -65,8 +66,8 @@ impl SearchPath {
         }
     }
 
-    /// What must not be a top-level domain, if the search is to be more than a guess: the namespace, where nobody knows
-    /// that the client is in it.
+    /// Returns the name that must not be a top-level domain for the search to be safe: the namespace, if it is unknown
+    /// if the client is in it.
     pub(super) fn doubtful(&self, query: &Query, base: usize) -> Option<Name> {
         let SearchPath::Cluster(ClusterPath { clients: Clients::Any, .. }) = self else { return None };
         let mut name = Name::root();
@@ -92,8 +93,8 @@ impl ClusterPath {
         is_searched.then_some(base)
     }
 
-    /// Whether a name is hardly meant for its namespace: it has a dot, it is neither in the domain of a service there nor
-    /// one of the form `_PORT._PROTOCOL`.
+    /// Returns true if a name is unlikely to belong to its namespace: it has a dot, is not below a Service there and
+    /// does not have the form `_PORT._PROTOCOL`.
     fn looks_foreign(&self, key: NameRef<'_>, base: usize, namespace: &[u8]) -> bool {
         let Some(service) = key.labels().nth(base - 1).filter(|_| base > 1) else { return false };
         let is_of_port = key.labels().next().is_some_and(|label| label.starts_with(b"_"));
@@ -101,7 +102,7 @@ impl ClusterPath {
     }
 }
 
-/// The first `base` labels of a name with a domain behind them; `None` if that is too long.
+/// Returns the first `base` labels of a name followed by a domain, or `None` if that is too long.
 fn with_domain(name: NameRef<'_>, base: usize, domain: NameRef<'_>) -> Option<Name> {
     let mut changed = Name::root();
     name.labels().take(base).try_for_each(|label| changed.push_label(label)).ok()?;
@@ -109,8 +110,8 @@ fn with_domain(name: NameRef<'_>, base: usize, domain: NameRef<'_>) -> Option<Na
     Some(changed)
 }
 
-/// The search list of a resolv.conf(5) file: the domains on the last line that begins with `search` or `domain`. What is
-/// no name is left out.
+/// Parses the search list of a resolv.conf(5) file: the domains on the last line that starts with `search` or `domain`.
+/// Invalid names are skipped.
 pub(super) fn search_list(octets: &[u8]) -> Vec<Name> {
     let domains = octets.split(|octet| *octet == b'\n').rev().find_map(|line| {
         let mut words = str::from_utf8(line).ok()?.split_whitespace();
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn search_lists_as_resolvers_read_them() {
+    fn parses_search_lists_like_resolvers() {
         let many = format!("search {}", "a.test ".repeat(SEARCH_MAX + 1));
         for (text, list) in [
             ("", ""),

@@ -1,4 +1,4 @@
-//! Says which addresses a server block listens on. The listening is the server's.
+//! Configures the addresses that a server block listens on. The server opens the sockets.
 
 use engine::options::{Args, Manifest, Problem, Property, Usage};
 use engine::setup::{BindTarget, BlockSettings};
@@ -29,7 +29,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     settings.bind_except.extend(config.except.iter().cloned());
 });
 
-/// What a `bind` line says.
+/// Configuration of a `bind` line.
 #[derive(Default)]
 pub struct Config {
     on: Vec<BindTarget>,

@@ -1,4 +1,4 @@
-//! Bounds what clients say that they take over UDP.
+//! Limits the UDP payload size that clients announce in EDNS.
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
@@ -19,9 +19,9 @@ pub static MANIFEST: Manifest<u16> = Manifest::new(
     Ok(())
 });
 
-/// Octets that every client takes (RFC 1035 §4.2.1).
+/// Message size in bytes that every client accepts (RFC 1035 §4.2.1).
 const SIZE_MIN: u16 = 512;
-/// Octets beyond which datagrams are rarely heard of.
+/// Size in bytes above which UDP datagrams rarely arrive.
 const SIZE_MAX: u16 = 4096;
 
 fn build(sizes: Vec<u16>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -1,4 +1,4 @@
-//! The options of `cache`.
+//! Options of *cache*.
 
 use core::time::Duration;
 
@@ -8,41 +8,42 @@ use wire::Name;
 
 use super::metrics;
 
-/// Bounds of one class of answers: those that answer, or those that deny.
+/// Bounds for one class of responses: answers or denials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Class {
     pub(super) capacity: usize,
     pub(super) ttl_max: u32,
     pub(super) ttl_min: u32,
-    /// Names that are not kept.
+    /// Zones in which this class is not cached.
     pub(super) disabled: Vec<Name>,
 }
 
-/// Which entries are refreshed before their end.
+/// Prefetch configuration: which entries are refreshed before they expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefetch {
-    /// Hits that make an entry worth it; 0 for never.
+    /// Hits that make an entry worth refreshing; 0 disables prefetching.
     pub(super) amount: u32,
-    /// Hits further apart than this do not count together.
+    /// Maximum gap between two hits that are counted together.
     pub(super) within: Duration,
-    /// The last part of its life in which an entry is refreshed, in percent.
+    /// Part of the TTL at its end, in percent, in which an entry is refreshed.
     pub(super) percentage: u32,
 }
 
-/// What is done with an entry past its end.
+/// Handling of expired entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stale {
-    /// For so long it is of use.
+    /// Time after the expiry during which an entry may be served.
     pub(super) keep: Duration,
-    /// Ask below first, at most for so long; zero for as long as that takes.
+    /// Query the upstream first and wait at most this long; zero waits for as long as it takes. If `None`, the expired
+    /// entry is served at once.
     pub(super) verify: Option<Duration>,
-    /// The time to live that the client sees.
+    /// TTL that the client sees.
     pub(super) ttl: u32,
-    /// After a refresh that failed none is tried for so long.
+    /// Pause after a failed refresh.
     pub(super) recheck: Duration,
 }
 
-/// What a `cache` line says.
+/// Configuration of a `cache` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     pub(super) zones: Vec<Name>,
@@ -59,11 +60,11 @@ const CAPACITY: usize = 10_000;
 const SUCCESS_TTL: u32 = 3600;
 const DENIAL_TTL: u32 = 1800;
 const TTL_MIN: u32 = 5;
-/// RFC 2308 §7.1: a failure must not be kept longer.
+/// RFC 2308 §7.1: a failure must not be cached longer.
 const SERVFAIL_MAX: Duration = Duration::from_secs(300);
-/// As failures: RFC 8767 §5 has 30 seconds.
+/// Same limit as for failures. RFC 8767 §5 recommends 30 seconds.
 const RECHECK_MAX: Duration = Duration::from_secs(300);
-/// Percent of the life of an entry.
+/// Allowed range of PERCENTAGE.
 const PERCENTAGES: core::ops::RangeInclusive<u32> = 10..=90;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -127,7 +128,7 @@ static PROPERTIES: &[Property<Config>] = &[
             if config.prefer_positive {
                 return Err(args.problem("`serve_stale_policy` can only be used once"));
             }
-            // CoreDNS takes it in any case.
+            // CoreDNS ignores the case.
             if args.rest().first().is_some_and(|word| word.text.eq_ignore_ascii_case("prefer_positive")) {
                 args.next_word();
                 config.prefer_positive = true;
@@ -181,7 +182,7 @@ fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Proble
             (config.success.ttl_max, config.denial.ttl_max) = (ttl, ttl);
         }
         Some(word) if duration(&word.text).is_ok() => {
-            args.warn(word, format!("`{}` is taken for a zone: a TTL is written as a number of seconds", word.text));
+            args.warn(word, format!("`{}` is read as a zone; write a TTL as a number of seconds", word.text));
         }
         _ => {}
     }
@@ -238,7 +239,7 @@ fn read_stale(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
         }
     }
     match args.next_word() {
-        Some(word) => Err(args.bad(word, "needed: nothing follows RECHECK")),
+        Some(word) => Err(args.bad(word, "expected here: RECHECK is the last argument")),
         None => {
             config.stale = Some(stale);
             Ok(())
@@ -255,7 +256,7 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
 }
 
 impl Config {
-    /// The zones as metrics write them: as they are in effect, joined by commas.
+    /// Returns the zones in effect as the value of a metric label, separated by commas.
     pub(super) fn zones_label(&self, block: &BlockInfo) -> String {
         let zones = if self.zones.is_empty() { &block.zones } else { &self.zones };
         crate::common::zones_label(zones)

@@ -1,4 +1,4 @@
-//! One answer that is kept.
+//! A cached response.
 
 use core::hash::Hash;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use wire::{Flags, Mark, Rcode};
 
 use super::config::Prefetch;
 
-/// A refresh takes no longer, whatever becomes of it: more than any upstream is given.
+/// Maximum duration of a refresh, longer than any upstream timeout. After it, another refresh may start.
 const REFRESH_MAX: Duration = Duration::from_secs(10);
 
-/// What an entry is found by: the question, and the bits that change its answer.
+/// Lookup key of an entry: the question and the header bits that change its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key<'a> {
     name: &'a [u8],
@@ -35,7 +35,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// An answer that is kept: its records as they stand behind a question of this length.
+/// A cached response. Its records are stored as they follow a question of this length.
 pub(super) struct Entry {
     name: Box<[u8]>,
     qtype: u16,
@@ -47,19 +47,19 @@ pub(super) struct Entry {
     records: Box<[u8]>,
     marks: Box<[Mark]>,
     stored: Moment,
-    /// Its life, in seconds.
+    /// TTL in seconds.
     ttl: u32,
-    /// Hits with no gap that was too long, and when the last one was.
+    /// Number of hits without a gap longer than `within`, and the time of the last hit.
     hits: AtomicU32,
     hit_last: AtomicU64,
-    /// Somebody asks for it anew, and may be taken to do so until this.
+    /// Time until which a running refresh blocks others.
     refreshing_until: AtomicU64,
-    /// It was asked for in vain: not again before this.
+    /// Time before which no refresh may start, because the last one failed.
     refresh_after: AtomicU64,
 }
 
 impl Entry {
-    /// Keeps an answer for `ttl` seconds from `now` on.
+    /// Creates an entry that is valid for `ttl` seconds from `now`.
     pub(super) fn new(query: &Query, response: &Response, ttl: u32, now: Moment) -> Entry {
         let Key { name, qtype, qclass, dnssec_ok, checking_disabled } = Key::of(query);
         Entry {
@@ -91,34 +91,34 @@ impl Entry {
         }
     }
 
-    /// Octets that it takes, roughly: with what an allocator adds.
+    /// Returns the approximate size in bytes, including the overhead of the allocator.
     pub(super) fn octets(&self) -> usize {
         const OVERHEAD: usize = 64;
         size_of::<Entry>() + self.name.len() + self.records.len() + size_of_val(&*self.marks) + OVERHEAD
     }
 
-    /// What is left of its life; `None` if that is over.
+    /// Returns the remaining TTL, or `None` if it has expired.
     pub(super) fn left(&self, now: Moment) -> Option<u32> {
         let age = u32::try_from(now.since(self.stored).as_secs()).unwrap_or(u32::MAX);
         self.ttl.checked_sub(age).filter(|left| *left > 0)
     }
 
-    /// Whether it is of use still, if entries are for `keep` after their end.
+    /// Returns true if the entry may still be used when entries are kept for `keep` after they expire.
     pub(super) fn is_of_use(&self, now: Moment, keep: Duration) -> bool {
         now.since(self.stored) < Duration::from_secs(self.ttl.into()) + keep
     }
 
-    /// The response code that it answers with.
+    /// Returns the response code.
     pub(super) fn rcode(&self) -> Rcode {
         self.rcode
     }
 
-    /// The time to live that it came with.
+    /// Returns the original TTL.
     pub(super) fn ttl(&self) -> u32 {
         self.ttl
     }
 
-    /// Puts its records in the response, all with this time to live.
+    /// Writes the records into the response, all with the given TTL.
     pub(super) fn restore(&self, response: &mut Response, ttl: u32) {
         response.message.restore(&self.records, &self.marks);
         response.message.set_ttls(ttl);
@@ -130,7 +130,7 @@ impl Entry {
         response.set_rcode(self.rcode);
     }
 
-    /// Counts a hit; says whether it is time to ask for it anew, which is said once.
+    /// Counts a hit. Returns true, once, if the entry should be prefetched.
     pub(super) fn hit(&self, prefetch: Prefetch, left: u32, now: Moment) -> bool {
         if prefetch.amount == 0 {
             return false;
@@ -144,9 +144,9 @@ impl Entry {
         hits >= prefetch.amount && u64::from(left) <= threshold && self.begin_refresh(now)
     }
 
-    /// Whether a refresh may begin: none is on its way, and none failed a moment ago.
+    /// Starts a refresh. Returns false if another one is running or the last one failed a moment ago.
     ///
-    /// One that never came to an end holds the next one up for a while only.
+    /// A refresh that never completes blocks the next one only for a limited time.
     pub(super) fn begin_refresh(&self, now: Moment) -> bool {
         let until = self.refreshing_until.load(Ordering::Relaxed);
         let free = now.nanos() >= until && !self.is_held_back(now);
@@ -154,12 +154,12 @@ impl Entry {
         free && self.refreshing_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether it was asked for in vain a moment ago.
+    /// Returns true if a refresh failed a moment ago.
     pub(super) fn is_held_back(&self, now: Moment) -> bool {
         now.nanos() < self.refresh_after.load(Ordering::Relaxed)
     }
 
-    /// A refresh has brought nothing better: the next one not before `at`.
+    /// Records that a refresh failed. The next one may start at `at`.
     pub(super) fn end_refresh(&self, at: Moment) {
         self.refresh_after.store(at.nanos(), Ordering::Relaxed);
         self.refreshing_until.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What `cache` counts.
+//! Metrics of *cache*.
 
 use engine::metrics::{Counter, Kind, Metric, Registry, Table};
 
@@ -64,10 +64,10 @@ static INSERTIONS: Metric = Metric {
 pub(super) static ALL: [&Metric; 9] =
     [&ENTRIES, &REQUESTS, &HITS, &MISSES, &PREFETCHES, &DROPS, &STALE, &EVICTIONS, &INSERTIONS];
 
-/// The two classes of entries, as labels name them and by their place.
+/// Label values of the two classes of entries, by index.
 pub(super) const TYPES: [&str; 2] = ["success", "denial"];
 
-/// The series of one server address.
+/// Series of one site.
 #[derive(Clone, Copy)]
 pub(super) struct CacheMetrics {
     pub(super) requests: Counter,

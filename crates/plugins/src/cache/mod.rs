@@ -1,6 +1,7 @@
-//! Keeps answers for a while.
+//! Caches responses.
 //!
-//! On the way down a question is looked up; on the way up an answer is kept, or replaced by one that is past its time.
+//! Queries are looked up on the way down. On the way up, responses are stored, or replaced by an expired entry if they
+//! failed and `serve_stale` is on.
 
 mod config;
 mod entry;
@@ -24,23 +25,24 @@ use entry::{Entry, Key};
 use metrics::{CacheMetrics, ENTRIES, TYPES};
 use store::Store;
 
-/// A note of a query: the client had set AD.
+/// Note of a query: the client set AD.
 const CLIENT_AD: u64 = 1;
-/// A note of a query: an entry past its time takes the place of an answer that is not good.
+/// Note of a query: an expired entry can replace a bad response.
 const HAS_STALE: u64 = 2;
-/// A note of a query: it asks for an entry anew, and nobody waits for it.
+/// Note of a query: it is a refresh without a waiting client.
 const REFRESH: u64 = 4;
-/// A note of a query: it is none of the cache's.
+/// Note of a query: the cache ignores it.
 const PASSED: u64 = 8;
-/// The time to live of messages that have none of their own.
+/// TTL in seconds of messages without records.
 const TTL_OF_NOTHING: u32 = 5;
-/// Aliases that are followed from a name to its answer; longer chains are not kept.
+/// Maximum length of a CNAME chain. Answers with longer chains are not cached.
 const ALIASES_MAX: usize = 16;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let zones_label = config.zones_label(setup.block);
-    // Blocks of the same zones on other addresses, or for other clients, may ask others: what is kept is theirs alone.
+    // Blocks for the same zones on other addresses or for other clients may use other upstreams, so they never share
+    // entries.
     let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
     let key = format!("cache {on:?} {zones_label} {config:?}");
     let stores =
@@ -74,7 +76,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
 }
 
-/// What those above may tell of it.
+/// Collects the statistics for the plugins above.
 fn statistics(sites: &[CacheMetrics], capacity: usize) -> CacheStatistics {
     let of_both = |counter: fn(&CacheMetrics, bool) -> Counter| {
         sites.iter().flat_map(|site| [counter(site, false), counter(site, true)]).collect()
@@ -92,13 +94,13 @@ struct Cache {
     config: Config,
     first_site: usize,
     sites: Vec<CacheMetrics>,
-    /// Answers and denials.
+    /// Stores for answers and for denials.
     stores: Arc<[Store; 2]>,
-    /// Zones that are answered from memory below.
+    /// Zones that a plugin below answers from memory.
     local: Zones,
-    /// Queries that are answered from memory below, whoever answered them before.
+    /// Queries that a plugin below answers from memory, even if another plugin answered them before.
     local_answers: Option<LocalAnswers>,
-    /// Zones in which answers, and in which denials, are not kept.
+    /// Zones in which answers, and in which denials, are not cached.
     not_kept: [Zones; 2],
 }
 
@@ -112,7 +114,7 @@ impl Plugin for Cache {
         query.set_note(if query.flags().authentic_data() { CLIENT_AD } else { 0 });
         let is_question = query.flags().opcode() == Opcode::QUERY;
         if is_question {
-            // An upstream shows whether data is authentic to those who can tell it (RFC 6840 §5.7).
+            // AD in a query asks the upstream to report in AD if the data is authentic (RFC 6840 §5.7).
             query.request.header.flags = query.flags().with_authentic_data(true);
         }
         if self.answer(query, response, worker) {
@@ -121,7 +123,7 @@ impl Plugin for Cache {
             return Verdict::Done;
         }
         if !is_question {
-            // What answers a notification (RFC 1996 §4.7) answers no question, and is not kept.
+            // A response to a NOTIFY (RFC 1996 §4.7) does not answer a question and is not cached.
             query.set_note(PASSED);
         }
         Verdict::Pass
@@ -151,43 +153,43 @@ impl Plugin for Cache {
     }
 }
 
-/// What was found for a question.
+/// Result of a lookup.
 enum Found {
-    /// An entry that is alive stands in the response.
+    /// A valid entry, which has been written into the response.
     Fresh {
-        /// It is worth asking for anew.
+        /// True if the entry should be prefetched.
         prefetch: bool,
     },
-    /// An entry past its time is of use.
+    /// An expired entry that can be used.
     Stale {
-        /// It must not be asked for anew yet.
+        /// True if it must not be refreshed yet.
         held_back: bool,
     },
 }
 
-/// What becomes of an answer.
+/// Caching decision for a response.
 struct Fate {
-    /// Where it is kept: among the answers, or among the denials.
+    /// Store for the response: `false` for answers, `true` for denials, `None` if it is not cached.
     class: Option<bool>,
-    /// The time to live of all its records, in seconds.
+    /// TTL in seconds of all its records.
     ttl: u32,
 }
 
-/// Which entries are looked for, one after the other: denials or answers, alive or past their time.
+/// Order of lookup. Each pair is (denial, valid).
 type Order = [(bool, bool); 4];
 const ALIVE_FIRST: Order = [(false, true), (true, true), (false, false), (true, false)];
 const ANSWERS_FIRST: Order = [(false, true), (false, false), (true, true), (true, false)];
 
 impl Cache {
-    /// Whether a query is answered from memory below.
+    /// Returns true if a plugin below answers the query from memory.
     fn is_local(&self, query: &Query) -> bool {
         let answers = |LocalAnswers(answers): &LocalAnswers| answers(query);
         self.local.contain(query.key()) || self.local_answers.as_ref().is_some_and(answers)
     }
 
-    /// Answers out of the cache, if that is the thing to do; notes what is there otherwise.
+    /// Answers from the cache if possible. Otherwise records in the note of the query if there is an expired entry.
     ///
-    /// What is there counts as a hit even where it is verified first, as in CoreDNS.
+    /// As in CoreDNS, an expired entry counts as a hit even if it is verified first.
     fn answer(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> bool {
         let now = query.received;
         let Some((denial, found)) = self.find(query, response, now) else {
@@ -219,7 +221,7 @@ impl Cache {
         }
     }
 
-    /// Asks below for an entry anew.
+    /// Refreshes an entry from below, in the background.
     fn refresh(&self, query: &mut Query, worker: &mut Worker) {
         self.count(query, worker, |metrics| metrics.prefetches);
         let note = query.note();
@@ -228,10 +230,10 @@ impl Cache {
         query.set_note(note);
     }
 
-    /// The best entry for a question; one that is alive is put into the response.
+    /// Finds the best entry for a question. A valid one is written into the response.
     ///
-    /// An answer and a denial of the same question are there together only if the denial is a failure, which hides no
-    /// answer that is alive, or if old answers are preferred.
+    /// An answer and a denial for the same question exist together only if the denial is a failure, which does not hide
+    /// a valid answer, or if expired answers are preferred.
     fn find(&self, query: &Query, response: &mut Response, now: Moment) -> Option<(bool, Found)> {
         let order = if self.config.prefer_positive { ANSWERS_FIRST } else { ALIVE_FIRST };
         let key = Key::of(query);
@@ -269,7 +271,7 @@ impl Cache {
         }
     }
 
-    /// Puts an entry past its time into the response, and says so (RFC 8914 §4.4 and §4.20).
+    /// Writes an expired entry into the response and marks it as stale (RFC 8914 §4.4, §4.20).
     fn serve_stale(&self, denial: bool, query: &Query, response: &mut Response, worker: &Worker) -> bool {
         let ttl = self.config.stale.map_or(0, |stale| stale.ttl);
         let restore = |entry: &Entry| entry.restore(response, ttl);
@@ -282,7 +284,7 @@ impl Cache {
         true
     }
 
-    /// Whether what came from below is worse than an entry past its time.
+    /// Returns true if the response from below is worse than an expired entry.
     fn is_outdone_by_stale(&self, query: &Query, response: &Response, now: Moment) -> bool {
         let of_use = |entry: &Entry| entry.is_of_use(now, self.keep_stale());
         let answer_of_use = || self.stores[0].read(&Key::of(query), of_use) == Some(true);
@@ -304,8 +306,8 @@ impl Cache {
         self.config.stale.map_or(Duration::ZERO, |stale| stale.keep)
     }
 
-    /// Keeps an answer if it may be kept, and gives all its records one time to live, as CoreDNS does: the lowest among
-    /// them, within the bounds.
+    /// Stores a response if it is cacheable. As in CoreDNS, all its records get the same TTL: the lowest of them,
+    /// within the configured bounds.
     fn keep(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Moment) {
         if response.failure().is_some_and(|failure| failure.ede == EdeCode::INVALID_DATA) {
             self.count(query, worker, |metrics| metrics.drops);
@@ -326,8 +328,8 @@ impl Cache {
         self.outdate(denial, response.rcode(), query, now + Duration::from_secs(ttl.into()));
     }
 
-    /// What a name has become outdates what it was; a failure outdates nothing. Where old answers are preferred to
-    /// denials, an answer past its time stays, but is not asked for again while the denial holds.
+    /// Invalidates the entry that a new one contradicts. A failure invalidates nothing. If expired answers are
+    /// preferred, the old answer stays, but is not refreshed while the denial is valid.
     fn outdate(&self, denial: bool, rcode: Rcode, query: &Query, holds_until: Moment) {
         let key = Key::of(query);
         if !denial {
@@ -339,7 +341,7 @@ impl Cache {
         }
     }
 
-    /// What becomes of an answer; `None` if it is none of the cache's.
+    /// Decides if and for how long a response is cached. Returns `None` if the cache does not handle it.
     fn fate(&self, query: &Query, response: &Response) -> Option<Fate> {
         let own = response.message.ttl_min().unwrap_or(TTL_OF_NOTHING);
         let empty = response.message.section(Section::Answer).next().is_none();
@@ -347,7 +349,7 @@ impl Cache {
         let negative = soa.map_or(own, |soa| own.min(minimum_of(response, soa)));
         let (class, ttl) = match Kind::of(query, response) {
             Kind::NoError if empty || leads_to_answer(query, response) => (Some(false), own),
-            // An alias without what it leads to is a denial, if it says for how long.
+            // A CNAME record without its target counts as a denial if an SOA record says for how long.
             Kind::NoError | Kind::NameError => (soa.map(|_| true), negative),
             Kind::NoData => (Some(true), negative),
             Kind::Delegation => (Some(false), TTL_OF_NOTHING),
@@ -364,7 +366,7 @@ impl Cache {
         Some(Fate { class, ttl: ttl.max(*ttl_min).min(*ttl_max) })
     }
 
-    /// No record lives longer than the cache would keep it.
+    /// Limits the TTL of all records to the maximum of the cache.
     fn cap_ttls(&self, query: &Query, response: &mut Response) {
         let denies = matches!(Kind::of(query, response), Kind::NoData | Kind::NameError);
         let cap = if denies { self.config.denial.ttl_max } else { self.config.success.ttl_max };
@@ -391,27 +393,27 @@ fn is_good(response: &Response) -> bool {
     response.failure().is_none() && matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
 }
 
-/// Whether a failure is that of upstreams, which are to be spared for a while (RFC 9520 §3.2), and none of this server
-/// alone, such as having too much to do.
+/// Returns true if a failure is that of upstreams, which must get a pause (RFC 9520 §3.2), and not one of this server,
+/// such as overload.
 fn is_of_upstreams(response: &Response) -> bool {
     const THEIRS: [EdeCode; 3] = [EdeCode::NO_REACHABLE_AUTHORITY, EdeCode::NETWORK_ERROR, EdeCode::INVALID_DATA];
     response.failure().is_none_or(|failure| THEIRS.contains(&failure.ede))
 }
 
-/// AD is for clients that know it, by having set it or DO (RFC 6840 §5.8).
+/// Clears AD unless the client signalled with AD or DO that it understands it (RFC 6840 §5.8).
 fn restrict_ad(query: &Query, response: &mut Response) {
     if query.note() & CLIENT_AD == 0 && !query.dnssec_ok {
         response.message.header.flags = response.message.header.flags.with_authentic_data(false);
     }
 }
 
-/// The minimum field of a SOA record: how long a denial with it may be kept at most (RFC 2308 §5).
+/// Returns the minimum field of an SOA record: the upper limit for caching a denial (RFC 2308 §5).
 fn minimum_of(response: &Response, soa: Mark) -> u32 {
     let rdata = response.message.octets_at(soa.rdata_range());
     rdata.last_chunk::<4>().map_or(0, |octets| u32::from_be_bytes(*octets))
 }
 
-/// Whether the answer has a record of the type asked, at the name asked or where its aliases lead.
+/// Returns true if the answer has a record of the queried type at the query name or at the end of its CNAME chain.
 fn leads_to_answer(query: &Query, response: &Response) -> bool {
     let message = &response.message;
     let mut name = query.name().to_name();

@@ -1,4 +1,4 @@
-//! The answers of one class, within two bounds: their number and their octets.
+//! Storage for one class of responses, bounded by number and by size in bytes.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
@@ -9,19 +9,19 @@ use rcu::Shards;
 
 use super::entry::{Entry, Key};
 
-/// Parts of the table: at least as many as in CoreDNS, and as many as make each as large as one of CoreDNS's usual
-/// capacity. An entry that is kept costs a copy of its part, so large parts would make large caches slow.
+/// Number of shards: at least as many as in CoreDNS, and enough to keep each as small as one of CoreDNS's default
+/// capacity. An insertion copies its shard, so large shards would make large caches slow.
 const SHARDS_MIN: usize = 256;
 const SHARDS_MAX: usize = 1 << 16;
 const PART: usize = 9984 / SHARDS_MIN;
-/// Entries in the smallest share.
+/// Minimum number of entries per shard.
 const SHARE_MIN: usize = 4;
-/// An odd number with bits all over, so that one random number serves for several draws.
+/// Odd multiplier that mixes bits, so that one random number serves for several draws.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Octets that an entry may have on average: large answers cost others their place, not the process its memory.
+/// Average number of bytes per entry: large responses evict others instead of growing the process.
 const OCTETS_EACH: usize = 1024;
 
-/// Answers that are kept.
+/// Cached responses.
 pub(super) struct Store {
     table: Shards<Arc<Entry>>,
     share: usize,
@@ -30,7 +30,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Room for this many entries, as CoreDNS counts them.
+    /// Creates a store for `capacity` entries, rounded like in CoreDNS.
     pub(super) fn new(capacity: usize) -> Store {
         let shards = (capacity / PART).next_power_of_two().clamp(SHARDS_MIN, SHARDS_MAX);
         let share = (capacity / shards).max(SHARE_MIN);
@@ -48,7 +48,8 @@ impl Store {
         self.table.read(hash, |entry| entry.key() == *key, |entry| read(entry))
     }
 
-    /// Keeps an entry in the place of the one for the same question; gives how many others had to go.
+    /// Inserts an entry in place of the one for the same question. Returns the number of other entries that were
+    /// evicted.
     pub(super) fn keep(&self, entry: Entry, now: Moment, stale: Duration, random: u64) -> usize {
         let entry = Arc::new(entry);
         let hash = self.table.hash(&entry.key());
@@ -65,7 +66,7 @@ impl Store {
         gone
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(super) fn remove(&self, key: &Key<'_>) {
         let hash = self.table.hash(key);
         if let Some(entry) = self.table.remove(hash, |entry| entry.key() == *key) {
@@ -73,7 +74,7 @@ impl Store {
         }
     }
 
-    /// Entries now.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
@@ -84,7 +85,8 @@ impl Store {
         beside > self.share || self.octets.load(Ordering::Relaxed) > self.octets_max
     }
 
-    /// Takes out a neighbour of an entry: one that is of no use any more, or else any; says whether there was one.
+    /// Evicts one entry of the same shard, preferably an expired one, otherwise a random one. Returns false if there is
+    /// no other.
     fn evict_beside(&self, entry: &Arc<Entry>, hash: u64, now: Moment, stale: Duration, random: u64) -> bool {
         let mut victim: Option<Arc<Entry>> = None;
         let (mut useless, mut seen) = (false, 0u64);
@@ -94,7 +96,7 @@ impl Store {
             }
             useless = !other.is_of_use(now, stale);
             seen += 1;
-            // Each of those seen so far is the victim with the same probability.
+            // Reservoir sampling: each entry seen so far is the victim with the same probability.
             if useless || (random ^ seen.wrapping_mul(SPREAD)).is_multiple_of(seen) {
                 victim = Some(Arc::clone(other));
             }
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_is_bounded_and_the_octets_are() {
+    fn bounds_the_number_and_the_size_of_entries() {
         let store = Store::new(0);
         for number in 0..5000 {
             store.keep(entry(number, 10, 60), Moment::START, Duration::ZERO, u64::from(number) * 77);
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_cache_has_small_parts() {
+    fn keeps_the_shards_of_large_caches_small() {
         for (capacity, shards, share) in [(0, 256, 4), (9984, 256, 39), (10_000, 256, 39), (1_000_000, 32_768, 30)] {
             let store = Store::new(capacity);
             assert_eq!((store.share, store.octets_max), (share, share * shards * OCTETS_EACH), "{capacity}");
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_past_its_time_goes_first() {
+    fn evicts_expired_entries_first() {
         let store = Store::new(0);
         let later = Moment::START + Duration::from_secs(100);
         for number in 0..512 {

@@ -1,4 +1,4 @@
-//! Says what server this is, to questions of class CH.
+//! Answers queries of class CH about the server.
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
@@ -56,7 +56,7 @@ impl Plugin for Chaos {
             Some(Asked::Version) => say(response, &self.version),
             Some(Asked::HostName) => say(response, &self.host_name),
             Some(Asked::Authors) => {
-                // Nobody is always the first.
+                // Start at a random author, so that no one is always first.
                 let first = worker.random_below(self.authors.len());
                 let (before, after) = self.authors.split_at(first);
                 after.iter().chain(before).for_each(|author| say(response, author));
@@ -74,7 +74,7 @@ enum Asked {
     Authors,
 }
 
-/// What a name of the class CH asks for.
+/// Parses the name of a CH query.
 fn asked(name: NameRef<'_>) -> Option<Asked> {
     let mut labels = name.labels();
     let pair = [labels.next()?, labels.next()?];

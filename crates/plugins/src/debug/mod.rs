@@ -1,4 +1,4 @@
-//! Lets a panic end the process, so that it can be looked at.
+//! Lets a panic end the process, so that it leaves a core dump or a stack trace to examine.
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};

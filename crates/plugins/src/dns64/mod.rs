@@ -1,4 +1,4 @@
-//! Gives clients without IPv4 addresses for hosts without IPv6 (RFC 6147).
+//! DNS64: synthesises AAAA records from A records for clients without IPv4 (RFC 6147).
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -59,14 +59,14 @@ static METRICS: [&Metric; 1] = [&TRANSLATED];
 
 /// The well-known prefix (RFC 6052 §2.1).
 const PREFIX: [u8; 16] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-/// The octet of a translated address that is always zero (RFC 6052 §2.2).
+/// Index of the byte that is always zero in a synthesised address (RFC 6052 §2.2).
 const ZERO_OCTET: usize = 8;
-/// The longest time to live, in seconds, where no SOA says for how long there is no AAAA (RFC 6147 §5.1.7).
+/// Maximum TTL in seconds if no SOA record limits the TTL of the missing AAAA records (RFC 6147 §5.1.7).
 const TTL_MAX: u32 = 600;
 
 pub struct Config {
     prefix: [u8; 16],
-    /// Octets of the prefix.
+    /// Length of the prefix in bytes.
     length: usize,
     translate_all: bool,
     allow_ipv4: bool,
@@ -90,7 +90,7 @@ impl Config {
         Ok(())
     }
 
-    /// The address that stands for an IPv4 address (RFC 6052 §2.2).
+    /// Embeds an IPv4 address in the prefix (RFC 6052 §2.2).
     fn translate(&self, address: Ipv4Addr) -> Ipv6Addr {
         let mut octets = self.prefix;
         let free = (self.length..octets.len()).filter(|at| *at != ZERO_OCTET);
@@ -144,7 +144,7 @@ impl Plugin for Dns64 {
             .with_authoritative(theirs.authoritative())
             .with_recursion_available(theirs.recursion_available())
             .with_truncated(theirs.truncated());
-        // What cannot be read is left out.
+        // Records that cannot be parsed are left out.
         let _ = self.copy_translated(sub, response, ttl_max);
         if let Some(counter) = self.translated.of(query) {
             worker.counters.count(*counter);
@@ -154,7 +154,8 @@ impl Plugin for Dns64 {
 }
 
 impl Dns64 {
-    /// Writes the aliases of an answer, its addresses translated, and the other sections as they are (RFC 6147 §5.4).
+    /// Copies a response with its A records translated. CNAME records and the other sections stay as they are (RFC 6147
+    /// §5.4).
     fn copy_translated(&self, sub: &Response, response: &mut Response, ttl_max: u32) -> Result<(), NameError> {
         for mark in sub.message.section(Section::Answer) {
             let record = sub.message.record(mark);
@@ -179,7 +180,8 @@ impl Dns64 {
     }
 }
 
-/// For how many seconds an answer denies (RFC 2308 §5): the lower of the SOA's own time and its last field.
+/// Returns the TTL in seconds of a negative answer (RFC 2308 §5): the lower of the SOA record's TTL and its minimum
+/// field.
 fn negative_ttl(response: &Response) -> Option<u32> {
     let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA)?;
     let data = response.message.octets_at(soa.rdata_range());
@@ -191,9 +193,9 @@ fn negative_ttl(response: &Response) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// RFC 6052 §2.4.
+    /// Examples of RFC 6052 §2.4.
     #[test]
-    fn addresses_of_the_standard() {
+    fn translates_the_examples_of_rfc_6052() {
         let cases = [
             ("2001:db8::/32", "2001:db8:c000:221::"),
             ("2001:db8:100::/40", "2001:db8:1c0:2:21::"),

@@ -1,14 +1,14 @@
-//! What an answer says that is to be signed: records only, that there is none, or that another zone begins.
+//! Classification of a response that is to be signed: records only, a denial, or a referral to a subzone.
 
 use engine::{Query, Response};
 use wire::{Mark, MessageBuf, Name, NameRef, Rcode, Section, Type};
 use zone::dnssec::{next_beside, next_name, nsec};
 
-/// Aliases that are followed from the question to the name that an answer is about.
+/// Maximum length of a CNAME chain from the query name to the name that a response is about.
 const ALIASES_MAX: usize = 16;
 
-/// Types that any name may own, as far as our denials say: whoever draws conclusions from one (RFC 8198) must not miss
-/// records that are there. Not among them is what would change the meaning: CNAME, DNAME, DS, NS and SOA.
+/// Types that our denials list for every name. A resolver that draws conclusions from a denial (RFC 8198) must not miss
+/// records that exist. Types that would change the meaning are not listed: CNAME, DNAME, DS, NS and SOA.
 const ANYWHERE: [Type; 27] = [
     Type::A,
     Type::PTR,
@@ -38,26 +38,26 @@ const ANYWHERE: [Type; 27] = [
     Type::URI,
     Type::CAA,
 ];
-/// Types that only the name of a zone may own.
+/// Types that only the apex of a zone can own.
 const AT_APEX: [Type; 6] = [Type::NS, Type::SOA, Type::DNSKEY, Type::CDS, Type::CDNSKEY, Type::ZONEMD];
-/// Types of a name that is another zone's, but for DS (RFC 4035 §2.3).
+/// Types at the name of a subzone that has no DS records (RFC 4035 §2.3).
 const AT_CUT: [Type; 3] = [Type::NS, Type::RRSIG, Type::NSEC];
 
-/// What an answer says beside its records.
+/// Statement of a response that its records alone do not prove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Says {
-    /// Nothing that needs a proof.
+    /// No statement that needs a proof.
     Records,
     /// The name has no records of the type, or does not exist.
     Nothing(Name),
-    /// Another zone begins at this name, and the answer has its DS records.
+    /// Referral to the signed subzone of this name. The response has its DS records.
     SignedCut(Name),
-    /// Another zone begins at this name, and it is not signed.
+    /// Referral to the unsigned subzone of this name.
     UnsignedCut(Name),
 }
 
 impl Says {
-    /// What an answer of a zone says. What carries proofs already says nothing more.
+    /// Classifies the response of a zone. A response that already carries proofs needs no other.
     pub(super) fn of(query: &Query, response: &Response, zone: NameRef<'_>) -> Says {
         let message = &response.message;
         let authority = |rtype: Type| message.section(Section::Authority).find(move |mark| mark.rtype == rtype);
@@ -77,7 +77,7 @@ impl Says {
         }
     }
 
-    /// The name of the zone that begins where this one ends.
+    /// Returns the name of the subzone that a referral points to.
     pub(super) fn cut(&self) -> Option<NameRef<'_>> {
         match self {
             Says::SignedCut(cut) | Says::UnsignedCut(cut) => Some(cut.as_ref()),
@@ -85,7 +85,8 @@ impl Says {
         }
     }
 
-    /// Owner and data of the NSEC record that proves it; `None` if nothing is to be proven, or the name is too long.
+    /// Returns the owner and the data of the NSEC record that proves the statement. Returns `None` if there is nothing
+    /// to prove or the name is too long.
     pub(super) fn proof(&self, qtype: Type, zone: NameRef<'_>) -> Option<(NameRef<'_>, Vec<u8>)> {
         match self {
             Says::Records | Says::SignedCut(_) => None,
@@ -98,7 +99,8 @@ impl Says {
     }
 }
 
-/// The data of an NSEC record by which a name owns all but this type: a "black lie" (RFC 9824 says how it came about).
+/// Returns the data of an NSEC record that lists all types except the denied one: a "black lie" (background in RFC
+/// 9824).
 fn deny(name: &Name, qtype: Type, zone: NameRef<'_>) -> Option<Vec<u8>> {
     let name = lower(name);
     let next = next_name(name.as_ref()).or_else(|| next_beside(name.as_ref()))?;
@@ -112,13 +114,13 @@ fn lower(name: &Name) -> Name {
     name.clone().into_lowercase()
 }
 
-/// Whether there is a record of the type in the answer.
+/// Returns true if the answer section has a record of the queried type.
 fn is_answered(query: &Query, message: &MessageBuf) -> bool {
     let is_any = query.qtype == Type::ANY;
     message.section(Section::Answer).any(|mark| mark.rtype == query.qtype || is_any)
 }
 
-/// The name that the aliases of an answer lead to.
+/// Returns the end of the CNAME chain of a response.
 fn end_of_aliases(name: NameRef<'_>, message: &MessageBuf) -> Name {
     let mut name = name.to_name();
     for _ in 0..ALIASES_MAX {

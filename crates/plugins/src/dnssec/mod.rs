@@ -1,7 +1,7 @@
-//! Signs answers as they leave (RFC 4035 §3.1), with keys from files.
+//! Signs responses on the fly (RFC 4035 §3.1) with keys from files.
 //!
-//! Nothing is verified, and nothing is known but the answer: a name without records is denied by an NSEC record made for
-//! it alone.
+//! The plugin validates nothing and sees only the response. It denies a name without records by an NSEC record that is
+//! made for this name alone.
 
 mod denial;
 mod sign;
@@ -22,13 +22,13 @@ use denial::Says;
 use sign::Signer;
 use store::Store;
 
-/// The time to live that signed records are said to have had at first, in seconds: what comes from caches below has less
-/// each time, and must not be signed anew for that.
+/// Original TTL of signed records in seconds. Records from caches below arrive with a smaller TTL each time, and must
+/// not be signed again for that reason.
 const ORIGINAL_TTL: u32 = 3600;
-/// Sets whose signatures are kept unless another number is given.
+/// Default number of record sets whose signatures are cached.
 const CAPACITY: usize = 10_000;
 
-/// What a `dnssec` line says.
+/// Configuration of a `dnssec` line.
 pub struct Config {
     zones: Vec<Name>,
     files: Vec<String>,
@@ -88,8 +88,8 @@ static METRICS: [&Metric; 3] = [&ENTRIES, &HITS, &MISSES];
 
 fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     if args.choice(&[("file", false), ("aws_secretsmanager", true)])? {
-        let message = "keys of AWS Secrets Manager are not served by this build";
-        args.line_not_here(message, "bring them as files, `key file KEY`");
+        let message = "keys in AWS Secrets Manager are not supported by this build";
+        args.line_not_here(message, "store the keys in files and write `key file KEY`");
     }
     // At least one.
     config.files.push(args.word()?.text.clone());
@@ -120,7 +120,7 @@ fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Arc<Key>>, SetupError>
     config.files.iter().map(load).collect::<Result<_, _>>().map_err(|error| SetupError::new(error.to_string()))
 }
 
-/// The keys of each zone: those of the name next above it, or of its own.
+/// Assigns keys to each zone: those of the longest key name that is the zone's name or an ancestor of it.
 fn assign(keys: &[Arc<Key>], zones: &[Name], setup: &mut Setup<'_>) -> Result<Vec<Option<ZoneKeys>>, SetupError> {
     let fits = |key: &Key, zone: &Name| zone.as_ref().is_within(key.zone.as_ref());
     if let Some(key) = keys.iter().find(|key| !zones.iter().any(|zone| fits(key, zone))) {
@@ -134,12 +134,12 @@ fn assign(keys: &[Arc<Key>], zones: &[Name], setup: &mut Setup<'_>) -> Result<Ve
     };
     let of_zones: Vec<_> = zones.iter().map(of_zone).collect();
     for (zone, _) in zones.iter().zip(&of_zones).filter(|(_, keys)| keys.is_none()) {
-        setup.warn(format_args!("zone {zone} is not signed: no key is for it"));
+        setup.warn(format_args!("zone {zone} is not signed: it has no key"));
     }
     Ok(of_zones)
 }
 
-/// What has been signed before a reload is there still, if the keys are the same.
+/// Returns the signature cache. It survives a reload if the keys are the same.
 fn store(config: &Config, of_zones: &[Option<ZoneKeys>], setup: &mut Setup<'_>) -> Arc<Store> {
     let keys: Vec<_> = of_zones.iter().flatten().flat_map(|zone| &zone.keys).map(|key| &key.rdata).collect();
     let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
@@ -147,10 +147,10 @@ fn store(config: &Config, of_zones: &[Option<ZoneKeys>], setup: &mut Setup<'_>) 
     setup.carried.take_over(key, || Store::new(config.capacity))
 }
 
-/// The stores of the blocks that are served on one address.
+/// Signature caches of the blocks that serve the same address.
 type Stores = Mutex<Vec<Weak<Store>>>;
 
-/// Has a store counted among those of a server address.
+/// Adds a cache to the metric of its server address.
 fn show_entries(server: &str, store: &Arc<Store>, setup: &mut Setup<'_>) {
     let stores: Arc<Stores> = setup.carried.take_over(format!("dnssec entries {server}"), Stores::default);
     let mut known = stores.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,12 +165,13 @@ fn show_entries(server: &str, store: &Arc<Store>, setup: &mut Setup<'_>) {
     setup.registry.gauge(&ENTRIES, &[server, "signature"], read);
 }
 
-/// The keys of a zone.
+/// Keys of a zone.
 struct ZoneKeys {
-    /// Its name, which may be above the one that is configured.
+    /// Name of the keys' zone, which may be an ancestor of the configured one.
     zone: Name,
     keys: Vec<Arc<Key>>,
-    /// Some keys sign keys, and only those; the others sign all else.
+    /// True if there are key-signing keys and zone-signing keys: the first sign only DNSKEY records, the others
+    /// everything else.
     is_split: bool,
 }
 
@@ -181,7 +182,7 @@ impl ZoneKeys {
         ZoneKeys { zone: zone.clone(), is_split: (1..keys.len()).contains(&entry_points), keys }
     }
 
-    /// The keys that sign a type.
+    /// Returns the keys that sign records of a type.
     fn signers(&self, rtype: Type) -> impl Iterator<Item = &Key> {
         let signs = move |key: &&Key| !self.is_split || key.is_entry_point == (rtype == Type::DNSKEY);
         self.keys.iter().map(AsRef::as_ref).filter(signs)
@@ -189,15 +190,15 @@ impl ZoneKeys {
 }
 
 struct Dnssec {
-    /// The keys of each zone, in the order of the step's zones.
+    /// Keys of each zone, in the order of the step's zones.
     zones: Vec<Option<ZoneKeys>>,
     store: Arc<Store>,
-    /// Hits and misses of the store.
+    /// Cache hits and misses.
     hits: PerSite<[Counter; 2]>,
 }
 
 impl Plugin for Dnssec {
-    /// Keys are this plugin's to answer for, whether signatures are wanted or not.
+    /// Answers DNSKEY queries at the apex, whether the client wants signatures or not.
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         if query.qtype != Type::DNSKEY || !is_question(query) {
             return Verdict::Pass;
@@ -225,7 +226,7 @@ impl Plugin for Dnssec {
         }
     }
 
-    /// What came of the question that was open.
+    /// Handles the response to the subquery of [`open_question`].
     fn on_subanswer(
         &self,
         query: &mut Query,
@@ -235,7 +236,7 @@ impl Plugin for Dnssec {
     ) -> Verdict {
         let Some(keys) = self.keys(query) else { return Verdict::Pass };
         if !is_good(sub) {
-            return Verdict::Fail(Failure::servfail(EdeCode::OTHER, "nothing is known of a zone below"));
+            return Verdict::Fail(Failure::servfail(EdeCode::OTHER, "cannot determine if a subzone is signed"));
         }
         let says = match Says::of(query, response, keys.zone.as_ref()) {
             Says::Nothing(name) if has(sub, Type::NS, &name) => Says::UnsignedCut(name),
@@ -246,8 +247,9 @@ impl Plugin for Dnssec {
     }
 }
 
-/// What an answer leaves open, to be asked below: whether another zone begins at a name without DS records, and whether
-/// one has none that is only said to begin. To err there would take the signatures of a zone, or make them, away.
+/// Returns the subquery that must be answered before signing. A denial of DS records needs to know if the name is a
+/// subzone. A referral without DS records needs to know if the subzone has any. A mistake would declare a signed zone
+/// unsigned, or an unsigned one signed.
 fn open_question(query: &Query, response: &Response, says: &Says, zone: NameRef<'_>) -> Option<Ask> {
     let (name, qtype) = match says {
         Says::Nothing(name) if query.qtype == Type::DS && response.rcode() == Rcode::NOERROR => (name, Type::NS),
@@ -257,7 +259,7 @@ fn open_question(query: &Query, response: &Response, says: &Says, zone: NameRef<
     (name.as_ref() != zone).then(|| Ask { name: name.clone(), qtype, whom: Whom::Below })
 }
 
-/// Whether an answer or a referral has records of this name and type.
+/// Returns true if an answer or a referral has records of this name and type.
 fn has(response: &Response, rtype: Type, name: &Name) -> bool {
     let message = &response.message;
     let is_one = |mark: &Mark| {
@@ -304,7 +306,7 @@ fn is_question(query: &Query) -> bool {
     query.flags().opcode() == Opcode::QUERY && query.qclass == Class::IN && !query.qtype.is_transfer()
 }
 
-/// Whether there is something to sign: no failure, and nothing missing.
+/// Returns true if a response can be signed: no failure and not truncated.
 fn is_good(response: &Response) -> bool {
     matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
         && response.failure().is_none()

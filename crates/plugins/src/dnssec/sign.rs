@@ -1,4 +1,4 @@
-//! An answer written anew, with signatures behind its record sets.
+//! Rewrites a response with signatures after its record sets.
 
 use core::cell::Cell;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use super::store::{Entry, Found, Store};
 use super::{ORIGINAL_TTL, ZoneKeys};
 use crate::signing::Set;
 
-/// Record sets of a section that are signed: more than any answer has, but for the additional records of many servers,
-/// which nobody needs.
+/// Maximum number of record sets per section that are signed. More occur only in the additional section of answers with
+/// many servers, where the signatures are not needed.
 const SETS_MAX: usize = 32;
 
-/// Signs answers of one zone at one moment.
+/// Signer for responses of one zone at one time.
 pub(super) struct Signer<'a> {
     pub(super) keys: &'a ZoneKeys,
     pub(super) store: &'a Store,
-    /// Seconds since 1970.
+    /// Current time in seconds since 1970.
     pub(super) now: u64,
     pub(super) random: u64,
-    /// Sets whose signatures were there, and sets that were signed.
+    /// Number of signatures found in the cache, and of those that were made.
     pub(super) hits: Cell<u64>,
     pub(super) misses: Cell<u64>,
 }
 
-/// Records of one name and type in a section.
+/// Records with the same name and type in one section.
 struct Group {
     owner: Name,
     rtype: Type,
@@ -36,14 +36,15 @@ struct Group {
 }
 
 impl Signer<'_> {
-    /// Signs an answer, and proves what it says. A name that does not exist is said to have no records.
+    /// Signs a response and adds the proof for its statement. A name that does not exist is presented as a name without
+    /// records.
     pub(super) fn sign(&self, query: &Query, response: &mut Response, scratch: &mut MessageBuf, says: &Says) {
         let proof = says.proof(query.qtype, self.zone());
         let ttl = negative_ttl(&response.message);
         let rewritten = response.rewrite(query, scratch, |new, old| {
             self.copy_section(Section::Answer, new, old, says)?;
             let proof = proof.as_ref().map(|(owner, data)| (*owner, data.as_slice()));
-            // Who asks for the proof itself gets it as the answer.
+            // If the proof itself is queried, it is the answer.
             let is_asked = proof.is_some() && query.qtype == Type::NSEC;
             if !is_asked {
                 self.copy_section(Section::Authority, new, old, says)?;
@@ -58,7 +59,7 @@ impl Signer<'_> {
         }
     }
 
-    /// The answer to the question for the keys of the zone; signatures only if they are wanted.
+    /// Answers a DNSKEY query with the keys of the zone, and with signatures if `signed`.
     pub(super) fn push_keys(&self, message: &mut MessageBuf, signed: bool) {
         let fixed = (Type::DNSKEY, Class::IN, ORIGINAL_TTL);
         for key in &self.keys.keys {
@@ -94,8 +95,8 @@ impl Signer<'_> {
         rest.iter().try_for_each(|mark| new.push_record(section, &old.record(*mark)).map(|_| ()))
     }
 
-    /// Additional records are for whoever may want them: they go if their signatures do not fit (RFC 4035 §3.1.1). Those
-    /// at a cut must be there (RFC 9471 §2).
+    /// Copies the additional section. It is dropped if its signatures do not fit (RFC 4035 §3.1.1), except for glue
+    /// records, which must be present (RFC 9471 §2).
     fn copy_additional(&self, new: &mut MessageBuf, old: &MessageBuf, says: &Says) -> Result<(), NameError> {
         let was_truncated = new.is_truncated();
         self.copy_section(Section::Additional, new, old, says)?;
@@ -106,8 +107,8 @@ impl Signer<'_> {
         Ok(())
     }
 
-    /// Whether a set is one of this zone, and not signed yet. The servers of another zone and their addresses are not
-    /// this one's to sign (RFC 4035 §2.2).
+    /// Returns true if this zone has to sign a record set: it belongs to the zone and has no signature yet. The NS
+    /// records of a subzone and its addresses are not signed (RFC 4035 §2.2).
     fn is_signed_here(&self, section: Section, group: &Group, all: &[Group], old: &MessageBuf, says: &Says) -> bool {
         let (owner, rtype) = (group.owner.as_ref(), group.rtype);
         let of_cut = says.cut().is_some_and(|cut| owner.is_within(cut) && rtype != Type::DS);
@@ -129,7 +130,7 @@ impl Signer<'_> {
             let mut data = Vec::new();
             text::expand(&old.record(*mark), &mut data).ok().map(|()| data)
         };
-        // What is no record of its type cannot be signed.
+        // Data that does not parse as its type cannot be signed.
         let Some(rdatas) = group.marks.iter().map(expanded).collect::<Option<Vec<_>>>() else { return };
         let set = Set::new(group.owner.as_ref(), (group.rtype, ORIGINAL_TTL), rdatas);
         let ttl = group.marks.first().map_or(0, |mark| old.ttl(*mark));
@@ -167,12 +168,12 @@ impl Signer<'_> {
     }
 }
 
-/// The record sets of a section, and the records of those that are too many.
+/// Groups the records of a section into record sets. Returns the records beyond [`SETS_MAX`] separately.
 fn groups(section: Section, message: &MessageBuf) -> Result<(Vec<Group>, Vec<Mark>), NameError> {
     let (mut groups, mut rest) = (Vec::<Group>::new(), Vec::new());
     for mark in message.section(section) {
         let owner = message.owner(mark)?;
-        // A set mostly stands together.
+        // The records of a set are mostly adjacent.
         let known = groups.iter().rposition(|group| group.rtype == mark.rtype && group.owner == owner);
         match known {
             Some(at) => groups[at].marks.push(mark),
@@ -183,13 +184,13 @@ fn groups(section: Section, message: &MessageBuf) -> Result<(Vec<Group>, Vec<Mar
     Ok((groups, rest))
 }
 
-/// How long a denial lives, in seconds: the lower of the SOA's own time and its last field (RFC 9077 §3).
+/// Returns the TTL of a denial in seconds: the lower of the SOA record's TTL and its minimum field (RFC 9077 §3).
 fn negative_ttl(message: &MessageBuf) -> u32 {
     let soa = message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA);
     let of_soa = soa.and_then(|mark| {
         let minimum = u32::from_be_bytes(*message.octets_at(mark.rdata_range()).last_chunk()?);
         Some(minimum.min(message.ttl(mark)))
     });
-    // A referral has none: its proof lives as long as the rest of it.
+    // A referral has no SOA record: its proof gets the lowest TTL of the message.
     of_soa.or(message.ttl_min()).unwrap_or_default()
 }

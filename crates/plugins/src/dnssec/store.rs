@@ -1,4 +1,4 @@
-//! Signatures that have been made, so that the same records are signed once and not for each answer.
+//! Cache of signatures: the same record set is signed once and not for each response.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -8,27 +8,28 @@ use rcu::{Seed, Shards};
 
 use crate::signing::{Key, Life, Set};
 
-/// Parts of the table.
+/// Number of shards of the table.
 const SHARDS: usize = 256;
-/// Entries in the smallest share of a part.
+/// Minimum number of entries per shard.
 const SHARE_MIN: usize = 4;
-/// Signatures are good since so long before they are made: clocks of others may be late.
+/// Time before the signing at which signatures become valid: clocks of validators may be late.
 const BACKDATED: Duration = Duration::from_secs(3 * 3600);
-/// And for so long after.
+/// Time after the signing until which signatures are valid.
 const GOOD_FOR: Duration = Duration::from_secs(8 * 86_400);
-/// A signature is made anew so long before its end: whoever keeps an answer must be able to use it.
+/// Time before its expiry at which a signature is replaced: resolvers that cache the answer must still be able to
+/// validate it.
 const RENEWED_BEFORE: Duration = Duration::from_secs(2 * 86_400);
 
-/// What a set is known by: none that differs has the same.
+/// SHA-256 digest that identifies a record set.
 type Fingerprint = [u8; SHA256_OUTPUT_LEN];
 
-/// The data of RRSIG records, one for each key.
+/// Data of RRSIG records, one for each key.
 pub(super) type Signatures = Box<[Box<[u8]>]>;
 
-/// The signatures of one set.
+/// Signatures of one record set.
 pub(super) struct Entry {
     fingerprint: Fingerprint,
-    /// When they were made, in seconds since 1970.
+    /// Time of signing in seconds since 1970.
     made: u64,
     pub(super) signatures: Signatures,
 }
@@ -41,7 +42,7 @@ impl rcu::Entry for Entry {
 }
 
 impl Entry {
-    /// Whether the signatures are to be used still; also a clock that was set back ends that.
+    /// Returns true if the signatures can still be used. A clock that was set back invalidates them too.
     fn is_of_use(&self, now: u64) -> bool {
         let first = self.made.saturating_sub(BACKDATED.as_secs());
         let last = self.made + (GOOD_FOR - RENEWED_BEFORE).as_secs();
@@ -49,34 +50,34 @@ impl Entry {
     }
 }
 
-/// Signatures by the sets that they are over.
+/// Signatures by record set.
 pub(super) struct Store {
     table: Shards<Arc<Entry>>,
     share: usize,
 }
 
-/// What there is to a set's signatures.
+/// Result of signing a record set.
 pub(super) enum Found {
-    /// They were there.
+    /// The signatures were in the cache.
     Hit(Arc<Entry>),
-    /// They have been made.
+    /// The signatures have been made now.
     Miss(Arc<Entry>),
-    /// The system could not sign.
+    /// Signing failed.
     Nothing,
 }
 
 impl Store {
-    /// Room for the signatures of so many sets.
+    /// Creates a cache for the signatures of `capacity` record sets.
     pub(super) fn new(capacity: usize) -> Store {
         Store { table: Shards::new(SHARDS), share: (capacity / SHARDS).max(SHARE_MIN) }
     }
 
-    /// Sets now.
+    /// Returns the number of record sets.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// The signatures of these keys over a set; `now` is in seconds since 1970.
+    /// Returns the signatures of these keys over a record set. `now` is in seconds since 1970.
     pub(super) fn sign<'k>(&self, set: &Set, keys: impl Iterator<Item = &'k Key>, now: u64, random: u64) -> Found {
         let fingerprint = fingerprint(set);
         let hash = self.table.hash(&fingerprint);
@@ -93,7 +94,7 @@ impl Store {
         Found::Miss(entry)
     }
 
-    /// Takes out neighbours of an entry while there are too many.
+    /// Evicts random entries from the shard of an entry while it is over its share.
     fn evict_beside(&self, hash: u64, keep: &Fingerprint, random: u64) {
         let mut beside = Vec::new();
         self.table.for_each_beside(hash, |entry| beside.push(Arc::clone(entry)));
@@ -112,7 +113,7 @@ fn fingerprint(set: &Set) -> Fingerprint {
     fingerprint
 }
 
-/// From when to when signatures that are made now are good; as numbers of 32 bits that wrap (RFC 4034 §3.1.5).
+/// Returns the validity period of signatures made at `now`, as 32-bit numbers that wrap (RFC 4034 §3.1.5).
 fn life(now: u64) -> Life {
     #[allow(clippy::cast_possible_truncation, reason = "RRSIG records have the time modulo 2^32")]
     let wrap = |seconds: u64| seconds as u32;

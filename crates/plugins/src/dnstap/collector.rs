@@ -1,4 +1,4 @@
-//! One collector that is connected: the greeting, data, the farewell.
+//! Connection to one collector: handshake, data, shutdown.
 
 use core::time::Duration;
 use std::io;
@@ -9,21 +9,21 @@ use engine::{LocalFuture, Outside};
 use super::frames::Control;
 use crate::outlet::{First, first};
 
-/// How long a collector may take to answer when it is connected to, and to take what is sent.
+/// Timeout for the handshake and for sending.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may take to say that it has all.
+/// Time to wait for the confirmation at the end.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Octets that a collector may say at a time.
+/// Maximum size in bytes of a control frame from the collector.
 const SAID_MAX: usize = 1024;
 
-/// A collector that waits for data.
+/// A collector after the handshake.
 pub(super) struct Collector(Box<dyn OctetStream>);
 
 impl Collector {
-    /// Greets whoever is at the other end.
+    /// Performs the handshake.
     ///
     /// # Errors
-    /// If it does not speak as it should, or not in time.
+    /// Fails if the collector violates the protocol or times out.
     pub(super) async fn greet(stream: Box<dyn OctetStream>, outside: &dyn Outside) -> io::Result<Collector> {
         let mut collector = Collector(stream);
         let greeting = async {
@@ -38,7 +38,7 @@ impl Collector {
     /// Sends data frames.
     ///
     /// # Errors
-    /// If they are not taken, or not in time.
+    /// Fails if the connection breaks or the collector does not read in time.
     pub(super) async fn send(&mut self, frames: &[u8], outside: &dyn Outside) -> io::Result<()> {
         if frames.is_empty() {
             return Ok(());
@@ -46,13 +46,13 @@ impl Collector {
         within(PATIENCE, self.0.write_all(frames), outside).await
     }
 
-    /// Says that this was all, and waits a moment to hear that it came.
+    /// Ends the stream and waits briefly for the confirmation.
     pub(super) async fn take_leave(mut self, outside: &dyn Outside) {
         let farewell = async {
             self.0.write_all(&Control::Stop.octets()).await?;
             self.hear(Control::Finish).await
         };
-        // Nobody is left to be told of a collector that does not answer.
+        // The connection ends in either case, so an error changes nothing.
         let _ = within(GOODBYE, Box::pin(farewell), outside).await;
     }
 
@@ -69,7 +69,7 @@ impl Collector {
     }
 }
 
-/// The outcome of `work`, if it comes in time.
+/// Awaits `work` with a timeout.
 async fn within<T>(span: Duration, mut work: LocalFuture<'_, io::Result<T>>, outside: &dyn Outside) -> io::Result<T> {
     match first(&mut work, &mut outside.sleep_until(outside.now() + span)).await {
         First::One(outcome) => outcome,

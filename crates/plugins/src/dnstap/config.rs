@@ -1,4 +1,4 @@
-//! What `dnstap` lines say.
+//! Options of *dnstap*.
 
 use engine::octets::Place;
 use engine::options::{Args, Manifest, Problem, Property, Usage};
@@ -59,7 +59,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
               collectors are verified with. Without CA, collectors need no certificate.",
         set: |config, args| {
             if !config.listen {
-                return Err(args.problem("`tls` is for a line with `listen`"));
+                return Err(args.problem("`tls` requires `listen`"));
             }
             let mut next = || args.next_word().map(|word| word.text.clone());
             config.tls = next().zip(next()).map(|(certificates, key)| Files { certificates, key, authorities: next() });
@@ -70,24 +70,24 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
 .check(|writing| {
     let (config, is_tls) = (writing.config, writing.config.encrypted);
     if config.listen && is_tls && config.tls.is_none() {
-        return Err(writing.problem("to listen on `tls://` needs a line `tls CERT KEY`"));
+        return Err(writing.problem("`listen` on `tls://` requires a line `tls CERT KEY`"));
     }
     Ok(())
 })
 .metrics(&[&super::LOST]);
 
-/// A line.
+/// Configuration of a `dnstap` line.
 pub(crate) struct Config {
-    /// Collectors come here, instead of being gone to.
+    /// True if collectors connect to this server instead of the other way round.
     pub(super) listen: bool,
     pub(super) place: Place,
-    /// Within TLS.
+    /// True if the connection uses TLS.
     pub(super) encrypted: bool,
-    /// The messages themselves go along.
+    /// True if the DNS messages themselves are included.
     pub(super) full: bool,
-    /// MiB that the system keeps until they are sent.
+    /// Size of the socket's send buffer in MiB.
     pub(super) write_buffer: usize,
-    /// Tens of thousands of messages that may wait.
+    /// Size of the queue in units of 10,000 messages.
     pub(super) queue: usize,
     pub(super) identity: Option<String>,
     pub(super) version: Option<String>,
@@ -96,7 +96,7 @@ pub(crate) struct Config {
     pub(super) tls: Option<Files>,
 }
 
-/// The names of files.
+/// Names of PEM files.
 pub(super) struct Files {
     pub(super) certificates: String,
     pub(super) key: String,
@@ -121,9 +121,9 @@ impl Default for Config {
     }
 }
 
-/// The largest WRITEBUFFER, as in CoreDNS.
+/// Maximum WRITEBUFFER, as in CoreDNS.
 const WRITE_BUFFER_MAX: usize = 1024;
-/// The largest QUEUE, as in CoreDNS.
+/// Maximum QUEUE, as in CoreDNS.
 const QUEUE_MAX: usize = 4096;
 
 fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
@@ -141,12 +141,12 @@ fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
         (Place::Unix(text.strip_prefix("unix://").unwrap_or(text).into()), false)
     };
     if matches!(&config.place, Place::Tcp(address) if !address.contains(':')) {
-        args.warn(socket, format!("`{text}` has no port: it leads nowhere"));
+        args.warn(socket, format!("`{text}` has no port: connecting to it will fail"));
     }
     if let Some(word) = args.next_word() {
         config.full = word.text == "full";
         if !config.full {
-            args.warn(word, format!("`{}` has no meaning here: only `full` has", word.text));
+            args.warn(word, format!("`{}` is ignored: only `full` is allowed here", word.text));
         }
     }
     if !args.rest().is_empty() {
@@ -156,7 +156,7 @@ fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
         config.queue = args.number(1..=QUEUE_MAX)?;
     }
     if let Some(word) = args.next_word() {
-        args.warn(word, format!("`{}` has no meaning here", word.text));
+        args.warn(word, format!("`{}` is ignored", word.text));
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! Frame Streams: the control frames before and behind the data, as the sender in a stream of both directions needs them.
+//! Frame Streams: the control frames before and after the data, for the sender of a bidirectional stream.
 //!
 //! ```text
-//!   sender     READY ──►            START ──► data … STOP ──►
-//!   collector          ◄── ACCEPT                            ◄── FINISH
+//!     sender     READY ──►            START ──► data … STOP ──►
+//!     collector          ◄── ACCEPT                            ◄── FINISH
 //! ```
 
-/// What the data are, by the name that both sides must agree on.
+/// Content type, which both sides must agree on.
 const CONTENT_TYPE: &[u8] = b"protobuf:dnstap.Dnstap";
-/// The only field of a control frame: a content type.
+/// Number of the content type field, the only field of a control frame.
 const FIELD_CONTENT_TYPE: u32 = 1;
-/// Octets of the longest control frame behind its length, as in libfstrm.
+/// Maximum length in bytes of a control frame without its length field, as in libfstrm.
 const CONTROL_MAX: usize = 512;
 
 /// A control frame.
@@ -22,26 +22,26 @@ pub(super) enum Control {
     Finish = 5,
 }
 
-/// What a collector says cannot be understood, or is not what it should say now.
+/// A frame from the collector that is invalid or not expected at this point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Misunderstood {
-    /// No control frame, or none of the expected kind.
+    /// Not a control frame, or not of the expected type.
     Frame,
-    /// It wants data of other types.
+    /// The collector accepts only other content types.
     ContentType,
 }
 
 impl core::fmt::Display for Misunderstood {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Misunderstood::Frame => "the other side does not speak Frame Streams in both directions",
-            Misunderstood::ContentType => "the other side does not take protobuf:dnstap.Dnstap",
+            Misunderstood::Frame => "the collector does not use bidirectional Frame Streams",
+            Misunderstood::ContentType => "the collector does not accept protobuf:dnstap.Dnstap",
         })
     }
 }
 
 impl Control {
-    /// Its octets, with the content type where it has one.
+    /// Encodes the frame, with the content type if this frame has one.
     pub(super) fn octets(self) -> Vec<u8> {
         let content_type = if self == Control::Stop { &[][..] } else { CONTENT_TYPE };
         let field = [&FIELD_CONTENT_TYPE.to_be_bytes()[..], &length(content_type), content_type].concat();
@@ -50,10 +50,10 @@ impl Control {
         [&[0; 4][..], &length(&body), &body].concat()
     }
 
-    /// Looks for this frame in what has come: `false` if there is more to come first.
+    /// Checks if the received bytes contain this frame. Returns `false` if the frame is incomplete.
     ///
     /// # Errors
-    /// If something else came.
+    /// Fails if something else was received.
     pub(super) fn is_in(self, octets: &[u8]) -> Result<bool, Misunderstood> {
         let mut reader = Reader(octets);
         let (Some(escape), Some(length)) = (reader.number(), reader.number()) else { return Ok(false) };
@@ -74,7 +74,7 @@ fn length(octets: &[u8]) -> [u8; 4] {
     u32::try_from(octets.len()).unwrap_or_default().to_be_bytes()
 }
 
-/// Octets that are still to be read.
+/// Reader for the remaining bytes of a frame.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         Some(octets)
     }
 
-    /// Whether ours is among the content types, or there is none.
+    /// Returns true if our content type is listed, or none is.
     fn agrees(&mut self) -> bool {
         let mut is_bare = true;
         while self.number() == Some(FIELD_CONTENT_TYPE) {
@@ -111,13 +111,13 @@ mod tests {
     const READY: &[u8] = b"\0\0\0\0\0\0\0\x22\0\0\0\x04\0\0\0\x01\0\0\0\x16protobuf:dnstap.Dnstap";
 
     #[test]
-    fn frames_as_they_are_sent() {
+    fn encodes_control_frames() {
         assert_eq!(Control::Ready.octets(), READY);
         assert_eq!(Control::Stop.octets(), b"\0\0\0\0\0\0\0\x04\0\0\0\x03");
     }
 
     #[test]
-    fn frames_as_they_come() {
+    fn recognises_received_control_frames() {
         let accept = Control::Accept.octets();
         for cut in 0..accept.len() {
             assert_eq!(Control::Accept.is_in(&accept[..cut]), Ok(false), "{cut}");

@@ -1,11 +1,11 @@
-//! One dnstap message in a data frame (dnstap.proto, Frame Streams).
+//! Encoding of a dnstap message as a data frame (dnstap.proto, Frame Streams).
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use crate::protobuf::{bytes, fixed, number, written};
 
-/// What happened. The numbers are those of `Message.Type`.
+/// Type of the event. The numbers are those of `Message.Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     ClientQuery = 5,
@@ -14,7 +14,7 @@ pub(super) enum Kind {
     ForwarderResponse = 8,
 }
 
-/// How it came. The numbers are those of `SocketProtocol`.
+/// Transport protocol. The numbers are those of `SocketProtocol`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Udp = 1,
@@ -22,35 +22,35 @@ pub(super) enum Protocol {
     Tls = 3,
 }
 
-/// What is said about one DNS message.
+/// Description of one DNS message.
 pub(super) struct Message<'a> {
     pub(super) kind: Kind,
     pub(super) protocol: Protocol,
-    /// Who asked.
+    /// Address of the side that sent the query.
     pub(super) asker: Option<SocketAddr>,
-    /// Who was asked.
+    /// Address of the side that received the query.
     pub(super) asked: Option<SocketAddr>,
-    /// When the query came or left, since 1970.
+    /// Time since 1970 at which the query was received or sent.
     pub(super) query_time: Duration,
-    /// When the response did.
+    /// Time since 1970 at which the response was sent or received.
     pub(super) response_time: Option<Duration>,
-    /// The DNS message itself, if it is wanted.
+    /// The DNS message itself, if it is to be included.
     pub(super) octets: Option<&'a [u8]>,
 }
 
-/// Who says it.
+/// Identification of this server.
 pub(super) struct Sender<'a> {
     pub(super) identity: &'a [u8],
     pub(super) version: &'a [u8],
 }
 
-/// `Dnstap.type`: there is a message in it.
+/// `Dnstap.type` for a message.
 const TYPE_MESSAGE: u64 = 1;
-/// `SocketFamily`.
+/// Values of `SocketFamily`.
 const INET: u64 = 1;
 const INET6: u64 = 2;
 
-/// Appends a data frame: the length of a `Dnstap`, and that.
+/// Appends a data frame: a length and a `Dnstap` of that length.
 pub(super) fn write_frame(
     frame: &mut Vec<u8>,
     sender: &Sender<'_>,

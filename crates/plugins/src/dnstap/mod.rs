@@ -1,7 +1,7 @@
-//! Sends queries and answers to a collector, as dnstap messages in Frame Streams.
+//! Sends queries and responses to a collector as dnstap messages over Frame Streams.
 //!
-//! Queries put messages into a buffer with a bound; a job beside them sends what is there. What there is no room for is
-//! lost and counted: nobody waits.
+//! Queries append messages to a bounded buffer, and a background job sends them. Messages that do not fit are dropped
+//! and counted, so that queries never wait.
 
 mod collector;
 mod config;
@@ -69,7 +69,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 /// One `dnstap` line.
 struct Tap {
     outlet: Arc<Outlet>,
-    /// The messages themselves go along.
+    /// True if the DNS messages themselves are included.
     full: bool,
     identity: String,
     version: String,
@@ -89,7 +89,7 @@ impl Tap {
 /// All `dnstap` lines of a server block.
 struct Dnstap {
     taps: Arc<[Tap]>,
-    /// The sites of a block have consecutive numbers.
+    /// Number of the block's first site. The sites of a block have consecutive numbers.
     first_site: usize,
     over_tls: Vec<bool>,
 }
@@ -119,7 +119,7 @@ impl Plugin for Dnstap {
 }
 
 impl Dnstap {
-    /// A message of a client or to it, of the start of 1970.
+    /// Creates the message for a query or a response of a client. The caller sets the times.
     fn message<'a>(&self, kind: Kind, query: &Query, octets: &'a [u8]) -> Message<'a> {
         let Path { peer, local, transport } = query.path;
         let site = query.site.checked_sub(self.first_site);
@@ -136,7 +136,7 @@ impl Dnstap {
     }
 }
 
-/// Hears of what is asked of upstreams.
+/// Observer of the exchanges with upstreams.
 struct Exchanges(Arc<[Tap]>);
 
 impl Witness for Exchanges {
@@ -171,12 +171,12 @@ const fn protocol(over: Transport, encrypted: bool) -> Protocol {
     match over {
         Transport::Udp => Protocol::Udp,
         Transport::Tcp if encrypted => Protocol::Tls,
-        // There is no number for gRPC.
+        // dnstap has no number for gRPC.
         Transport::Tcp | Transport::Grpc => Protocol::Tcp,
     }
 }
 
-/// The query that a client would have sent for a question of a plugin.
+/// Writes the query that a client would have sent for the subquery of a plugin.
 fn write_question<'a>(query: &Query, message: &'a mut MessageBuf) -> &'a [u8] {
     let header = Header { id: query.header().id, flags: query.flags(), ..Header::default() };
     message.start(header, Some((query.name(), query.qtype, query.qclass)));

@@ -1,4 +1,4 @@
-//! The other end of the buffer: a job that brings messages to the collector, or hands them out to those that come.
+//! Background job that sends the buffered messages to the collector, or to all collectors that connect.
 
 use core::time::Duration;
 use std::io;
@@ -19,18 +19,18 @@ use crate::outlet::{First, Outlet, first};
 
 const SOURCE: Source<'_> = Source::Plugin("dnstap");
 
-/// Messages leave at least so often.
+/// Maximum time that a message waits in the buffer.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// How long to wait before a collector is looked for again; each time in vain twice as long.
+/// Delay before the first reconnect. Each failure doubles it.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// The longest such wait.
+/// Maximum delay between reconnects.
 const AGAIN_AFTER_MAX: Duration = Duration::from_secs(16);
-/// Collectors that are served by one line at a time.
+/// Maximum number of connected collectors per line.
 const COLLECTORS_MAX: usize = 16;
-/// Octets in a MiB.
+/// Number of bytes in a MiB.
 const MIB: usize = 1 << 20;
 
-/// Brings messages to collectors.
+/// Sender for one `dnstap` line.
 pub(super) struct Sender {
     outlet: Arc<Outlet>,
     lost: Counter,
@@ -40,16 +40,16 @@ pub(super) struct Sender {
 }
 
 enum Way {
-    /// To a collector.
+    /// Connects to a collector.
     Dial(Option<TlsClient>),
-    /// Collectors come.
+    /// Accepts collectors.
     Listen(Option<Arc<dyn TlsServer>>),
 }
 
-/// What brings the messages of one line away.
+/// Creates the sender of a line.
 ///
 /// # Errors
-/// If its TLS cannot be made.
+/// Fails if its TLS configuration is unusable.
 pub(super) fn of(
     config: &Config,
     outlet: Arc<Outlet>,
@@ -64,7 +64,7 @@ pub(super) fn of(
         (_, true) => Way::Listen(None),
         (_, false) if config.encrypted => {
             let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
-            let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
+            let maker = maker.ok_or_else(|| SetupError::new("TLS is not available in this process"))?;
             Way::Dial(Some(maker.client(&client_tls(config)).map_err(failed)?))
         }
         (_, false) => Way::Dial(None),
@@ -73,7 +73,7 @@ pub(super) fn of(
     Ok(Sender { outlet, lost, place: config.place.clone(), way, send_buffer })
 }
 
-/// What is asked of a collector: a certificate of its name.
+/// Returns the TLS settings for a collector: its certificate must contain the host of its address.
 fn client_tls(config: &Config) -> ClientTls {
     let Place::Tcp(address) = &config.place else { return ClientTls::default() };
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
@@ -81,7 +81,8 @@ fn client_tls(config: &Config) -> ClientTls {
     ClientTls { server_name, unverified: config.skip_verify, ..ClientTls::default() }
 }
 
-/// What is shown to collectors; with authorities, they must show certificates too.
+/// Returns the certificates for collectors that connect. If `authorities` are set, collectors must present certificates
+/// too.
 fn certificates(files: &Files, setup: &Setup<'_>) -> Certificates {
     let clients = if files.authorities.is_some() { ClientCertificates::Required } else { ClientCertificates::Unasked };
     Certificates {
@@ -92,20 +93,20 @@ fn certificates(files: &Files, setup: &Setup<'_>) -> Certificates {
     }
 }
 
-/// The generation has ended.
+/// Marker: the configuration generation of this job has ended.
 struct Ended;
 
 impl Sender {
-    /// Goes on until it is told to end, and then brings away what is left.
+    /// Runs until shutdown and then sends what is left.
     pub(super) async fn run(self, outside: Rc<dyn Outside>, mut ending: Ending) {
-        // Either comes to its end when it is told to, and in no other way.
+        // Both run until shutdown and never return for another reason.
         let (Ok(Ended) | Err(Ended)) = match &self.way {
             Way::Dial(tls) => self.bring(tls.as_ref(), &*outside, &mut ending).await,
             Way::Listen(tls) => self.hand_out(tls.as_ref(), &*outside, &mut ending).await,
         };
     }
 
-    /// Looks for the collector again and again, and brings it what there is.
+    /// Connects to the collector, reconnects after failures, and sends the buffered messages.
     async fn bring(&self, tls: Option<&TlsClient>, outside: &dyn Outside, ending: &mut Ending) -> Result<Ended, Ended> {
         let mut pause = AGAIN_AFTER;
         loop {
@@ -122,7 +123,7 @@ impl Sender {
                     }
                     pause = AGAIN_AFTER;
                 }
-                // Once is enough to say so, until there has been one.
+                // Log only the first failure in a row.
                 Err(error) if pause == AGAIN_AFTER => self.say(outside, "No connection to dnstap endpoint", &error),
                 Err(_) => {}
             }
@@ -132,7 +133,7 @@ impl Sender {
         }
     }
 
-    /// Brings a collector what there is, until it takes no more or the end has come.
+    /// Sends buffered messages to a collector until it fails or the job is shut down.
     async fn feed(&self, mut collector: Collector, outside: &dyn Outside, ending: &mut Ending) -> io::Result<Ended> {
         let mut octets = Vec::new();
         loop {
@@ -150,7 +151,7 @@ impl Sender {
         }
     }
 
-    /// Lets collectors come, and hands all of them what there is.
+    /// Accepts collectors and sends the buffered messages to all of them.
     async fn hand_out(
         &self,
         tls: Option<&Arc<dyn TlsServer>>,
@@ -170,7 +171,7 @@ impl Sender {
         loop {
             let turn = match first(&mut arriving, &mut core::pin::pin!(self.wait(outside, ending))).await {
                 First::One(arrived) => {
-                    // Who is not understood, or too many, goes again.
+                    // Drop a collector whose handshake failed or that exceeds the limit.
                     collectors.extend(arrived.ok().filter(|_| collectors.len() < COLLECTORS_MAX));
                     arriving = arrive();
                     continue;
@@ -195,7 +196,7 @@ impl Sender {
         }
     }
 
-    /// The place to which collectors come. An earlier generation may still have it.
+    /// Opens the listener. Retries while an earlier generation still holds the address.
     async fn listener(
         &self,
         tls: Option<&Arc<dyn TlsServer>>,
@@ -236,7 +237,7 @@ impl Sender {
         outside.log(Level::Error, SOURCE, format_args!("{what}: {place}: {error}"));
     }
 
-    /// Counts messages that nobody got.
+    /// Counts and logs messages that were not delivered.
     fn report(&self, lost: u64, outside: &dyn Outside) {
         if lost > 0 {
             outside.counters().add(self.lost, lost);

@@ -1,4 +1,4 @@
-//! Answers badly, so that clients can be tried: drops, delays and cuts answers.
+//! Answers unreliably to test clients: drops, delays and truncates responses.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 )
 .repeated_in_vain()
 .arguments("erratic [WORDS...]", |_, args| {
-    args.take_rest().iter().for_each(|word| args.warn(word, "`erratic` takes no arguments: it says nothing"));
+    args.take_rest().iter().for_each(|word| args.warn(word, "`erratic` takes no arguments; this one is ignored"));
     Ok(())
 })
 .properties(&[
@@ -64,10 +64,10 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 ])
 .role(|_| Role::answers(&[], &[]));
 
-/// One of so many, where no number is given.
+/// Default for AMOUNT: every second query.
 const AMOUNT: u64 = 2;
 const DELAY: Duration = Duration::from_millis(100);
-/// Records of a large answer: too many for a datagram.
+/// Number of records in a large answer, too many for a UDP response.
 const LARGE: usize = 150;
 
 pub struct Config {
@@ -97,7 +97,7 @@ struct Erratic {
     queries: AtomicU64,
 }
 
-/// Whether the number of a query, from 0, is one of those that are chosen: the first one is.
+/// Returns true if the query with this number, starting at 0, is chosen. The first one always is.
 fn is_chosen(number: u64, one_of: Option<u64>) -> bool {
     one_of.is_some_and(|amount| amount > 0 && number.is_multiple_of(amount))
 }
@@ -150,6 +150,6 @@ impl Erratic {
     }
 }
 
-/// Addresses for documentation (RFC 5737, RFC 3849), with the port of DNS as their last octet.
+/// Documentation addresses (RFC 5737, RFC 3849). The last part is the DNS port.
 const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x53);

@@ -1,4 +1,4 @@
-//! Errors that are counted instead of printed.
+//! Errors that are counted and logged as a summary.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -11,17 +11,17 @@ use engine::{Moment, Outside};
 
 use crate::goregexp::Regexp;
 
-/// How often is looked for counts that are due.
+/// Interval at which counts are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Errors with one kind of text.
+/// Counter for errors whose text matches a pattern.
 pub(super) struct Rule {
     period: Duration,
     pattern: Regexp,
     level: Level,
     show_first: bool,
     count: AtomicU64,
-    /// When the first one of this count came, in nanoseconds.
+    /// Time of the first error of this count, in nanoseconds.
     since: AtomicU64,
 }
 
@@ -36,7 +36,7 @@ impl Rule {
             [] => (LEVELS[0].1, false),
             [first] if first.text == "show_first" => (LEVELS[0].1, true),
             [first, second, ..] if first.text == "show_first" => {
-                return Err(args.bad(second, "expected here: `show_first` stands last"));
+                return Err(args.bad(second, "expected here: `show_first` must be last"));
             }
             [first] => (level(&first.text).ok_or_else(|| args.bad(first, WANTED))?, false),
             [first, second, ..] => {
@@ -50,7 +50,7 @@ impl Rule {
         Ok(Rule { period, pattern, level, show_first, count: AtomicU64::new(0), since: AtomicU64::new(0) })
     }
 
-    /// Counts an error; says whether it is the first of this count.
+    /// Counts an error. Returns true if it is the first of this count.
     fn count(&self, now: Moment) -> bool {
         let first = self.count.fetch_add(1, Ordering::Relaxed) == 0;
         if first {
@@ -59,7 +59,7 @@ impl Rule {
         first
     }
 
-    /// The line that is due, if one is; `ending` makes it due before its time.
+    /// Returns the summary if it is due. At shutdown (`ending`) every count is due.
     fn due(&self, now: Moment, ending: bool) -> Option<(Level, String)> {
         let since = Moment::from_nanos(self.since.load(Ordering::Relaxed));
         if self.count.load(Ordering::Relaxed) == 0 || (now.since(since) < self.period && !ending) {
@@ -77,7 +77,7 @@ const LEVELS: [(&str, Level); 4] =
     [("error", Level::Error), ("warning", Level::Warning), ("info", Level::Info), ("debug", Level::Debug)];
 const WANTED: &str = "a level (`error`, `warning`, `info`, `debug`) or `show_first`";
 
-/// All rules; the first that matches an error decides.
+/// All rules. The first that matches an error decides.
 #[derive(Default)]
 pub(super) struct Rules {
     rules: Vec<Rule>,
@@ -92,7 +92,7 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// The level at which an error is printed; `None` if it is only counted.
+    /// Returns the level at which an error is logged, or `None` if it is only counted.
     pub(super) fn level(&self, cause: &str, now: Moment) -> Option<Level> {
         match self.rules.iter().find(|rule| rule.pattern.is_match(cause)) {
             Some(rule) => (rule.count(now) && rule.show_first).then_some(rule.level),
@@ -101,7 +101,7 @@ impl Rules {
     }
 }
 
-/// Prints the counts that are due, and all of them when it is dropped.
+/// Logs the summaries that are due, and all of them when the future is dropped.
 pub(super) async fn report(rules: Arc<Rules>, outside: Rc<dyn Outside>) {
     let printer = Printer { rules, outside };
     loop {

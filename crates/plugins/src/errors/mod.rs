@@ -1,4 +1,4 @@
-//! Logs what went wrong while a query was answered.
+//! Logs errors that occurred while a query was processed.
 
 mod consolidate;
 
