@@ -14,7 +14,7 @@ pub static MANIFEST: Manifest<()> = Manifest::new(
 )
 .repeated_in_vain();
 
-/// Seconds: the number of the RFC.
+/// TTL in seconds, as in CoreDNS.
 const TTL: u32 = 8482;
 
 struct Any;

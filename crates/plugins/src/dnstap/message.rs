@@ -72,7 +72,7 @@ pub(super) fn write_frame(
     frame[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The field is there if something is in it.
+/// Appends the `extra` field unless it is empty.
 fn write_extra(frame: &mut Vec<u8>, extra: impl FnOnce(&mut Vec<u8>)) {
     let start = frame.len();
     let mut is_empty = true;

@@ -32,13 +32,13 @@ static LOST: Metric = Metric {
     labels: &[],
 };
 
-/// By which software messages are said, unless the Corefile names another.
+/// Default software version in messages.
 const VERSION: &str = concat!("Portolan-", env!("CARGO_PKG_VERSION"));
-/// Messages that may wait for each unit of QUEUE.
+/// Number of messages that may wait for each unit of QUEUE.
 const MESSAGES_PER_QUEUE: usize = 10_000;
-/// Octets that a message is taken to have: several times what a query or a small answer has, with all about it.
+/// Assumed size of a message in bytes: several times that of a query or a small response with all its fields.
 const OCTETS_PER_MESSAGE: usize = 1024;
-/// Octets that are worth a system call before their time: some hundred messages.
+/// Number of buffered bytes that are sent at once: some hundred messages.
 const ENOUGH: usize = 64 << 10;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

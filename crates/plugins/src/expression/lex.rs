@@ -1,9 +1,9 @@
-//! An expression cut into tokens.
+//! Lexer for expressions.
 
 use super::fault::Fault;
 use crate::value::Value;
 
-/// A token, and the octets before it.
+/// A token and its byte offset.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// As it is written.
+    /// Returns the token as it is written.
     pub(super) fn text(&self) -> String {
         match self {
             Kind::Constant(value) => value.to_string(),
@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// Operators and brackets, each before those that it begins with.
+/// Operators and brackets. Each one precedes its own prefixes, so that the longest match wins.
 const MARKS: [&str; 26] = [
     "==", "!=", "<=", ">=", "&&", "||", "??", "**", "..", "?", ":", "<", ">", "!", "+", "-", "*", "/", "%", "(", ")",
     "[", "]", ",", ".", "|",
@@ -48,7 +48,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, (usize, Fault)> {
     Ok(tokens)
 }
 
-/// The token at the start of a text, and its octets.
+/// Returns the token at the start of a text and its length in bytes.
 fn token(first: char, rest: &str) -> Result<(Kind, usize), Fault> {
     let span = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
     match first {
@@ -77,7 +77,7 @@ fn word(word: &str) -> Kind {
 }
 
 fn number(rest: &str, length: usize) -> Result<(Kind, usize), Fault> {
-    // Two dots are an operator and belong to no number.
+    // `..` is the range operator and not part of a number.
     let length = rest[..length].find("..").unwrap_or(length);
     let text = rest[..length].replace('_', "");
     let hexadecimal = text.strip_prefix("0x").and_then(|digits| i64::from_str_radix(digits, 16).ok());

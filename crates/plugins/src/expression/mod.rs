@@ -1,7 +1,8 @@
-//! The language of conditions in `view` and `template`: what is true of a query, as in the language of the Go module expr.
+//! Expression language of `view` and `template`: conditions and values computed from a query, in the syntax of the Go
+//! module expr.
 //!
-//! There are comparisons, arithmetic, texts, lists, `?:` and functions; what kinds of values go together is checked when an
-//! expression is read. Closures, `let` and maps are not there. An expression has no loops, so running it ends.
+//! The language has comparisons, arithmetic, texts, lists, `?:` and functions. Types are checked when an expression is
+//! parsed. Closures, `let` and maps are not supported. There are no loops, so every evaluation terminates.
 
 mod fault;
 mod lex;
@@ -19,68 +20,69 @@ use parse::{Node, Parser, is_function};
 use run::Run;
 pub(crate) use sort::Sort;
 
-/// The names that an expression may use besides the functions of the language.
+/// Names that an expression may use in addition to the functions of the language.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Scope<'a> {
-    /// Variables with the sorts of their values.
+    /// Variables with the types of their values.
     pub(crate) variables: &'a [(&'a str, Sort)],
-    /// Whether `group(NAME|INDEX)` reads the groups of a regular expression.
+    /// True if `group(NAME|INDEX)` reads the capture groups of a regular expression.
     pub(crate) has_groups: bool,
 }
 
-/// The values behind a [`Scope`] for one query.
+/// Values of the names in a [`Scope`] for one query.
 #[derive(Clone, Copy)]
 pub(crate) struct Values<'a> {
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub(crate) variable: &'a dyn Fn(&str) -> Value,
-    /// The text of a group, by its index or its name.
+    /// Returns the text of a capture group, by index or name.
     pub(crate) group: &'a dyn Fn(&Value) -> String,
 }
 
 impl Values<'_> {
-    /// The values of the empty scope.
+    /// Values for the empty scope.
     pub(crate) const NONE: Values<'static> = Values { variable: &|_| Value::Missing, group: &|_| String::new() };
 }
 
-/// An expression that was read.
+/// A parsed expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
     node: Node,
-    /// The sort of its values.
+    /// Type of its values.
     pub(crate) sort: Sort,
-    /// The labels that it reads, by name.
+    /// Names of the labels that it reads.
     label_names: Vec<String>,
     labels: Vec<Label>,
 }
 
 impl Expression {
-    /// Reads an expression in which the names of `scope` may stand.
+    /// Parses an expression that may use the names in `scope`.
     ///
     /// # Errors
-    /// What is wrong with it, and at which octet.
+    /// The byte offset of the error and its description.
     pub(crate) fn read(text: &str, scope: Scope<'_>) -> Result<Expression, (usize, Fault)> {
         let ((node, sort), label_names) = Parser::new(text, scope)?.read()?;
         Ok(Expression { node, sort, label_names, labels: Vec::new() })
     }
 
-    /// Finds the labels that it reads.
+    /// Resolves the labels that the expression reads.
     pub(crate) fn bind(&mut self, labels: &Labels) {
         self.labels = self.label_names.iter().map(|name| labels.label(name)).collect();
     }
 
-    /// Its value for a query; nothing where it has none, such as behind the end of a list.
+    /// Evaluates the expression for a query. Returns `None` if it has no value, for example an index after the end of a
+    /// list.
     pub(crate) fn value(&self, query: &Query, values: Values<'_>) -> Option<Value> {
         Run { query, labels: &self.labels, values }.value(&self.node)
     }
 
-    /// Whether it is true of a query, and not only something that counts as true.
+    /// Returns true if the value for a query is the boolean `true`. No other value counts as true.
     pub(crate) fn holds(&self, query: &Query, values: Values<'_>) -> bool {
         self.value(query, values) == Some(Value::Flag(true))
     }
 }
 
-/// Reports whether the language has this word, so that no variable can have it. Functions of the language that are not
-/// supported here are among them.
+/// Returns true if this is a word of the language, so that no variable can have this name. Functions that are not
+/// supported here are included.
 pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name) || is_function(name)
 }

@@ -1,4 +1,4 @@
-//! From tokens to a tree whose kinds go together.
+//! Parser: turns tokens into a syntax tree and checks the types.
 
 use ipnet::IpNet;
 
@@ -9,7 +9,7 @@ use super::sort::Sort;
 use crate::goregexp::Regexp;
 use crate::value::Value;
 
-/// What is done with two values.
+/// Binary operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Or,
@@ -31,11 +31,11 @@ pub(super) enum Operator {
     Divide,
     Remainder,
     Power,
-    /// The first unless it is nothing.
+    /// `??`: the first operand unless it is `nil`.
     Coalesce,
 }
 
-/// Operators with how strongly they bind.
+/// Operators with their precedence. A higher number binds tighter.
 const OPERATORS: [(&str, Operator, u8); 20] = [
     ("??", Operator::Coalesce, 5),
     ("||", Operator::Or, 10),
@@ -60,15 +60,15 @@ const OPERATORS: [(&str, Operator, u8); 20] = [
 ];
 const COMPARISON: u8 = 20;
 
-/// A part of an expression.
+/// Node of the syntax tree.
 #[derive(Debug)]
 pub(super) enum Node {
     Constant(Value),
     Variable(String),
-    /// The label of this number.
+    /// Metadata label, by index.
     Label(usize),
     Call(Function, Vec<Node>),
-    /// Whether an address lies in a network.
+    /// Test if an address is in a constant network.
     InNetwork(Box<Node>, IpNet),
     Not(Box<Node>),
     Negative(Box<Node>),
@@ -80,7 +80,7 @@ pub(super) enum Node {
     Slice(Box<Node>, Option<Box<Node>>, Option<Box<Node>>),
 }
 
-/// What may be called.
+/// Function that an expression can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Type,
@@ -113,7 +113,7 @@ pub(super) enum Function {
     Group,
 }
 
-/// Functions with what they take and give.
+/// Functions with their parameter types and their result type.
 const FUNCTIONS: [(&str, Function, &[Sort], Sort); 28] = [
     ("type", Function::Type, &[], Sort::Text),
     ("name", Function::Name, &[], Sort::Text),
@@ -145,13 +145,13 @@ const FUNCTIONS: [(&str, Function, &[Sort], Sort); 28] = [
     ("group", Function::Group, &[Sort::Any], Sort::Text),
 ];
 
-/// Reports whether a function has this name.
+/// Returns true if a function has this name.
 pub(super) fn is_function(name: &str) -> bool {
     FUNCTIONS.iter().any(|(known, ..)| *known == name)
 }
 
 type Outcome<T> = Result<T, (usize, Fault)>;
-/// A part, and the sort of its values.
+/// A node with the type of its values.
 type Sorted = (Node, Sort);
 
 pub(super) struct Parser<'v> {
@@ -171,7 +171,7 @@ impl<'v> Parser<'v> {
         Ok(Parser { tokens, end: text.len(), depth: 0, scope, labels: Vec::new() })
     }
 
-    /// Reads the whole; gives the labels too.
+    /// Parses the whole text. Returns the expression and the labels that it reads.
     pub(super) fn read(mut self) -> Outcome<(Sorted, Vec<String>)> {
         let sorted = self.expression()?;
         match self.tokens.next() {
@@ -200,7 +200,7 @@ impl<'v> Parser<'v> {
         Err((at, self.tokens.peek().map_or(Fault::Unclosed(inside), |token| Fault::Unexpected(token.kind.text()))))
     }
 
-    /// `A ? B : C`, or what binds more strongly.
+    /// Parses `A ? B : C`, or an expression that binds tighter.
     fn expression(&mut self) -> Outcome<Sorted> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -226,7 +226,7 @@ impl<'v> Parser<'v> {
         if sort.fits(wanted) { Ok(()) } else { Err((at, Fault::Mismatch(operator.to_owned(), *sort, wanted))) }
     }
 
-    /// Operands and the operators between them that bind at least so strongly.
+    /// Parses operands and the operators between them whose precedence is at least `least`.
     fn binary(&mut self, least: u8) -> Outcome<Sorted> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -255,7 +255,7 @@ impl<'v> Parser<'v> {
                     break;
                 };
                 self.tokens.next();
-                // All bind to the left but powers.
+                // All operators are left-associative except `**`.
                 let right = self.binary(binding + u8::from(*operator != Operator::Power))?;
                 left = two(*operator, name, left, right).map_err(|fault| (at, fault))?;
             }
@@ -267,7 +267,7 @@ impl<'v> Parser<'v> {
         Ok(left)
     }
 
-    /// `TEXT matches REGEX`, the latter constant, so that it is read once.
+    /// Parses `TEXT matches REGEX`. The regular expression must be constant, so that it is compiled once.
     fn matching(&mut self, left: Sorted, at: usize) -> Outcome<Sorted> {
         self.tokens.next();
         self.want_sort(&left, Sort::Text, "matches", at)?;
@@ -277,7 +277,7 @@ impl<'v> Parser<'v> {
                 Ok((Node::Matches(Box::new(left.0), Box::new(regex)), Sort::Flag))
             }
             (_, sort) if !sort.fits(Sort::Text) => Err((at, Fault::Mismatch("matches".to_owned(), left.1, sort))),
-            _ => Err((at, Fault::NotHere("`matches` with a regular expression that is made while it runs"))),
+            _ => Err((at, Fault::NotHere("`matches` with a regular expression that is not constant"))),
         }
     }
 
@@ -302,7 +302,7 @@ impl<'v> Parser<'v> {
             if self.take_mark("[") {
                 operand = self.part(operand, at)?;
             } else if self.take_mark("|") {
-                // `a | f(b)` is `f(a, b)`.
+                // `a | f(b)` means `f(a, b)`.
                 operand = self.call(Some(operand))?;
             } else {
                 return Ok(operand);
@@ -310,7 +310,7 @@ impl<'v> Parser<'v> {
         }
     }
 
-    /// `LIST[1]`, `TEXT[1:3]`, `TEXT[:3]`, the bracket having been taken.
+    /// Parses the rest of `LIST[1]`, `TEXT[1:3]` or `TEXT[:3]` after the opening bracket.
     fn part(&mut self, (node, sort): Sorted, at: usize) -> Outcome<Sorted> {
         if !matches!(sort, Sort::List | Sort::Text | Sort::Any) {
             return Err((at, Fault::Mismatch("[]".to_owned(), sort, Sort::Integer)));
@@ -358,7 +358,7 @@ impl<'v> Parser<'v> {
         }
     }
 
-    /// Expressions with commas between them, up to and with the closing bracket.
+    /// Parses expressions separated by commas, up to and including the closing bracket.
     fn list(&mut self, close: &'static str, inside: &'static str) -> Outcome<Vec<Sorted>> {
         let mut list = Vec::new();
         while !self.take_mark(close) {
@@ -371,7 +371,7 @@ impl<'v> Parser<'v> {
         Ok(list)
     }
 
-    /// `NAME(…)`, or a variable.
+    /// Parses `NAME(…)`, or a variable.
     fn call(&mut self, piped: Option<Sorted>) -> Outcome<Sorted> {
         let at = self.at();
         let name = match self.tokens.next() {
@@ -404,21 +404,22 @@ impl<'v> Parser<'v> {
         let node = match (function, nodes.as_slice()) {
             (Function::InNetwork, [_, Node::Constant(Value::Text(network))]) => match network.parse() {
                 Ok(network) => Node::InNetwork(Box::new(nodes.swap_remove(0)), network),
-                // As in CoreDNS it is found to be none only when it is looked at, and then nothing lies in it.
+                // As in CoreDNS, an invalid network is not an error here. The result has no value, so that no address
+                // is in it.
                 Err(_) => Node::Constant(Value::Missing),
             },
             (Function::Metadata, [Node::Constant(Value::Text(label))]) => {
                 self.labels.push(label.clone());
                 Node::Label(self.labels.len() - 1)
             }
-            (Function::Metadata, _) => return Err(Fault::NotHere("a label that is named while it runs")),
+            (Function::Metadata, _) => return Err(Fault::NotHere("`metadata` with a label name that is not constant")),
             _ => Node::Call(*function, nodes),
         };
         Ok((node, *sort))
     }
 }
 
-/// A list, made once if all of it is constant.
+/// Builds a list, at parse time if all elements are constant.
 fn list_of(parts: Vec<Sorted>) -> Node {
     let constants: Option<Vec<Value>> = parts
         .iter()
@@ -430,7 +431,7 @@ fn list_of(parts: Vec<Sorted>) -> Node {
     }
 }
 
-/// Two operands and what stands between them, if that goes together.
+/// Builds a binary operation if the types of the operands are valid.
 fn two(operator: Operator, name: &str, left: Sorted, right: Sorted) -> Result<Sorted, Fault> {
     use Operator as O;
     let (one, other) = (left.1, right.1);

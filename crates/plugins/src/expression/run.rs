@@ -1,4 +1,4 @@
-//! The value of an expression for a query.
+//! Evaluation of an expression for a query.
 
 use core::net::IpAddr;
 use std::borrow::Cow;
@@ -10,10 +10,10 @@ use super::Values;
 use super::parse::{Function, Node, Operator};
 use crate::value::Value;
 
-/// Numbers in the longest range.
+/// Maximum number of elements in a range, minus one.
 const RANGE_MAX: i64 = 1000;
 
-/// One run.
+/// One evaluation.
 pub(super) struct Run<'r> {
     pub(super) query: &'r Query,
     pub(super) labels: &'r [Label],
@@ -21,7 +21,7 @@ pub(super) struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// The value of a part; nothing where it has none.
+    /// Evaluates a node. Returns `None` if it has no value.
     pub(super) fn value(&self, node: &Node) -> Option<Value> {
         Some(match node {
             Node::Constant(value) => value.clone(),
@@ -55,7 +55,7 @@ impl Run<'_> {
         })
     }
 
-    /// The value of a part, without copying it if it is constant.
+    /// Evaluates a node without copying constants.
     fn look_at<'n>(&self, node: &'n Node) -> Option<Cow<'n, Value>> {
         match node {
             Node::Constant(value) => Some(Cow::Borrowed(value)),
@@ -71,7 +71,7 @@ impl Run<'_> {
         if let Value::Text(text) = self.value(node)? { Some(text) } else { None }
     }
 
-    /// An address; that of the client without writing and reading it.
+    /// Evaluates an address. The client address is not formatted and parsed again.
     fn address(&self, node: &Node) -> Option<IpAddr> {
         match node {
             Node::Call(Function::ClientIp, _) => Some(self.query.path.peer.ip().to_canonical()),
@@ -120,7 +120,7 @@ impl Run<'_> {
         })
     }
 
-    /// What is asked of the query itself.
+    /// Returns a property of the query.
     fn of_query(&self, function: Function) -> Value {
         let Query { path, qtype, qclass, .. } = self.query;
         let integer = |number: usize| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
@@ -143,7 +143,7 @@ impl Run<'_> {
     }
 }
 
-/// A text without a part of it, if it has that.
+/// Returns the text without a prefix or suffix, or unchanged if it does not have it.
 fn strip<'t>(text: &'t str, strip: impl Fn(&'t str) -> Option<&'t str>) -> &'t str {
     strip(text).unwrap_or(text)
 }
@@ -174,7 +174,7 @@ fn compute(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
     })
 }
 
-/// Whether two values are the same; a whole number may be the same as another.
+/// Returns true if two values are equal. Numbers are compared by value, independent of their types.
 fn equal(one: &Value, other: &Value) -> bool {
     one == other || one.number().is_some_and(|number| other.number() == Some(number))
 }
@@ -209,7 +209,7 @@ fn arithmetic(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
     }))
 }
 
-/// A place of a list or a text; a number below zero counts from the end.
+/// Returns an index of a list or a text. A negative number counts from the end.
 fn place(length: usize, at: &Value) -> Option<usize> {
     let Value::Integer(at) = at else { return None };
     let from_end = || length.checked_sub(usize::try_from(at.unsigned_abs()).ok()?);

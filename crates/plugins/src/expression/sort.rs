@@ -1,8 +1,8 @@
-//! Sorts of values: what is known of a value before there is one.
+//! Static types of values, known before the evaluation.
 
 use crate::value::Value;
 
-/// The sort of values that a part of an expression has.
+/// Static type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     Flag,
@@ -10,12 +10,12 @@ pub(crate) enum Sort {
     Float,
     Text,
     List,
-    /// Nothing is known.
+    /// Unknown until the evaluation.
     Any,
 }
 
 impl Sort {
-    /// As the language calls it.
+    /// Returns the name of the type in the language.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Sort::Flag => "bool",
@@ -31,12 +31,12 @@ impl Sort {
         matches!(self, Sort::Integer | Sort::Float | Sort::Any)
     }
 
-    /// Whether values of this sort may be wanted there.
+    /// Returns true if a value of this type is acceptable where `wanted` is expected.
     pub(super) fn fits(self, wanted: Sort) -> bool {
         self == wanted || self == Sort::Any || wanted == Sort::Any || (self.is_number() && wanted.is_number())
     }
 
-    /// That of a value.
+    /// Returns the type of a value.
     pub(super) fn of(value: &Value) -> Sort {
         match value {
             Value::Flag(_) => Sort::Flag,

@@ -1,5 +1,6 @@
-//! Names of federated services (Kubernetes Federation v1): `SERVICE.NAMESPACE.FEDERATION.svc.ZONE` is another name for the
-//! service here, if there is one, and otherwise for the federation's own name of it near this cluster.
+//! Names of federated Services (Kubernetes Federation v1). `SERVICE.NAMESPACE.FEDERATION.svc.ZONE` is an alias of the
+//! local Service if that has endpoints. Otherwise it is an alias of the federation's name for the Service in this
+//! cluster's zone and region.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,14 +53,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 })
 .role(|line| Role::new(Acts::AnswersSome, &line.config.zones));
 
-const NO_CLUSTER: &str = "there is no cluster whose services could be meant";
-const BESIDE: &str = "it needs `kubernetes` beside it";
-/// As in kube-dns.
+const NO_CLUSTER: &str = "there is no cluster to look up Services in";
+const BESIDE: &str = "add `kubernetes` to this server block";
+/// Default TTL of kube-dns.
 const TTL: u32 = 30;
 const TTL_MAX: u32 = 3600;
-/// Federations of one directive: more than a project that has ended can have had.
+/// Maximum number of federations per directive, far more than are in use: Federation v1 has been discontinued.
 const FEDERATIONS_MAX: usize = 100;
-/// The label below which services are.
+/// Label below which Services are.
 const SERVICES: &[u8] = b"svc";
 
 pub struct Config {
@@ -69,7 +70,7 @@ pub struct Config {
     ttl: u32,
 }
 
-/// `NAME DOMAIN`.
+/// Parses `NAME DOMAIN`.
 fn read_federation(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let name = args.name();
     let is_label = Name::root().push_label(name.text.as_bytes()).is_ok() && !name.text.contains('.');
@@ -113,14 +114,14 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 struct Federation {
     exposed: Arc<Exposed>,
-    /// Where the cluster is, if nobody has said it.
+    /// Watch for the location of the cluster, unless it is configured.
     following: Option<Arc<dyn Following>>,
     place: Option<Place>,
     federations: BTreeMap<Vec<u8>, Name>,
     ttl: u32,
 }
 
-/// A name of this form.
+/// A parsed name of a federated Service.
 struct Federated<'a> {
     service: &'a [u8],
     namespace: &'a [u8],
@@ -128,7 +129,7 @@ struct Federated<'a> {
     domain: &'a Name,
 }
 
-/// What must be known before a service can be said not to be here.
+/// Kinds that must have been listed before a Service can be considered absent.
 const NEEDED: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]);
 
 impl Plugin for Federation {
@@ -140,7 +141,7 @@ impl Plugin for Federation {
         }
         let target = match self.target(&federated, query.zone()) {
             Ok(Ok(target)) => target,
-            // The name would be too long for one.
+            // The target would be too long for a name.
             Ok(Err(_)) => return Verdict::Pass,
             Err(failure) => return Verdict::Fail(failure),
         };
@@ -159,7 +160,7 @@ impl Plugin for Federation {
 }
 
 impl Federation {
-    /// Reads the labels before the zone.
+    /// Parses the labels before the zone.
     fn read<'a>(&'a self, prefix: &'a [u8]) -> Option<Federated<'a>> {
         let mut labels = labels_of(prefix);
         let (service, namespace, federation) = (labels.next()?, labels.next()?, labels.next()?);
@@ -170,13 +171,14 @@ impl Federation {
         fits.then_some(Federated { service, namespace, federation, domain })
     }
 
-    /// Whether the name is that of an endpoint here: a namespace may be called like a federation. kube-dns hid these.
+    /// Returns true if the name is that of a local endpoint, because a namespace has the same name as the federation.
+    /// kube-dns hid such endpoints.
     fn is_of_cluster(&self, name: &Federated<'_>) -> bool {
         self.exposed.shows(name.federation)
             && self.exposed.index.service(name.federation, name.namespace, |_| ()).is_some()
     }
 
-    /// Where the name leads.
+    /// Returns the target of the alias.
     fn target(&self, name: &Federated<'_>, zone: NameRef<'_>) -> Result<Result<Name, NameError>, Failure> {
         let index = &self.exposed.index;
         let serves = self.exposed.shows(name.namespace)
@@ -207,12 +209,12 @@ impl Federation {
             if let Some(index) = index.filter(|index| !index.is_synced()) {
                 return not_ready(index);
             }
-            Failure::servfail(EdeCode::OTHER, "no node says in which zone and region it is")
+            Failure::servfail(EdeCode::OTHER, "no Node has labels for its zone and region")
         })
     }
 }
 
-/// `SERVICE.NAMESPACE.FEDERATION.svc.ZONE.REGION.DOMAIN`.
+/// Returns `SERVICE.NAMESPACE.FEDERATION.svc.ZONE.REGION.DOMAIN`.
 fn far(name: &Federated<'_>, place: &Place) -> Result<Name, NameError> {
     let mut target = Name::root();
     [name.service, name.namespace, name.federation, SERVICES, place.zone.as_bytes(), place.region.as_bytes()]
@@ -222,7 +224,7 @@ fn far(name: &Federated<'_>, place: &Place) -> Result<Name, NameError> {
     Ok(target)
 }
 
-/// Whether a service is of use here.
+/// Returns true if the local Service can be used.
 fn has_endpoints(service: &Service) -> bool {
     match service.kind {
         ServiceKind::ExternalName(_) => true,

@@ -1,4 +1,4 @@
-//! Zones from master files.
+//! Authoritative zones from zone files.
 
 use core::time::Duration;
 use std::io;
@@ -15,7 +15,7 @@ use crate::authority::{Authority, FileZone, directory, offer};
 use crate::common::go_duration;
 use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
 
-/// What a `file` line says.
+/// Configuration of a `file` line.
 pub struct Config {
     file: String,
     zones: Vec<Name>,
@@ -101,7 +101,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
-/// The zone as its file has it now. What is there from before a reload is not read again for nothing.
+/// Loads a zone from its file. A zone that was loaded before a reload is kept if its file has not changed.
 fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<FileZone>, SetupError> {
     let path = setup.path(&config.file);
     let key = format!("file/{}/{origin}", path.display());
@@ -116,12 +116,12 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     Ok(zone)
 }
 
-/// Whether waiting helps: the file is not there.
+/// Returns true if a retry can help: the file does not exist yet.
 fn may_come(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Io(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Whether nothing in the file is in the zone: one of several zones of a line, say, which the others need not suffer for.
+/// Returns true if no record of the file is in the zone. A line can list several zones, and the others must not suffer.
 const fn is_elsewhere(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::OtherZone(_))
 }

@@ -1,4 +1,4 @@
-//! The options of `forward`.
+//! Options of *forward*.
 
 use core::net::IpAddr;
 use core::net::SocketAddr;
@@ -13,7 +13,7 @@ use wire::{Name, Rcode};
 use super::metrics;
 use crate::asking::{PolicyName, TlsFiles, take_from, take_targets};
 
-/// What a `forward` line says.
+/// Configuration of a `forward` line.
 #[derive(Debug)]
 pub struct Config {
     pub(super) from: Name,
@@ -89,7 +89,7 @@ fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem>
             .map_err(|error| args.problem_at(word.span, format!("`{}`: {error}", word.text)))?;
         let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = &target;
         if *protocol == Protocol::Https {
-            args.not_here(word, format!("`{}`: this build does not speak HTTPS to upstreams yet", word.text));
+            args.not_here(word, format!("`{}`: upstreams over HTTPS are not supported by this build yet", word.text));
         }
         if !config.targets.contains(&target) {
             config.targets.push(target);
@@ -98,7 +98,8 @@ fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem>
     Ok(())
 }
 
-/// What a line takes it answers, unless an answer may be left to the next line.
+/// Describes the role of a line in the chain: it answers everything that matches, unless `next` can leave a response to
+/// the next line.
 fn role(line: &Writing<'_, Config>) -> Role {
     let config = line.config;
     let goes_on = !config.next.is_empty() || config.next_on_nodata;
@@ -125,7 +126,8 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     }
     let named = |target: &Target| matches!(target, Target::Address { server_name: Some(_), .. });
     if config.tls.server_name.is_some() && config.targets.iter().any(named) {
-        return Err(writing.problem_with("tls_servername", "both tls_servername and an upstream name a certificate"));
+        return Err(writing
+            .problem_with("tls_servername", "both tls_servername and an upstream (`%NAME`) set the certificate name"));
     }
     Ok(())
 }
@@ -311,7 +313,7 @@ static PROPERTIES: &[Property<Config>] = &[
             let words = args.rest();
             let codes = rcodes(args)?;
             if let Some(at) = codes.iter().position(|code| *code == Rcode::NOERROR) {
-                return Err(args.bad(&words[at], "a code to go on after: NOERROR is a good answer"));
+                return Err(args.bad(&words[at], "a code to fail over on: NOERROR is a successful response"));
             }
             config.failover.extend(codes);
             Ok(())

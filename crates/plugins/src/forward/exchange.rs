@@ -1,4 +1,4 @@
-//! Asking upstreams: one question's attempts, and the probes.
+//! Exchanges with upstreams: the attempts for one query, and the health probes.
 
 use core::time::Duration;
 use std::rc::Rc;
@@ -14,13 +14,13 @@ use crate::asking::{failed, tell};
 
 /// Source of events in the log.
 const SOURCE: Source<'_> = Source::Plugin("forward");
-/// How long a probe waits for an answer.
+/// Time to wait for the response to a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long after a datagram without an answer it is sent once more: longer than most answers take, and short enough to
-/// be there before the client asks again.
+/// Time after which an unanswered UDP query is sent once more: longer than most responses take, and shorter than the
+/// retry interval of clients.
 const AGAIN_AFTER: Duration = Duration::from_millis(400);
 
-/// One question, as it is sent.
+/// One query as it is sent to upstreams.
 #[derive(Clone, Copy)]
 pub(super) struct Sending<'a> {
     pub(super) query: &'a Query,
@@ -30,7 +30,7 @@ pub(super) struct Sending<'a> {
 }
 
 impl Stanza {
-    /// Takes one of the places that `max_concurrent` leaves.
+    /// Takes one of the `max_concurrent` slots. Fails with REFUSED if none is free.
     pub(super) fn take_place(&self, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
         if self.max_concurrent == 0 {
             return Ok(None);
@@ -43,7 +43,7 @@ impl Stanza {
         })
     }
 
-    /// Asks the upstreams; says whether the next line is to be asked instead of taking what came.
+    /// Queries the upstreams. The boolean is true if the next line should be tried instead of using the response.
     pub(super) async fn ask(&self, query: &Query, outside: &dyn Outside) -> (Resolved, bool) {
         match self.attempt(query, outside).await {
             Ok(reply) => {
@@ -106,7 +106,7 @@ impl Stanza {
         }
     }
 
-    /// Asks one upstream, over TCP too where that is called for.
+    /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.
     pub(super) async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Vec<u8>, ExchangeError> {
         let over = self.transport(sending.query, upstream);
         let reply = self.exchange_over(over, upstream, sending).await?;
@@ -151,7 +151,7 @@ impl Stanza {
         }
     }
 
-    /// Probes an upstream for as long as it is suspected.
+    /// Probes an upstream while it is suspected to be down.
     pub(super) async fn watch_health(self: Arc<Self>, upstream: usize, outside: Rc<dyn Outside>) {
         let upstream = &self.upstreams[upstream];
         let mut down_since = None;
@@ -208,5 +208,5 @@ impl Stanza {
     }
 }
 
-/// Probes come no faster than this, whatever the Corefile says.
+/// Minimum interval between probes, even if the Corefile sets a shorter one.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(10);

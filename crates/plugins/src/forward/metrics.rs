@@ -1,4 +1,4 @@
-//! What `forward` counts.
+//! Metrics of *forward*.
 
 use engine::metrics::{Counter, Kind, Metric, Registry, TIME, Table};
 
@@ -45,7 +45,7 @@ pub(super) static ALL: [&Metric; 6] = [&DURATION, &PROBE_FAILURES, &REUSED, &OPE
 
 const PROXY: &str = "forward";
 const PROTOCOLS: [&str; 2] = ["udp", "tcp"];
-/// What is counted of one upstream.
+/// Series of one upstream.
 #[derive(Clone, Copy)]
 pub(super) struct UpstreamMetrics {
     pub(super) duration: ByRcode,
@@ -70,7 +70,7 @@ impl UpstreamMetrics {
     }
 }
 
-/// What is counted of all upstreams together.
+/// Series of all upstreams together.
 #[derive(Clone, Copy)]
 pub(super) struct ForwardMetrics {
     pub(super) all_down: Counter,

@@ -1,6 +1,6 @@
-//! Passes questions on to other name servers.
+//! Forwards queries to other DNS servers.
 //!
-//! Which upstream is asked and when to give up is decided in the crate `upstream`; here the questions are sent.
+//! The crate `upstream` decides which upstream is tried and when to give up. This plugin performs the exchanges.
 
 mod config;
 mod exchange;
@@ -55,7 +55,7 @@ impl Plugin for Forward {
             let mut from = 0;
             let mut last = Resolved::Pass;
             while let Some(at) = self.stanza_for(query, from) {
-                // The query has its place at the first line already.
+                // The query already holds its slot of the first line.
                 let _place = match from {
                     0 => None,
                     _ => match self.stanzas[at].take_place(outside) {
@@ -76,7 +76,7 @@ impl Plugin for Forward {
 }
 
 impl Forward {
-    /// The first line from `from` on that takes the question.
+    /// Returns the index of the first line from `from` on that accepts the query.
     fn stanza_for(&self, query: &Query, from: usize) -> Option<usize> {
         let takes = |stanza: &Arc<Stanza>| stanza.takes(query.key());
         self.stanzas.iter().skip(from).position(takes).map(|at| at + from)

@@ -15,8 +15,8 @@ use crate::asking::failed;
 type Running<'a> = (&'a Upstream, LocalFuture<'a, Result<Vec<u8>, ExchangeError>>);
 
 impl Stanza {
-    /// Queries all upstreams that are up, or all if none is. A failure code of one upstream is returned only if no other
-    /// upstream has a better response.
+    /// Queries all upstreams that are up, or all of them if every one is down. A failure code of one upstream is
+    /// returned only if no other upstream has a better response.
     pub(super) async fn race(&self, sending: Sending<'_>) -> Result<Vec<u8>, Failure> {
         let is_up = |upstream: &&Upstream| !upstream.health.is_down(self.limits.max_fails);
         let is_any_up = self.upstreams.iter().any(|upstream| is_up(&upstream));
@@ -73,7 +73,7 @@ impl Stanza {
     }
 }
 
-/// Returns true for a response that says something about the name.
+/// Returns true if a response answers the query: NOERROR or NXDOMAIN.
 fn is_usable(reply: &[u8]) -> bool {
     Reply::read(reply).is_some_and(|reply| matches!(reply.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN))
 }

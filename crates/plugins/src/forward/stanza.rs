@@ -1,4 +1,4 @@
-//! One `forward` line: whom it asks, for which names.
+//! One `forward` line: its upstreams and the names that it forwards.
 
 use core::net::SocketAddr;
 use core::sync::atomic::AtomicU32;
@@ -17,28 +17,28 @@ use super::config::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
 use crate::asking::{listed_in, none_listed};
 
-/// How long a question may take, all attempts together.
+/// Time limit for a query, including all attempts.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Looks up the names of hosts: what the process offers for upstreams that are written by name.
+/// Lookup of host names. The process provides it for upstreams that are configured by name.
 pub trait HostLookup: Send + Sync {
-    /// The addresses of a host, by these resolvers or, if there is none, by the system.
+    /// Returns the addresses of a host. Uses `resolvers` or, if there are none, the system's resolver.
     ///
     /// # Errors
-    /// If there is none, or nobody could be asked.
+    /// Fails if the host has no address or the lookup failed.
     fn lookup(&self, host: &str, resolvers: &[SocketAddr]) -> io::Result<Vec<IpAddr>>;
 }
 
 /// One upstream.
 pub(super) struct Upstream {
     pub(super) address: SocketAddr,
-    /// If it is spoken to over TLS.
+    /// TLS client if the upstream uses TLS.
     pub(super) tls: Option<TlsClient>,
     pub(super) health: Health,
     pub(super) metrics: UpstreamMetrics,
 }
 
-/// One line.
+/// One `forward` line.
 pub(super) struct Stanza {
     from: Name,
     except: Zones,
@@ -59,7 +59,7 @@ pub(super) struct Stanza {
     pub(super) failover: Vec<Rcode>,
     pub(super) metrics: ForwardMetrics,
     pub(super) witnesses: Arc<Witnesses>,
-    /// The label for the upstream that was asked last.
+    /// Label for the upstream that was tried last.
     pub(super) asked: Teller,
 }
 
@@ -89,7 +89,7 @@ impl Stanza {
                 kept_max: config.max_idle_connections,
                 source: config.source,
             },
-            // A name equal to FROM would leave nothing to pass on.
+            // An exception equal to FROM would leave nothing to forward.
             except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
             from: config.from,
             upstreams,
@@ -110,18 +110,18 @@ impl Stanza {
         })
     }
 
-    /// How many upstreams there are.
+    /// Returns the number of upstreams.
     pub(super) fn upstreams(&self) -> usize {
         self.upstreams.len()
     }
 
-    /// Whether this line takes a name (in lower case).
+    /// Returns true if this line forwards a name (in lower case).
     pub(super) fn takes(&self, key: NameRef<'_>) -> bool {
         key.is_within(self.from.as_ref()) && !self.except.contain(key)
     }
 }
 
-/// The addresses of all upstreams, each once.
+/// Returns the addresses of all upstreams without duplicates.
 fn addresses(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, Option<TlsClient>)>, SetupError> {
     let mut addresses: Vec<(SocketAddr, Option<TlsClient>)> = Vec::new();
     for target in &config.targets {
@@ -143,17 +143,17 @@ fn addresses(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, 
     if addresses.is_empty() { Err(none_listed(files)) } else { Ok(addresses) }
 }
 
-/// The name servers in a file, or the addresses of a host.
+/// Returns the name servers in a file, or the addresses of a host.
 fn named(name: &str, port: u16, config: &Config, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
     if setup.files.is_file(&setup.path(name)) || name.contains('/') {
         return listed_in(name, setup);
     }
     let fail = |what: String| {
         SetupError::new(format!("failed to resolve \"{name}\": {what}"))
-            .with_help("write the address, or name with `resolver` who knows it")
+            .with_help("write its IP address, or set `resolver` to a DNS server that knows the name")
     };
     let lookup: Arc<dyn HostLookup> =
-        setup.process.find().ok_or_else(|| fail("names of hosts cannot be looked up here".to_owned()))?;
+        setup.process.find().ok_or_else(|| fail("host names cannot be looked up in this process".to_owned()))?;
     let found = lookup.lookup(name, &config.resolvers).map_err(|error| fail(error.to_string()))?;
     Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
 }
