@@ -182,7 +182,7 @@ impl Autopath {
         ask(query, Progress { asked: Asked::Sibling, position }, Ask { name, qtype, whom: Whom::Below })
     }
 
-    /// Replaces the response by what was found, behind a CNAME record from the query name to the name that was found.
+    /// Replaces the response by the subresponse, after a CNAME record from the query name to the name that was found.
     fn take_over(&self, query: &Query, base: usize, sub: &Response, response: &mut Response) {
         response.begin(query);
         response.set_rcode(sub.rcode());

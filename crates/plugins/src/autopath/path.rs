@@ -66,8 +66,8 @@ impl SearchPath {
         }
     }
 
-    /// Returns the name that must not be a top-level domain for the search to be safe: the namespace, if it is unknown
-    /// if the client is in it.
+    /// Returns the name that must not be a top-level domain for the search to be safe: the namespace. `None` if clients
+    /// are verified to be in their namespace, which makes the check unnecessary.
     pub(super) fn doubtful(&self, query: &Query, base: usize) -> Option<Name> {
         let SearchPath::Cluster(ClusterPath { clients: Clients::Any, .. }) = self else { return None };
         let mut name = Name::root();
