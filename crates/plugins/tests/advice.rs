@@ -1,4 +1,4 @@
-//! Holds the warnings about whole Corefiles to `advice.txt`: each is there, at its word, and no other.
+//! Checks warnings about whole Corefiles against `advice.txt`: each expected one appears at its word, and no other.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use corefile::{Diagnostic, NoFiles};
 use engine::{Planning, plan};
 
-/// The rooms of codes that are looked at.
+/// Prefixes of the diagnostic codes to compare.
 const ROOMS: [&str; 4] = ["chain/", "keys/", "directives/", "options/"];
 
 #[test]
-fn each_corefile_is_warned_of_what_is_marked() {
+fn each_corefile_has_exactly_the_marked_warnings() {
     let cases = include_str!("advice.txt").split("\n== ").skip(1);
     let wrong: Vec<String> = cases.filter_map(|case| check(case).err()).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -30,7 +30,7 @@ fn say(problem: &Diagnostic, text: &str) -> (usize, String) {
     (start, format!("{} {}", problem.code, &text[start..end]))
 }
 
-/// The text without its marks `«CODE: WORD»`, and where they stood.
+/// Removes the marks `«CODE: WORD»` from the text, and returns them with their offsets.
 fn unmark(marked: &str) -> (String, Vec<(usize, String)>) {
     let (mut text, mut wanted) = (String::new(), Vec::new());
     for (at, part) in marked.split('«').enumerate() {

@@ -1,5 +1,5 @@
-//! What is wrong in a file, or in a language of its own in a Corefile, is said with its place, and what was there before
-//! serves on: `bad-input.txt`, by parser.
+//! Tests the errors for bad input files and for bad text in the languages inside a Corefile. Each error has its
+//! position, and the previous configuration keeps serving. The cases are in `bad-input.txt`, by parser.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
@@ -9,29 +9,29 @@ use testkit::{Arrival, Parsed, Question, Server};
 use wire::{Name, Section, Type};
 
 const ROWS: &str = include_str!("bad-input.txt");
-/// Where what is read stands, in the Corefile `INPUT`.
+/// File with the input. In a Corefile, the word `INPUT` stands for the input itself.
 const FILE: &str = "input";
-/// Longer than any file here is not looked at.
+/// Longer than any interval at which a file is checked.
 const A_WHILE: Duration = Duration::from_secs(61);
-/// Often enough to see whether an answer is drawn by weight.
+/// Enough queries to tell a weighted choice from chance.
 const TIMES: usize = 20;
 
-/// What happens to bad input.
+/// Expected handling of bad input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
-    /// The configuration is refused.
+    /// The configuration is rejected.
     Refused,
-    /// It is refused at the start; later the log says so, and what was there before is kept.
+    /// Rejected at the start. Later, the error is logged and the previous contents are kept.
     RefusedOrKept,
-    /// The log says so, and the rest is used.
+    /// The error is logged and the rest is used.
     Warned,
 }
 
-/// What reads input.
+/// Parser under test, with a Corefile that uses it.
 struct Parser {
     name: &'static str,
     corefile: &'static str,
-    /// Input that is right, and a name of which there is then an address.
+    /// Valid input, with a name that then has an address.
     good: &'static str,
     asked: &'static str,
     then: Then,
@@ -122,7 +122,7 @@ const PARSERS: [Parser; 11] = [
 ];
 
 #[test]
-fn bad_input_is_told_with_its_place_and_changes_nothing() {
+fn reports_bad_input_with_its_position_and_keeps_serving() {
     let mut wrong = Vec::new();
     let mut parser: Option<&Parser> = None;
     let mut tried = Vec::new();
@@ -187,7 +187,7 @@ fn load(parser: &Parser, server: &mut Server, input: &str) -> Result<(), String>
     server.load(&parser.corefile.replace("INPUT", input))
 }
 
-/// What a server answers most often.
+/// Most frequent answer of a server.
 fn answer(server: &mut Server, name: &str) -> Option<String> {
     let packet = Question::new(Name::from_text(name).unwrap(), Type::A).packet();
     let mut ask = || {

@@ -1,4 +1,5 @@
-//! Holds the manifests to `options.txt`: what each plugin takes, what it refuses, and where it says so.
+//! Checks the manifests against `options.txt`: the options each plugin accepts and rejects, with the position of each
+//! error.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -16,11 +17,11 @@ use engine::{Built, Planning, Surroundings, plan};
 use skydns::Stores;
 use testkit::World;
 
-/// What stands before the row in its Corefile.
+/// Text before the row in its Corefile.
 const BEFORE: &str = ". {\n";
 
 #[test]
-fn each_row_is_taken_or_refused_where_it_says() {
+fn accepts_or_rejects_each_row() {
     let rows = include_str!("options.txt").lines().enumerate();
     let rows: Vec<_> = rows.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
     let wrong: Vec<String> = rows
@@ -32,13 +33,13 @@ fn each_row_is_taken_or_refused_where_it_says() {
     assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
-/// A row of the table.
+/// Row of the table.
 struct Row<'a> {
     kind: &'a str,
     corefile: String,
-    /// Where something must be said.
+    /// Expected position of the message.
     marked: Option<Range<usize>>,
-    /// What must be said, or the addresses.
+    /// Expected text of the message, or the expected listening addresses.
     says: &'a str,
 }
 
@@ -68,7 +69,7 @@ impl<'a> Row<'a> {
                 let listed: Vec<String> = listed();
                 Err(format!("{} {}", if built.is_some() { "taken" } else { "refused" }, listed.join("; ")))
             }
-            (kind, ..) => Err(format!("`{kind}` is none of accept, syntax, warn, reject")),
+            (kind, ..) => Err(format!("`{kind}` is not one of accept, syntax, warn, reject")),
         }
     }
 
@@ -88,12 +89,12 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether all that is wrong is that this build does not have it.
+/// Returns true if the only problem is that this build does not support the option.
 fn is_later(problem: &Diagnostic) -> bool {
     problem.code.name().ends_with("not-here")
 }
 
-/// Takes a Corefile as far as a server does before it opens sockets.
+/// Builds a Corefile as far as a server does before it opens sockets.
 fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     let world = World::default();
     world.write("weights", "a.test\n192.0.2.1 3\n");
@@ -125,7 +126,7 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     process.provide(stores);
     let surroundings =
         Surroundings { registry: &registry, files: &world, process: &process, carried: Carried::default() };
-    // A row stands alone in its block, where it has little to do; `advice.txt` is about that.
+    // A row is alone in its block, which these warnings object to. `advice.txt` tests them.
     problems.retain(|problem| !problem.code.name().starts_with("chain/"));
     match planned.map(|planned| planned.build(surroundings)) {
         Some(Ok(built)) => (Some(built), problems),

@@ -1,8 +1,7 @@
-//! Runs the scenarios that stand beside the plugins: `src/*/scenarios/*.scn`.
+//! Runs the scenarios of the plugins: `src/*/scenarios/*.scn`.
 //!
-//! A cluster is made of events by the statement `cluster`, a store by `etcd`, collectors of dnstap messages by `collector`
-//! (`words`). Below all plugins two directives of the testkit stand
-//! in for those that answer: `records` and `outward`.
+//! The statement `cluster` provides a Kubernetes cluster, `etcd` a store, and `collector` receives dnstap messages
+//! (`words`). Two directives of the testkit answer queries below all plugins: `records` and `outward`.
 
 mod words;
 
@@ -17,7 +16,7 @@ use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, State
 use wire::{Name, Section};
 
 #[test]
-fn scenarios() {
+fn plugins_pass_their_scenarios() {
     let mut slots = plugins::DIRECTIVES.to_vec();
     let directives = slots.iter().position(|slot| matches!(slot, Slot::Gone(_))).unwrap_or(slots.len());
     slots.splice(directives..directives, [testkit::toys::RECORDS, testkit::toys::OUTWARD]);
@@ -38,7 +37,7 @@ fn scenarios() {
     );
 }
 
-/// `fill ZONE TYPE N`: asks for N names below a zone and waits for each answer.
+/// Statement `fill ZONE TYPE N`: queries N names below a zone and waits for each answer.
 struct Fill;
 
 impl Extension for Fill {
@@ -59,7 +58,8 @@ impl Extension for Fill {
     }
 }
 
-/// `replay ADDRESS`: what that upstream was asked since somebody looked is asked here, as if it were sent back.
+/// Statement `replay ADDRESS`: sends the queries that this upstream has received since the last check back to the
+/// server, like a forwarding loop.
 struct Replay;
 
 impl Extension for Replay {
@@ -71,7 +71,7 @@ impl Extension for Replay {
         let asked =
             stage.server.outside.upstreams.take_asked(statement.take_words(1, 2).parse("an address with a port")?);
         if asked.is_empty() {
-            return Err(statement.problem("it was asked nothing"));
+            return Err(statement.problem("the upstream received no query"));
         }
         for Asked { query, .. } in asked {
             let Some((name, qtype, qclass)) = query.question else { continue };
@@ -82,7 +82,7 @@ impl Extension for Replay {
     }
 }
 
-/// `modified PATH SECONDS`: the file was written then, counted from the start of 1970.
+/// Statement `modified PATH SECONDS`: sets the modification time of a file, in seconds since the Unix epoch.
 struct Modified;
 
 impl Extension for Modified {
@@ -99,8 +99,8 @@ impl Extension for Modified {
     }
 }
 
-/// `first NAME TYPE of N`: asks N times and counts which record comes first; each line below is the data of a record,
-/// and how often at least and at most it may be the first.
+/// Statement `first NAME TYPE of N`: queries N times and counts which record comes first. Each line of the body has the
+/// data of a record, and the minimum and maximum number of times it may be first.
 struct Shares;
 
 impl Extension for Shares {
@@ -136,7 +136,7 @@ impl Extension for Shares {
     }
 }
 
-/// The data of the first record of the answer.
+/// Data of the first record in the answer.
 fn first_record(stage: &mut Stage, question: &[u8]) -> String {
     let outcome = stage.server.ask(question, Arrival::default()).outcome();
     let answer = outcome.and_then(|outcome| Parsed::read(&outcome.answer?).ok());

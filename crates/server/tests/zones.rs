@@ -147,7 +147,7 @@ fn differences_come_from_knot() {
     for version in [2, 3] {
         folder.write("example.org.zone", &zone(version, version.try_into().expect("a small number")));
         knot.reload();
-        server.wait_for(&format!("{version} SOA serial, by 2 differences"));
+        server.wait_for(&format!("{version} SOA serial, 2 changes by IXFR"));
         let number = version.try_into().expect("a small number");
         assert!(asks(&mut client, "ns.example.org.", number));
     }

@@ -1,4 +1,4 @@
-//! Publishes where clients are, by a database of MaxMind's format.
+//! Publishes the client's location as metadata labels, from a database in MaxMind's format.
 
 #[cfg(test)]
 mod test_database;
@@ -39,13 +39,13 @@ pub struct Config {
 type Database = Reader<Vec<u8>>;
 type Found<'d> = LookupResult<'d, Vec<u8>>;
 
-/// Subdivisions of a country that are listed at most: there are two levels of them.
+/// Maximum number of a country's subdivisions that a label lists. MaxMind has two levels of them.
 const SUBDIVISIONS_MAX: usize = 8;
 
-/// What a label says of an address; `None` if the database has something else.
+/// Function that computes a label's value from a lookup result. `None` if the database has no data of this kind.
 type Say = fn(&Found<'_>) -> Option<String>;
 
-/// Labels of databases of cities and countries.
+/// Labels of city and country databases.
 const PLACES: [(&str, Say); 11] = [
     ("geoip/city/name", |found| text(found, &[Key("city"), Key("names"), Key("en")])),
     ("geoip/country/code", |found| text(found, &[Key("country"), Key("iso_code")])),
@@ -63,7 +63,7 @@ const PLACES: [(&str, Say); 11] = [
     ("geoip/subdivisions/code", |found| Some(subdivisions(found))),
 ];
 
-/// Labels of databases of autonomous systems.
+/// Labels of ASN databases.
 const NETWORKS: [(&str, Say); 2] = [
     ("geoip/asn/number", |found| {
         let number = whole_number(found, &[Key("autonomous_system_number")]);
@@ -72,12 +72,12 @@ const NETWORKS: [(&str, Say); 2] = [
     ("geoip/asn/org", |found| text(found, &[Key("autonomous_system_organization")])),
 ];
 
-/// A text of a record; empty if it has none.
+/// Text field of a record; empty if the record does not have it.
 fn text(found: &Found<'_>, path: &[PathElement<'_>]) -> Option<String> {
     Some(found.decode_path(path).ok().flatten().unwrap_or_default())
 }
 
-/// A number of a record, in whichever width the database holds it.
+/// Integer field of a record, stored as 32 or 64 bits.
 fn whole_number(found: &Found<'_>, path: &[PathElement<'_>]) -> Option<u64> {
     let of_32_bits: Option<u32> = found.decode_path(path).ok().flatten();
     of_32_bits.map(u64::from).or_else(|| found.decode_path(path).ok().flatten())
@@ -101,14 +101,14 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let octets = setup.files.read(&path).map_err(|error| problem(error.to_string()))?;
         let database = Reader::from_source(octets).map_err(|error| problem(error.to_string()))?;
         let said = labels_of(&database).ok_or_else(|| {
-            problem(format!("it is a database of the type `{}`", database.metadata().database_type))
-                .with_help("databases of cities, countries and autonomous systems can be used")
+            problem(format!("unsupported database type `{}`", database.metadata().database_type))
+                .with_help("use a City, Country, Enterprise or ASN database")
         })?;
         let (database, labels) = (Arc::new(database), setup.labels());
         for (label, say) in said {
             let database = Arc::clone(&database);
             labels.publish(label, move |query| {
-                // Of an address that is not there it says what it says of absent fields, as in CoreDNS.
+                // If the database does not have the address, labels get the values of absent fields, as in CoreDNS.
                 say(&database.lookup(address(query, by_subnet)).ok()?)
             });
         }
@@ -116,7 +116,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(None)
 }
 
-/// What a database of this type can say.
+/// Returns the labels that a database of this type provides.
 fn labels_of(database: &Database) -> Option<&'static [(&'static str, Say)]> {
     let kind = &database.metadata().database_type;
     if ["City", "Country", "Enterprise"].iter().any(|part| kind.contains(part)) {
@@ -125,7 +125,7 @@ fn labels_of(database: &Database) -> Option<&'static [(&'static str, Say)]> {
     kind.contains("ASN").then_some(&NETWORKS)
 }
 
-/// The address that is looked up.
+/// Address to look up: the client's, or its subnet from the query.
 fn address(query: &Query, by_subnet: bool) -> IpAddr {
     let peer = query.path.peer.ip().to_canonical();
     let subnet = || query.options().find(|(code, _)| *code == OptionCode::CLIENT_SUBNET);
@@ -133,7 +133,7 @@ fn address(query: &Query, by_subnet: bool) -> IpAddr {
     subnet.and_then(|(_, data)| subnet_address(data)).unwrap_or(peer)
 }
 
-/// The address of a client-subnet option (RFC 7871 §6), whose last octets may be left out.
+/// Parses the address of a client-subnet option (RFC 7871 §6). Trailing zero bytes may be omitted.
 fn subnet_address(data: &[u8]) -> Option<IpAddr> {
     let ([0, family, _, _], network) = data.split_first_chunk::<4>()? else { return None };
     let mut octets = [0; 16];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_says_where_an_address_is() {
+    fn maps_a_database_record_to_label_values() {
         let place = ["Oslo", "NO", "Norway", "false", "EU", "Europe", "59.5", "-10.25", "Europe/Oslo", "0150", "03,X"];
         assert_eq!(said("Test-City", "192.0.2.7"), Some(place.map(str::to_owned).to_vec()));
         assert_eq!(said("Test-City", "2001:db8::1"), Some(place.map(str::to_owned).to_vec()));
@@ -170,10 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_database_is_refused() {
+    fn survives_damaged_databases() {
         let whole = test_database::database("Test-City");
         assert!(Reader::from_source(b"nothing".to_vec()).is_err());
-        // Cut or changed anywhere, it is refused or says less.
+        // A truncated or corrupted database either fails to open or returns fewer fields. It never panics.
         for length in 0..whole.len() {
             if let Ok(database) = Reader::from_source(whole[..length].to_vec()) {
                 let _ = database.lookup([192, 0, 2, 7].into()).map(|found| PLACES.map(|(_, say)| say(&found)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn subnets_have_addresses() {
+    fn reads_the_address_of_a_client_subnet() {
         assert_eq!(subnet_address(&[0, 1, 24, 0, 192, 0, 2]), Some([192, 0, 2, 0].into()));
         assert_eq!(subnet_address(&[0, 2, 32, 0, 0x20, 1, 0xd, 0xb8]), "2001:db8::".parse().ok());
         assert_eq!(subnet_address(&[0, 1, 0, 0]), Some([0, 0, 0, 0].into()));

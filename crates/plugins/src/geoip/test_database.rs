@@ -1,15 +1,15 @@
-//! A small database in MaxMind's format (version 2.0), for the networks 192.0.2.0/24 and 2001:db8::/32.
+//! Builds a small database in MaxMind's format (version 2.0) with the networks 192.0.2.0/24 and 2001:db8::/32.
 
-/// Octets between the tree and the data.
+/// Zero bytes between the search tree and the data section.
 const SEPARATOR: [u8; 16] = [0; 16];
 const MARKER: &[u8] = b"\xab\xcd\xefMaxMind.com";
 
-/// A value, in wire form.
+/// Value in the encoding of the data section.
 type Value = Vec<u8>;
 
 fn head(kind: u8, size: usize) -> Value {
     let size = u8::try_from(size).unwrap();
-    // Sizes from 29 on need another octet, and types from 8 on one too.
+    // Sizes from 29 and types from 8 need one more byte.
     let (size, extra) = if size < 29 { (size, vec![]) } else { (29, vec![size - 29]) };
     if kind < 8 { [vec![kind << 5 | size], extra].concat() } else { [vec![size, kind - 7], extra].concat() }
 }
@@ -56,9 +56,9 @@ fn record(kind: &str) -> Value {
     ])
 }
 
-/// A tree that leads the bits of each network to the one record.
+/// Binary search tree that leads each network to the single record.
 fn tree(networks: &[(u128, u32)]) -> Vec<[Option<usize>; 2]> {
-    /// The place of the record among the nodes.
+    /// Marks a node's branch that leads to the record.
     const RECORD: usize = usize::MAX;
     let mut nodes = vec![[None; 2]];
     for (address, length) in networks {
@@ -80,7 +80,7 @@ fn tree(networks: &[(u128, u32)]) -> Vec<[Option<usize>; 2]> {
     nodes
 }
 
-/// A database of this type; the numbers of one of the type `Wide-ASN` need 64 bits.
+/// Returns a database of type `kind`. The AS number of a `Wide-ASN` database needs 64 bits.
 pub(super) fn database(kind: &str) -> Vec<u8> {
     let networks = [(0xc000_0200, 120), (0x2001_0db8 << 96, 32)];
     let nodes = tree(&networks);

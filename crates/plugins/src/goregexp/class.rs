@@ -1,11 +1,11 @@
-//! Classes of characters, and single ones behind a backslash.
+//! Character classes and escape sequences.
 
 use regex::Regex;
 
 use super::fault::Fault;
 use super::rest::Rest;
 
-/// Classes of one letter behind a backslash: of ASCII only.
+/// Perl classes, which match ASCII only as in Go.
 const LETTERS: [(&str, &str); 6] = [
     (r"\d", "[0-9]"),
     (r"\D", "[^0-9]"),
@@ -15,22 +15,22 @@ const LETTERS: [(&str, &str); 6] = [
     (r"\W", "[^0-9A-Za-z_]"),
 ];
 
-/// The names that may stand in `[:NAME:]`.
+/// Names allowed in `[:NAME:]`.
 const POSIX: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
     "xdigit",
 ];
 
-/// A class without any character.
+/// Class that matches no character.
 pub(super) const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
 
-/// Takes a class up to its closing bracket, the opening one being taken already.
+/// Parses a class up to its closing bracket. The caller has taken the opening one.
 pub(super) fn bracketed(rest: &mut Rest<'_>) -> Result<String, Fault> {
     let mut class = String::from("[");
     if rest.take("^") {
         class.push('^');
     }
-    // A bracket that comes first is a character.
+    // A `]` in first position is a literal.
     let mut first = true;
     while first || !rest.take("]") {
         first = false;
@@ -50,7 +50,7 @@ pub(super) fn bracketed(rest: &mut Rest<'_>) -> Result<String, Fault> {
     Ok(class)
 }
 
-/// Takes `[:NAME:]` or `[:^NAME:]`; without an end it begins nothing.
+/// Parses `[:NAME:]` or `[:^NAME:]`. Without `:]`, the `[` is a literal.
 fn posix(rest: &mut Rest<'_>) -> Result<Option<String>, Fault> {
     let inner = rest.text().strip_prefix("[:").and_then(|inner| inner.split_once(":]"));
     let Some((name, after)) = inner else { return Ok(None) };
@@ -62,12 +62,12 @@ fn posix(rest: &mut Rest<'_>) -> Result<Option<String>, Fault> {
     Ok(Some(written))
 }
 
-/// Takes one character, or a range of them.
+/// Parses one character or a range.
 fn range_of(rest: &mut Rest<'_>) -> Result<String, Fault> {
     let before = rest.text();
     let low = character(rest)?;
     let text = rest.text();
-    // A hyphen right before the bracket is a character.
+    // A hyphen right before the closing bracket is a literal.
     if !text.starts_with('-') || text.len() < 2 || text.starts_with("-]") {
         return Ok(range(low, low));
     }
@@ -76,7 +76,7 @@ fn range_of(rest: &mut Rest<'_>) -> Result<String, Fault> {
     if high < low { Err(Fault::Class(rest.since(before))) } else { Ok(range(low, high)) }
 }
 
-/// The class of the characters from `low` to `high`, by their numbers: without surrogates, which no text has.
+/// Returns the class of the code points from `low` to `high`, without surrogates, which no string contains.
 pub(super) fn range(low: u32, high: u32) -> String {
     let surrogates = 0xd800..=0xdfff;
     let low = if surrogates.contains(&low) { 0xe000 } else { low };
@@ -84,7 +84,7 @@ pub(super) fn range(low: u32, high: u32) -> String {
     if low > high { NOTHING.to_owned() } else { format!(r"[\x{{{low:X}}}-\x{{{high:X}}}]") }
 }
 
-/// Takes a class that has a name behind a backslash, if one comes next.
+/// Parses a named class (`\d`, `\pL`, `\p{Greek}`), if the input starts with one.
 pub(super) fn named(rest: &mut Rest<'_>) -> Result<Option<String>, Fault> {
     if let Some((_, class)) = LETTERS.iter().find(|(letter, _)| rest.take(letter)) {
         return Ok(Some((*class).to_owned()));
@@ -103,7 +103,7 @@ pub(super) fn named(rest: &mut Rest<'_>) -> Result<Option<String>, Fault> {
     class.map(Some).ok_or_else(|| Fault::Class(rest.since(before)))
 }
 
-/// Takes `{NAME}`, or a name of one character.
+/// Parses `{NAME}` or a name of one character.
 fn property_name<'t>(rest: &mut Rest<'t>) -> Option<&'t str> {
     let text = rest.text();
     if !rest.take("{") {
@@ -115,7 +115,7 @@ fn property_name<'t>(rest: &mut Rest<'t>) -> Option<&'t str> {
     Some(name)
 }
 
-/// The class of a general category or a script of Unicode, whose name is read in any case and without `_`, `-` and blanks.
+/// Returns the class of a Unicode general category or script. Case, `_`, `-` and spaces in the name do not matter.
 fn property(name: &str, negated: bool) -> Option<String> {
     let fits = |character: char| character.is_ascii_alphanumeric() || "_- ".contains(character);
     let sign = if negated { 'P' } else { 'p' };
@@ -124,7 +124,7 @@ fn property(name: &str, negated: bool) -> Option<String> {
     name.chars().all(fits).then(|| of("gc").or_else(|| of("sc")))?
 }
 
-/// Takes one character, as it is or behind a backslash: gives its number.
+/// Parses one character, literal or escaped, and returns its code point.
 pub(super) fn character(rest: &mut Rest<'_>) -> Result<u32, Fault> {
     let before = rest.text();
     let next = rest.next().ok_or(Fault::UnclosedClass)?;
@@ -133,7 +133,7 @@ pub(super) fn character(rest: &mut Rest<'_>) -> Result<u32, Fault> {
     }
     let escaped = rest.next().ok_or(Fault::TrailingBackslash)?;
     let number = match escaped {
-        // A digit that is not zero and stands alone would be what a group has matched, which there is not.
+        // A single digit from 1 to 7 would be a backreference, which Go does not have.
         '1'..='7' if !rest.text().starts_with(|next: char| next.is_digit(8)) => None,
         '0'..='7' => Some(octal(escaped, rest)),
         'x' => hexadecimal(rest),
@@ -149,7 +149,7 @@ pub(super) fn character(rest: &mut Rest<'_>) -> Result<u32, Fault> {
     number.ok_or_else(|| Fault::Escape(rest.since(before)))
 }
 
-/// Up to three digits, the first of them taken already.
+/// Parses up to three octal digits. The caller has taken the first.
 fn octal(first: char, rest: &mut Rest<'_>) -> u32 {
     let mut number = first.to_digit(8).unwrap_or_default();
     for _ in 0..2 {
@@ -160,7 +160,7 @@ fn octal(first: char, rest: &mut Rest<'_>) -> u32 {
     number
 }
 
-/// Two digits, or any number of them in braces.
+/// Parses two hexadecimal digits, or any number of them in braces.
 fn hexadecimal(rest: &mut Rest<'_>) -> Option<u32> {
     let (digits, after) = match rest.text().strip_prefix('{') {
         Some(inner) => inner.split_once('}')?,

@@ -1,59 +1,61 @@
-//! What can be wrong with a regular expression.
+//! Errors in regular expressions, and the limits on them.
 
 use core::fmt;
 
-/// Octets of the longest expression, as in CoreDNS: longer ones are a mistake and cost memory.
+/// Length limit of an expression in bytes, as in CoreDNS. Longer ones are a mistake and cost memory.
 pub(super) const LENGTH_MAX: usize = 10_000;
-/// Groups that may stand in each other: fewer than in Go, and more than anybody writes; no danger to the stack.
+/// Limit of group nesting, which keeps the stack small. Go allows more; real expressions need far fewer.
 pub(super) const DEPTH_MAX: u32 = 200;
-/// The largest number in `{}`, and of such repetitions in each other taken together, as in Go.
+/// Largest repeat count, also for the product of nested counts, as in Go.
 pub(super) const REPEAT_MAX: u32 = 1000;
 
-/// What is wrong with an expression.
+/// Error in a regular expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     TooLong,
-    /// Its machine would be too large.
+    /// The compiled expression would exceed the memory limit.
     TooLarge,
     TooDeep,
-    /// A backslash and what follows mean nothing.
+    /// Invalid escape sequence.
     Escape(String),
-    /// It ends with a backslash.
+    /// Trailing backslash.
     TrailingBackslash,
-    /// A class does not end.
+    /// Missing `]`.
     UnclosedClass,
-    /// A range or a name in a class means nothing.
+    /// Invalid range or class name.
     Class(String),
     UnclosedGroup,
     UnopenedGroup,
-    /// What stands behind `(?` is nothing that Go knows.
+    /// Group syntax after `(?` that Go does not have.
     Group(String),
     GroupName,
-    /// Nothing stands before a repetition.
+    /// Repetition operator without an operand.
     RepeatsNothing(String),
-    /// A repetition of a repetition.
+    /// Repetition operator right after another.
     RepeatsTwice(String),
-    /// Numbers that no repetition may have.
+    /// Repeat count out of range.
     RepeatCount(String),
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::TooLong => write!(f, "it is longer than {LENGTH_MAX} octets"),
-            Fault::TooLarge => f.write_str("what it repeats takes too much memory"),
-            Fault::TooDeep => write!(f, "more than {DEPTH_MAX} groups stand in each other"),
+            Fault::TooLong => write!(f, "the expression is longer than {LENGTH_MAX} bytes"),
+            Fault::TooLarge => f.write_str("the repetitions need too much memory"),
+            Fault::TooDeep => write!(f, "more than {DEPTH_MAX} nested groups"),
             Fault::Escape(text) => write!(f, "invalid escape sequence: `{text}`"),
-            Fault::TrailingBackslash => f.write_str("a backslash ends it"),
+            Fault::TrailingBackslash => f.write_str("trailing backslash at end of expression"),
             Fault::UnclosedClass => f.write_str("missing closing ]"),
             Fault::Class(text) => write!(f, "invalid character class or range: `{text}`"),
             Fault::UnclosedGroup => f.write_str("missing closing )"),
             Fault::UnopenedGroup => f.write_str("unexpected )"),
             Fault::Group(text) => write!(f, "`{text}` is not supported: Go's regular expressions have no such group"),
-            Fault::GroupName => f.write_str("the name of a group is of letters, digits and `_`, between `<` and `>`"),
-            Fault::RepeatsNothing(text) => write!(f, "nothing stands before `{text}` that can be repeated"),
-            Fault::RepeatsTwice(text) => write!(f, "a repetition is repeated by `{text}`: parentheses are missing"),
-            Fault::RepeatCount(text) => write!(f, "invalid repeat count: `{text}`, at most {REPEAT_MAX} in all"),
+            Fault::GroupName => f.write_str("a group name consists of letters, digits and `_`, between `<` and `>`"),
+            Fault::RepeatsNothing(text) => write!(f, "missing argument to repetition operator: `{text}`"),
+            Fault::RepeatsTwice(text) => write!(f, "invalid nested repetition operator: `{text}`; add parentheses"),
+            Fault::RepeatCount(text) => {
+                write!(f, "invalid repeat count: `{text}`; the maximum is {REPEAT_MAX} in total")
+            }
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Regular expressions as Go reads them, which is how people write them in Corefiles: what Go takes is taken, what Go refuses
-//! is refused, and both match the same. An expression is translated into the syntax of the crate `regex`, whose matching is
-//! Go's already (the first alternative wins, in linear time).
+//! Regular expressions in Go's syntax, which Corefiles use. Accepts and rejects the same expressions as Go, and matches
+//! the same text.
 //!
-//! The language is that of the documentation of Go's `regexp/syntax`. Scripts whose names are of several words
-//! (`\p{Old_Italic}`) and short names of scripts (`\p{Grek}`) are taken here, and are not in Go.
+//! An expression is translated into the syntax of the crate `regex`. The crate matches like Go: in linear time, and the
+//! first alternative wins.
+//!
+//! The syntax is that of Go's package `regexp/syntax`. Two extensions are accepted that Go does not have: script names
+//! of several words (`\p{Old_Italic}`) and short script names (`\p{Grek}`).
 
 mod class;
 mod fault;
@@ -19,10 +21,10 @@ use regex::{Captures, Regex, RegexBuilder};
 pub(crate) use fault::Fault;
 use fault::{DEPTH_MAX, LENGTH_MAX};
 
-/// Octets that a compiled expression may take: enough for a thousand letters of any script, the longest repetition.
+/// Memory limit of a compiled expression in bytes: enough for the longest repetition, 1000 letters of any script.
 const COMPILED_MAX: usize = 64 << 20;
 
-/// A regular expression of Go.
+/// Compiled regular expression in Go's syntax.
 #[derive(Debug)]
 pub(crate) struct Regexp {
     written: String,
@@ -31,44 +33,44 @@ pub(crate) struct Regexp {
 }
 
 impl Regexp {
-    /// Reads an expression.
+    /// Parses and compiles an expression.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first error in the expression.
     pub(crate) fn read(text: &str) -> Result<Regexp, Fault> {
         if text.len() > LENGTH_MAX {
             return Err(Fault::TooLong);
         }
         let translate::Translated { text: translated, names } = translate::translate(text)?;
         let mut builder = RegexBuilder::new(&translated);
-        // Groups that only hold together what is repeated come on top of those that are written.
+        // The translation adds groups around repeated items, so it nests deeper than the original.
         builder.nest_limit(4 * DEPTH_MAX).size_limit(COMPILED_MAX);
         let regex = builder.build().map_err(|_| Fault::TooLarge)?;
         Ok(Regexp { written: text.to_owned(), regex, names })
     }
 
-    /// Whether it matches somewhere in a text.
+    /// Returns true if the expression matches anywhere in `text`.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
-    /// Its first match in a text, with the groups.
+    /// Returns the first match with its groups.
     pub(crate) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
         self.regex.captures(text)
     }
 
-    /// The names of the groups, the whole match being the first; several may have the same.
+    /// Names of the groups. The first entry is the whole match. Names may repeat.
     pub(crate) fn names(&self) -> &[Option<String>] {
         &self.names
     }
 
-    /// How many groups stand in it.
+    /// Number of groups, without the whole match.
     pub(crate) fn groups(&self) -> usize {
         self.names.len() - 1
     }
 }
 
-/// As it is written.
+/// Writes the expression in its original form.
 impl fmt::Display for Regexp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)

@@ -1,6 +1,6 @@
-//! What of an expression is still to be read.
+//! Cursor over the unparsed part of an expression.
 
-/// What is left to read.
+/// Unparsed part of an expression.
 pub(super) struct Rest<'t> {
     text: &'t str,
 }
@@ -21,14 +21,14 @@ impl<'t> Rest<'t> {
         Some(next)
     }
 
-    /// Takes this if it comes next, and says whether it does.
+    /// Takes `prefix` if the input starts with it, and returns true if it did.
     pub(super) fn take(&mut self, prefix: &str) -> bool {
         let rest = self.text.strip_prefix(prefix);
         self.text = rest.unwrap_or(self.text);
         rest.is_some()
     }
 
-    /// What was read since `before`, from which this came.
+    /// Returns the text parsed since `before`, an earlier value of [`Rest::text`].
     pub(super) fn since(&self, before: &'t str) -> String {
         before.strip_suffix(self.text).unwrap_or(before).to_owned()
     }

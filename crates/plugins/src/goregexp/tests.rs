@@ -1,6 +1,6 @@
 use super::*;
 
-/// The places of a match and its groups, as octets `START..END`; `-` for a group that matched nothing, `no` for no match.
+/// Byte ranges of a match and its groups as `START..END`. `-` is a group that did not take part; `no` means no match.
 fn places(pattern: &str, subject: &str) -> Result<String, Fault> {
     let regexp = Regexp::read(pattern)?;
     let Some(found) = regexp.captures(subject) else { return Ok("no".to_owned()) };
@@ -8,7 +8,7 @@ fn places(pattern: &str, subject: &str) -> Result<String, Fault> {
     Ok((0..found.len()).map(place).collect::<Vec<_>>().join(","))
 }
 
-/// An expression, a text, and where Go finds it.
+/// Expression, subject, and the match that Go finds.
 const MATCHES: &[(&str, &str, &str)] = &[
     ("(?)a", "a", "0..1"),
     ("(?:)", "a", "0..0"),
@@ -100,7 +100,7 @@ const MATCHES: &[(&str, &str, &str)] = &[
     ("[[.a.]]", "a]", "0..2"),
 ];
 
-/// What Go refuses.
+/// Expressions that Go rejects.
 const REFUSED: &[&str] = &[
     "(?i-)a",
     "(?-)a",
@@ -164,30 +164,30 @@ const REFUSED: &[&str] = &[
 ];
 
 #[test]
-fn all_is_found_where_go_finds_it() {
+fn finds_the_matches_that_go_finds() {
     for (pattern, subject, expected) in MATCHES {
         assert_eq!(places(pattern, subject).as_deref(), Ok(*expected), "{pattern} in {subject:?}");
     }
 }
 
 #[test]
-fn what_go_refuses_is_refused() {
+fn rejects_the_expressions_that_go_rejects() {
     for pattern in REFUSED {
         assert!(Regexp::read(pattern).is_err(), "{pattern}");
     }
 }
 
 #[test]
-fn what_is_refused_says_why() {
+fn names_the_error_in_an_expression() {
     let cases = [
         ("a(b", "missing closing )"),
         ("a[b", "missing closing ]"),
         ("a)", "unexpected )"),
         (r"\C", r"invalid escape sequence: `\C`"),
-        ("a{2,1}?", "invalid repeat count: `{2,1}`, at most 1000 in all"),
-        ("(a{10}){101}", "invalid repeat count: `{101}`, at most 1000 in all"),
-        ("a+**", "a repetition is repeated by `*`: parentheses are missing"),
-        ("x|*", "nothing stands before `*` that can be repeated"),
+        ("a{2,1}?", "invalid repeat count: `{2,1}`; the maximum is 1000 in total"),
+        ("(a{10}){101}", "invalid repeat count: `{101}`; the maximum is 1000 in total"),
+        ("a+**", "invalid nested repetition operator: `*`; add parentheses"),
+        ("x|*", "missing argument to repetition operator: `*`"),
         ("(?=a)", "`(?=` is not supported: Go's regular expressions have no such group"),
         ("(?<!a)", "`(?<!` is not supported: Go's regular expressions have no such group"),
         ("[z-a]", "invalid character class or range: `z-a`"),
@@ -205,7 +205,7 @@ fn what_is_refused_says_why() {
 }
 
 #[test]
-fn groups_have_names_and_the_text_stays() {
+fn keeps_group_names_and_the_original_text() {
     let regexp = Regexp::read("(?P<a>x)(y)(?<1>z)(?P<a>)").unwrap();
     let name = |text: &str| Some(text.to_owned());
     assert_eq!(regexp.names(), [None, name("a"), None, name("1"), name("a")]);

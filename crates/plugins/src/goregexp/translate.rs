@@ -1,7 +1,8 @@
-//! From the syntax of Go to that of the crate `regex`.
+//! Translates Go's syntax into that of the crate `regex`.
 //!
-//! Flags are not handed on but taken apart here: each item says by itself what they mean for it, so that none depends on what
-//! stands before. Groups keep their numbers; their names stay here, since Go allows others.
+//! Flags are resolved here instead of passed on: each translated item carries the flags that apply to it and does not
+//! depend on what precedes it. Groups keep their numbers. Their names stay here because Go allows names that the crate
+//! does not.
 
 use core::fmt::Write;
 
@@ -9,17 +10,17 @@ use super::class;
 use super::fault::{DEPTH_MAX, Fault, REPEAT_MAX};
 use super::rest::Rest;
 
-/// An expression in the syntax of the crate.
+/// Expression in the syntax of the crate.
 pub(super) struct Translated {
     pub(super) text: String,
-    /// The names of its groups, the whole expression being the first.
+    /// Group names; the first entry is the whole expression.
     pub(super) names: Vec<Option<String>>,
 }
 
 /// Translates an expression.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The first error in the expression.
 pub(super) fn translate(text: &str) -> Result<Translated, Fault> {
     let level = Level { repeats: 1, ..Level::default() };
     let mut translator = Translator { rest: Rest::new(text), outer: Vec::new(), level, names: vec![None] };
@@ -36,34 +37,34 @@ struct Flags {
     ungreedy: bool,
 }
 
-/// A group that is open, or the whole expression.
+/// Open group, or the whole expression.
 #[derive(Default)]
 struct Level {
-    /// What is translated of it.
+    /// Translation so far.
     text: String,
     flags: Flags,
-    /// How it opens in the translation.
+    /// Text that opens the group in the translation.
     opening: &'static str,
-    /// The names of groups before it.
+    /// Number of group names before this group.
     names: usize,
-    /// How often something in it is repeated at most, the last item left out.
+    /// Largest product of nested repeat counts inside, without the last item.
     repeats: u32,
-    /// The item that a repetition would repeat; none at the start and behind `|`.
+    /// Item that a repetition operator would apply to. `None` at the start and after `|`.
     last: Option<Item>,
 }
 
 #[derive(Clone, Copy)]
 struct Item {
-    /// Where it begins in the text.
+    /// Start of the item in the translation.
     start: usize,
-    /// The names of groups before it.
+    /// Number of group names before the item.
     names: usize,
-    /// How often something in it is repeated at most.
+    /// Largest product of nested repeat counts inside the item.
     repeats: u32,
 }
 
 impl Level {
-    /// The last item is not repeated any more.
+    /// Marks the last item as complete: no repetition operator follows it.
     fn settle(&mut self) {
         if let Some(item) = self.last.take() {
             self.repeats = self.repeats.max(item.repeats);
@@ -73,7 +74,7 @@ impl Level {
 
 struct Translator<'t> {
     rest: Rest<'t>,
-    /// The groups that are open and have another one open in them.
+    /// Open groups that enclose the current one.
     outer: Vec<Level>,
     level: Level,
     names: Vec<Option<String>>,
@@ -98,7 +99,7 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    /// Reads what is no repetition.
+    /// Parses one item that is not a repetition operator.
     fn item(&mut self) -> Result<(), Fault> {
         let before = self.rest.text();
         let Some(next) = self.rest.next() else { return Ok(()) };
@@ -123,7 +124,7 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    /// Reads what a backslash begins.
+    /// Parses an escape sequence.
     fn escape(&mut self, before: &'t str) -> Result<(), Fault> {
         if self.rest.take("Q") {
             let (literal, rest) = self.rest.text().split_once(r"\E").unwrap_or((self.rest.text(), ""));
@@ -147,7 +148,7 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    /// Reads what stands behind the parenthesis of a group.
+    /// Parses the text after the opening parenthesis of a group.
     fn open(&mut self, before: &str) -> Result<(), Fault> {
         if !self.rest.take("?") {
             return self.enter_numbered(None);
@@ -222,7 +223,7 @@ impl<'t> Translator<'t> {
         }
     }
 
-    /// Appends what a letter in the other case matches too, if that is wanted.
+    /// Appends an item, case-insensitive if `any_case` is set.
     fn push_folded(&mut self, item: &str, any_case: bool) {
         if any_case { self.push(&format!("(?i:{item})")) } else { self.push(item) }
     }
@@ -239,18 +240,18 @@ impl<'t> Translator<'t> {
     }
 }
 
-/// How often something is repeated.
+/// Repetition operator.
 struct Repetition {
     least: u32,
-    /// `None` without end.
+    /// `None` if unbounded.
     most: Option<u32>,
-    /// Fewer are preferred.
+    /// Prefers fewer repetitions.
     lazy: bool,
     written: String,
 }
 
 impl Translator<'_> {
-    /// Takes a repetition if one comes next; a brace that begins none is a character.
+    /// Parses a repetition operator, if the input starts with one. A brace that does not form one is a literal.
     fn repetition(&mut self) -> Result<Option<Repetition>, Fault> {
         let before = self.rest.text();
         let counts = [("*", (0, None)), ("+", (1, None)), ("?", (0, Some(1)))];
@@ -263,7 +264,7 @@ impl Translator<'_> {
         Ok(Some(Repetition { least, most, lazy, written: self.rest.since(before) }))
     }
 
-    /// Takes `{N}`, `{N,}` or `{N,M}`, where nothing else may stand.
+    /// Parses `{N}`, `{N,}` or `{N,M}`. Any other text in braces is literal.
     fn braces(&mut self) -> Option<(u32, Option<u32>)> {
         let (inner, rest) = self.rest.text().strip_prefix('{')?.split_once('}')?;
         let counts = match inner.split_once(',') {
@@ -275,7 +276,7 @@ impl Translator<'_> {
         Some(counts)
     }
 
-    /// Repeats the last item.
+    /// Applies a repetition operator to the last item.
     fn repeat(&mut self, repetition: Repetition) -> Result<(), Fault> {
         let Repetition { least, most, lazy, written } = repetition;
         let level = &mut self.level;
@@ -289,7 +290,7 @@ impl Translator<'_> {
         }
         let item = level.text.split_off(start);
         let _ = match (least, most) {
-            // Its groups have their numbers all the same, and match nothing.
+            // Zero repetitions match nothing, but the groups inside keep their numbers.
             (_, Some(0)) => write!(level.text, "(?:{}{})?", class::NOTHING, "()".repeat(self.names.len() - names)),
             (0, None) => write!(level.text, "(?:{item})*"),
             (least, None) => write!(level.text, "(?:{item}){{{least},}}"),
@@ -303,7 +304,7 @@ impl Translator<'_> {
     }
 }
 
-/// A number without zeros before it; too large a one is larger than any that is allowed.
+/// Parses a number without leading zeros. One that overflows becomes `u32::MAX`, which exceeds every limit.
 fn number(digits: &str) -> Option<u32> {
     let is_number = !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit());
     let fits = is_number && (digits.len() == 1 || !digits.starts_with('0'));

@@ -1,4 +1,4 @@
-//! What Go makes of templates: texts, failures, refusals.
+//! Templates with the result that Go gives: output, parse errors and execution errors.
 
 use super::Template;
 use super::tests::Sample;
@@ -306,7 +306,7 @@ const PRINTED: &[(&str, &str)] = &[
     ("{{.Match}}", "[whole one two]"),
 ];
 
-/// What Go refuses to read.
+/// Templates that Go fails to parse.
 const REFUSED: &[&str] = &[
     r#"{{define "a"}}{{$.}}{{end}}"#,
     r#"{{block "b"}}x{{end}}"#,
@@ -420,7 +420,7 @@ const REFUSED: &[&str] = &[
     "{{ParseInt}}",
 ];
 
-/// What Go reads, though it can never be run: it is refused here.
+/// Templates that Go parses although they can never run. They are rejected here.
 const REFUSED_HERE: &[&str] = &[
     "{{range nil}}{{.}} {{end}}",
     "{{range $i, $e = .Match}}{{end}}",
@@ -442,7 +442,7 @@ const REFUSED_HERE: &[&str] = &[
     "{{with nil}}{{end}}",
 ];
 
-/// What fails while it runs.
+/// Templates that parse and then fail to execute.
 const FAILING: &[&str] = &[
     r#"{{template "none"}}"#,
     r#"{{template "a" 1 2}}{{define "a"}}{{end}}"#,
@@ -541,7 +541,7 @@ const FAILING: &[&str] = &[
 ];
 
 #[test]
-fn texts_are_those_of_go() {
+fn prints_the_text_that_go_prints() {
     for (template, text) in PRINTED {
         let read = Template::read("answer", template).unwrap_or_else(|(_, fault)| panic!("{template}: {fault}"));
         assert_eq!(read.run(&Sample).as_deref(), Ok(*text), "{template}");
@@ -549,14 +549,14 @@ fn texts_are_those_of_go() {
 }
 
 #[test]
-fn what_go_refuses_is_refused() {
+fn rejects_the_templates_that_go_rejects() {
     for template in REFUSED.iter().chain(REFUSED_HERE) {
         assert!(Template::read("answer", template).is_err(), "{template}");
     }
 }
 
 #[test]
-fn what_fails_in_go_fails() {
+fn fails_to_run_where_go_fails() {
     for template in FAILING {
         let read = Template::read("answer", template).unwrap_or_else(|(_, fault)| panic!("{template}: {fault}"));
         assert!(read.run(&Sample).is_err(), "{template}");

@@ -1,4 +1,4 @@
-//! What comes of a template for some data.
+//! Interpreter for parsed templates.
 
 use std::fmt::Write;
 
@@ -7,23 +7,23 @@ use super::functions::Function;
 use super::parse::{Base, Block, Node, Operand, Pipeline, Templates};
 use crate::value::Value;
 
-/// The data that a template is run for.
+/// Data that a template runs on.
 pub(crate) trait Data {
-    /// The value of a field of the data as a whole, `.Name`; `None` if there is none.
+    /// Value of a top-level field such as `.Name`; `None` if it does not exist.
     fn field(&self, name: &str) -> Option<Value>;
 
-    /// The value of a method with its arguments, `.Meta "label"`; `None` if there is none.
+    /// Result of a method call such as `.Meta "label"`; `None` if the method does not exist.
     fn method(&self, name: &str, args: &[Value]) -> Option<Value>;
 }
 
-/// A value, or the data as a whole.
+/// Value, or the data itself.
 #[derive(Clone)]
 enum Thing {
     Data,
     Value(Value),
 }
 
-/// How a list of nodes ended.
+/// Control flow after a list of nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     On,
@@ -31,7 +31,7 @@ enum Flow {
     Continue,
 }
 
-/// Runs a template.
+/// Executes a template and returns its output.
 pub(super) fn run(templates: &Templates, data: &dyn Data) -> Result<String, RunError> {
     let variables = vec![(String::new(), Thing::Data)];
     let mut run = Run { templates, data, output: String::new(), variables, steps: 0, depth: 0 };
@@ -95,7 +95,7 @@ impl Run<'_> {
         if self.steps > STEPS_MAX { Err(RunError::TooManySteps) } else { Ok(()) }
     }
 
-    /// Runs another template, for which the value of the pipeline is all that there is.
+    /// Executes another template. Inside, dot is the value of the pipeline, and outer variables are not visible.
     fn template(&mut self, name: &str, on: Option<&Pipeline>, dot: &Thing) -> Result<(), RunError> {
         let templates = self.templates;
         let nodes = templates.named.get(name).ok_or_else(|| RunError::NoTemplate(name.to_owned()))?;
@@ -126,7 +126,8 @@ impl Run<'_> {
         let value = self.piped(pipeline, dot)?;
         let two = pipeline.variables.len() == 2;
         if !pipeline.assigns {
-            // They have no value yet, but the whole one where there is nothing to go over.
+            // Until the first iteration, and in the `else` part, the variables hold the value of the pipeline, as in
+            // Go.
             self.assign(pipeline, &value);
         }
         let mut flow = Flow::On;
@@ -159,7 +160,7 @@ impl Run<'_> {
         Ok(value)
     }
 
-    /// Gives the variables of a pipeline their value.
+    /// Assigns a value to the variables of a pipeline.
     fn assign(&mut self, pipeline: &Pipeline, value: &Thing) {
         for name in &pipeline.variables {
             match pipeline.assigns {
@@ -183,7 +184,7 @@ impl Run<'_> {
         Ok(value.unwrap_or(Thing::Value(Value::Missing)))
     }
 
-    /// Runs a command; the value of the one before it is its last argument.
+    /// Executes a command. `piped` is the value of the previous command and becomes the last argument.
     fn command(&mut self, command: &[Operand], piped: Option<Thing>, dot: &Thing) -> Result<Thing, RunError> {
         let Some((first, rest)) = command.split_first() else { return Err(RunError::NotAFunction) };
         self.step(command.len())?;
@@ -204,7 +205,7 @@ impl Run<'_> {
         }
     }
 
-    /// `and` and `or` look at no argument behind the one that decides.
+    /// Evaluates `and` or `or`. Stops at the first argument that decides the result, as in Go.
     fn short_circuit(
         &mut self,
         function: Function,
@@ -279,7 +280,7 @@ impl Thing {
     }
 }
 
-/// What a loop goes over: places or keys, and elements; a number has no places to go with two variables.
+/// Pairs of index or key and element that `range` iterates over. With two variables, Go cannot iterate over an integer.
 fn pairs(value: Value, two: bool) -> Result<Vec<(Value, Value)>, RunError> {
     let place = |at: usize| Value::Integer(i64::try_from(at).unwrap_or(i64::MAX));
     match value {

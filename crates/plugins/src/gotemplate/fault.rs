@@ -1,62 +1,63 @@
-//! What can be wrong with a template, when it is read and when it is run, and the bounds of both.
+//! Errors in parsing and executing templates, and the limits of both.
 
 use core::fmt;
 
-/// Octets of the longest template: records are shorter than a message.
+/// Length limit of a template in bytes. Records are shorter than a message.
 pub(super) const TEMPLATE_MAX: usize = 65_536;
-/// Parentheses and blocks that may stand in each other: far more than people write, and no danger to the stack.
+/// Nesting limit of parentheses and blocks while parsing, which keeps the stack small. Real templates need far fewer.
 pub(super) const LEVELS_MAX: usize = 100;
-/// Octets of the longest text: as long as a message.
+/// Length limit of the output in bytes, that of a DNS message.
 pub(super) const OUTPUT_MAX: usize = 65_535;
-/// Things that are done at most, loops included: a template is run while a client waits.
+/// Step limit of one execution, loop iterations included. A client waits while a template runs.
 pub(super) const STEPS_MAX: usize = 20_000;
-/// Blocks and templates in each other while it runs: for a template that uses itself, once a label; no danger to the stack.
+/// Nesting limit of blocks and templates while executing, which keeps the stack small. A template that recurses once
+/// per label of a name needs less.
 pub(super) const DEPTH_MAX: usize = 400;
 
-/// What is wrong with a template.
+/// Parse error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     TooLong,
     TooDeep,
-    /// It ends inside of this.
+    /// Input ends inside this construct.
     Unclosed(&'static str),
-    /// This stands where it means nothing.
+    /// Token in a place where it is not allowed.
     Unexpected(String),
-    /// A backslash does not begin an escape.
+    /// Invalid escape sequence.
     BadEscape,
-    /// There is no function of this name.
+    /// Unknown function.
     NoFunction(String),
-    /// There is no variable of this name.
+    /// Unknown variable.
     NoVariable(String),
-    /// Something is missing that must stand here.
+    /// Missing token or value.
     Expected(&'static str),
-    /// This is no number, or one that is too large.
+    /// Invalid or too large number.
     Number(String),
-    /// A template of this name stands here for the second time.
+    /// Second definition of a template.
     Defined(String),
-    /// Go has it, and this has not.
+    /// Feature that Go has and this implementation does not.
     NotHere(String),
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::TooLong => write!(f, "it is longer than {TEMPLATE_MAX} octets"),
-            Fault::TooDeep => write!(f, "more than {LEVELS_MAX} levels stand in each other"),
-            Fault::Unclosed(what) => write!(f, "it ends inside of {what}"),
+            Fault::TooLong => write!(f, "the template is longer than {TEMPLATE_MAX} bytes"),
+            Fault::TooDeep => write!(f, "more than {LEVELS_MAX} nested levels"),
+            Fault::Unclosed(what) => write!(f, "the template ends inside {what}"),
             Fault::Unexpected(what) => write!(f, "unexpected `{what}`"),
-            Fault::BadEscape => f.write_str("a backslash does not begin an escape"),
+            Fault::BadEscape => f.write_str("invalid escape sequence after a backslash"),
             Fault::NoFunction(name) => write!(f, "function \"{name}\" not defined"),
             Fault::NoVariable(name) => write!(f, "undefined variable \"${name}\""),
             Fault::Expected(what) => write!(f, "{what} is missing"),
-            Fault::Number(text) => write!(f, "`{text}` is no number, or too large"),
+            Fault::Number(text) => write!(f, "`{text}` is not a number, or is too large"),
             Fault::Defined(name) => write!(f, "multiple definition of template \"{name}\""),
             Fault::NotHere(what) => write!(f, "`{what}` is not supported here"),
         }
     }
 }
 
-/// Why a template has no text for some data.
+/// Execution error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RunError {
     TooLong,
@@ -64,7 +65,7 @@ pub(crate) enum RunError {
     TooDeep,
     NoTemplate(String),
     NoField(String),
-    /// Only functions take arguments.
+    /// Arguments given to something that is not a function.
     NotAFunction,
     BadArguments(&'static str),
     Incomparable(&'static str, &'static str),
@@ -75,9 +76,9 @@ pub(crate) enum RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RunError::TooLong => write!(f, "the text is longer than {OUTPUT_MAX} octets"),
+            RunError::TooLong => write!(f, "the output is longer than {OUTPUT_MAX} bytes"),
             RunError::TooManySteps => write!(f, "more than {STEPS_MAX} steps"),
-            RunError::TooDeep => write!(f, "more than {DEPTH_MAX} blocks and templates in each other"),
+            RunError::TooDeep => write!(f, "more than {DEPTH_MAX} nested blocks and templates"),
             RunError::NoTemplate(name) => write!(f, "template \"{name}\" not defined"),
             RunError::NoField(name) => write!(f, "can't evaluate field {name}"),
             RunError::NotAFunction => f.write_str("can't give argument to non-function"),

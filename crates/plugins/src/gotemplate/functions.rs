@@ -1,4 +1,4 @@
-//! The functions of templates: those that Go has built in, and `parseInt`.
+//! Template functions: the built-in functions of Go, and `parseInt`.
 
 use std::fmt::Write;
 
@@ -10,9 +10,9 @@ use crate::value::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
-    /// The first argument that does not count as true, or the last.
+    /// Returns the first false argument, or the last one.
     And,
-    /// The first argument that counts as true, or the last.
+    /// Returns the first true argument, or the last one.
     Or,
     Not,
     Len,
@@ -56,14 +56,14 @@ const FUNCTIONS: [(&str, Function); 19] = [
 ];
 
 impl Function {
-    /// The function of this name.
+    /// Returns the function called `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// [`Fault::NoFunction`] if it does not exist.
     pub(super) fn of(name: &str) -> Result<Function, Fault> {
         match FUNCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, function)) => Ok(*function),
-            // There are no values that could be called.
+            // No value here is callable.
             None if name == "call" => Err(Fault::NotHere(name.to_owned())),
             None => Err(Fault::NoFunction(name.to_owned())),
         }
@@ -73,7 +73,7 @@ impl Function {
         FUNCTIONS.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
     }
 
-    /// Its value for these arguments.
+    /// Calls the function.
     pub(super) fn call(self, args: &[Value]) -> Result<Value, RunError> {
         let outcome = match self {
             Function::And => args.iter().find(|arg| !arg.is_true()).or(args.last()).cloned(),
@@ -97,7 +97,7 @@ impl Function {
         outcome.ok_or_else(|| RunError::BadArguments(self.name()))
     }
 
-    /// Whether the first argument is the same as one of the others, which must be of its kind.
+    /// Returns true if the first argument equals one of the others, which must be of the same kind.
     fn equal(self, args: &[Value]) -> Result<bool, RunError> {
         let Some((first, others)) = args.split_first().filter(|(_, others)| !others.is_empty()) else {
             return Err(RunError::BadArguments(self.name()));
@@ -140,7 +140,7 @@ fn integer(number: usize) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// `index X 1 "a"` is what `X[1]["a"]` is in Go.
+/// Implements `index X 1 "a"`, which is `X[1]["a"]` in Go.
 fn index(args: &[Value]) -> Result<Value, RunError> {
     let Some((first, keys)) = args.split_first() else { return Err(RunError::BadArguments("index")) };
     keys.iter().try_fold(first.clone(), |value, key| match (&value, key) {
@@ -152,7 +152,7 @@ fn index(args: &[Value]) -> Result<Value, RunError> {
             let found = usize::try_from(*at).ok().and_then(|at| text.as_bytes().get(at));
             found.map(|octet| Value::Integer(i64::from(*octet))).ok_or(RunError::OutOfRange(*at))
         }
-        // All maps here hold texts, and an absent one is empty.
+        // All maps here have string values, and Go returns the empty string for a missing key.
         (Value::Map(map), Value::Text(key)) => Ok(map.get(key).cloned().unwrap_or_else(|| Value::text(""))),
         _ => Err(RunError::BadArguments("index")),
     })
@@ -171,7 +171,7 @@ fn slice(args: &[Value]) -> Option<Value> {
         Some(_) => None,
     };
     let range = place(0, 0)?..place(1, length)?;
-    // The third one is how far the part could be made longer again.
+    // The third index sets the capacity in Go, which has no effect here. It must still be valid.
     place(2, length).filter(|room| *room >= range.end)?;
     match first {
         Value::Text(text) => text.get(range).map(Value::text),
@@ -180,7 +180,7 @@ fn slice(args: &[Value]) -> Option<Value> {
     }
 }
 
-/// All arguments, a blank between two of which none is a text.
+/// Concatenates the arguments, with a space between two neighbours that are both not strings.
 fn print(args: &[Value]) -> Result<Value, RunError> {
     let is_text = |value: Option<&Value>| matches!(value, Some(Value::Text(_)));
     let mut text = Text::default();
@@ -203,7 +203,7 @@ fn println(args: &[Value]) -> Result<Value, RunError> {
     Ok(Value::Text(text.into()))
 }
 
-/// All arguments as one text, with escapes.
+/// Concatenates the arguments as `print` does, and escapes the result.
 fn escaped(args: &[Value], escape: fn(&mut String, char)) -> Result<Value, RunError> {
     let Value::Text(text) = print(args)? else { return Err(RunError::TooLong) };
     let mut escaped = String::new();
@@ -227,7 +227,7 @@ fn escape_js(escaped: &mut String, character: char) {
     let _ = match character {
         '\\' | '\'' | '"' => write!(escaped, "\\{character}"),
         '<' | '>' | '&' | '=' | '\0'..='\u{1f}' => write!(escaped, "\\u{:04X}", u32::from(character)),
-        // Those end lines in JavaScript.
+        // Both are line terminators in JavaScript.
         '\u{2028}' | '\u{2029}' => write!(escaped, "\\u{:04X}", u32::from(character)),
         _ => write!(escaped, "{character}"),
     };

@@ -1,39 +1,39 @@
-//! A template cut into text and the tokens of its actions.
+//! Lexer: splits a template into text and the tokens of its actions.
 
 use core::fmt;
 
 use super::fault::Fault;
 use crate::value::Value;
 
-/// A piece of a template.
+/// Segment of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
-    /// Text that is printed as it is.
+    /// Literal text.
     Text(String),
-    /// What stands between `{{` and `}}`, comments left out.
+    /// Tokens between `{{` and `}}`. Comments are dropped.
     Action(Vec<Token>),
 }
 
-/// A token of an action.
+/// Token of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
-    /// No blank stands before it.
+    /// True if no whitespace precedes the token.
     pub(super) joined: bool,
-    /// Octets of the template before it.
+    /// Byte offset in the template.
     pub(super) at: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     Constant(Value),
-    /// A word: a function, a keyword.
+    /// Identifier: a function or a keyword.
     Word(String),
     /// `.Name`.
     Field(String),
     /// `.` alone.
     Dot,
-    /// `$name`, or `$` alone.
+    /// `$name`, or `$` on its own.
     Variable(String),
     /// One of `( ) | , :=  =`.
     Mark(&'static str),
@@ -54,17 +54,17 @@ impl fmt::Display for Kind {
 
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
-/// What separates, and what is trimmed.
+/// Whitespace that separates tokens and that `{{-` and `-}}` trim.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 const MARKS: [&str; 6] = ["(", ")", "|", ",", ":=", "="];
 
-/// Cuts a template into its pieces.
+/// Splits a template into its pieces.
 pub(super) fn pieces(template: &str) -> Result<Vec<Piece>, (usize, Fault)> {
     let mut pieces = Vec::new();
     let (mut at, mut trims) = (0, false);
     while let Some(open) = template[at..].find(OPEN).map(|open| at + open) {
         let inner = open + OPEN.len();
-        // A minus sign trims where a blank separates it from what is inside.
+        // A minus sign trims only if whitespace separates it from the action.
         let trims_before = template[inner..].starts_with('-') && starts_blank(&template[inner + 1..]);
         push_text(&mut pieces, &template[at..open], trims, trims_before);
         let mut action =
@@ -93,7 +93,7 @@ fn starts_blank(text: &str) -> bool {
     text.starts_with(BLANKS)
 }
 
-/// An action that is being read.
+/// State of the lexer inside an action.
 struct Action<'t> {
     text: &'t str,
     at: usize,
@@ -106,9 +106,9 @@ impl<'t> Action<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Reads up to and with the closing braces; says whether they trim what follows.
+    /// Reads up to and including the closing braces. Returns true if they trim the following text.
     fn read(&mut self) -> Result<bool, Fault> {
-        // A minus sign and its blank may stand before a comment, and nothing else.
+        // Only a trim marker and its whitespace may precede a comment.
         let trims = self.text[..self.at].ends_with('-');
         let comment = if trims { self.rest().trim_start_matches(BLANKS) } else { self.rest() };
         if let Some(comment) = comment.strip_prefix("/*") {
@@ -186,7 +186,7 @@ impl<'t> Action<'t> {
         let rest = self.rest();
         let (mut end, mut before) = (0, ' ');
         for c in rest.chars() {
-            // A sign stands first, or in an exponent.
+            // A sign is part of a number only at its start and in an exponent.
             let signs = matches!(c, '+' | '-') && (end == 0 || matches!(before, 'e' | 'E' | 'p' | 'P'));
             if !signs && !c.is_ascii_alphanumeric() && c != '.' && c != '_' {
                 break;
@@ -197,7 +197,7 @@ impl<'t> Action<'t> {
         super::numbers::constant(&rest[..end]).map(Kind::Constant)
     }
 
-    /// Reads a string or a character, whose value is its number.
+    /// Reads a string, or a character constant, whose value is its code point.
     fn quoted(&mut self, quote: char) -> Result<Kind, Fault> {
         let unclosed = Fault::Unclosed("a string");
         self.at += 1;
@@ -212,7 +212,7 @@ impl<'t> Action<'t> {
                 _ => text.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         };
-        // Octets that are no text have no use in what is written as text.
+        // The output is text, so a constant that is not valid UTF-8 is rejected. Go accepts it.
         let text = String::from_utf8(text).map_err(|_| Fault::BadEscape)?;
         self.at += end;
         if quote != '\'' {
@@ -226,7 +226,7 @@ impl<'t> Action<'t> {
     }
 }
 
-/// Takes what stands behind a backslash, as in Go, and appends what it means.
+/// Decodes the escape sequence after a backslash, as Go does, and appends its value.
 fn unescape(chars: &mut core::str::CharIndices<'_>, quote: char, text: &mut Vec<u8>) -> Option<()> {
     let (_, kind) = chars.next()?;
     let mut number = |digits: usize, radix: u32, first: u32| {
@@ -248,7 +248,7 @@ fn unescape(chars: &mut core::str::CharIndices<'_>, quote: char, text: &mut Vec<
         _ if kind == quote => kind,
         'u' => char::from_u32(number(4, 16, 0)?)?,
         'U' => char::from_u32(number(8, 16, 0)?)?,
-        // These are octets.
+        // Escapes of single bytes.
         'x' | '0'..='7' => {
             let octet = if kind == 'x' { number(2, 16, 0) } else { number(2, 8, kind.to_digit(8)?) };
             text.push(u8::try_from(octet?).ok()?);

@@ -1,8 +1,8 @@
-//! The template language of Go, as far as people use it in Corefiles: fields, functions, pipelines, variables, `if`, `with`,
-//! `range`, templates in each other (`define`, `template`, `block`), comments and trimming. Complex numbers are not there, nor
-//! `call`, for which there is nothing that it could call.
+//! Go's template language, as far as Corefiles need it: fields, functions, pipelines, variables, `if`, `with`, `range`,
+//! nested templates (`define`, `template`, `block`), comments and trimming. Complex numbers are missing, and so is
+//! `call`, because no value here is callable.
 //!
-//! Bounded in size, depth and steps: see the constants of each part.
+//! Size, depth and number of steps are limited. `fault` has the limits.
 
 #[cfg(test)]
 mod as_in_go;
@@ -21,17 +21,17 @@ mod text;
 pub(crate) use eval::Data;
 pub(crate) use fault::{Fault, RunError};
 
-/// A template that was read.
+/// Parsed template.
 #[derive(Debug)]
 pub(crate) struct Template {
     templates: parse::Templates,
 }
 
 impl Template {
-    /// Reads a template that has this name.
+    /// Parses a template called `name`.
     ///
     /// # Errors
-    /// What is wrong with it, and at which octet.
+    /// The first error, with its byte offset.
     pub(crate) fn read(name: &str, text: &str) -> Result<Template, (usize, Fault)> {
         parse::parse(name, text).map(|templates| Template { templates })
     }
@@ -42,10 +42,10 @@ impl Template {
         fields::of_root(&self.templates.root)
     }
 
-    /// Its text for some data.
+    /// Executes the template on `data` and returns its output.
     ///
     /// # Errors
-    /// Why it has none.
+    /// The error that stopped the execution.
     pub(crate) fn run(&self, data: &dyn Data) -> Result<String, RunError> {
         eval::run(&self.templates, data)
     }

@@ -1,14 +1,14 @@
-//! Numbers as Go reads them.
+//! Parses numbers like Go.
 
 use std::borrow::Cow;
 
 use super::fault::Fault;
 use crate::value::Value;
 
-/// A number as it stands in a template: whole, unless a point or an exponent stands in it.
+/// Parses a numeric constant. The result is an integer unless the text has a point or an exponent.
 ///
 /// # Errors
-/// If it is none, or larger than an integer of Go.
+/// [`Fault::Number`] if the text is not a number or does not fit Go's `int` or `float64`.
 pub(super) fn constant(text: &str) -> Result<Value, Fault> {
     let wrong = || Fault::Number(text.to_owned());
     let (negative, digits) = match text.strip_prefix('-') {
@@ -32,7 +32,7 @@ pub(super) fn constant(text: &str) -> Result<Value, Fault> {
     Ok(Value::Float(if negative { -number } else { number }))
 }
 
-/// `1.8p-2`: digits of the base 16, times a power of two.
+/// Parses a hexadecimal float without its prefix, such as `1.8p-2`: base 16 digits times a power of two.
 fn hexadecimal_float(text: &str) -> Option<f64> {
     let (digits, exponent) = text.split_once(['p', 'P'])?;
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
@@ -43,7 +43,8 @@ fn hexadecimal_float(text: &str) -> Option<f64> {
     Some(digits as f64 * 2f64.powi(exponent.checked_sub(shift)?))
 }
 
-/// `parseInt TEXT BASE BITS`: a whole number without a sign, as in CoreDNS; base 0 is as its prefix says.
+/// Implements `parseInt TEXT BASE BITS`. The number is unsigned, as in CoreDNS. With base 0 the prefix selects the
+/// base.
 pub(super) fn parse_int(args: &[Value]) -> Option<Value> {
     let [Value::Text(text), Value::Integer(base), Value::Integer(bits)] = args else { return None };
     let number = parse_unsigned(text, u32::try_from(*base).ok()?)?;
@@ -67,7 +68,7 @@ fn parse_unsigned(text: &str, base: u32) -> Option<u64> {
     if digits.starts_with('+') { None } else { u64::from_str_radix(&digits, base).ok() }
 }
 
-/// Digits without the `_` between them; one may stand behind a prefix too.
+/// Removes `_` between digits. After a base prefix, a leading `_` is allowed.
 fn without_separators(digits: &str, prefixed: bool) -> Option<Cow<'_, str>> {
     if !digits.contains('_') {
         return Some(digits.into());
@@ -76,7 +77,7 @@ fn without_separators(digits: &str, prefixed: bool) -> Option<Cow<'_, str>> {
     (!misplaced).then(|| digits.replace('_', "").into())
 }
 
-/// The digits of a number, and the base that what stands before them says.
+/// Splits off the base prefix and returns the digits with the base.
 fn split_base(digits: &str) -> (&str, u32) {
     let lower = digits.get(..2).map(str::to_ascii_lowercase);
     match lower.as_deref() {

@@ -1,4 +1,4 @@
-//! From tokens to a tree.
+//! Parser: builds a tree from tokens.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use super::functions::Function;
 use super::lex::{Kind, Piece, Token, pieces};
 use crate::value::Value;
 
-/// A list of things to do one after the other.
+/// Nodes to execute in order.
 pub(super) type Nodes = Vec<Node>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Text(String),
-    /// Prints the value, unless it goes into variables.
+    /// Prints the value, unless the pipeline assigns it to variables.
     Action(Pipeline),
     If(Block),
     With(Block),
     Range(Block),
     Break,
     Continue,
-    /// Another template, by its name, for the value of a pipeline; for nothing if there is none.
+    /// Executes the named template. Inside, dot is the value of the pipeline, or no value without one.
     Template(String, Option<Pipeline>),
 }
 
-/// A template, and those that it defines.
+/// Template with the templates it defines.
 #[derive(Debug)]
 pub(super) struct Templates {
     pub(super) root: Nodes,
     pub(super) named: BTreeMap<String, Nodes>,
 }
 
-/// A block with a condition, and what holds otherwise.
+/// Block with a condition and an `else` part.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Block {
     pub(super) on: Pipeline,
@@ -39,21 +39,21 @@ pub(super) struct Block {
     pub(super) otherwise: Nodes,
 }
 
-/// Commands, each given the value of the one before as its last argument.
+/// Chain of commands. The value of each command is the last argument of the next.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(super) struct Pipeline {
-    /// The variables that take the value.
+    /// Variables that receive the value.
     pub(super) variables: Vec<String>,
-    /// They are there already.
+    /// True for `=`, which assigns to existing variables; false for `:=`, which declares them.
     pub(super) assigns: bool,
     pub(super) commands: Vec<Vec<Operand>>,
 }
 
-/// A thing with a value.
+/// Operand of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Operand {
     pub(super) base: Base,
-    /// The fields behind it.
+    /// Field names after the base.
     pub(super) fields: Vec<String>,
 }
 
@@ -66,10 +66,10 @@ pub(super) enum Base {
     Nested(Pipeline),
 }
 
-/// Reads a template, and says by which name it can be used in itself.
+/// Parses a template. `name` is the name under which it can call itself.
 ///
 /// # Errors
-/// What is wrong with it, and at which octet.
+/// The first error, with its byte offset.
 pub(super) fn parse(name: &str, template: &str) -> Result<Templates, (usize, Fault)> {
     if template.len() > TEMPLATE_MAX {
         return Err((TEMPLATE_MAX, Fault::TooLong));
@@ -92,13 +92,13 @@ struct Parser {
     end: usize,
     scope: Scope,
     depth: usize,
-    /// The templates that were defined.
+    /// Templates defined so far.
     named: BTreeMap<String, Nodes>,
 }
 
-/// What is known at a place of a template.
+/// Names that are visible at a position of the template.
 struct Scope {
-    /// The data itself is the one without a name.
+    /// Declared variables. The empty name is `$`, the data itself.
     variables: Vec<String>,
     loops: usize,
 }
@@ -111,7 +111,7 @@ impl Default for Scope {
 
 type Outcome<T> = Result<T, (usize, Fault)>;
 
-/// The action that ends a list: `end`, or `else` with what follows it.
+/// Action that ends a list of nodes: `end`, or `else` with the tokens after it.
 struct Ending {
     word: &'static str,
     at: usize,
@@ -119,7 +119,7 @@ struct Ending {
 }
 
 impl Parser {
-    /// Reads up to the end, or up to an `else` or `end`.
+    /// Parses nodes up to the end of input, `else` or `end`.
     fn nodes(&mut self) -> Outcome<(Nodes, Option<Ending>)> {
         let mut nodes = Vec::new();
         while let Some(piece) = self.pieces.next() {
@@ -173,7 +173,7 @@ impl Parser {
         })
     }
 
-    /// Reads `NAME` and the nodes of a template up to its `end`.
+    /// Parses a `define` action: its name, and the nodes up to its `end`.
     fn definition(&mut self, tokens: &[Token], at: usize) -> Outcome<()> {
         let (name, at, rest) = template_name(tokens, at)?;
         if let Some(token) = rest.first() {
@@ -183,7 +183,7 @@ impl Parser {
         self.define(name, nodes, at)
     }
 
-    /// Reads the nodes of a template of its own, which knows nothing of the place where it stands.
+    /// Parses the body of a named template. The outer scope is not visible in it.
     fn body(&mut self, at: usize) -> Outcome<Nodes> {
         self.deeper(at)?;
         let outer = core::mem::take(&mut self.scope);
@@ -193,7 +193,7 @@ impl Parser {
         Ok(nodes)
     }
 
-    /// Keeps a template; one without anything in it never takes the place of another.
+    /// Stores a named template. As in Go, an empty definition never replaces another one.
     fn define(&mut self, name: String, nodes: Nodes, at: usize) -> Outcome<()> {
         let known = self.named.get(&name).is_some_and(|known| !is_empty(known));
         match (known, is_empty(&nodes)) {
@@ -206,14 +206,14 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads `NAME [PIPELINE]`.
+    /// Parses `NAME [PIPELINE]`.
     fn template(&mut self, tokens: &[Token], at: usize) -> Outcome<Node> {
         let (name, _, rest) = template_name(tokens, at)?;
         let on = if rest.is_empty() { None } else { Some(self.pipeline(rest, 1)?) };
         Ok(Node::Template(name, on))
     }
 
-    /// Reads a block up to its `end`; `else if` is a block in the place of the rest.
+    /// Parses a block up to its `end`. `else if` becomes a nested block in the `else` part.
     fn block(&mut self, tokens: &[Token], at: usize, word: &'static str) -> Outcome<Block> {
         self.deeper(at)?;
         let known = self.scope.variables.len();
@@ -242,7 +242,7 @@ impl Parser {
         Ok(Block { on, then, otherwise })
     }
 
-    /// Reads what stands between `else` and `end`.
+    /// Parses the nodes between `else` and `end`.
     fn last_part(&mut self) -> Outcome<Nodes> {
         let (nodes, ending) = self.nodes()?;
         match ending {
@@ -257,7 +257,7 @@ impl Parser {
         if self.depth > LEVELS_MAX { Err((at, Fault::TooDeep)) } else { Ok(()) }
     }
 
-    /// Reads all of `[$a[, $b] :=|=] COMMAND | COMMAND …`, with so many variables at most.
+    /// Parses a whole pipeline `[$a[, $b] :=|=] COMMAND | COMMAND …` with at most `variables` variables.
     fn pipeline(&mut self, tokens: &[Token], variables: usize) -> Outcome<Pipeline> {
         let mut rest = Cursor { tokens, end: self.end };
         let pipeline = self.piped(&mut rest, variables)?;
@@ -267,7 +267,7 @@ impl Parser {
         }
     }
 
-    /// Reads a pipeline up to a closing parenthesis or the end.
+    /// Parses a pipeline up to a closing parenthesis or the end.
     fn piped(&mut self, rest: &mut Cursor<'_>, most: usize) -> Outcome<Pipeline> {
         let at = rest.at();
         let (variables, assigns) = declarations(rest)?;
@@ -278,11 +278,11 @@ impl Parser {
         while rest.take_mark("|") && rest.mark() != Some(")") && !rest.tokens.is_empty() {
             let at = rest.at();
             let command = self.command(rest)?;
-            // It takes the value of the one before as an argument.
+            // A command after `|` receives a value as argument, which a constant or dot cannot take.
             let first = command.first();
             if first.is_some_and(|first| first.fields.is_empty() && matches!(first.base, Base::Dot | Base::Constant(_)))
             {
-                return Err((at, Fault::Expected("a function or a field behind `|`")));
+                return Err((at, Fault::Expected("a function or a field after `|`")));
             }
             commands.push(command);
         }
@@ -295,7 +295,7 @@ impl Parser {
         Ok(Pipeline { variables, assigns, commands })
     }
 
-    /// Reads operands up to `|`, a closing parenthesis or the end.
+    /// Parses operands up to `|`, a closing parenthesis or the end.
     fn command(&mut self, rest: &mut Cursor<'_>) -> Outcome<Vec<Operand>> {
         let at = rest.at();
         let mut operands = Vec::new();
@@ -342,7 +342,7 @@ impl Parser {
         Ok(Operand { base, fields })
     }
 
-    /// Reads what stands in parentheses, the first of them taken already.
+    /// Parses a pipeline in parentheses. The caller has taken the opening one.
     fn nested(&mut self, rest: &mut Cursor<'_>, at: usize) -> Outcome<Base> {
         self.deeper(at)?;
         let pipeline = self.piped(rest, 1)?;
@@ -358,18 +358,18 @@ fn unexpected(token: &Token) -> Fault {
     Fault::Unexpected(token.kind.to_string())
 }
 
-/// Words that begin actions, and are no functions anywhere.
+/// Returns true for keywords, which are never functions.
 fn is_keyword(word: &str) -> bool {
     let words = ["if", "else", "end", "with", "range", "break", "continue", "define", "template", "block"];
     words.contains(&word)
 }
 
-/// Whether a template prints nothing but blanks.
+/// Returns true if a template consists only of whitespace.
 fn is_empty(nodes: &[Node]) -> bool {
     nodes.iter().all(|node| matches!(node, Node::Text(text) if text.trim().is_empty()))
 }
 
-/// Takes the name of a template; gives where it stands and the rest.
+/// Takes the name of a template. Returns it with its offset and the remaining tokens.
 fn template_name(tokens: &[Token], at: usize) -> Outcome<(String, usize, &[Token])> {
     match tokens.split_first() {
         Some((Token { kind: Kind::Constant(Value::Text(name)), at, .. }, rest)) => Ok((name.clone(), *at, rest)),
@@ -378,7 +378,7 @@ fn template_name(tokens: &[Token], at: usize) -> Outcome<(String, usize, &[Token
     }
 }
 
-/// Takes the variables in front of a pipeline; says whether they are there already.
+/// Takes the variables at the start of a pipeline. Returns true with them if `=` assigns to existing ones.
 fn declarations(rest: &mut Cursor<'_>) -> Outcome<(Vec<String>, bool)> {
     let name = |at: usize| match rest.tokens.get(at).map(|token| &token.kind) {
         Some(Kind::Variable(name)) => Some(name.clone()),
@@ -402,7 +402,7 @@ fn declarations(rest: &mut Cursor<'_>) -> Outcome<(Vec<String>, bool)> {
     Ok((variables, assigns))
 }
 
-/// The tokens of an action that are left.
+/// Remaining tokens of an action.
 struct Cursor<'t> {
     tokens: &'t [Token],
     end: usize,

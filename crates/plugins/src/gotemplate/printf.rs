@@ -1,4 +1,4 @@
-//! `printf`, as far as it knows the values of templates. Numbers with points are not printed in the bases 2 and 16.
+//! Implements `printf` for the values that templates have. Floats in base 2 and 16 (`%b`, `%x`) are not supported.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::fault::{OUTPUT_MAX, RunError};
 use super::text::{Text, shown};
 use crate::value::Value;
 
-/// What a verb prints.
+/// Formats the arguments like Go's `fmt.Sprintf`.
 pub(super) fn printf(args: &[Value]) -> Result<Value, RunError> {
     let Some((Value::Text(format), args)) = args.split_first() else { return Err(RunError::BadArguments("printf")) };
     let mut text = Text::default();
@@ -32,18 +32,18 @@ pub(super) fn printf(args: &[Value]) -> Result<Value, RunError> {
     Ok(Value::Text(text.into()))
 }
 
-/// A value with its type, for complaints.
+/// Value with its type, as Go shows it in place of a failed verb.
 fn typed(value: &Value) -> String {
     if *value == Value::Missing { "<nil>".to_owned() } else { format!("{}={}", value.type_name(), shown(value)) }
 }
 
-/// The arguments, and which of them is next.
+/// Arguments and the position of the next one.
 struct Given<'v> {
     args: &'v [Value],
     next: usize,
-    /// One was chosen by its number.
+    /// An explicit index such as `%[2]d` was used.
     reordered: bool,
-    /// The last number that chose one is that of an argument.
+    /// False if the last explicit index was out of range.
     is_good: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'v> Given<'v> {
         Some(arg)
     }
 
-    /// Takes `[NUMBER]`, if it comes next; gives the rest.
+    /// Takes `[NUMBER]`, if the text starts with it, and returns the rest.
     fn choose<'t>(&mut self, text: &'t str) -> &'t str {
         let Some((number, rest)) = text.strip_prefix('[').and_then(|inner| inner.split_once(']')) else { return text };
         let number = number.parse().ok().filter(|number| (1..=self.args.len()).contains(number));
@@ -72,10 +72,10 @@ impl<'v> Given<'v> {
     }
 }
 
-/// The largest width that Go takes from an argument.
+/// Largest width or precision that Go accepts from an argument (`*`).
 const NUMBER_MAX: usize = 1_000_000;
 
-/// How one value is printed.
+/// Parsed formatting verb.
 #[derive(Default)]
 struct Verb {
     left: bool,
@@ -86,7 +86,7 @@ struct Verb {
     width: usize,
     precision: Option<usize>,
     letter: char,
-    /// What is wrong with its width or precision.
+    /// Error text for an invalid width or precision.
     fault: String,
 }
 
@@ -115,7 +115,7 @@ impl Verb {
         (verb, chars.as_str())
     }
 
-    /// Takes digits, or a star for an argument.
+    /// Takes digits, or `*` for an argument.
     fn number<'t>(&mut self, text: &'t str, given: &mut Given<'_>, fault: &str) -> (Option<i64>, &'t str) {
         let text = given.choose(text);
         if let Some(rest) = text.strip_prefix('*') {
@@ -255,10 +255,11 @@ fn character(number: u64) -> char {
     u32::try_from(number).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Digits of the longest number, zeros before them included: behind them are zeros only.
+/// Upper limit on significant digits. An `f64` has fewer, so all further digits are zeros.
 const DIGITS_MAX: usize = 1100;
 
-/// A number with so many digits in all, without zeros behind the last other one; with an exponent where it is shorter.
+/// Formats a number with `digits` significant digits and without trailing zeros (`%g`). Uses an exponent if that is
+/// shorter.
 fn shortest(number: f64, digits: usize) -> String {
     let digits = digits.min(DIGITS_MAX);
     let text = format!("{number:.*e}", digits - 1);
@@ -277,13 +278,13 @@ fn shortest(number: f64, digits: usize) -> String {
     with_exponent(&format!("{}e{exponent}", trim(mantissa)))
 }
 
-/// An exponent has a sign, and two digits at least.
+/// Rewrites an exponent in Go's form, with a sign and at least two digits.
 fn with_exponent(text: &str) -> String {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     format!("{mantissa}e{:+03}", exponent.parse::<i32>().unwrap_or_default())
 }
 
-/// A text in quotes, with escapes for what cannot be seen.
+/// Quotes a string and escapes characters that are not printable.
 fn quoted(text: &str, quote: char, only_ascii: bool) -> String {
     let mut quoted = String::from(quote);
     for next in text.chars() {

@@ -48,7 +48,7 @@ fn run(template: &str) -> Result<String, String> {
 }
 
 #[test]
-fn templates_and_their_texts() {
+fn prints_templates() {
     let cases = [
         ("", ""),
         ("plain } text", "plain } text"),
@@ -109,9 +109,9 @@ fn templates_and_their_texts() {
 }
 
 #[test]
-fn what_is_no_template_says_why() {
+fn names_the_error_in_a_template() {
     let cases = [
-        ("{{ .Name", "ends inside of an action"),
+        ("{{ .Name", "ends inside an action"),
         ("{{ if .Name }}a", "`{{ end }}` is missing"),
         ("{{ if .Name }}a{{ else }}b", "`{{ end }}` is missing"),
         ("{{ end }}", "3: unexpected `end`"),
@@ -122,18 +122,18 @@ fn what_is_no_template_says_why() {
         ("{{ $x }}", "undefined variable"),
         ("{{ if true }}{{ $x := 1 }}{{ end }}{{ $x }}", "undefined variable"),
         ("{{ .Group.1 }}", "unexpected `0.1`"),
-        ("{{ (1 }}", "ends inside of parentheses"),
+        ("{{ (1 }}", "ends inside parentheses"),
         ("{{ 1) }}", "unexpected `)`"),
-        ("{{ 1 | 2 }}", "a function or a field behind `|` is missing"),
-        ("{{ \"a }}", "ends inside of a string"),
+        ("{{ 1 | 2 }}", "a function or a field after `|` is missing"),
+        ("{{ \"a }}", "ends inside a string"),
         ("{{ \"\\q\" }}", "backslash"),
         ("{{ 'ab' }}", "unexpected"),
-        ("{{ 12x }}", "`12x` is no number"),
+        ("{{ 12x }}", "`12x` is not a number"),
         ("{{ ! }}", "unexpected `!`"),
         ("{{ , }}", "unexpected `,`"),
         ("{{ call .Name }}", "`call` is not supported here"),
         ("{{ break }}", "unexpected `break`"),
-        ("{{/* a", "ends inside of a comment"),
+        ("{{/* a", "ends inside a comment"),
         ("{{ if 1 }}{{ else }}{{ else }}{{ end }}", "unexpected `else`"),
         ("{{ if 1 }}{{ end x }}", "unexpected `x`"),
     ];
@@ -149,7 +149,7 @@ fn what_is_no_template_says_why() {
 }
 
 #[test]
-fn what_fails_while_it_runs_says_why() {
+fn names_the_error_of_a_failed_run() {
     let cases = [
         ("{{ .Foo }}", "can't evaluate field Foo"),
         ("{{ .Name.x }}", "can't evaluate field x"),
@@ -194,9 +194,9 @@ fn what_fails_while_it_runs_says_why() {
     }
 }
 
-/// Whatever stands in a template, reading and running it ends.
+/// Random input must never panic or loop without end, neither in the parser nor in the interpreter.
 #[test]
-fn no_text_brings_it_down() {
+fn survives_random_templates() {
     let parts = [
         "{{", "}}", "-", " ", ".", "$", "x", "if", "range", "end", "else", "(", ")", "|", ":=", "\"", "`", "'", "1",
         "/*", "*/", ".Match", "define", "template", "block", "`a`", "\\", "\u{e4}", "printf", "%",

@@ -1,17 +1,19 @@
-//! Texts that templates make: of values, and never longer than they may be.
+//! Length-limited output buffer of the text functions.
 
 use std::borrow::Cow;
 
 use super::fault::{OUTPUT_MAX, RunError};
 use crate::value::Value;
 
-/// A text that does not become longer than it may.
+/// String that cannot grow beyond [`OUTPUT_MAX`] bytes.
 #[derive(Default)]
 pub(super) struct Text(String);
 
 impl Text {
+    /// Appends text.
+    ///
     /// # Errors
-    /// If it would be too long.
+    /// [`RunError::TooLong`] if the result would exceed [`OUTPUT_MAX`].
     pub(super) fn push(&mut self, text: &str) -> Result<(), RunError> {
         if self.0.len() + text.len() > OUTPUT_MAX {
             return Err(RunError::TooLong);
@@ -27,7 +29,7 @@ impl From<Text> for String {
     }
 }
 
-/// A value as functions print it: nothing is `<nil>` there.
+/// Text form of a value as functions print it. A missing value is `<nil>` here.
 pub(super) fn shown(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Missing => "<nil>".into(),

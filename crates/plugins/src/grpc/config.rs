@@ -1,4 +1,4 @@
-//! The options of `grpc`.
+//! Options of `grpc`.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -11,20 +11,20 @@ use super::metrics;
 use crate::asking::{PolicyName, TlsFiles, take_from, take_targets};
 use crate::fallthrough::{FallsThrough, fallthrough};
 
-/// The ports of an address without one: behind `grpc://`, and without.
+/// Default ports: with the scheme `grpc://`, and otherwise.
 const GRPC_PORT: u16 = 443;
 const DNS_PORT: u16 = 53;
 
-/// An upstream, as it was written.
+/// Upstream as written in the Corefile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// An address.
+    /// IP address and port.
     Address(SocketAddr),
-    /// A file with `nameserver` lines.
+    /// File with `nameserver` lines.
     File(String),
 }
 
-/// What a `grpc` line says.
+/// Parsed `grpc` line.
 #[derive(Debug, Default)]
 pub struct Config {
     pub(super) from: Name,
@@ -111,7 +111,8 @@ static PROPERTIES: &[Property<Config>] = &[
     fallthrough("Pass queries answered with NXDOMAIN to the next plugin: in all zones, or only in ZONES."),
 ];
 
-/// Reads an upstream. CoreDNS takes any scheme here and speaks gRPC all the same; only those are read that say so.
+/// Parses an upstream. CoreDNS accepts any scheme here and uses gRPC for all. Only `dns://` and `grpc://` are accepted
+/// here.
 fn read_target(text: &str) -> Option<Target> {
     let (port, rest) = match text.split_once("://") {
         None => (DNS_PORT, text),

@@ -1,4 +1,4 @@
-//! What `grpc` counts.
+//! Metrics of `grpc`.
 
 use engine::metrics::{Counter, Histogram, Kind, Metric, Registry, TIME};
 
@@ -25,7 +25,7 @@ static DURATION: Metric = Metric {
 
 pub(super) static ALL: [&Metric; 3] = [&REQUESTS, &RESPONSES, &DURATION];
 
-/// What is counted of one upstream.
+/// Metrics of one upstream.
 #[derive(Clone, Copy)]
 pub(super) struct UpstreamMetrics {
     pub(super) requests: Counter,

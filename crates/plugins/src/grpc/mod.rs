@@ -1,4 +1,4 @@
-//! Passes questions on by gRPC.
+//! Forwards queries to upstreams over gRPC.
 
 mod config;
 mod metrics;
@@ -21,11 +21,11 @@ pub(crate) use config::MANIFEST;
 use config::{Config, Target};
 use metrics::UpstreamMetrics;
 
-/// How long a question may take, all attempts together.
+/// Total time for a query, over all attempts.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How long to wait for the answer of one upstream.
+/// Timeout for the answer of one upstream.
 const EACH: Duration = Duration::from_secs(2);
-/// gRPC's code for what is not there.
+/// gRPC status code NOT_FOUND, which counts as NXDOMAIN.
 const NOT_FOUND: u32 = 5;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -67,7 +67,7 @@ fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<SocketAddr
     Ok(addresses)
 }
 
-/// The connections to an upstream stay over a reload, as long as a line has it.
+/// Keeps the connections to an upstream open across reloads, while any configuration lists it.
 fn keeper(address: SocketAddr, setup: &mut Setup<'_>) -> Keeper {
     Keeper(setup.carried.take_over(format!("grpc/{address}"), || ()))
 }
@@ -78,7 +78,7 @@ struct Upstream {
     keeper: Keeper,
 }
 
-/// The `grpc` line of a server block.
+/// Plugin for the `grpc` line of a server block.
 struct Grpc {
     from: Name,
     except: Zones,
@@ -86,7 +86,7 @@ struct Grpc {
     tls: Option<TlsClient>,
     policy: Policy,
     witnesses: Arc<Witnesses>,
-    /// Names in these zones go on to the next plugin if no upstream knows them.
+    /// Zones in which an NXDOMAIN response passes the query to the next plugin.
     fallthrough: Zones,
 }
 
@@ -116,7 +116,7 @@ impl Grpc {
         denied && self.fallthrough.contain(query.key())
     }
 
-    /// Asks the upstreams one after the other, each once.
+    /// Queries the upstreams in policy order, each at most once, until one answers.
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);

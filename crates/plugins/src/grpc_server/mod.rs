@@ -1,4 +1,4 @@
-//! Says how much clients may do that ask by gRPC.
+//! Limits queries and connections over gRPC.
 
 use engine::options::{Manifest, Property, Usage};
 use engine::setup::{CallLimits, Part, Setup, SetupError};

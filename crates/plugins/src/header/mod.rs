@@ -1,4 +1,4 @@
-//! Sets and clears flags of queries and answers.
+//! Sets and clears header flags of queries and responses.
 
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use engine::setup::{Part, Setup, SetupError};
@@ -31,7 +31,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .check(check)
 .role(|_| Role::new(Acts::OnAnswers, &[]));
 
-/// Flags with their bits in a header (RFC 1035 §4.1.1).
+/// Flags with their bits in the header (RFC 1035 §4.1.1).
 const FLAGS: [(&str, u16); 3] = [("aa", 0x0400), ("ra", 0x0080), ("rd", 0x0100)];
 const RECURSION_DESIRED: u16 = 0x0100;
 
@@ -41,7 +41,7 @@ pub struct Config {
     response: Change,
 }
 
-/// Bits that are set, and bits that are cleared.
+/// Bits to set and bits to clear.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Change {
     set: u16,
@@ -53,7 +53,7 @@ impl Change {
         Flags(flags.0 & !self.clear | self.set)
     }
 
-    /// This one, and then `next`.
+    /// Combines this change with a later one, which takes precedence.
     const fn and(self, next: Change) -> Change {
         Change { set: self.set & !next.clear | next.set, clear: self.clear & !next.set | next.clear }
     }
@@ -73,7 +73,7 @@ fn read_change(change: &mut Change, args: &mut Args<'_>) -> Result<(), Problem> 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let nothing = Change::default();
     if writing.config.query == nothing && writing.config.response == nothing {
-        return Err(writing.problem("`header` wants a block with `query` or `response` in it"));
+        return Err(writing.problem("`header` needs a block with `query` or `response`"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Says over HTTP that the process lives.
+//! Liveness endpoint over HTTP.
 
 use core::time::Duration;
 use std::rc::Rc;
@@ -47,11 +47,11 @@ static FAILURES: Metric = Metric {
     labels: &[],
 };
 
-/// How often the server asks its own page.
+/// Interval of the requests to its own endpoint.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// An answer that takes longer is worth a line in the log.
+/// Response time above which a request is logged.
 const SLOW: Duration = Duration::from_secs(1);
-/// An answer that takes longer is none.
+/// Response time above which a request fails.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Config {
@@ -68,7 +68,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
             duration: setup.registry.histogram(&DURATION, &[]),
             failures: setup.registry.counter(&FAILURES, &[]),
         };
-        // A free port is known to nobody, and asked for only by tests.
+        // Only tests use port 0. The chosen port is not known here, so there is nothing to query.
         if !check.address.ends_with(":0") {
             setup.needs.jobs.push(Box::new(move |outside| Box::pin(check.run(outside))));
         }
@@ -76,7 +76,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(None)
 }
 
-/// Asks the own page again and again: how long it takes says how loaded the machine is.
+/// Requests its own endpoint periodically. The response time shows how loaded the machine is.
 struct SelfCheck {
     address: String,
     duration: Option<Histogram>,

@@ -1,4 +1,4 @@
-//! The options of `istio`.
+//! Options of `istio`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use wire::Name;
 use crate::fallthrough::{FallsThrough, fallthrough};
 use crate::sources::{self, HasSources, Sources, texts};
 
-/// What an `istio` stanza says.
+/// Parsed `istio` block.
 #[derive(Debug)]
 pub struct Config {
     pub(super) zones: Vec<Name>,
@@ -29,21 +29,21 @@ impl FallsThrough for Config {
     }
 }
 
-/// Who is given the addresses that stand for a host as a whole, before its endpoints.
+/// Clients that get the addresses of a host rather than those of its endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Vips {
-    /// Everybody.
+    /// All clients.
     #[default]
     All,
     /// Pods whose traffic the mesh captures.
     Captured,
-    /// Nobody.
+    /// No clients.
     None,
 }
 
-/// As Istio's own DNS has it.
+/// Default TTL in seconds, that of Istio's own DNS proxy.
 const TTL_DEFAULT: u32 = 30;
-/// As Istio's old DNS plugin had it.
+/// Maximum TTL in seconds, that of Istio's CoreDNS plugin.
 const TTL_MAX: u32 = 3600;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -69,7 +69,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(PROPERTIES)
 .metrics(&super::METRICS)
 .check(check)
-// Some hosts are left to those below: an entry can leave its addresses to DNS.
+// Some hosts pass on to the next plugins: an entry can leave its addresses to DNS.
 .role(|line| Role { fallthrough: line.config.fallthrough.clone(), ..Role::new(Acts::AnswersSome, &line.config.zones) });
 
 static PROPERTIES: &[Property<Config>] = &[
@@ -138,7 +138,7 @@ fn read_default_addresses(config: &mut Config, args: &mut Args<'_>) -> Result<()
 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     if writing.config.vips == Vips::Captured && !writing.config.pods {
-        return Err(writing.problem_with("vips", "`vips captured` needs `pods`: who asks is not known without them"));
+        return Err(writing.problem_with("vips", "`vips captured` needs `pods` to identify the client's pod"));
     }
     Ok(())
 }
@@ -150,7 +150,7 @@ impl HasSources for Config {
 }
 
 impl Config {
-    /// What must be watched for it.
+    /// Resources to watch for this configuration.
     pub(super) fn request(&self, path: impl Fn(&str) -> PathBuf) -> Request {
         Request { mesh: true, pods: self.pods, ..self.sources.request(path) }
     }

@@ -1,6 +1,7 @@
 //! Answers for the hosts of Istio's ServiceEntries.
 //!
-//! The hosts are an index in memory (`cluster::Mesh`); the edge keeps it. `view` says what a host stands for.
+//! The index of hosts (`cluster::Mesh`) is in memory, and the edge keeps it up to date. `view` decides which records a
+//! host has for a client.
 
 mod config;
 mod view;
@@ -46,13 +47,13 @@ static HOSTS: Metric = Metric {
     labels: &["zones"],
 };
 
-/// What is counted here.
+/// Metrics of `istio`.
 static METRICS: [&Metric; 3] = [&ANSWERS, &ENTRIES, &HOSTS];
 
-/// How long a reload waits until the hosts are known: as long as for a cluster.
+/// Maximum time that a reload waits until the ServiceEntries are listed, as for `kubernetes`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What answers are made from, as metrics say it.
+/// Values of the metric label `from`.
 const FROM: &[&str] = &["addresses", "default", "endpoints", "names", "none", "dns"];
 const NONE: usize = 4;
 
@@ -78,10 +79,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 fn follow(config: &Config, setup: &Setup<'_>) -> Result<View, SetupError> {
     let clusters: Rc<dyn Clusters> =
-        setup.process.find().ok_or_else(|| SetupError::new("no cluster can be followed in this process"))?;
+        setup.process.find().ok_or_else(|| SetupError::new("this process cannot watch a cluster"))?;
     let following = clusters.follow(&config.request(|name| setup.path(name))).map_err(SetupError::new)?;
     let index = Arc::clone(following.index());
-    let mesh = index.mesh().cloned().ok_or_else(|| SetupError::new("the cluster's hosts are not followed"))?;
+    let mesh =
+        index.mesh().cloned().ok_or_else(|| SetupError::new("the ServiceEntries of the cluster are not watched"))?;
     let default_exports = mesh.exports(config.default_export_to.iter().map(String::as_str));
     Ok(View {
         default_exports: default_exports.unwrap_or_else(Exports::everywhere),
@@ -94,15 +96,15 @@ fn follow(config: &Config, setup: &Setup<'_>) -> Result<View, SetupError> {
     })
 }
 
-/// What a reload waits for: until then the configuration before it serves on.
+/// Condition that a reload waits for. Until then the old configuration keeps serving.
 fn awaited(index: &Arc<Index>) -> Awaited {
     let index = Arc::clone(index);
     Awaited {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.is_synced()),
         patience: PATIENCE,
-        waiting: "waiting for the service entries before starting server",
-        missing: "starting server before the service entries are known",
+        waiting: "waiting for ServiceEntries before starting server",
+        missing: "starting server before all ServiceEntries are listed",
     }
 }
 
@@ -115,7 +117,7 @@ fn show_counts(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
     setup.registry.gauge(&HOSTS, &[&label], move || Some(hosts.upgrade()?.mesh()?.hosts() as f64));
 }
 
-/// Lets those above know which queries are answered here, beside what is answered further below.
+/// Tells the plugins above which queries this plugin or one below answers from memory.
 fn offer_answers(view: &Arc<View>, zones: &Zones, setup: &mut Setup<'_>) {
     let (view, zones, below) = (Arc::clone(view), zones.clone(), setup.below.find::<LocalAnswers>());
     setup.below.provide(LocalAnswers(Arc::new(move |query| {
@@ -124,38 +126,38 @@ fn offer_answers(view: &Arc<View>, zones: &Zones, setup: &mut Setup<'_>) {
     })));
 }
 
-/// Whether hosts can have records of a type.
+/// Returns true if hosts can have records of this type.
 const fn has_records(qtype: Type) -> bool {
     matches!(qtype, Type::A | Type::AAAA | Type::CNAME)
 }
 
-/// The hosts of a mesh.
+/// Plugin that serves the hosts of a mesh.
 struct Istio {
     view: Arc<View>,
     ttl: u32,
-    /// Of each zone, by what answers are made from.
+    /// Answer counters per zone, by source.
     answers: Box<[Table]>,
 }
 
-/// What became of a question.
+/// Result of looking up a host.
 enum Found {
-    /// The name is a host, and what records it has of this type stand in the answer.
+    /// The name is a host, and its records of this type are in the answer section.
     Host,
-    /// It is a host, and another name for this one.
+    /// The name is a host and an alias of this name.
     Alias(Box<Name>),
-    /// It is a host that DNS knows.
+    /// The name is a host whose addresses come from DNS.
     Elsewhere,
-    /// It is a host, for which this type is not ours to deny.
+    /// The name is a host, but this plugin has no say about records of this type.
     Unasked,
 }
 
-/// What is noted of a name that exists here and goes on to the next plugin.
+/// Query note: the name exists here, although the query passes to the next plugin.
 const EXISTS: u64 = 1;
 
 impl Plugin for Istio {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         if !self.view.index.is_synced() {
-            return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "the hosts of the mesh are not known yet"));
+            return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, "ServiceEntries not listed yet"));
         }
         query.set_note(0);
         let found = self.view.find(query, |target| self.answer(target, query, response, worker));
@@ -180,7 +182,7 @@ impl Plugin for Istio {
     }
 
     fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
-        // A name that exists here exists, whatever others know of it (RFC 8020).
+        // The name exists here, so NXDOMAIN from another plugin would be wrong (RFC 8020).
         if query.note() == EXISTS && response.rcode() == Rcode::NXDOMAIN {
             response.set_rcode(Rcode::NOERROR);
         }
@@ -193,7 +195,7 @@ impl Plugin for Istio {
 }
 
 impl Istio {
-    /// Answers for a host.
+    /// Answers a query for a host.
     fn answer(&self, target: Target<'_>, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
         let (from, addresses) = match target {
             Target::Itself => {
@@ -216,7 +218,7 @@ impl Istio {
         Found::Host
     }
 
-    /// Appends addresses. Where they will not all fit, it begins at a random one, so that each has its share of clients.
+    /// Appends addresses. If they may not all fit, starts at a random one so that clients spread over all.
     fn push_addresses<I: Iterator<Item = IpAddr>>(
         &self,
         addresses: impl Fn() -> I,
@@ -233,7 +235,7 @@ impl Istio {
         }
     }
 
-    /// Appends a CNAME record to one of the names of an entry's endpoints, which have the clients shared out.
+    /// Appends a CNAME record to a random endpoint name of the entry, so that clients spread over all.
     fn push_alias(&self, entry: &Entry, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
         let names = || entry.names().filter(|name| !name.same(query.key()));
         let chosen = worker.random_below(names().count().max(1));
@@ -242,7 +244,7 @@ impl Istio {
         if query.qtype == Type::CNAME { Found::Host } else { Found::Alias(Box::new(name.to_name())) }
     }
 
-    /// Says that there is no such record, or no such name, for those to whom nobody below says otherwise.
+    /// Answers NODATA or NXDOMAIN, unless a plugin below has an answer.
     fn deny(&self, exists: bool, query: &mut Query, response: &mut Response) -> Verdict {
         let is_apex = query.zone_at() == 0;
         if exists {
@@ -274,5 +276,5 @@ impl Istio {
     }
 }
 
-/// Addresses in an answer from which on it may not hold them all: as many as fit in 512 octets with a long name.
+/// Number of addresses above which they may not all fit: the capacity of 512 bytes with a long name.
 const SHARED_OUT_FROM: usize = 16;

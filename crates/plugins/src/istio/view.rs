@@ -1,4 +1,5 @@
-//! The hosts of a mesh as one stanza shows them: which claim counts for a client, and what it gives.
+//! The mesh as one `istio` block serves it: decides which claim on a host applies to a client, and which records it
+//! has.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use wire::NameRef;
 
 use super::config::Vips;
 
-/// The hosts of a mesh, as one stanza shows them.
+/// Hosts of a mesh with the options of one `istio` block.
 pub(super) struct View {
     pub(super) index: Arc<Index>,
     pub(super) mesh: Arc<Mesh>,
-    /// Keeps the mesh followed.
+    /// Keeps the watch running while this exists.
     #[allow(dead_code, reason = "held for as long as anybody shows the mesh")]
     pub(super) following: Arc<dyn Following>,
     pub(super) default_addresses: Box<[IpAddr]>,
@@ -23,29 +24,29 @@ pub(super) struct View {
     pub(super) has_pods: bool,
 }
 
-/// What a host stands for.
+/// Source of a host's records.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
-    /// These addresses, for as long as the entry has them.
+    /// Addresses of the entry.
     Addresses(&'a [IpAddr]),
-    /// The addresses of hosts without.
+    /// Addresses from `default_address`, for entries without any.
     Default(&'a [IpAddr]),
-    /// Its endpoints, by their addresses.
+    /// Addresses of the endpoints.
     Endpoints(&'a [IpAddr]),
-    /// Its endpoints, by their names.
+    /// Endpoints that are host names.
     Names(&'a Entry),
-    /// What DNS says about the name.
+    /// DNS: the host resolves to itself.
     Itself,
 }
 
 impl View {
-    /// Shows what a name stands for to the client that asks for it, if it is a host, or falls under one.
+    /// Calls `read` with the target of the name for this client, if the name is a host or matches a wildcard host.
     pub(super) fn find<R>(&self, query: &Query, mut read: impl FnMut(Target<'_>) -> R) -> Option<R> {
         let client = self.client(query);
         self.mesh.find(query.key(), |claims| self.best(claims, query.key(), client).map(&mut read))
     }
 
-    /// Whether the answer to a query is made here, from memory.
+    /// Returns true if this plugin answers the query from memory.
     pub(super) fn answers(&self, query: &Query) -> bool {
         let is_made_here = |target: Target<'_>| !matches!(target, Target::Itself);
         !self.index.is_synced() || self.find(query, is_made_here).unwrap_or_default()
@@ -56,8 +57,8 @@ impl View {
         self.has_pods.then(|| self.mesh.client(peer)).flatten()
     }
 
-    /// What the first claim gives that counts for a client and gives anything. Those of its own namespace go before all
-    /// others, as for its sidecar; they stand in the order of age.
+    /// Returns the target of the first claim that is visible to the client and has one. Claims from the client's own
+    /// namespace come first, as in its sidecar. Otherwise the older claim wins.
     fn best<'a>(&'a self, claims: &'a [Claim], name: NameRef<'_>, client: Option<Client>) -> Option<Target<'a>> {
         let shown = || claims.iter().filter(|claim| claim.entry.is_exported_to(client, &self.default_exports));
         let mut beside = shown().filter(|claim| claim.entry.is_beside(client));
@@ -65,7 +66,7 @@ impl View {
         beside.find_map(target).or_else(|| shown().find_map(target))
     }
 
-    /// What a claim gives: addresses to those to whom they mean something, then endpoints, then what DNS knows.
+    /// Returns the target of a claim: its addresses if this client gets them, else its endpoints, else DNS.
     fn target<'a>(&'a self, claim: &'a Claim, name: NameRef<'_>, client: Option<Client>) -> Option<Target<'a>> {
         let entry = &*claim.entry;
         let addresses = if claim.addresses.is_empty() {

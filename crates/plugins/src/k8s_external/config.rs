@@ -1,11 +1,11 @@
-//! The options of `k8s_external`.
+//! Options of `k8s_external`.
 
 use engine::options::{Args, Manifest, Problem, Property, Role, Usage};
 use wire::{LABEL_MAX, Name};
 
 use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
 
-/// What a `k8s_external` stanza says.
+/// Parsed `k8s_external` block.
 #[derive(Debug, Default)]
 pub struct Config {
     pub(super) zones: Vec<Name>,
@@ -80,7 +80,7 @@ fn read_apex(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 }
 
 impl Config {
-    /// Several stanzas as one: the zones of the last, and what any of them says beside.
+    /// Combines several blocks. The zones of the last one win; all other options add up.
     pub(super) fn merge(self, later: Config) -> Config {
         Config {
             zones: later.zones,

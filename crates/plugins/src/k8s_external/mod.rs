@@ -1,7 +1,7 @@
-//! Answers for the services of a cluster with the addresses that they have outside of it: load balancers and external IPs.
+//! Serves the external addresses of a cluster's Services: load balancers and external IPs.
 //!
-//! The cluster is the one of the `kubernetes` stanza in the same server block; nothing else is watched. `name` says what a
-//! name stands for, `zone` has what belongs to the zone itself.
+//! The cluster is that of the `kubernetes` block in the same server block; no further watches are opened. `name` parses
+//! names, `zone` has the records of the zone itself.
 
 mod config;
 mod name;
@@ -48,37 +48,37 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Step>, Se
     Ok(Some(Step { zones: Some(zones), fallthrough, ..Step::new(plugin, Hooks::DOWN) }))
 }
 
-/// A cluster, as it is seen from outside.
+/// Plugin that serves a cluster's external names.
 struct External {
     showing: Arc<Showing>,
-    /// Of each zone, whether it is of reverse names.
+    /// True for each reverse zone, by zone index.
     are_reverse: Box<[bool]>,
-    /// The zone in which PTR records point.
+    /// Zone of the PTR targets.
     primary: Option<Name>,
     names: Names,
 }
 
-/// What of the cluster is shown, and how.
+/// Data shared between queries and zone transfers.
 struct Showing {
     exposed: Arc<Exposed>,
-    /// The label below which the name server is.
+    /// Label above the name server.
     apex: Box<[u8]>,
     ttl: u32,
-    /// Whether endpoints are shown.
+    /// True if endpoints are served (`headless`).
     headless: bool,
 }
 
-/// What became of a question.
+/// Result of a lookup.
 enum Found {
-    /// What there is stands in the answer; nothing there means no such record.
+    /// The name exists. An empty answer section means NODATA.
     Name,
-    /// Names of addresses may be below it, here or at the next plugin: it has no records, and may fall through.
+    /// Address names can exist below, here or at the next plugin. The name has no records and may fall through.
     Above,
-    /// There is no such name.
+    /// The name does not exist.
     Nothing,
-    /// There may be such a name: what decides about it is not known yet.
+    /// The objects that decide whether the name exists have not been listed yet.
     Unknown,
-    /// It is an alias.
+    /// The name is an alias.
     Alias(Verdict),
 }
 
@@ -147,7 +147,7 @@ impl External {
         Found::Name
     }
 
-    /// Answers for a service or a part of it; `None` if there is no such name.
+    /// Answers for a Service or part of it. `None` if the name does not exist.
     fn answer(
         &self,
         service: &Service,
@@ -173,7 +173,7 @@ impl External {
         }
     }
 
-    /// What is reached directly: endpoints, if they are shown, of headless services or by name.
+    /// Answers with endpoints if they are served: those of a headless Service, or the one called by name.
     fn endpoints(
         &self,
         asked: &Asked<'_>,
@@ -193,9 +193,9 @@ impl External {
         asked.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
     }
 
-    /// Answers with the alias of a load balancer that has a name, and with what is there.
+    /// Answers with a CNAME record to the load balancer's host name, and follows it.
     fn follow(&self, host: &str, query: &Query, response: &mut Response) -> Found {
-        // A host that is no name leads nowhere.
+        // An invalid host name leads nowhere.
         let Ok(name) = Name::from_text(host) else { return Found::Name };
         response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.showing.ttl), name.as_ref());
         if query.qtype == Type::CNAME {
@@ -204,7 +204,7 @@ impl External {
         Found::Alias(Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })))
     }
 
-    /// The services at an external address.
+    /// Answers with the Services at an external address.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
         if is_above_addresses(query.key()) {
             return Found::Above;
@@ -227,14 +227,14 @@ impl External {
         if exists { Found::Name } else { self.absent() }
     }
 
-    /// What is not there, as far as it is known.
+    /// Result for a name without an object: NXDOMAIN, or unknown until the objects are listed.
     fn absent(&self) -> Found {
         if self.showing.exposed.index.knows(self.showing.needs()) { Found::Nothing } else { Found::Unknown }
     }
 }
 
 impl Showing {
-    /// What must be known before a name can be said not to exist.
+    /// Kinds that must be listed before a name can be denied.
     fn needs(&self) -> Kinds {
         const SERVICES: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service]);
         const ENDPOINTS: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]);
@@ -242,7 +242,7 @@ impl Showing {
     }
 }
 
-/// What a service is called outside, if it is reached by a name.
+/// Host name of a Service's load balancer, if it has one.
 fn host_of(service: &Service) -> Option<&str> {
     service.external.iter().find_map(|external| match external {
         Outside::Host(host) => Some(&**host),
@@ -250,13 +250,13 @@ fn host_of(service: &Service) -> Option<&str> {
     })
 }
 
-/// The external addresses of a service, each once.
+/// External addresses of a Service without duplicates.
 fn distinct(service: &Service) -> impl Iterator<Item = IpAddr> + Clone {
     let before = |at, ip| service.external_ips().take(at).any(|known| known == ip);
     service.external_ips().enumerate().filter(move |(at, ip)| !before(*at, *ip)).map(|(_, ip)| ip)
 }
 
-/// What a service is called that is reached by a name.
+/// Answers for a Service whose load balancer has a host name.
 fn at_host<'s>(
     asked: &Asked<'_>,
     service: &Service,
@@ -275,7 +275,7 @@ fn at_host<'s>(
         Type::SRV => {
             let Ok(target) = Name::from_text(host) else { return Outcome::NoData };
             for (at, number) in ports().map(|port| port.number).enumerate() {
-                // TCP and UDP on one number are one record.
+                // TCP and UDP ports with the same number would give equal records.
                 let seen = ports().take(at).any(|before| before.number == number);
                 if let Some(number) = number.filter(|_| !seen) {
                     asked.push_srv(response, target.as_ref(), weight(count), number);

@@ -1,42 +1,43 @@
-//! What a name below an external zone stands for.
+//! Parser for names in an external zone.
 
 use crate::service_records::{PortNames, labels_of};
 
-/// The label of the one name server.
+/// Label of the only name server.
 pub(super) const NAME_SERVER: &[u8] = b"ns1";
-/// Labels before the zone in the longest name: port, protocol, service, namespace.
+/// Maximum number of labels before the zone: port, protocol, service, namespace.
 const LABELS_MAX: usize = 4;
 
-/// What a name stands for; all labels are in lower case.
+/// Object that a name refers to. All labels are lowercase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target<'a> {
-    /// The zone itself.
+    /// Zone apex.
     Apex,
-    /// The label below which the name server is.
+    /// Label above the name server.
     Branch,
-    /// The name server.
+    /// Name server.
     NameServer,
-    /// A namespace.
+    /// Namespace.
     Namespace(&'a [u8]),
-    /// A service, or a part of it.
+    /// Service or part of it.
     Service { namespace: &'a [u8], service: &'a [u8], part: Part<'a> },
-    /// No name of this form exists.
+    /// Name of a form that cannot exist.
     Nothing,
 }
 
-/// Which part of a service.
+/// Part of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part<'a> {
-    /// The service.
+    /// Service itself.
     Whole,
-    /// An endpoint; the service itself if that has an external address.
+    /// Endpoint; the Service itself if it has an external address.
     Endpoint(&'a [u8]),
-    /// Its ports of this name and protocol.
+    /// Ports with this name and protocol.
     Port(PortNames<'a>),
 }
 
 impl<'a> Target<'a> {
-    /// Reads the labels before the zone, in wire form without a root label; `apex` is that of the name server.
+    /// Parses the labels before the zone, in wire format without the root label. `apex` is the label above the name
+    /// server.
     pub(super) fn read(prefix: &'a [u8], apex: &[u8]) -> Target<'a> {
         let mut labels: [&[u8]; LABELS_MAX] = [&[]; LABELS_MAX];
         let count = labels_of(prefix).count();
@@ -61,7 +62,7 @@ impl<'a> Target<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The ports that are meant.
+    /// Requested ports. Empty if any.
     pub(super) const fn ports(self) -> PortNames<'a> {
         if let Part::Port(ports) = self { ports } else { (b"", b"") }
     }
@@ -73,7 +74,7 @@ mod tests {
     use wire::Name;
 
     #[test]
-    fn names_and_what_they_stand_for() {
+    fn parses_names() {
         let lb = |part| Target::Service { namespace: b"prod", service: b"lb", part };
         for (text, target) in [
             (".", Target::Apex),

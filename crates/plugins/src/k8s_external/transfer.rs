@@ -1,4 +1,4 @@
-//! The external forward zones as *transfer* wants them.
+//! Zone transfer source for external forward zones.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::service_records::{PLAIN, Tree};
 use crate::soa;
 use crate::zone_records::{ZoneRecords, below, soa_data, sorted_services};
 
-/// Offers the forward zones of a stanza to those above it.
+/// Offers the forward zones of a block to `transfer` and other plugins above.
 pub(super) fn offer(showing: &Arc<Showing>, zones: Vec<Name>, setup: &mut Setup<'_>) {
     let mut sources = setup.below.find::<ZoneSources>().unwrap_or_default();
     sources.0.push(Arc::new(Source { showing: Arc::clone(showing), zones }));
@@ -35,7 +35,7 @@ impl ZoneSource for Source {
         (is_ours && index.knows(self.showing.needs())).then(|| index.serial())
     }
 
-    /// A zone of which part is not known would be taken for the whole.
+    /// Returns `None` until everything is listed: a secondary would take a partial zone for the whole.
     fn snapshot(&self, zone: NameRef<'_>) -> Option<Box<dyn ZoneSnapshot>> {
         let serial = self.serial(zone)?;
         let Showing { exposed, apex, ttl, .. } = &*self.showing;
@@ -43,7 +43,7 @@ impl ZoneSource for Source {
         let mut records = ZoneRecords::new(*ttl);
         records.add(&zone.to_name(), Type::NS, name_server.octets().to_vec());
         self.showing.addresses().into_iter().for_each(|ip| records.add_address(&name_server, ip));
-        // Below the label of the name server is no namespace.
+        // The label of the name server hides a namespace of the same name.
         let is_shown = |service: &Service| {
             let namespace = service.namespace.as_bytes();
             *namespace != **apex && exposed.shows(namespace)

@@ -1,4 +1,4 @@
-//! What belongs to an external zone as such: its SOA and its name server.
+//! Records of the external zone itself: SOA and name server.
 
 use core::net::IpAddr;
 
@@ -11,10 +11,10 @@ use super::{External, Showing};
 use crate::service_records::ip_of;
 use crate::soa;
 
-/// The mailbox of whoever runs the zone.
+/// First label of the SOA mailbox.
 pub(super) const HOSTMASTER: &[u8] = b"hostmaster";
 
-/// The names below a zone that its SOA and NS records speak of: labels in wire form.
+/// Names in the SOA and NS records, relative to the zone: labels in wire format.
 pub(super) struct Names {
     name_server: Box<[u8]>,
     hostmaster: Box<[u8]>,
@@ -33,14 +33,14 @@ impl Names {
 }
 
 impl External {
-    /// Appends the SOA of the zone that was asked in, in the case of the question.
+    /// Appends the SOA record of the query's zone, in the letter case of the query.
     pub(super) fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
         let Showing { exposed, ttl, .. } = &*self.showing;
         let fields = (*ttl, soa::numbers(exposed.index.serial(), *ttl));
         soa::push(section, (&self.names.name_server, &self.names.hostmaster), fields, query, response);
     }
 
-    /// Appends the name server of the zone with its addresses.
+    /// Appends the NS record of the zone with its addresses.
     pub(super) fn push_name_server(&self, query: &Query, response: &mut Response) {
         let zone = HEADER_LEN + query.zone_at();
         let fields = (Type::NS, Class::IN, self.showing.ttl);
@@ -54,7 +54,7 @@ impl External {
         }
     }
 
-    /// Appends the addresses of the name server as those of the name asked.
+    /// Appends the addresses of the name server for a query of its name.
     pub(super) fn push_name_server_addresses(&self, query: &Query, response: &mut Response) {
         for address in self.showing.addresses() {
             if query.qtype.is_address() && address.is_ipv4() == (query.qtype == Type::A) {
@@ -65,8 +65,8 @@ impl External {
 }
 
 impl Showing {
-    /// The addresses at which this server is reached from outside: those of the services that it is an endpoint of, each
-    /// once; its own where it is in no cluster.
+    /// Addresses at which this server is reachable from outside: those of the Services it is an endpoint of, without
+    /// duplicates. If it is an endpoint of none, its own addresses.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         let (mut addresses, mut is_endpoint) = (Vec::new(), false);
         for local in self.exposed.local_addresses.iter().copied() {
@@ -82,7 +82,7 @@ impl Showing {
         if is_endpoint { addresses } else { self.exposed.local_addresses.to_vec() }
     }
 
-    /// The endpoints of a headless service, if they are shown.
+    /// Endpoints of a headless Service, if they are served.
     fn endpoint_addresses(&self, service: &Service) -> impl Iterator<Item = IpAddr> {
         let shown = self.headless && service.kind == ServiceKind::Headless;
         let endpoints = shown.then(|| service.endpoints().take(GLUE_MAX).filter_map(ip_of));
@@ -90,5 +90,5 @@ impl Showing {
     }
 }
 
-/// Addresses of endpoints that are looked at for one service: more than an answer could hold over UDP.
+/// Maximum number of endpoints per Service to consider: more than fit in a UDP response.
 const GLUE_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! What the process `kube-dns` counted, under its names.
+//! Query metrics under the names that the process `kube-dns` used.
 
 use engine::metrics::{Buckets, Histogram, Kind, Metric, Table};
 use engine::setup::Setup;
@@ -67,34 +67,34 @@ static MISSES: Metric = Metric {
 
 pub(super) static METRICS: [&Metric; 5] = [&REQUESTS, &DURATIONS, &RESPONSE_SIZES, &ERRORS, &MISSES];
 
-/// How names begin unless somebody says otherwise.
+/// Default prefix of the metric names.
 const PREFIX: &str = "skydns_skydns_";
-/// Where answers come from, as the labels say it.
+/// Values of the label `system`: source of the answer.
 const SYSTEMS: [&str; 5] = ["auth", "cache", "recursive", "reverse", "stub"];
 const AUTH: usize = 0;
 const CACHE: usize = 1;
 const RECURSIVE: usize = 2;
 const REVERSE: usize = 3;
 const STUB: usize = 4;
-/// What went wrong, as the labels say it.
+/// Values of the label `cause`.
 const CAUSES: [&str; 6] = ["nxdomain", "nodata", "truncated", "refused", "overflow", "servfail"];
 const NXDOMAIN: usize = 0;
 const TRUNCATED: usize = 2;
 const REFUSED: usize = 3;
 const SERVFAIL: usize = 5;
 
-/// The series.
+/// Handles of the metrics.
 pub(super) struct Count {
     requests: Table,
     durations: Table,
     sizes: Table,
     errors: Table,
-    /// Of each directive of the block, the system that it is.
+    /// System of each directive of the block.
     systems: Vec<usize>,
 }
 
 impl Count {
-    /// The series under names that begin so.
+    /// Registers the metrics with the given namespace and subsystem as prefix.
     pub(super) fn new([namespace, subsystem]: &[String; 2], is_stub: bool, setup: &Setup<'_>) -> Count {
         let named = |metric: &'static Metric| {
             let rest = metric.name.strip_prefix(PREFIX).unwrap_or(metric.name);
@@ -119,7 +119,7 @@ impl Count {
         }
     }
 
-    /// Counts a query and its answer.
+    /// Counts a query and its response.
     pub(super) fn count(&self, query: &Query, response: &Response, worker: &Worker) {
         let counters = &worker.counters;
         let system = self.system(query, response);

@@ -1,7 +1,8 @@
-//! `/cache` page: the records of the cluster as the tree of labels that kube-dns showed, with the top-level domain at its root.
+//! Page `/cache`: the cluster's records as the tree of labels that kube-dns served, with the top-level domain at the
+//! root.
 //!
-//! A node has `ChildNodes`, by label, and `Entries`, by the label that kube-dns made of a record. The page is for people who look
-//! for what is known, and bounded. `Complete`, which kube-dns did not have, stands beside the root's.
+//! A node has `ChildNodes`, by label, and `Entries`, by the label that kube-dns computed for a record. The page serves
+//! debugging and has a size limit. The root also has `Complete`, which kube-dns did not have.
 
 use core::fmt::Write;
 use std::borrow::Cow;
@@ -15,14 +16,14 @@ use crate::exposed::Exposed;
 use crate::hashed::{KUBE_DNS, address_label};
 use crate::service_records::ip_of;
 
-/// Octets of the longest page: a cluster of a hundred thousand endpoints, written out.
+/// Approximate size limit of the page in bytes: a cluster of 100,000 endpoints.
 const PAGE_MAX: usize = 16 << 20;
-/// Octets of an entry beside its texts.
+/// Estimated bytes of an entry without its strings.
 const ENTRY_LEN: usize = 160;
-/// The end of the names of reverse zones, which kube-dns did not show.
+/// Suffix of reverse zones, which kube-dns did not serve here.
 const REVERSE: &str = ".arpa.";
 
-/// Makes the page.
+/// Renders the page.
 pub(super) fn page(exposed: &Exposed) -> PageContent {
     let zones = exposed.zones.names().iter().map(ToString::to_string);
     let zone = zones.into_iter().find(|zone| !zone.ends_with(REVERSE)).unwrap_or_default();
@@ -44,11 +45,11 @@ pub(super) fn page(exposed: &Exposed) -> PageContent {
     PageContent { status: 200, content_type: "application/json", body: text.into_bytes().into() }
 }
 
-/// A node of the tree.
+/// Node of the tree.
 #[derive(Default)]
 struct Tree {
     children: BTreeMap<String, Tree>,
-    /// Records, as JSON.
+    /// Records as JSON, by label.
     entries: BTreeMap<String, String>,
 }
 
@@ -62,12 +63,12 @@ impl Tree {
         label.len() + host.len() + ENTRY_LEN
     }
 
-    /// Adds a service to its namespace; gives about how many octets it takes.
+    /// Adds a Service to its namespace. Returns its approximate size in bytes.
     fn add(&mut self, service: &Service, zone: &str) -> usize {
         let host = format!("{}.{}.svc.{zone}", service.name, service.namespace);
         let mut len = ENTRY_LEN;
         match &service.kind {
-            // As kube-dns kept an alias: in the namespace, and not below a name in it.
+            // kube-dns stored an alias in its namespace, not in a node of its own.
             ServiceKind::ExternalName(target) => len += self.set(&service.name, target, 0),
             ServiceKind::ClusterIp(ips) => {
                 let node = self.below(&service.name);
@@ -106,7 +107,7 @@ impl Tree {
         self.below(&format!("_{}", protocol.to_ascii_lowercase())).below(&format!("_{name}"))
     }
 
-    /// Writes the node as Go's `MarshalIndent` does, with tabs.
+    /// Writes the node like Go's `MarshalIndent` with tabs.
     fn write(&self, text: &mut String, depth: usize, is_complete: Option<bool>) {
         text.push('{');
         object(text, depth + 1, "ChildNodes", self.children.iter(), |text, child| child.write(text, depth + 2, None));
@@ -120,7 +121,7 @@ impl Tree {
     }
 }
 
-/// Writes a member that is an object.
+/// Writes a member whose value is an object.
 fn object<'a, T: 'a>(
     text: &mut String,
     depth: usize,

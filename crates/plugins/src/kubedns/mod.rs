@@ -1,5 +1,6 @@
-//! What the kube-dns pod had beside its answers: its pages, its metrics under their names, and what dnsmasq said of its
-//! cache. `count` has the metrics of the process `kube-dns`, `statistics` those of dnsmasq, `dump` the page with the
+//! HTTP pages and metrics of the kube-dns pod, and dnsmasq's cache statistics.
+//!
+//! `count` has the metrics of the process `kube-dns`, `statistics` those of dnsmasq, and `dump` the page with the
 //! records.
 
 mod count;
@@ -131,7 +132,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part::new(KubeDns { count, statistics }, Hooks::BOTH)))
 }
 
-/// `/readiness`, and `/cache` if there is a cluster.
+/// Registers `/readiness`, and `/cache` if there is a cluster.
 fn pages(address: &str, setup: &mut Setup<'_>) {
     let readiness = Arc::clone(&setup.needs.readiness);
     setup.needs.pages.push(Page::new(address.to_owned(), "/readiness", move || is_ready(&readiness)));
@@ -140,7 +141,7 @@ fn pages(address: &str, setup: &mut Setup<'_>) {
     }
 }
 
-/// Once it has been ready it stays so, whatever becomes of the API server: answers go on.
+/// Stays ready after it has been ready once, even if the API server fails, because queries are still answered.
 fn is_ready(readiness: &Readiness) -> PageContent {
     match readiness.unready(false).join(",") {
         unready if unready.is_empty() => PageContent::text(200, "ok\n"),

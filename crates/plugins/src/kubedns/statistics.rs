@@ -1,4 +1,4 @@
-//! How the cache is used, as dnsmasq told it and the sidecar showed it: TXT records of class CH, and metrics.
+//! Cache statistics as dnsmasq and kube-dns's sidecar exposed them: TXT records of class CH, and metrics.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -27,21 +27,22 @@ static ERRORS: Metric = metric("kubedns_dnsmasq_errors", "Number of errors that 
 
 pub(super) static METRICS: [&Metric; 6] = [&HITS, &MISSES, &EVICTIONS, &INSERTIONS, &MAX_SIZE, &ERRORS];
 
-/// How names begin unless somebody says otherwise.
+/// Default prefix of the metric names.
 const PREFIX: &str = "kubedns_";
 
 fn named(metric: &'static Metric, prefix: &str) -> &'static Metric {
     metric.renamed(&format!("{prefix}_{}", metric.name.strip_prefix(PREFIX).unwrap_or(metric.name)))
 }
 
-/// What is told of the cache of this block.
+/// Cache statistics of this server block.
 pub(super) struct Statistics {
     cache: Arc<CacheStatistics>,
     registry: Arc<Registry>,
 }
 
 impl Statistics {
-    /// Shows the cache under names that begin so; `None` if there is no cache.
+    /// Registers the cache metrics with this prefix. Returns `None` if there is no cache or queries are not answered
+    /// here.
     pub(super) fn show(prefix: &str, is_stub: bool, setup: &Setup<'_>) -> Option<Statistics> {
         let registry = setup.registry;
         let cache = setup.below.find::<Arc<CacheStatistics>>()?;
@@ -63,7 +64,7 @@ impl Statistics {
         Some(Statistics { cache, registry: Arc::clone(registry) })
     }
 
-    /// Answers a question of class CH for a number; whether it was one.
+    /// Answers a query of class CH for a statistic. Returns true if it was one.
     pub(super) fn answer(&self, query: &Query, response: &mut Response) -> bool {
         if query.qclass != Class::CH || query.qtype != Type::TXT {
             return false;
@@ -75,7 +76,7 @@ impl Statistics {
             Some(b"misses") => sum(&self.cache.misses),
             Some(b"insertions") => sum(&self.cache.insertions),
             Some(b"evictions") => sum(&self.cache.evictions),
-            // dnsmasq's own zones, which nobody here has.
+            // Queries for dnsmasq's own zones, which do not exist here.
             Some(b"auth") => 0,
             _ => return false,
         };
@@ -88,20 +89,20 @@ impl Statistics {
     }
 }
 
-/// The first label of `LABEL.bind`.
+/// First label of `LABEL.bind`.
 fn label_of(name: NameRef<'_>) -> Option<&[u8]> {
     let mut labels = name.labels();
     let label = labels.next()?;
     (labels.next()? == b"bind" && labels.next().is_none()).then_some(label)
 }
 
-/// How long an answer may take.
+/// Timeout of a query.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// One datagram a question: nothing is kept.
+/// Each query is one datagram; no connection is kept.
 const CONNECTIONS: Connections =
     Connections { idle_max: Duration::ZERO, age_max: Duration::ZERO, kept_max: 1, source: None };
 
-/// Asks another process again and again, and shows what it says under names that begin so.
+/// Polls the statistics of another process and exports them with this prefix.
 pub(super) fn ask(prefix: &str, server: SocketAddr, every: Duration, setup: &mut Setup<'_>) {
     let counter = |metric| setup.registry.counter(named(metric, prefix), &[]);
     let asked = [
@@ -123,7 +124,7 @@ struct Poll {
     errors: Counter,
 }
 
-/// A number that another process tells.
+/// Statistic that is polled.
 struct Number {
     name: &'static str,
     counter: Counter,
@@ -136,7 +137,8 @@ impl Poll {
             for number in &mut self.asked {
                 match ask_number(self.server, number.name, &*outside).await {
                     Some(now) => {
-                        // A process that began anew counts from nothing; what it had told before stays.
+                        // After a restart the other process counts from zero. The exported counter keeps its previous
+                        // value and adds to it.
                         let more = now.checked_sub(number.last).unwrap_or(now);
                         outside.counters().add(number.counter, more);
                         number.last = now;

@@ -1,4 +1,4 @@
-//! ExternalName services: CNAME records, and what they lead to, within the zone and out of it.
+//! ExternalName Services: CNAME records and the records of their targets, inside and outside of the zone.
 
 use engine::{Ask, Query, Response, Verdict, Whom, Worker};
 use wire::{Name, Owner, Section, Type};
@@ -7,11 +7,11 @@ use super::name::Target;
 use super::{Found, Kubernetes, View};
 use crate::service_records::Outcome;
 
-/// CNAME records in the longest chain within the zone, as in CoreDNS.
+/// Maximum number of CNAME records in a chain within the zone, as in CoreDNS.
 const HOPS_MAX: usize = 11;
 
 impl Kubernetes {
-    /// Follows an alias from the name asked. A chain that leads nowhere leaves nothing, not even its CNAME records.
+    /// Follows an alias from the query name. If the chain ends without records, the answer has no CNAME records either.
     pub(super) fn follow_alias(
         &self,
         view: &View,
@@ -58,14 +58,15 @@ impl Kubernetes {
         );
     }
 
-    /// Whether a CNAME record in the answer points at this name already.
+    /// Returns true if a CNAME record in the answer already points to `target`.
     fn visited(&self, response: &Response, target: &Name) -> bool {
         response.message.section(Section::Answer).any(|mark| {
             mark.rtype == Type::CNAME && response.message.name_in(mark, 0).is_ok_and(|known| known == *target)
         })
     }
 
-    /// What stands at the end of an alias within the zone; `prefix` octets of its name are before the zone.
+    /// Looks up the target of an alias within the zone. The first `prefix` bytes of its name are the labels before the
+    /// zone.
     fn next(
         &self,
         view: &View,
@@ -98,12 +99,12 @@ impl Kubernetes {
     }
 }
 
-/// What stands at the end of an alias.
+/// Result of looking up the target of an alias.
 enum Next {
-    /// Its records, which now stand in the answer.
+    /// The records of the target are in the answer.
     Answered,
-    /// Another alias.
+    /// The target is another alias.
     Alias(Box<Name>),
-    /// Nothing of the type asked.
+    /// The target has no records of this type.
     Nothing,
 }

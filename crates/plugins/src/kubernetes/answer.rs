@@ -1,4 +1,4 @@
-//! The records of services, endpoints and pods.
+//! Records of Services, endpoints and pods.
 
 use core::net::IpAddr;
 
@@ -12,21 +12,21 @@ use super::{Kubernetes, Pods, is_hidden};
 use crate::hashed::KUBE_DNS;
 use crate::service_records::{Asked, EndpointList, Outcome, PLAIN, PortNames, Tree, Which, weight};
 
-/// What stands between the names of services and the zone.
+/// Label between the names of Services and the zone.
 const SERVICES: &[u8] = b"svc";
 
 impl Kubernetes {
-    /// A question for records of this type, owned so; the zone is in the case of the question.
+    /// Request for records of a type with this owner. `zone` has the letter case of the query.
     pub(super) fn asked<'a>(&self, qtype: Type, owner: Owner<'a>, zone: NameRef<'a>) -> Asked<'a> {
         Asked { qtype, ttl: self.ttl, owner, tree: Kubernetes::tree(zone), share: None, has_glue: true }
     }
 
-    /// Where the names of services are in a zone.
+    /// Subtree of the zone that holds the names of Services.
     pub(super) fn tree(zone: NameRef<'_>) -> Tree<'_> {
         Tree { branch: Some(SERVICES), zone, form: &PLAIN }
     }
 
-    /// Answers for a service or a part of it.
+    /// Answers for a Service or part of it.
     pub(super) fn answer<'s>(
         &self,
         asked: &Asked<'_>,
@@ -56,7 +56,7 @@ impl Kubernetes {
     }
 }
 
-/// An alias has no parts, and one that is an address is none.
+/// ExternalName Service: it has no parts, and an IP address as target gives no alias.
 fn external_name<'s>(target: &'s str, part: Part<'_>, qtype: Type) -> Outcome<'s> {
     if part != Part::Whole || target.is_empty() || target.parse::<IpAddr>().is_ok() {
         return Outcome::NoName;
@@ -95,14 +95,14 @@ fn endpoints<'s>(
         return Outcome::Alias(target);
     }
     match asked.endpoints(&list, ports, response, worker) {
-        // A topology zone without endpoints may have some at any time, and its name exists for as long as the service.
+        // A topology zone without endpoints may get some at any time. Its name exists as long as the Service.
         Outcome::NoName if matches!(part, Part::Zone { .. }) => Outcome::NoData,
         outcome => outcome,
     }
 }
 
-/// What the only endpoint is called, if it has a name for an address (slices of type `FQDN`). Of several a name can be
-/// the alias of none (RFC 1034 §3.6.2).
+/// Returns the host name of the only endpoint, if its address is a name (slices of type `FQDN`). With several endpoints
+/// there is no alias, because a name has only one CNAME record (RFC 1034 §3.6.2).
 fn only_name<'s>(service: &'s Service, list: &EndpointList<'_>) -> Option<&'s str> {
     let mut each = list.each();
     let (Some(Address::Name(only)), None) = (each.next().map(Endpoint::address), each.next()) else { return None };
@@ -111,7 +111,7 @@ fn only_name<'s>(service: &'s Service, list: &EndpointList<'_>) -> Option<&'s st
     names.find(|name| *name == only)
 }
 
-/// The endpoints of a part of a service, and which of its ports are meant.
+/// Endpoints of a part of a Service, and the requested ports.
 fn endpoints_of<'a>(service: &'a Service, part: Part<'a>) -> (EndpointList<'a>, PortNames<'a>) {
     let which = match part {
         Part::Endpoint(label) => Which::Called(label),
@@ -125,9 +125,9 @@ fn endpoints_of<'a>(service: &'a Service, part: Part<'a>) -> (EndpointList<'a>, 
     (EndpointList { service, which }, part.ports())
 }
 
-/// Labels in `ADDRESS.NAMESPACE.pod`.
+/// Number of labels in `ADDRESS.NAMESPACE.pod`.
 const POD_LABELS: usize = 3;
-/// A branch exists where a port of this protocol is below it.
+/// Outcome for `_PROTOCOL.SERVICE`, which exists if a named port of this protocol is below it.
 pub(super) fn branch<'a>(mut ports: impl Iterator<Item = &'a Port>, protocol: &[u8]) -> Outcome<'static> {
     let below = ports.any(|port| !port.name.is_empty() && port.matches(b"", protocol));
     if below && !protocol.is_empty() { Outcome::NoData } else { Outcome::NoName }
@@ -154,7 +154,7 @@ impl Kubernetes {
         Outcome::Answered
     }
 
-    /// A pod has no ports that DNS knows; CoreDNS says so by port 0.
+    /// Appends an SRV record with port 0, as in CoreDNS: DNS knows no ports of a pod.
     fn push_pod_srv(&self, query: &Query, response: &mut Response, address: IpAddr) {
         let name = query.name();
         let extra = name.labels().count() - query.zone().labels().count() - POD_LABELS;

@@ -1,4 +1,4 @@
-//! The options of `kubernetes`.
+//! Options of `kubernetes`.
 
 use core::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::exposed::is_reverse;
 use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
 use crate::sources::{self, HasSources, Sources, texts};
 
-/// What `pods` says.
+/// Mode of `pods`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pods {
-    /// No name of a pod exists.
+    /// No pod names exist.
     #[default]
     Disabled,
-    /// Any address is answered with itself.
+    /// Every address has a name, without checking that a pod has it.
     Insecure,
-    /// The address of a pod that exists is answered with itself.
+    /// Addresses of existing pods have names.
     Verified,
 }
 
-/// What a `kubernetes` stanza says.
+/// Parsed `kubernetes` block.
 #[derive(Debug)]
 pub struct Config {
     pub(super) zones: Vec<Name>,
@@ -53,10 +53,10 @@ impl FallsThrough for Config {
 }
 
 const TTL_DEFAULT: u32 = 5;
-/// What the client library of Kubernetes takes where only one of both is said.
+/// Defaults of client-go if only one of the two is set.
 const QPS_DEFAULT: f64 = 5.0;
 const BURST_DEFAULT: u32 = 10;
-/// The longest time between two requests, whatever fraction of one a second is asked for.
+/// Maximum interval between two requests, however low the rate.
 const EVERY_MAX: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 const TTL_MAX: u32 = 3600;
@@ -97,7 +97,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .removed(&REMOVED)
 .role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
 
-/// What CoreDNS took in its first years.
+/// Properties of early CoreDNS versions.
 static REMOVED: [Old; 6] = [
     Old {
         name: "upstream",
@@ -272,18 +272,18 @@ static PROPERTIES: &[Property<Config>] = &[
     },
 ];
 
-/// A number of requests; so many that nobody could count them are all that we can.
+/// Parses a number of requests. Values above `u32::MAX` become `u32::MAX`.
 fn count(args: &mut Args<'_>) -> Result<u32, Problem> {
     args.number::<i64>(0..).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// A label selector, its words joined by blanks as the API takes it.
+/// Parses a label selector, with its words joined by spaces as the API expects it.
 fn selector(args: &mut Args<'_>) -> Result<String, Problem> {
     let name = args.name();
     let text = texts(args).join(" ");
     match super::selector::check(&text) {
         Ok(()) => Ok(text),
-        Err(what) => Err(args.problem_at(name.span, format!("`{text}` is no label selector: {what}"))),
+        Err(what) => Err(args.problem_at(name.span, format!("`{text}` is not a label selector: {what}"))),
     }
 }
 
@@ -293,7 +293,7 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
         return Err(writing.problem_with("namespace_labels", "namespaces and namespace_labels cannot both be set"));
     }
     if config.is_like_kube_dns && (config.zonal || config.endpoint_pod_names || !config.multicluster.is_empty()) {
-        let problem = "kube-dns knew nothing of zonal, endpoint_pod_names and multicluster";
+        let problem = "compat kube-dns cannot be combined with zonal, endpoint_pod_names or multicluster";
         return Err(writing.problem_with("compat", problem));
     }
     let zones = if config.zones.is_empty() { &writing.block.zones } else { &config.zones };
@@ -314,12 +314,12 @@ impl HasSources for Config {
 }
 
 impl Config {
-    /// Whether a zone shows what clusters have in common.
+    /// Returns true if the zone serves ServiceImports (`multicluster`).
     pub(super) fn is_common(&self, zone: NameRef<'_>) -> bool {
         self.multicluster.iter().any(|common| zone.is_within(common.as_ref()))
     }
 
-    /// What must be watched for it.
+    /// Resources to watch for this configuration.
     pub(super) fn request(&self, path: impl Fn(&str) -> std::path::PathBuf) -> Request {
         Request {
             labels: self.labels.clone(),
@@ -336,7 +336,7 @@ impl Config {
     }
 }
 
-/// How hard the API server may be asked. What is not said of rate and burst is as in the client library of Kubernetes.
+/// Rate limit for requests to the API server. If only rate or burst is set, the other one has the default of client-go.
 fn pace(qps: f64, burst: u32, in_flight: u32) -> Pace {
     let (qps, burst) = match (qps > 0.0 && qps.is_finite(), burst > 0) {
         (false, false) => return Pace { in_flight, ..Pace::default() },
@@ -353,8 +353,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pace_is_what_the_options_say() {
-        // qps, burst, most in flight; milliseconds between requests, burst
+    fn computes_the_rate_limit_from_the_options() {
+        // qps, burst, requests in flight; milliseconds between requests, burst
         for (qps, burst, in_flight, every, most) in [
             (0.0, 0, 0, 0, 0),
             (0.0, 0, 3, 0, 0),

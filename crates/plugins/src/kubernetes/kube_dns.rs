@@ -1,7 +1,7 @@
-//! kube-dns's record forms (`compat kube-dns`): names of endpoints by hash, SRV records without ports for names that name
-//! none, ports as aliases of their service, and `*` for any service, namespace or endpoint.
+//! Record forms of kube-dns (`compat kube-dns`): endpoint names are hashes, SRV records exist also for names without a
+//! port, ports are aliases of their Service, and `*` matches any Service, namespace or endpoint.
 //!
-//! What was wrong or up to chance there is not copied; docs/differences.md says what.
+//! Bugs and nondeterminism of kube-dns are not copied. docs/differences.md lists them.
 
 use core::net::IpAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::{Found, Kubernetes, View, is_hidden};
 use crate::hashed::{KUBE_DNS, address_label};
 use crate::service_records::{Asked, EndpointList, Outcome, PortNames, Tree, Which, ip_of, matching, weight};
 
-/// Stands for any service or namespace.
+/// Wildcard label for a Service or namespace.
 const ANY: &[u8] = b"*";
 
-/// Services that a name with `*` stands for.
+/// Pattern for the Services that a name with `*` matches.
 #[derive(Clone, Copy)]
 pub(super) struct Among<'a> {
     pub(super) namespace: &'a [u8],
@@ -29,12 +29,13 @@ pub(super) struct Among<'a> {
 }
 
 impl<'a> Among<'a> {
-    /// Those that labels stand for, if there is a `*` in the place of a service or of a namespace.
+    /// Returns the pattern if the Service or namespace label is `*`.
     pub(super) fn read(namespace: &'a [u8], service: &'a [u8], part: Part<'a>) -> Option<Among<'a>> {
         (namespace == ANY || service == ANY).then_some(Among { namespace, service, part })
     }
 
-    /// `*.NAMESPACE` is what stands in a namespace itself and not below a name in it: aliases.
+    /// Returns true for `*.NAMESPACE`, which matches only aliases: kube-dns stores their records directly in the
+    /// namespace node.
     fn is_of_aliases(self) -> bool {
         self.service == ANY && self.part == Part::Whole
     }
@@ -48,7 +49,7 @@ impl<'a> Among<'a> {
 }
 
 impl Kubernetes {
-    /// Answers for a service or a part of it.
+    /// Answers for a Service or part of it.
     pub(super) fn answer_like_kube_dns<'s>(
         &self,
         asked: &Asked<'_>,
@@ -71,11 +72,11 @@ impl Kubernetes {
         }
     }
 
-    /// A question for a name with `*`: the records of all services that it stands for.
+    /// Answers a query with `*` from the records of all matching Services.
     ///
     /// # Errors
-    /// The target of the alias that is to be followed. Of several it is the first by name, and none if there are
-    /// addresses: an alias stands alone.
+    /// Target of an alias to follow: that of the first ExternalName Service by namespace and name. Not returned if
+    /// there are addresses, because an alias cannot coexist with other records.
     pub(super) fn find_among(
         &self,
         view: &View,
@@ -110,7 +111,7 @@ impl Kubernetes {
         }
     }
 
-    /// The services that a name with `*` stands for, by namespace and name.
+    /// Matching Services, sorted by namespace and name.
     fn meant(&self, view: &View, among: Among<'_>) -> Vec<(Arc<str>, Box<str>)> {
         let mut meant = Vec::new();
         view.index.for_each_service(|service| {
@@ -122,8 +123,8 @@ impl Kubernetes {
         meant
     }
 
-    /// Answers a question for SRV records of an alias: its target, without a port, and the target's addresses if it is a
-    /// service of this zone.
+    /// Answers an SRV query for an alias: its target with port 0, and the target's addresses if it is a Service of this
+    /// zone.
     pub(super) fn push_alias_service(&self, view: &View, query: &Query, target: &Name, response: &mut Response) {
         let asked = self.asked(Type::SRV, Owner::Question, query.zone());
         let asked = Asked { tree: Tree { form: &KUBE_DNS, ..asked.tree }, ..asked };
@@ -146,7 +147,7 @@ impl Kubernetes {
     }
 }
 
-/// The addresses behind a service, its own or those of its endpoints.
+/// Visits the cluster IPs of a Service, or the addresses of its endpoints.
 fn each_address(service: &Service, visit: impl FnMut(IpAddr)) {
     match &service.kind {
         ServiceKind::ClusterIp(ips) => ips.iter().copied().for_each(visit),
@@ -183,7 +184,7 @@ fn of_cluster_ips<'s>(
     }
 }
 
-/// An SRV record for each address, its target a name below the service.
+/// Appends one SRV record per address, with a target below the Service.
 fn targets(
     asked: &Asked<'_>,
     service: &Service,
@@ -205,7 +206,7 @@ fn targets(
     Outcome::of_message(response)
 }
 
-/// A port is an alias of its service.
+/// Answers for a port, which is an alias of its Service.
 fn of_port(
     asked: &Asked<'_>,
     service: &Service,
@@ -243,7 +244,7 @@ fn of_endpoints(
     asked.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
 }
 
-/// A name for another one; or, which nobody but kube-dns understood, for an address.
+/// Answers for an ExternalName Service. Its target may be an IP address, which only kube-dns supports.
 fn of_alias<'s>(asked: &Asked<'_>, target: &'s str, part: Part<'_>, response: &mut Response) -> Outcome<'s> {
     if !matches!(part, Part::Whole) || target.is_empty() {
         return Outcome::NoName;
@@ -260,8 +261,7 @@ fn of_alias<'s>(asked: &Asked<'_>, target: &'s str, part: Part<'_>, response: &m
     }
 }
 
-/// How many SRV records a part of a service has that share its clients: an endpoint counts once, in how many slices it
-/// may be.
+/// Number of SRV records that share the weight. An endpoint in several slices counts once.
 fn share(qtype: Type, service: &Service, part: Part<'_>) -> Option<usize> {
     if qtype != Type::SRV {
         return None;
@@ -281,7 +281,7 @@ fn share(qtype: Type, service: &Service, part: Part<'_>) -> Option<usize> {
     }
 }
 
-/// How many endpoints there are of different names.
+/// Number of endpoints with distinct names.
 fn count_once(list: &EndpointList<'_>, ports: PortNames<'_>) -> usize {
     let meant = list.each().filter(|endpoint| matching(*endpoint, ports).next().is_some());
     if list.service.slices.len() == 1 {

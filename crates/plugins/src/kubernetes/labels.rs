@@ -1,4 +1,4 @@
-//! What the name asked and the client are, as labels that other plugins read: `kubernetes/namespace` and so on.
+//! Metadata labels about the query name and the client: `kubernetes/namespace` and so on.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::name::{Grammar, Part, Target};
 use crate::exposed::Exposed;
 use crate::service_records::labels_of;
 
-/// Says what a name is part by part; what it does not have is empty.
+/// Parts of a query name. Missing parts are empty.
 #[derive(Default)]
 struct Parts<'a> {
     kind: &'a [u8],
@@ -20,13 +20,13 @@ struct Parts<'a> {
     cluster: &'a [u8],
     port: &'a [u8],
     protocol: &'a [u8],
-    /// Labels in wire form.
+    /// Labels in wire format.
     zone: &'a [u8],
 }
 
 type Say = fn(&Parts<'_>) -> String;
 
-/// The labels that every zone has, and what they say.
+/// Labels published for every zone, with the function that computes each value.
 const SAID: [(&str, Say); 6] = [
     ("kubernetes/kind", |parts| text(parts.kind)),
     ("kubernetes/namespace", |parts| text(parts.namespace)),
@@ -36,7 +36,7 @@ const SAID: [(&str, Say); 6] = [
     ("kubernetes/protocol", |parts| text(parts.protocol)),
 ];
 
-/// Publishes what is said of the names in these zones, and of the clients.
+/// Publishes the labels for queries in these zones.
 pub(super) fn publish(labels: &Labels, zones: &Zones, views: &[View], exposed: &Arc<Exposed>) {
     let grammars = views.iter().map(|view| view.grammar).collect();
     let reader = Arc::new(Reader { zones: zones.clone(), grammars });
@@ -61,7 +61,7 @@ pub(super) fn publish(labels: &Labels, zones: &Zones, views: &[View], exposed: &
     labels.publish("kubernetes/client-namespace", move |query| client_namespace(&exposed, query));
 }
 
-/// The namespace of the pods at the client's address; none if those are of several.
+/// Namespace of the pods at the client's address. `None` if they are in several namespaces.
 fn client_namespace(exposed: &Exposed, query: &Query) -> Option<String> {
     let (mut found, mut is_one) = (None, true);
     exposed.index.namespaces_of_pod(query.path.peer.ip().to_canonical(), |namespace| {
@@ -71,14 +71,14 @@ fn client_namespace(exposed: &Exposed, query: &Query) -> Option<String> {
     found.filter(|_| is_one)
 }
 
-/// Reads names as a stanza's zones do.
+/// Parser for query names in the zones of this block.
 struct Reader {
     zones: Zones,
     grammars: Box<[Grammar]>,
 }
 
 impl Reader {
-    /// Reads the name that the client asked; `None` if it is in none of the zones.
+    /// Parses the client's original query name. `None` if it is in none of the zones.
     fn read<R>(&self, query: &Query, say: impl FnOnce(Grammar, Option<Parts<'_>>) -> Option<R>) -> Option<R> {
         let name = query.request.name.clone().into_lowercase();
         let index = self.zones.find(name.as_ref())?;
@@ -89,7 +89,7 @@ impl Reader {
 }
 
 impl<'a> Parts<'a> {
-    /// `None` if no name of this form exists.
+    /// Splits a target into its parts. `None` if no name of this form exists.
     fn of(target: Target<'a>, prefix: &'a [u8]) -> Option<Parts<'a>> {
         match target {
             Target::Apex => Some(Parts::default()),

@@ -1,7 +1,8 @@
-//! Answers from the services, endpoints and pods of a cluster (Kubernetes DNS specification 1.1.0).
+//! Answers from the Services, endpoints and pods of a cluster (Kubernetes DNS specification 1.1.0).
 //!
-//! The cluster is an index in memory (crate `cluster`); the edge keeps it. `name` says what a name stands for, `answer`
-//! has its records, `zone` those of the zone itself, `reverse` and `alias` the two ways round.
+//! The index of the cluster is in memory (crate `cluster`), and the edge keeps it up to date. `name` parses names,
+//! `answer` creates their records, and `zone` those of the zone itself. `reverse` answers PTR queries, and `alias`
+//! follows ExternalName Services.
 
 mod alias;
 mod answer;
@@ -48,7 +49,7 @@ static WILDCARDS: Metric = Metric {
     labels: &["zone"],
 };
 
-/// What is counted here.
+/// Metrics of `kubernetes`.
 static METRICS: [&Metric; 2] = [&STALE, &WILDCARDS];
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -56,14 +57,14 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     config.sources.warn(setup);
     let request = config.request(|name| setup.path(name));
     let clusters: Rc<dyn Clusters> =
-        setup.process.find().ok_or_else(|| SetupError::new("no cluster can be followed in this process"))?;
+        setup.process.find().ok_or_else(|| SetupError::new("this process cannot watch a cluster"))?;
     let zones = setup.zones_or_keys(&config.zones);
     let local_addresses = setup.process.find().map_or_else(|| Arc::from([]), |LocalAddresses(addresses)| addresses);
     let own = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && !config.is_common(zone.as_ref()));
     let exposed = Exposed::follow(&*clusters, &request, own.cloned().collect(), local_addresses);
     let exposed = Arc::new(exposed.map_err(SetupError::new)?);
     setup.below.provide(Arc::clone(&exposed));
-    // kube-dns gave no zone away, and what is called otherwise here would be denied there.
+    // No transfers with `compat kube-dns`: kube-dns had none, and a copy of the zone would lack the names of kube-dns.
     if !config.is_like_kube_dns {
         let common = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()) && config.is_common(zone.as_ref()));
         transfer::offer(&exposed, common.cloned().collect(), (config.ttl, config.ignore_empty), setup);
@@ -92,12 +93,12 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
-/// A counter of each zone.
+/// Registers one counter per zone.
 fn counters(metric: &'static Metric, zones: &Zones, setup: &Setup<'_>) -> Box<[Counter]> {
     zones.names().iter().map(|zone| setup.registry.counter(metric, &[&zone.to_string()])).collect()
 }
 
-/// What a reload waits for: until then the configuration before it serves on.
+/// Condition that a reload waits for. Until then the old configuration keeps serving.
 fn awaited(index: &Arc<Index>, patience: Duration) -> Awaited {
     let index = Arc::clone(index);
     Awaited {
@@ -109,56 +110,57 @@ fn awaited(index: &Arc<Index>, patience: Duration) -> Awaited {
     }
 }
 
-/// The addresses of this machine, without loopback: what the process offers to find out which services it serves.
+/// Addresses of this machine without loopback. The process provides them, and plugins use them to find the Services
+/// that this server is an endpoint of.
 #[derive(Clone)]
 pub struct LocalAddresses(pub Arc<[IpAddr]>);
 
-/// A cluster, as one stanza shows it.
+/// Plugin that serves a cluster with the options of one block.
 struct Kubernetes {
     exposed: Arc<Exposed>,
-    /// The zone in which PTR records point.
+    /// Zone of the PTR targets.
     primary: Name,
-    /// What each zone shows, by its index.
+    /// View of the cluster per zone, by zone index.
     views: Box<[View]>,
     ttl: u32,
     pods: Pods,
     ignore_empty: bool,
-    /// Records are those of kube-dns (`compat kube-dns`).
+    /// `compat kube-dns`: records are those of kube-dns.
     is_like_kube_dns: bool,
-    /// Of each zone, how many answers were made from what was only remembered.
+    /// Answers from a snapshot, per zone.
     stale: Box<[Counter]>,
-    /// Of each zone, how many questions had a `*`; none without `compat kube-dns`.
+    /// Queries with `*`, per zone. Empty without `compat kube-dns`.
     wildcards: Box<[Counter]>,
 }
 
-/// What a zone shows.
+/// Part of the cluster that a zone serves, and the form of its names.
 struct View {
     is_reverse: bool,
     grammar: Grammar,
-    /// Where its services are.
+    /// Index with the Services of the zone.
     index: Arc<Index>,
-    /// What must be known before something can be said not to exist.
+    /// Kinds that must be listed before a name can be denied.
     needs: Needs,
 }
 
-/// The kinds of objects that decide whether something exists.
+/// Kinds of objects that decide whether a name exists.
 struct Needs {
     namespaces: Kinds,
     services: Kinds,
     endpoints: Kinds,
 }
 
-/// What must be known before clients may come. What clusters have in common is not among it: an API server without
-/// ServiceImports must not keep this one's names from being served.
+/// Kinds that must be listed before this server is ready. ServiceImports are not among them: an API server without that
+/// resource must not keep the names of the cluster from being served.
 const READY: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice, Kind::Pod]);
 
-/// In the zones of the cluster.
+/// Kinds for the zones of this cluster.
 const LOCAL: Needs = Needs {
     namespaces: Kinds::of(&[Kind::Namespace]),
     services: Kinds::of(&[Kind::Namespace, Kind::Service]),
     endpoints: Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]),
 };
-/// In the zones of services that clusters have in common.
+/// Kinds for the `multicluster` zones.
 const COMMON: Needs = Needs {
     namespaces: Kinds::of(&[Kind::Namespace]),
     services: Kinds::of(&[Kind::Namespace, Kind::ServiceImport]),
@@ -222,29 +224,29 @@ impl Plugin for Kubernetes {
     }
 }
 
-/// Whether `ignore empty_service` hides a service: one with a cluster IP and without endpoints.
+/// Returns true if `ignore empty_service` hides the Service: it has a cluster IP and no endpoints.
 fn is_hidden(ignore_empty: bool, service: &Service) -> bool {
     ignore_empty && matches!(service.kind, ServiceKind::ClusterIp(_)) && !service.has_endpoints()
 }
 
-/// What became of a question.
+/// Result of a lookup.
 enum Found {
-    /// The answer stands in the response.
+    /// The records are in the answer section.
     Answered,
-    /// The name has no such record.
+    /// The name exists without records of this type.
     NoData,
-    /// Names of addresses may be below it, here or at the next plugin: it has no records, and may fall through.
+    /// Address names can exist below, here or at the next plugin. The name has no records and may fall through.
     Above,
-    /// There is no such name.
+    /// The name does not exist.
     NoName,
-    /// There may be such a name: what decides about it is not known yet.
+    /// The objects that decide whether the name exists have not been listed yet.
     Unknown,
-    /// It is an alias that leads out of the zone.
+    /// The name is an alias with a target outside of the zone.
     Elsewhere(Verdict),
 }
 
 impl Kubernetes {
-    /// A question for a name in a forward zone.
+    /// Answers a query in a forward zone.
     fn find(&self, view: &View, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Found {
         let key = query.key();
         let target = Target::read(&key.octets()[..query.zone_at()], view.grammar);
@@ -288,7 +290,7 @@ impl Kubernetes {
         }
     }
 
-    /// A question for a Service, or for a part of it; as an error, the name that it is an alias of.
+    /// Answers a query for a Service or part of it. The error is the target of an alias to follow.
     fn find_service(
         &self,
         view: &View,
@@ -311,7 +313,7 @@ impl Kubernetes {
         match alias {
             None => Ok(found.unwrap_or_else(|| self.absent_in(namespace, view.needs.services))),
             Some(Ok(target)) => Err(target.into()),
-            // A target that is no name leads nowhere.
+            // An invalid host name leads nowhere.
             Some(Err(_)) => Ok(Found::NoData),
         }
     }
@@ -325,17 +327,17 @@ impl Kubernetes {
         Found::of_message(response)
     }
 
-    /// What is not there, as far as it is known, where these kinds of objects decide.
+    /// Result for a name without an object: NXDOMAIN, or unknown until these kinds are listed.
     fn absent(&self, kinds: Kinds) -> Found {
         if self.exposed.index.knows(kinds) { Found::NoName } else { Found::Unknown }
     }
 
-    /// The same in a namespace that is shown.
+    /// Same as [`Kubernetes::absent`] for a name in a served namespace.
     fn absent_in(&self, namespace: &[u8], kinds: Kinds) -> Found {
         if self.exposed.index.knows_in(namespace, kinds) { Found::NoName } else { Found::Unknown }
     }
 
-    /// Whether names of pods exist in namespaces that do not: kube-dns looked at the address only.
+    /// Returns true if pod names exist in namespaces that do not: kube-dns only parsed the address.
     fn has_pods_anywhere(&self) -> bool {
         self.is_like_kube_dns && self.pods == Pods::Insecure
     }
@@ -347,7 +349,7 @@ impl Kubernetes {
 }
 
 impl Found {
-    /// `None` where there is no such name.
+    /// Converts an outcome. `None` if the name does not exist.
     fn of(outcome: &Outcome<'_>) -> Option<Found> {
         match outcome {
             Outcome::Answered => Some(Found::Answered),

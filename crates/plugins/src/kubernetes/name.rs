@@ -1,70 +1,69 @@
-//! What a name below a zone of the cluster stands for (Kubernetes DNS specification 1.1.0, §2).
+//! Parser for names in a zone of the cluster (Kubernetes DNS specification 1.1.0, §2).
 
 use crate::service_records::labels_of;
 
-/// Labels before the zone in the longest name that can exist: port, protocol, service, namespace, kind; pods may have
-/// one more.
+/// Maximum number of labels before the zone: port, protocol, service, namespace, kind. A topology zone may add more.
 const LABELS_MAX: usize = 5;
 
-/// What a name stands for; all labels are in lower case.
+/// Object that a name refers to. All labels are lowercase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target<'a> {
-    /// The zone itself.
+    /// Zone apex.
     Apex,
-    /// `svc`, `pod` or `dns`: names exist below, nothing at it.
+    /// `svc`, `pod` or `dns`: an empty non-terminal.
     Branch,
-    /// `dns-version`: the version of the specification.
+    /// `dns-version`: version of the specification.
     Version,
-    /// `ns.dns`: the name servers.
+    /// `ns.dns`: name servers.
     NameServer,
     /// `NAMESPACE.svc`.
     Namespace(&'a [u8]),
-    /// A service, or a part of it.
+    /// Service or part of it.
     Service { namespace: &'a [u8], service: &'a [u8], part: Part<'a> },
     /// `NAMESPACE.pod`.
     PodNamespace(&'a [u8]),
     /// `ADDRESS.NAMESPACE.pod`.
     Pod { namespace: &'a [u8], pod: &'a [u8] },
-    /// No name of this form exists.
+    /// Name of a form that cannot exist.
     Nothing,
 }
 
-/// Which part of a service.
+/// Part of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part<'a> {
-    /// The service.
+    /// Service itself.
     Whole,
-    /// All that the service consists of, asked for by `*`.
+    /// Everything the Service consists of, requested with `*`.
     Each,
-    /// An endpoint.
+    /// Endpoint.
     Endpoint(&'a [u8]),
-    /// An endpoint in one of the clusters that have the service in common.
+    /// Endpoint in one of the clusters that export the Service.
     EndpointIn(&'a [u8], &'a [u8]),
-    /// The endpoints in a topology zone, its name as labels in wire form. If there are none: nothing where that is
-    /// `pinned`, all of them otherwise.
+    /// Endpoints in a topology zone, whose name is given as labels in wire format. If it has no endpoints, a `pinned`
+    /// name has no records, and any other one has all endpoints.
     Zone { zone: &'a [u8], pinned: bool },
-    /// `_PROTOCOL`: the branch on which its ports are.
+    /// `_PROTOCOL`: parent of the Service's ports.
     Protocol(&'a [u8]),
-    /// `_PORT._PROTOCOL`; the underscores may be missing, and an empty text means any.
+    /// `_PORT._PROTOCOL`. The underscores are optional. An empty string matches any.
     Port(&'a [u8], &'a [u8]),
 }
 
-/// Which names there are in a zone.
+/// Forms of names in a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Grammar {
-    /// Those of the specification.
+    /// Names of the specification.
     #[default]
     Cluster,
-    /// And those of topology zones: `TOPOLOGY-ZONE.pin._zone.SERVICE.NAMESPACE.svc`, or `prefer`.
+    /// Names of the specification and of topology zones: `TOPOLOGY-ZONE.pin._zone.SERVICE.NAMESPACE.svc`, or `prefer`.
     Zonal,
-    /// Those of services that clusters have in common: endpoints are called `ENDPOINT.CLUSTER`.
+    /// Names of ServiceImports, with endpoints called `ENDPOINT.CLUSTER`.
     Clusterset,
-    /// Those of kube-dns: ports have their underscores, and `*` stands for any service, namespace or endpoint.
+    /// Names of kube-dns: ports require their underscores, and `*` matches any Service, namespace or endpoint.
     KubeDns,
 }
 
 impl<'a> Target<'a> {
-    /// Reads the labels before the zone, in wire form without a root label.
+    /// Parses the labels before the zone, in wire format without the root label.
     pub(super) fn read(prefix: &'a [u8], grammar: Grammar) -> Target<'a> {
         let Some((beyond, last)) = split_labels(prefix) else { return Target::Nothing };
         let mut labels: [&[u8]; LABELS_MAX] = [&[]; LABELS_MAX];
@@ -87,7 +86,7 @@ impl<'a> Target<'a> {
 
     fn from_labels(labels: &[&'a [u8]], grammar: Grammar) -> Target<'a> {
         match *labels {
-            // In kube-dns nothing but `svc` is there for a `*` to match: it makes up the names of pods.
+            // In kube-dns `*` in this place only matches `svc`, because it synthesises pod names.
             [ref before @ .., namespace, b"*"] if grammar == Grammar::KubeDns => match *before {
                 [] => Target::Namespace(namespace),
                 [ref before @ .., service] => Target::of_service(before, service, namespace, grammar),
@@ -99,7 +98,7 @@ impl<'a> Target<'a> {
             [namespace, b"svc"] => Target::Namespace(namespace),
             [ref before @ .., service, namespace, b"svc"] => Target::of_service(before, service, namespace, grammar),
             [namespace, b"pod"] => Target::PodNamespace(namespace),
-            // CoreDNS answers the same for up to two labels more, and somebody may ask so.
+            // CoreDNS ignores up to two more labels, so clients may depend on that.
             [pod, namespace, b"pod"] => Target::Pod { namespace, pod },
             [_, pod, namespace, b"pod"] | [_, _, pod, namespace, b"pod"] if grammar != Grammar::KubeDns => {
                 Target::Pod { namespace, pod }
@@ -117,7 +116,7 @@ impl<'a> Target<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The ports that are meant; empty texts mean any.
+    /// Requested ports. Empty strings match any.
     pub(super) const fn ports(self) -> (&'a [u8], &'a [u8]) {
         if let Part::Port(name, protocol) = self { (name, protocol) } else { (b"", b"") }
     }
@@ -145,7 +144,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Splits labels in wire form before the last [`LABELS_MAX`] of them; `None` if they are none.
+/// Splits labels in wire format before the last [`LABELS_MAX`]. `None` if they are malformed.
 fn split_labels(labels: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = labels_of(labels).count();
     let beyond: usize = labels_of(labels).take(count.saturating_sub(LABELS_MAX)).map(|label| label.len() + 1).sum();
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_what_they_stand_for() {
+    fn parses_names() {
         let web = |part| Target::Service { namespace: b"prod", service: b"web", part };
         let cases = [
             (".", Target::Apex),
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_topology_zones_and_with_clusters() {
+    fn parses_names_with_topology_zones_and_clusters() {
         let web = |part| Target::Service { namespace: b"prod", service: b"web", part };
         let zone = |zone, pinned| web(Part::Zone { zone, pinned });
         for (text, grammar, target) in [

@@ -1,4 +1,4 @@
-//! Names of addresses: PTR records for cluster IPs and endpoints.
+//! PTR records for cluster IPs and endpoints.
 
 use cluster::{Endpoint, Service, ServiceKind};
 use engine::{Query, Response};
@@ -8,7 +8,7 @@ use super::name::{Grammar, Target};
 use super::{Found, Kubernetes, LOCAL};
 
 impl Kubernetes {
-    /// A question for a name in a reverse zone.
+    /// Answers a query in a reverse zone.
     pub(super) fn find_reverse(&self, query: &Query, response: &mut Response) -> Found {
         match Target::read(&query.key().octets()[..query.zone_at()], Grammar::Cluster) {
             Target::Apex => return self.find_apex(query, response),
@@ -20,7 +20,8 @@ impl Kubernetes {
         Found::of_message(response)
     }
 
-    /// The service that has the address as a cluster IP; else all services that have it as an endpoint.
+    /// Answers with the Service that has the address as cluster IP, or else with all Services that have it as an
+    /// endpoint.
     fn find_address(&self, query: &Query, response: &mut Response) -> Found {
         let Some(address) = address_of(query.key()) else {
             return if is_above_addresses(query.key()) { Found::Above } else { Found::NoName };
@@ -40,7 +41,7 @@ impl Kubernetes {
         });
         if of_service.is_none() {
             self.exposed.index.services_of_endpoint(address, |service, endpoint| {
-                // kube-dns left the others to those who may know the machine.
+                // kube-dns passed all other addresses to upstreams, which may know the host.
                 if self.is_like_kube_dns && !is_called(service, endpoint) {
                     return;
                 }
@@ -58,7 +59,7 @@ impl Kubernetes {
     }
 }
 
-/// Whether kube-dns had a name for the address: the endpoint has a hostname, and its service no address of its own.
+/// Returns true if kube-dns had a PTR record for the address: the endpoint has a hostname and its Service is headless.
 fn is_called(service: &Service, endpoint: Endpoint<'_>) -> bool {
     endpoint.own_label().is_some() && matches!(service.kind, ServiceKind::Headless)
 }

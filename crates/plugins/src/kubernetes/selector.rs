@@ -1,14 +1,14 @@
-//! Label selectors as far as they can be checked without an API server (Kubernetes, "Labels and selectors").
+//! Offline syntax check of label selectors (Kubernetes, "Labels and selectors").
 
-/// Whether a text is a selector of equality or set requirements, separated by commas.
+/// Checks that a text is a comma-separated list of equality or set-based requirements.
 ///
 /// # Errors
-/// Says which requirement is none.
+/// The first invalid requirement.
 pub(super) fn check(text: &str) -> Result<(), String> {
     requirements(text).into_iter().try_for_each(|requirement| check_one(requirement.trim()))
 }
 
-/// The text cut at commas outside of brackets.
+/// Splits the text at commas outside of parentheses.
 fn requirements(text: &str) -> Vec<&str> {
     let mut depth = 0usize;
     text.split(|character| {
@@ -25,7 +25,7 @@ fn requirements(text: &str) -> Vec<&str> {
 fn check_one(requirement: &str) -> Result<(), String> {
     let wrong = |what: &str| Err(format!("`{requirement}` {what}"));
     if requirement.contains(['<', '>']) {
-        return wrong("compares numbers, which labels are not selected by");
+        return wrong("compares numbers, which label selectors do not support");
     }
     let operator = requirement.find(['!', '=']).filter(|at| *at > 0);
     let (key, values) = if let Some(at) = operator {
@@ -50,14 +50,14 @@ fn check_one(requirement: &str) -> Result<(), String> {
     if values.iter().all(|value| is_value(value)) { Ok(()) } else { wrong("has a value that no label can have") }
 }
 
-/// The values of `in (a, b)` or `notin (a, b)`.
+/// Values of `in (a, b)` or `notin (a, b)`.
 fn set_values(text: &str) -> Option<Vec<&str>> {
     let rest = text.strip_prefix("notin").or_else(|| text.strip_prefix("in"))?.trim();
     let inside = rest.strip_prefix('(')?.strip_suffix(')')?;
     Some(inside.split(',').map(str::trim).collect())
 }
 
-/// A key: an optional DNS prefix, a slash, and a name.
+/// Returns true for a label key: a name with an optional DNS prefix and a slash.
 fn is_key(key: &str) -> bool {
     let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let is_prefix = |prefix: &str| {
@@ -68,7 +68,8 @@ fn is_key(key: &str) -> bool {
     !name.is_empty() && is_value(name) && prefix.is_none_or(is_prefix)
 }
 
-/// A value: at most 63 of letters, digits, `-`, `_`, `.`, a letter or digit at both ends; or nothing.
+/// Returns true for a label value: at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends;
+/// or empty.
 fn is_value(value: &str) -> bool {
     let outer = |octet: Option<u8>| octet.is_none_or(|octet| octet.is_ascii_alphanumeric());
     value.len() <= 63
@@ -82,7 +83,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn selectors() {
+    fn checks_selectors() {
         for good in ["a=b", "a==b", "a!=b", "a", "!a", "a in (x, y)", "a notin (x)", "x.test/a=b,c", "a=", "a = b"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }

@@ -1,7 +1,7 @@
-//! The forward zones of a cluster, and those of what clusters have in common, as *transfer* wants them.
+//! Zone transfer source for the forward zones of a cluster and for `multicluster` zones.
 //!
-//! Pods are left out, which are any address or come and go too fast, and with them the endpoints of services that have a
-//! cluster IP: nobody finds these by browsing.
+//! Pod names are left out: they exist for any address or change too fast. Endpoint names of Services with a cluster IP
+//! are left out too: a zone transfer is not used to look for them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::service_records::Tree;
 use crate::soa;
 use crate::zone_records::{ZoneRecords, below, soa_data, sorted_services};
 
-/// Offers the zones of a stanza to those above it: those of this cluster, and `common` ones.
+/// Offers the zones of a block to `transfer` and other plugins above: those of this cluster, and the `common` ones.
 pub(super) fn offer(
     exposed: &Arc<Exposed>,
     common: Vec<Name>,
@@ -37,7 +37,7 @@ struct Source {
 }
 
 impl Source {
-    /// Where the services of a zone are, and what must be known of them.
+    /// Index with the Services of a zone, and the kinds that must be listed.
     fn services_of(&self, zone: NameRef<'_>) -> Option<(&Arc<Index>, Kinds)> {
         let is_among = |zones: &[Name]| zones.iter().any(|own| own.as_ref().same(zone));
         if is_among(self.exposed.zones.names()) {
@@ -58,7 +58,7 @@ impl ZoneSource for Source {
         self.exposed.index.knows(needs).then(|| index.serial())
     }
 
-    /// A zone of which part is not known would be taken for the whole.
+    /// Returns `None` until everything is listed: a secondary would take a partial zone for the whole.
     fn snapshot(&self, zone: NameRef<'_>) -> Option<Box<dyn ZoneSnapshot>> {
         let serial = self.serial(zone)?;
         let (index, _) = self.services_of(zone)?;
@@ -74,7 +74,7 @@ impl ZoneSource for Source {
     }
 }
 
-/// The name servers of the zone, and the version of the specification.
+/// Adds the name servers of the zone and the version of the specification.
 fn add_zone(records: &mut ZoneRecords, zone: NameRef<'_>, exposed: &Exposed) {
     let servers = name_servers(exposed, zone);
     let apex = zone.to_name();

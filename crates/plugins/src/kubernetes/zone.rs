@@ -1,4 +1,4 @@
-//! What belongs to a zone as such: its SOA, its name servers, the version of the specification.
+//! Records of the zone itself: SOA, name servers and version of the specification.
 
 use core::net::IpAddr;
 
@@ -9,13 +9,13 @@ use super::Kubernetes;
 use crate::exposed::Exposed;
 use crate::soa;
 
-/// The specification that is served, and for how long that is true (Kubernetes DNS specification 1.1.0, §2.2).
+/// Version of the specification, and the TTL of its record (Kubernetes DNS specification 1.1.0, §2.2).
 pub(super) const SPECIFICATION: (&[u8], u32) = (b"1.1.0", 28_800);
-/// An SOA is not kept longer than this, whatever the TTL of other records.
+/// Maximum TTL of the SOA record, whatever the TTL of other records.
 pub(super) const SOA_TTL_MAX: u32 = 300;
 
 impl Kubernetes {
-    /// Appends the SOA of the zone that was asked in, in the case of the question.
+    /// Appends the SOA record of the query's zone, in the letter case of the query.
     pub(super) fn push_soa(&self, section: Section, query: &Query, response: &mut Response) {
         let serial = self.views.get(query.zone_index()).map_or(0, |view| view.index.serial());
         let fields = match self.is_like_kube_dns {
@@ -48,7 +48,7 @@ impl Kubernetes {
         }
     }
 
-    /// Appends the addresses of the name servers as those of `ns.dns`.
+    /// Appends the addresses of the name servers for a query of `ns.dns`.
     pub(super) fn push_name_server_addresses(&self, query: &Query, response: &mut Response) {
         for (_, address) in name_servers(&self.exposed, query.zone()) {
             if address.is_ipv4() == (query.qtype == Type::A) && query.qtype.is_address() {
@@ -58,8 +58,8 @@ impl Kubernetes {
     }
 }
 
-/// The services that this server itself is an endpoint of, by name and address, each pair once; its own addresses
-/// as `ns.dns` if there is none.
+/// Services that this server is an endpoint of, as pairs of name and address without duplicates. If there are none, its
+/// own addresses under the name `ns.dns`.
 pub(super) fn name_servers(exposed: &Exposed, zone: NameRef<'_>) -> Vec<(Name, IpAddr)> {
     let tree = Kubernetes::tree(zone);
     let mut servers: Vec<(Name, IpAddr)> = Vec::new();

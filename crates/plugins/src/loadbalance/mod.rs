@@ -1,4 +1,4 @@
-//! Shuffles the addresses in each answer.
+//! Randomises the order of addresses in responses.
 
 mod order;
 mod weights;
@@ -101,11 +101,11 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     let read = setup.files.read(&path);
     match &read {
         Ok(octets) => weights.read(octets, &path).map_err(SetupError::new)?,
-        // It may come later: all addresses weigh the same until then.
+        // The file may appear later. Until then all addresses have the same weight.
         Err(error) => setup.warn(format_args!("{}: {error}", path.display())),
     }
     let told = Arc::clone(&weights);
-    // A file that cannot be read or used leaves the weights as they were.
+    // If the file cannot be read or parsed, the weights do not change.
     let file = path.clone();
     let inspection = Inspection::of_file((MANIFEST.name, path), every, &read, move |_, octets| {
         let octets = octets.map_err(|error| format!("{}: {error}", file.display()))?;
@@ -134,7 +134,7 @@ impl Plugin for LoadBalance {
 }
 
 impl LoadBalance {
-    /// Puts the records of each RRset of addresses or mail exchangers in random order, the preferred ones first.
+    /// Shuffles each RRset of addresses or MX records. Addresses in preferred networks come first.
     fn shuffle(&self, query: &Query, response: &mut Response, worker: &mut Worker) {
         let mut start = 0;
         while let Some(set) = order::set_at(response, start) {
@@ -150,7 +150,7 @@ impl LoadBalance {
         if self.preferred.is_empty() {
             return;
         }
-        // Few records, few networks: each place takes the best of what is left.
+        // Selection sort: there are few records and few networks.
         for place in set.clone() {
             let best = (place..set.end).min_by_key(|at| self.rank(response, response.message.marks()[*at]));
             if let Some(best) = best {
@@ -159,7 +159,7 @@ impl LoadBalance {
         }
     }
 
-    /// The place of the first preferred network that holds an address; their number if none does.
+    /// Index of the first preferred network that contains the address. The number of networks if none does.
     fn rank(&self, response: &Response, mark: Mark) -> usize {
         let address = weights::address(response.message.octets_at(mark.rdata_range()));
         let holds = |address| self.preferred.iter().position(|network| network.contains(&address));

@@ -1,26 +1,26 @@
-//! Sets of records, and putting one in another order.
+//! RRsets in a message, and operations that reorder them.
 
 use core::ops::Range;
 
 use engine::{Query, Response, Worker};
 use wire::{Mark, Type};
 
-/// Records of the largest set that is put in order by writing the message anew; one that is larger stays as it is.
+/// Maximum number of records to shuffle if the message must be rewritten. Larger RRsets keep their order.
 const SET_MAX: usize = 64;
 
-/// The records that follow one another from `start` on, of one owner, type and section; `None` if there is none.
+/// Range of consecutive records from `start` on with the same owner, type and section. `None` if there is no record.
 pub(super) fn set_at(response: &Response, start: usize) -> Option<Range<usize>> {
     let message = &response.message;
     let marks = message.marks();
     let first = marks.get(start)?;
     let owner = |mark: &Mark| message.octets_at(usize::from(mark.start)..usize::from(mark.rdata) - 10);
-    // The first of a set may have its owner in full and the others a pointer to it.
+    // The first record may have its owner in full and the others a compression pointer to it.
     let same_owner = |mark: &Mark| owner(mark) == owner(first) || message.owner(*mark) == message.owner(*first);
     let same = |mark: &&Mark| mark.rtype == first.rtype && mark.section == first.section && same_owner(mark);
     Some(start..start + marks[start..].iter().take_while(same).count())
 }
 
-/// Puts the records of a set in random order.
+/// Shuffles the records of an RRset.
 pub(super) fn shuffle(set: &Range<usize>, query: &Query, response: &mut Response, worker: &mut Worker) {
     if is_of_addresses(set, response) {
         for at in (1..set.len()).rev() {
@@ -40,7 +40,7 @@ pub(super) fn shuffle(set: &Range<usize>, query: &Query, response: &mut Response
     }
 }
 
-/// Lets two address records of one section change places.
+/// Swaps two address records of one section.
 pub(super) fn swap(one: usize, other: usize, query: &Query, response: &mut Response, worker: &mut Worker) {
     let message = &response.message;
     let (Some(first), Some(second)) = (message.marks().get(one), message.marks().get(other)) else { return };
@@ -56,12 +56,12 @@ pub(super) fn swap(one: usize, other: usize, query: &Query, response: &mut Respo
     write_anew(from, query, response, worker);
 }
 
-/// Addresses of a family are of one length, so that they can change places where they stand.
+/// Returns true for an RRset of addresses. All have the same length, so their data can be swapped in place.
 fn is_of_addresses(set: &Range<usize>, response: &Response) -> bool {
     response.message.marks().get(set.start).is_some_and(|mark| mark.rtype.is_address())
 }
 
-/// Writes the message with the record `from(PLACE)` in each place; one with a name that cannot be read stays as it is.
+/// Rewrites the message with record `from(i)` at each position `i`. Keeps it if a name in it is malformed.
 fn write_anew(from: impl Fn(usize) -> usize, query: &Query, response: &mut Response, worker: &mut Worker) {
     let _ = response.rewrite(query, &mut worker.scratch, |message, old| {
         let marks = old.marks();
@@ -72,7 +72,7 @@ fn write_anew(from: impl Fn(usize) -> usize, query: &Query, response: &mut Respo
     });
 }
 
-/// Whether a set is one whose order matters to clients.
+/// Returns true for types whose order matters to clients.
 pub(super) const fn is_shuffled(rtype: Type) -> bool {
     matches!(rtype, Type::A | Type::AAAA | Type::MX)
 }

@@ -1,4 +1,4 @@
-//! Weights from a file: a line with a name begins a section, lines with an address and a weight follow.
+//! Weights from a file. A line with a name starts a section, followed by lines with an address and a weight.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
@@ -10,20 +10,20 @@ use wire::{Name, Section};
 
 use super::order;
 
-/// The weight of an address that the file does not list.
+/// Weight of an address that the file does not list.
 const WEIGHT_DEFAULT: u8 = 1;
 
 type ByAddress = HashMap<IpAddr, u8>;
 type ByName = HashMap<Box<[u8]>, ByAddress>;
 
-/// The weights that hold now.
+/// Current weights, replaced when the file changes.
 #[derive(Default)]
 pub(super) struct Weights {
     by_name: ArcSwap<ByName>,
 }
 
 impl Weights {
-    /// Takes over the text of a file, or says where and what is wrong with it and changes nothing.
+    /// Parses a file and replaces the weights. On error the weights stay, and the text has file and line.
     pub(super) fn read(&self, octets: &[u8], path: &Path) -> Result<(), String> {
         let mut by_name = ByName::new();
         let mut section: Option<&mut ByAddress> = None;
@@ -37,20 +37,21 @@ impl Weights {
                     section = Some(by_name.entry(name.octets().into()).or_default());
                 }
                 [address, weight] => {
-                    let section = section.as_mut().ok_or_else(|| wrong("an address stands before the first name"))?;
+                    let section = section.as_mut().ok_or_else(|| wrong("address before the first name"))?;
                     let address = address.parse().map_err(|_| wrong("not an address"))?;
                     let weight = weight.parse().ok().filter(|weight| *weight > 0);
-                    section.insert(address, weight.ok_or_else(|| wrong("a weight is a number from 1 to 255"))?);
+                    section.insert(address, weight.ok_or_else(|| wrong("the weight must be a number from 1 to 255"))?);
                 }
-                _ => return Err(wrong("a line is a name, or an address and a weight")),
+                _ => return Err(wrong("expected a name, or an address and a weight")),
             }
         }
         self.by_name.store(by_name.into());
         Ok(())
     }
 
-    /// Chooses one address of the answer by weight, and one of the additional section: each changes places with the first.
-    /// A weight is that of the record's own name, behind aliases and for targets of SRV records too, as in CoreDNS.
+    /// Chooses one address of the answer section and one of the additional section by weight. Each swaps places with
+    /// the first one. The weight is looked up by the record's own owner name, so also after CNAME records and for SRV
+    /// targets, as in CoreDNS.
     pub(super) fn put_chosen_first(&self, query: &Query, response: &mut Response, worker: &mut Worker) {
         let by_name = self.by_name.load();
         for section in [Section::Answer, Section::Additional] {
@@ -62,7 +63,7 @@ impl Weights {
     }
 }
 
-/// The place of the first address of a section, and of the one that is to be there; `None` if there is none.
+/// Index of the first address of a section, and of the chosen one. `None` if there is no address.
 fn choose(section: Section, by_name: &ByName, response: &Response, worker: &mut Worker) -> Option<(usize, usize)> {
     let marks = response.message.marks();
     let places = || (0..marks.len()).filter(|at| marks[*at].section == section && marks[*at].rtype.is_address());
@@ -87,7 +88,7 @@ fn weight_of(response: &Response, at: usize, by_name: &ByName) -> u8 {
     weights.zip(address).and_then(|(weights, address)| weights.get(&address)).copied().unwrap_or(WEIGHT_DEFAULT)
 }
 
-/// The address that the data of an A or AAAA record is.
+/// Address in the data of an A or AAAA record.
 pub(super) fn address(rdata: &[u8]) -> Option<IpAddr> {
     match rdata.len() {
         4 => rdata.first_chunk::<4>().map(|octets| Ipv4Addr::from(*octets).into()),

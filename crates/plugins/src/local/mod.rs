@@ -1,4 +1,4 @@
-//! Answers what concerns this host alone: `localhost` and the zones of special addresses (RFC 6303, RFC 6761 §6.3).
+//! Answers for `localhost` and the reserved reverse zones (RFC 6303, RFC 6761 §6.3).
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -36,12 +36,12 @@ static REQUESTS: Metric = Metric {
 };
 static METRICS: [&Metric; 1] = [&REQUESTS];
 
-/// Seconds: a week, as RFC 6303 §3 has it.
+/// TTL in seconds: a week, as in RFC 6303 §3.
 const TTL: u32 = 604_800;
 const LOCALHOST: &[u8] = b"\x09localhost\0";
-/// The owner of the one address that has a name, `1.0.0.127.in-addr.arpa.`.
+/// Only owner of a PTR record, `1.0.0.127.in-addr.arpa.`.
 const LOOPBACK: &[u8] = b"\x011\x010\x010\x03127\x07in-addr\x04arpa\0";
-/// The zones that are answered in full.
+/// Zones that are served completely.
 const ZONES: [&[u8]; 4] =
     [LOCALHOST, b"\x010\x07in-addr\x04arpa\0", b"\x03127\x07in-addr\x04arpa\0", b"\x03255\x07in-addr\x04arpa\0"];
 
@@ -81,12 +81,12 @@ impl Plugin for Local {
     }
 }
 
-/// Whether a name is a zone or lies in it, both in lower case.
+/// Returns true if a name is a zone or below it. Both are lowercase.
 fn is_within(name: NameRef<'_>, zone: &[u8]) -> bool {
     name.octets().ends_with(zone) && NameRef::from_octets(zone).is_ok_and(|zone| name.is_within(zone))
 }
 
-/// Answers for a name in a zone of this host.
+/// Answers a query in one of the zones.
 fn answer_in(zone: &[u8], query: &Query, response: &mut Response) {
     let name = query.key().octets();
     let localhost = || NameRef::from_octets(LOCALHOST).unwrap_or(NameRef::ROOT);
@@ -107,7 +107,7 @@ fn answer_in(zone: &[u8], query: &Query, response: &mut Response) {
     }
 }
 
-/// The addresses of the host itself.
+/// Answers with the loopback addresses.
 fn answer_localhost(query: &Query, response: &mut Response) {
     match query.qtype {
         Type::A => response.message.push_a(Section::Answer, Owner::Question, TTL, Ipv4Addr::LOCALHOST),

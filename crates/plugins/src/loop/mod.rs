@@ -1,4 +1,4 @@
-//! Finds out whether what is passed on comes back.
+//! Detects forwarding loops: sends a probe query to this server and counts how often it arrives.
 
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,15 +23,15 @@ static DETECTED: Metric = Metric {
     labels: &["zone"],
 };
 
-/// How long after the start the first probe is sent: the sockets are open then.
+/// Time from the start to the first probe. The sockets are open by then.
 const FIRST: Duration = Duration::from_secs(1);
-/// How often is probed while no probe was answered yet, and while there is a loop.
+/// Probe interval until a probe has been answered, and during a loop.
 const OFTEN: Duration = Duration::from_secs(2);
-/// How often is probed while all is well: a loop that begins at run time is found by then.
+/// Probe interval while there is no loop. Bounds the time to detect a loop that appears at run time.
 const SELDOM: Duration = Duration::from_secs(30);
-/// How long a probe may take; a loop shows before its questions give up.
+/// Timeout of a probe. Shorter than the timeout of forwarded queries, so that a loop shows first.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A probe is sent once: seen twice it has come back.
+/// Number of arrivals that means a loop. A probe is sent once, so the second arrival came back.
 const SEEN_IN_A_LOOP: u32 = 2;
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -49,10 +49,10 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
     Ok(Some(Part::new(Loop { state }, Hooks::DOWN)))
 }
 
-/// What the probes and the queries have in common.
+/// State shared between the probes and the queries.
 #[derive(Default)]
 struct State {
-    /// The name of the probe that is on its way.
+    /// Name of the probe in flight.
     probe: RwLock<Option<Name>>,
     seen: AtomicU32,
     looping: AtomicBool,
@@ -69,7 +69,7 @@ impl Plugin for Loop {
             return Verdict::Pass;
         }
         if self.state.looping.load(Ordering::Relaxed) {
-            return Verdict::Fail(Failure::servfail(EdeCode::OTHER, "what is forwarded comes back: a forwarding loop"));
+            return Verdict::Fail(Failure::servfail(EdeCode::OTHER, "forwarding loop detected"));
         }
         Verdict::Pass
     }
@@ -82,7 +82,7 @@ impl State {
     }
 }
 
-/// Probes again and again.
+/// Job that probes periodically.
 struct Watch {
     state: Arc<State>,
     own: SocketAddr,
@@ -103,13 +103,13 @@ impl Watch {
         }
     }
 
-    /// Sends a probe; gives its text and whether it was answered, or `None` if the zone leaves no room for one.
+    /// Sends a probe. Returns its name, and true if it was answered. `None` if the zone's name is too long for a probe.
     async fn probe(&self, outside: &dyn Outside) -> Option<(String, bool)> {
         let mut name = Name::from_text(&format!("{}.{}.", outside.random() >> 2, outside.random() >> 2)).ok()?;
         name.append(self.zone.as_ref()).ok()?;
         let text = name.to_string();
         let mut message = MessageBuf::new();
-        // With RD, or a resolver on the way around does not pass it on.
+        // Without RD, a resolver on the way would not forward the probe.
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
         message.start(header, Some((name.as_ref(), Type::HINFO, Class::IN)));
         let query = message.finish(None, core::iter::empty()).to_vec();
@@ -117,7 +117,7 @@ impl Watch {
         *self.state.probe.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
         let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
         let until = outside.now() + PATIENCE;
-        // Sent once only: a second copy would look as if the first had come back.
+        // A retransmission would look like a probe that came back.
         let again_after = None;
         let over = Transport::Udp;
         let exchange =
@@ -136,8 +136,8 @@ impl Watch {
                 Level::Error,
                 source,
                 format_args!(
-                    "Loop ({own} -> {own}) detected for zone \"{zone}\": what would be forwarded is answered with SERVFAIL \
-                     until it is gone. Query: \"HINFO {probe}\""
+                    "Loop ({own} -> {own}) detected for zone \"{zone}\": queries get SERVFAIL instead of being \
+                     forwarded until it is gone. Query: \"HINFO {probe}\""
                 ),
             ),
             (true, false) => outside.log(Level::Info, source, format_args!("The loop for zone \"{zone}\" is gone")),

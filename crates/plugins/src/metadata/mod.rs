@@ -1,4 +1,4 @@
-//! Lets plugins say something about queries to each other.
+//! Enables metadata labels, which plugins use to share information about queries.
 
 use engine::options::{Acts, Manifest, Role};
 use engine::setup::{Part, Setup, SetupError};

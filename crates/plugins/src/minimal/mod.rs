@@ -1,4 +1,4 @@
-//! Makes answers as short as they can be.
+//! Removes the authority and additional sections from NOERROR responses with records.
 
 use engine::options::{Acts, Manifest, Role};
 use engine::setup::{Part, Setup, SetupError};

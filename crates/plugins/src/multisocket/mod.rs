@@ -1,4 +1,4 @@
-//! Several sockets an address: accepted, since each worker has its own here.
+//! Accepted for compatibility. Each worker has its own socket per address anyway.
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
@@ -17,7 +17,7 @@ pub static MANIFEST: Manifest<Option<usize>> = Manifest::new(
     Ok(())
 });
 
-/// As in CoreDNS.
+/// Maximum in CoreDNS.
 const SOCKETS_MAX: usize = 1024;
 
 fn build(_: Vec<Option<usize>>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -1,4 +1,4 @@
-//! Tells clients that want to know which of several servers answered (RFC 5001).
+//! Adds the server's identifier to responses for clients that request it (NSID, RFC 5001).
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};

@@ -1,4 +1,4 @@
-//! Runs commands when the server starts or ends.
+//! Runs commands when the server starts, stops or renews certificates.
 
 use engine::options::Manifest;
 use engine::setup::{Command, Part, Setup, SetupError, When};

@@ -1,4 +1,4 @@
-//! Shows over HTTP where the process spends its time, at the paths of Go's profiler and in its format.
+//! Serves CPU profiles over HTTP, with the paths and the format of Go's profiler.
 
 mod profile;
 
@@ -36,17 +36,17 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 }]);
 
-/// How long a profile is taken unless the request says so, as in Go.
+/// Default duration of a profile in seconds, as in Go.
 const SECONDS: u64 = 30;
-/// The longest profile: who waits for it holds a connection.
+/// Maximum duration of a profile in seconds. The client holds a connection meanwhile.
 const SECONDS_MAX: u64 = 300;
 
-/// Takes profiles of this process: what the process offers.
+/// CPU profiler of this process, provided by the process.
 pub trait Profiler: Send + Sync {
-    /// Looks for as long again and again where the process is.
+    /// Samples the process for `span`.
     fn cpu(&self, span: Duration) -> LocalFuture<'static, Result<CpuProfile, String>>;
 
-    /// The words with which the process was started.
+    /// Command line of the process.
     fn command_line(&self) -> Vec<String>;
 }
 
@@ -57,29 +57,29 @@ pub struct Config {
 const INDEX: &str = "\
 /debug/pprof/
 
-profile?seconds=N  where the processor was for N seconds (30 unless given), for `go tool pprof`
-cmdline            the words with which the process was started
-heap and the rest of Go's pages: not in this build, each says what to use instead
+profile?seconds=N  CPU profile of N seconds (default 30), for `go tool pprof`
+cmdline            command line of the process
+heap and Go's other pages are not supported; each names an alternative
 ";
 const NO_HEAP: &str = "\
-This build does not write down who has which memory: the process is not Go, and its allocator keeps no books.
-The process's memory is in /proc/PID/smaps_rollup; who allocates is shown by `heaptrack -p PID` or `bpftrace`.
+Heap profiles are not supported: this is not a Go process, and its allocator does not track allocations.
+See /proc/PID/smaps_rollup for memory usage. Use `heaptrack -p PID` or `bpftrace` to trace allocations.
 ";
 const NO_THREADS: &str = "\
-This process is not Go: it has no goroutines, and some few threads that do not change.
-They are in /proc/PID/task; what each is at, `gdb -p PID -batch -ex 'thread apply all bt'` shows.
+This is not a Go process: it has no goroutines, only a fixed set of threads.
+See /proc/PID/task for the threads. `gdb -p PID -batch -ex 'thread apply all bt'` shows their stacks.
 ";
 const NO_LOCKS: &str = "\
-This process is not Go: nobody writes down who waits for whom. `perf trace -s -p PID` shows who waits for the system.
+This is not a Go process: lock contention is not recorded. `perf trace -s -p PID` shows waiting system calls.
 ";
 const NO_TRACE: &str = "\
-This process is not Go: it has no execution tracer. `perf record -p PID` comes nearest.
+This is not a Go process: it has no execution tracer. `perf record -p PID` is the closest alternative.
 ";
 const NO_SYMBOLS: &str = "\
-Profiles of this process have the names in them: nobody needs to ask for them.
+Profiles of this process contain symbol names, so no lookup is needed.
 ";
 
-/// Go's pages that have no counterpart, and what each says.
+/// Go's pages without a counterpart here, and the text of each.
 const ABSENT: [(&str, &str); 8] = [
     ("/debug/pprof/heap", NO_HEAP),
     ("/debug/pprof/allocs", NO_HEAP),
@@ -109,13 +109,13 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(None)
 }
 
-/// The page of a profile that is taken for it.
+/// Page with a CPU profile taken on request.
 fn cpu_page(profiler: Option<&dyn Profiler>, asked: &str) -> LocalFuture<'static, PageContent> {
     let seconds = asked.split('&').find_map(|pair| pair.strip_prefix("seconds="));
     let seconds = seconds.map_or(Some(SECONDS), |text| text.parse().ok());
     let content = match (seconds.filter(|seconds| (1..=SECONDS_MAX).contains(seconds)), profiler) {
-        (None, _) => PageContent::text(400, format!("seconds is a number from 1 to {SECONDS_MAX}\n")),
-        (_, None) => PageContent::text(501, "No profile can be taken of this process.\n"),
+        (None, _) => PageContent::text(400, format!("seconds must be a number from 1 to {SECONDS_MAX}\n")),
+        (_, None) => PageContent::text(501, "This process cannot be profiled.\n"),
         (Some(seconds), Some(profiler)) => {
             let profile = profiler.cpu(Duration::from_secs(seconds));
             return Box::pin(

@@ -1,4 +1,4 @@
-//! A profile in the format of pprof (profile.proto), compressed by gzip.
+//! CPU profile in the format of pprof (`profile.proto`), compressed with gzip.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -10,42 +10,42 @@ use flate2::write::GzEncoder;
 
 use crate::protobuf::{number, varint, written};
 
-/// Where the processor was for a while.
+/// CPU profile.
 #[derive(Clone, Debug, Default)]
 pub struct CpuProfile {
-    /// The places, each with how often it was there.
+    /// Sampled stacks with their counts.
     pub stacks: Vec<Stack>,
-    /// When it began.
+    /// Start of the profile since the Unix epoch.
     pub start_since_1970: Duration,
-    /// How long it took.
+    /// Duration of the profile.
     pub took: Duration,
-    /// The processor time between two looks.
+    /// CPU time between two samples.
     pub period: Duration,
 }
 
-/// A place that calls have led to.
+/// Call stack.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// The calls, the innermost first.
+    /// Frames, innermost first.
     pub frames: Vec<Frame>,
-    /// The name of the thread.
+    /// Name of the thread.
     pub thread: String,
-    /// How often it was seen.
+    /// Number of samples.
     pub times: u64,
 }
 
-/// One call.
+/// Stack frame.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The function.
+    /// Name of the function.
     pub function: String,
-    /// The file that it is written in; empty if nobody knows.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// The line in it.
+    /// Line in the source file.
     pub line: u32,
 }
 
-/// Things by their numbers, which begin with `first`.
+/// Interning table that assigns consecutive numbers from `first` on.
 struct Table<T> {
     numbers: HashMap<T, u64>,
     first: u64,
@@ -61,7 +61,7 @@ impl<T: Eq + Hash> Table<T> {
         *self.numbers.entry(thing).or_insert(next)
     }
 
-    /// All, in the order of their numbers.
+    /// All entries, sorted by number.
     fn in_order(self) -> Vec<(T, u64)> {
         let mut all: Vec<_> = self.numbers.into_iter().collect();
         all.sort_unstable_by_key(|(_, number)| *number);
@@ -70,10 +70,10 @@ impl<T: Eq + Hash> Table<T> {
 }
 
 impl CpuProfile {
-    /// Its octets, compressed.
+    /// Encodes and compresses the profile.
     pub(super) fn compressed(&self) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        // Writing into memory does not fail.
+        // Writing to a `Vec` does not fail.
         let _ = encoder.write_all(&self.octets());
         encoder.finish().unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl CpuProfile {
     fn octets(&self) -> Vec<u8> {
         let mut octets = Vec::new();
         let mut strings = Table::new(0);
-        // The first one is empty, and stands for none.
+        // String 0 must be the empty string.
         strings.number("");
         let [samples, count, cpu, nanoseconds, thread] =
             ["samples", "count", "cpu", "nanoseconds", "thread"].map(|text| strings.number(text));
@@ -133,7 +133,7 @@ impl CpuProfile {
     }
 }
 
-/// Two numbers of texts: a kind with its unit, or a label with its value.
+/// Writes two string indexes: a type with its unit, or a label with its value.
 fn value_type(octets: &mut Vec<u8>, first: u64, second: u64) {
     number(octets, 1, first);
     number(octets, 2, second);

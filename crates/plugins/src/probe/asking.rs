@@ -1,4 +1,4 @@
-//! One question to a name server, and whether the answer is as it should be.
+//! Probe query to a name server, and the check of its response.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -6,24 +6,24 @@ use core::time::Duration;
 use engine::{Connections, Exchange, Outside, Transport};
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Rcode, Section, Type};
 
-/// One datagram a question: nothing is kept.
+/// Each query is one datagram; no connection is kept.
 const CONNECTIONS: Connections =
     Connections { idle_max: Duration::ZERO, age_max: Duration::ZERO, kept_max: 1, source: None };
 
-/// A question, and what is expected of its answer.
+/// Query and the expected response.
 pub(super) struct Question {
     pub(super) server: SocketAddr,
     pub(super) name: Name,
     pub(super) qtype: Type,
     pub(super) rcode: Rcode,
     pub(super) may_be_empty: bool,
-    /// The data of a record that must be there.
+    /// Data that one of the records must have.
     pub(super) expected: Option<Vec<u8>>,
     pub(super) timeout: Duration,
 }
 
 impl Question {
-    /// Asks over UDP; the error says in words what is wrong.
+    /// Sends the query over UDP and checks the response. The error describes the failure.
     pub(super) async fn ask(&self, outside: &dyn Outside) -> Result<(), String> {
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
         let mut message = MessageBuf::new();
@@ -43,21 +43,21 @@ impl Question {
     }
 
     fn judge(&self, reply: &[u8]) -> Result<(), String> {
-        let reply = Message::parse(reply).map_err(|_| "the answer cannot be read".to_owned())?;
+        let reply = Message::parse(reply).map_err(|_| "malformed response".to_owned())?;
         let rcode = reply.header().flags.rcode();
         if rcode != self.rcode {
-            return Err(format!("{rcode} in place of {}", self.rcode));
+            return Err(format!("{rcode} instead of {}", self.rcode));
         }
         let mut answer = MessageBuf::new();
-        answer.adopt(&reply).map_err(|_| "the answer cannot be read".to_owned())?;
+        answer.adopt(&reply).map_err(|_| "malformed response".to_owned())?;
         let mut records = answer.section(Section::Answer).peekable();
         let wants_record = self.rcode == Rcode::NOERROR && !self.may_be_empty;
         if records.peek().is_none() && wants_record {
-            return Err("an answer without records".to_owned());
+            return Err("response without records".to_owned());
         }
         let Some(expected) = &self.expected else { return Ok(()) };
         let is_there =
             records.any(|mark| mark.rtype == self.qtype && answer.octets_at(mark.rdata_range()) == expected.as_slice());
-        if is_there { Ok(()) } else { Err("no record has the value that is expected".to_owned()) }
+        if is_there { Ok(()) } else { Err("no record has the expected value".to_owned()) }
     }
 }

@@ -1,9 +1,9 @@
-//! Whether a server counts as healthy: the thresholds, and what is told of the last answer.
+//! Health state of a probed server: thresholds for changing it, and the last result.
 
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is known of one server; it outlives reloads.
+/// Health of one server. Kept across reloads.
 pub(super) struct Health {
     failures: u32,
     successes: u32,
@@ -12,31 +12,31 @@ pub(super) struct Health {
 
 #[derive(Clone, Debug)]
 struct State {
-    /// `None` before the first answer.
+    /// `None` before the first result.
     is_healthy: Option<bool>,
-    /// Outcomes in a row that contradict it.
+    /// Consecutive results that contradict `is_healthy`.
     contrary: u32,
     latency: Duration,
     problem: String,
 }
 
-/// What a page says.
+/// Content of the health page.
 pub(super) struct Report {
     pub(super) is_ok: bool,
     pub(super) latency: Duration,
-    /// Empty if the last answer was as it should be.
+    /// Error of the last probe; empty if it succeeded.
     pub(super) problem: String,
 }
 
 impl Health {
-    /// Nothing is known yet; so many outcomes in a row make another state.
+    /// Unknown health. `failures` and `successes` are the numbers of consecutive results that change the state.
     pub(super) fn new(failures: u32, successes: u32) -> Health {
         let problem = "waiting for first probe".to_owned();
         let state = State { is_healthy: None, contrary: 0, latency: Duration::ZERO, problem };
         Health { failures, successes, state: Mutex::new(state) }
     }
 
-    /// Takes an outcome; gives the state that it begins, if it begins one.
+    /// Records a result. Returns the new state if it changes.
     pub(super) fn take(&self, outcome: Result<(), String>, latency: Duration) -> Option<bool> {
         let mut state = self.lock();
         let is_good = outcome.is_ok();
@@ -47,7 +47,7 @@ impl Health {
             return None;
         }
         state.contrary += 1;
-        // The first answer decides alone: until then nobody is served.
+        // The first result sets the state on its own, because the server counts as unhealthy until then.
         let wanted = match (state.is_healthy, is_good) {
             (None, _) => 1,
             (_, true) => self.successes,
@@ -60,7 +60,7 @@ impl Health {
         Some(is_good)
     }
 
-    /// Whether the server is healthy, once that is known.
+    /// Returns true if the server is healthy; `None` before the first result.
     pub(super) fn is_healthy(&self) -> Option<bool> {
         self.lock().is_healthy
     }
@@ -80,11 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_in_a_row_make_another_state() {
+    fn changes_state_after_consecutive_results() {
         let health = Health::new(3, 2);
         assert_eq!((health.is_healthy(), health.report().is_ok), (None, false));
         let take = |good| health.take(if good { Ok(()) } else { Err("no".to_owned()) }, Duration::ZERO);
-        // Each outcome with the state that it begins.
+        // Result of a probe, and the state it starts.
         for (good, begins) in [
             (true, Some(true)),
             (false, None),

@@ -1,5 +1,6 @@
-//! Asks a name server again and again, this one or another, and says over HTTP whether it answers as it should. `asking` is
-//! one question, `health` what follows from the answers.
+//! Probes a name server periodically, this one or another, and reports over HTTP whether it answers as expected.
+//!
+//! `asking` sends and checks one query, and `health` derives the state from the results.
 
 mod asking;
 mod health;
@@ -53,7 +54,7 @@ static HEALTHY: Metric = Metric {
     labels: &["probe"],
 };
 
-/// The same times in milliseconds, as the sidecar of kube-dns showed them.
+/// Same buckets in milliseconds, as kube-dns's sidecar exported them.
 static MILLISECONDS: Buckets = Buckets { bounds: TIME.bounds, per_unit: 1e6 };
 static SIDECAR_LATENCY: Metric = Metric {
     name: "kubedns_probe_latency_ms",
@@ -69,9 +70,9 @@ static SIDECAR_ERRORS: Metric = Metric {
 };
 
 const DNS_PORT: u16 = 53;
-/// Where the sidecar of kube-dns had its pages.
+/// Address of the pages of kube-dns's sidecar.
 const ADDRESS: &str = ":10054";
-/// In a row: more would be no health check.
+/// Maximum of `failures` and `successes`.
 const ROW_MAX: u32 = 1000;
 
 #[derive(Debug)]
@@ -132,12 +133,12 @@ fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Proble
     Ok(())
 }
 
-/// A time that is not zero.
+/// Parses a duration above zero.
 fn time(args: &mut Args<'_>) -> Result<Duration, Problem> {
     let word = args.rest().first();
     let time = args.duration()?;
     match word {
-        Some(word) if time.is_zero() => Err(args.bad(word, "longer than nothing")),
+        Some(word) if time.is_zero() => Err(args.bad(word, "a duration above zero")),
         _ => Ok(time),
     }
 }
@@ -222,13 +223,13 @@ static PROPERTIES: &[Property<Config>] = &[
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let config = writing.config;
     match config.expected_data() {
-        Some(Err(problem)) => Err(writing.problem_with("value", format!("that is no data of this type: {problem}"))),
+        Some(Err(problem)) => Err(writing.problem_with("value", format!("invalid data for this type: {problem}"))),
         _ => Ok(()),
     }
 }
 
 impl Config {
-    /// The data that a record must have.
+    /// Expected record data.
     fn expected_data(&self) -> Option<Result<Vec<u8>, String>> {
         let text = format!(". 0 IN {} {}", self.qtype, self.value.as_ref()?);
         let record = zone::text::record(&text, NameRef::ROOT, 0);
@@ -240,7 +241,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     setup.for_each_line(configs, |config, setup| {
         let path = format!("/healthcheck/{}", config.label);
         if setup.needs.pages.iter().any(|page| page.address == config.address && page.path == path) {
-            return Err(SetupError::new(format!("there are two probes {} on {}", config.label, config.address)));
+            return Err(SetupError::new(format!("duplicate probe {} on {}", config.label, config.address)));
         }
         start(config, path, setup);
         Ok(())
@@ -249,7 +250,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 fn start(config: Config, path: String, setup: &mut Setup<'_>) {
-    // What is known of the server stays known over a reload.
+    // The health of the server is kept across reloads.
     let health =
         setup.carried.take_over(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
     let address = config.address.clone();
@@ -292,7 +293,7 @@ fn start(config: Config, path: String, setup: &mut Setup<'_>) {
     setup.needs.jobs.push(Box::new(move |outside| Box::pin(probe.run(outside))));
 }
 
-/// What the sidecar of kube-dns said.
+/// Page in the format of kube-dns's sidecar.
 fn page(health: &Health) -> PageContent {
     let report = health.report();
     let mut body = format!("{{\"IsOk\":{},\"LatencySeconds\":{},\"Err\":", report.is_ok, report.latency.as_secs_f64());
@@ -312,7 +313,8 @@ struct Probe {
 }
 
 impl Probe {
-    /// Asks for as long as it is polled; first after a random part of the interval, so that not all ask at once.
+    /// Probes until dropped. The first probe waits for a random part of the interval, so that not all probes start at
+    /// once.
     async fn run(self, outside: Rc<dyn Outside>) {
         let nanos = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX).max(1);
         outside.sleep_until(outside.now() + Duration::from_nanos(outside.random() % nanos)).await;
@@ -337,7 +339,7 @@ impl Probe {
         let (label, server, source) = (&self.label, self.question.server, Source::Plugin(MANIFEST.name));
         match (is_healthy, outcome) {
             (false, Err(problem)) => {
-                outside.log(Level::Warning, source, format_args!("{label}: {server} is not healthy: {problem}"));
+                outside.log(Level::Warning, source, format_args!("{label}: {server} is unhealthy: {problem}"));
             }
             _ => outside.log(Level::Info, source, format_args!("{label}: {server} is healthy")),
         }

@@ -1,4 +1,4 @@
-//! Counts queries and serves all metrics of the server.
+//! Counts queries and serves the metrics of the server.
 
 mod web;
 
@@ -62,13 +62,13 @@ static PLUGIN_ENABLED: Metric = Metric {
 pub struct Config {
     address: String,
     path: String,
-    /// The file that says how HTTP is served.
+    /// Web configuration file for HTTPS.
     web: Option<String>,
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     for config in configs {
-        // As in CoreDNS, names are answered also where metrics cannot be shown.
+        // As in CoreDNS, a server that cannot serve metrics still answers queries.
         match config.web.as_deref().map_or(Ok(None), |file| web::tls(file, setup)) {
             Ok(tls) => {
                 let page = metrics_page(setup.registry, config.address, config.path);
@@ -91,7 +91,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 struct Prometheus {
-    /// The sites of a block have consecutive numbers.
+    /// Index of the block's first site. The sites of a block have consecutive indexes.
     first_site: usize,
     sites: Vec<QueryMetrics>,
 }

@@ -1,7 +1,7 @@
-//! The file that says how HTTP is served: the "web configuration" that Prometheus and its exporters share.
+//! Web configuration file, in the format that Prometheus and its exporters share.
 //!
-//! What it says about TLS is done. What it wants beyond that and this build does not do is refused, since most of it
-//! protects something: then metrics are not served at all.
+//! Only the TLS part is supported. Any other setting is an error and metrics are not served, since most of these
+//! settings protect something.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use serde::de::IgnoredAny;
 
 use crate::certificates::Certificates;
 
-/// Octets of the longest such file: some lines are usual.
+/// Size limit of the file in bytes. Real files have a few lines.
 const FILE_MAX: usize = 64 << 10;
 
-/// The whole file.
+/// Contents of the file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Web {
@@ -26,7 +26,7 @@ struct Web {
     rate_limit: Option<IgnoredAny>,
 }
 
-/// Its part about TLS.
+/// TLS part of the file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Tls {
@@ -40,7 +40,7 @@ struct Tls {
     cert: Option<IgnoredAny>,
     key: Option<IgnoredAny>,
     client_ca: Option<IgnoredAny>,
-    // All that rustls has are good: which of them is used does not matter.
+    // The choice does not matter: rustls only has secure cipher suites and curves.
     #[serde(rename = "cipher_suites")]
     _cipher_suites: Option<IgnoredAny>,
     #[serde(rename = "curve_preferences")]
@@ -49,15 +49,15 @@ struct Tls {
     _prefer_server_cipher_suites: Option<IgnoredAny>,
 }
 
-/// The TLS that a file wants; `None` if it wants none.
+/// Returns the TLS server configured in a file; `None` if it configures none.
 ///
 /// # Errors
-/// What is wrong with the file or with those that it names, in one line.
+/// The first error in the file or in those it refers to, in one line.
 pub(super) fn tls(file: &str, setup: &mut Setup<'_>) -> Result<Option<Arc<dyn TlsServer>>, String> {
     let path = setup.path(file);
     let octets = setup.files.read(&path).map_err(|error| format!("open {file}: {error}"))?;
     let text = core::str::from_utf8(&octets).ok().filter(|text| text.len() <= FILE_MAX);
-    let text = text.ok_or_else(|| format!("{file}: not a text of at most {FILE_MAX} octets"))?;
+    let text = text.ok_or_else(|| format!("{file}: not a UTF-8 text of at most {FILE_MAX} bytes"))?;
     let web = if text.trim().is_empty() { Ok(Web::default()) } else { serde_saphyr::from_str(text) };
     let web: Web = web.map_err(|error| format!("{file}: {}", first_line(&error.to_string())))?;
     let certificates = web.certificates(path.parent().unwrap_or(Path::new("")));
@@ -70,7 +70,7 @@ fn first_line(text: &str) -> &str {
 }
 
 impl Web {
-    /// The certificates, in files relative to `folder`.
+    /// Certificate files, relative to `folder`.
     fn certificates(self, folder: &Path) -> Result<Option<Certificates>, String> {
         let beyond = [
             ("http_server_config", self.http_server_config.is_some()),
@@ -93,10 +93,10 @@ impl Web {
             ("VerifyClientCertIfGiven", true) => ClientCertificates::Verified,
             ("RequireAndVerifyClientCert", true) => ClientCertificates::Required,
             ("VerifyClientCertIfGiven" | "RequireAndVerifyClientCert", false) => {
-                return Err("client_auth_type wants a client_ca_file".to_owned());
+                return Err("client_auth_type requires a client_ca_file".to_owned());
             }
             (kind, _) => {
-                return Err(format!("client_auth_type `{kind}` is not in this build, with this client_ca_file"));
+                return Err(format!("client_auth_type `{kind}` is not supported with this client_ca_file"));
             }
         };
         let named = |name: Option<String>, what| name.map(|name| folder.join(name)).ok_or(what);
@@ -109,10 +109,10 @@ impl Web {
     }
 }
 
-/// Says which of these is there and cannot be done.
+/// Returns an error for the first of these settings that is present.
 fn refuse(beyond: &[(&str, bool)]) -> Result<(), String> {
     match beyond.iter().find(|(_, is_there)| *is_there) {
-        Some((name, _)) => Err(format!("{name} is not in this build")),
+        Some((name, _)) => Err(format!("{name} is not supported")),
         None => Ok(()),
     }
 }

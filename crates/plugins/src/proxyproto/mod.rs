@@ -1,4 +1,4 @@
-//! Takes from proxies whose queries they pass on: the PROXY protocol.
+//! Reads client addresses from the PROXY protocol headers of load balancers.
 
 use std::sync::Arc;
 
@@ -63,21 +63,21 @@ fn refuse_sessions(_: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let word = args.rest().first();
     let span = args.duration()?;
     if args.next_word().is_some_and(|number| number.text.parse::<u32>().is_err()) {
-        return Err(args.problem("the number of sessions is not a whole number"));
+        return Err(args.problem("the number of sessions must be a whole number"));
     }
     match word {
-        Some(word) if !span.is_zero() => Err(args.bad(word, "`0s`: this build does not keep sessions over UDP yet")),
+        Some(word) if !span.is_zero() => Err(args.bad(word, "`0s`: this build does not support UDP sessions")),
         _ => Ok(()),
     }
 }
 
 impl Config {
-    /// What is to be done with the header of a proxy.
+    /// Policy for the headers of a proxy.
     fn policy(&self) -> ProxyPolicy {
         let allow = self.allow.clone();
         let others = match self.default {
             Some(default) => default,
-            // Nobody is named at all: everybody is believed.
+            // Without any options, all proxies are trusted.
             None if allow.is_empty() => ProxyHeader::Use,
             None => ProxyHeader::Ignore,
         };

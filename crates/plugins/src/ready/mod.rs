@@ -1,4 +1,4 @@
-//! Says over HTTP whether all plugins are ready.
+//! Readiness endpoint over HTTP: reports whether all plugins are ready.
 
 use std::sync::Arc;
 

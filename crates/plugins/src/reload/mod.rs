@@ -1,4 +1,4 @@
-//! Takes over a changed Corefile: says how often to look for one. The looking is the server's.
+//! Sets the interval at which the server checks the Corefile for changes. The server does the checking.
 
 use core::time::Duration;
 
@@ -17,14 +17,14 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .arguments("reload [INTERVAL] [JITTER]", read)
 .metrics(&[&FAILED, &VERSION]);
 
-/// Reloads that failed.
+/// Counter of failed reloads.
 pub static FAILED: Metric = Metric {
     name: "coredns_reload_failed_total",
     help: "Counter of the number of failed reload attempts.",
     kind: Kind::Counter,
     labels: &[],
 };
-/// Which configuration runs.
+/// Hash of the running configuration.
 pub static VERSION: Metric = Metric {
     name: "coredns_reload_version_info",
     help: "A metric with a constant '1' value labeled by hash, and value which type of hash generated.",

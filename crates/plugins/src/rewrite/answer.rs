@@ -1,24 +1,24 @@
-//! What rules do to answers: names are put back, times and codes are changed.
+//! Response changes of rewrite rules: restored names, TTLs and response codes.
 
 use engine::options::{Args, Problem};
 use wire::{Name, NameRef};
 
 use super::pattern::{Pattern, Template, name_of};
 
-/// What becomes of a name in an answer.
+/// Change to a name in a response.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// The name that was asked for in place of the client's becomes the client's.
+    /// Replaces the rewritten query name by the client's.
     Back,
-    /// Another suffix.
+    /// Replaces a suffix.
     Suffix { from: String, to: String },
-    /// What a regular expression makes of it.
+    /// Replaces matches of a regular expression.
     Matching(Pattern, Template),
 }
 
 impl Change {
-    /// The name that becomes of `name`, `asked` having been asked in the place of `sent`; the same name if the change is
-    /// not for it or would give none.
+    /// Returns the changed name. `asked` is the rewritten query name, `sent` the client's. Returns `name` unchanged if
+    /// the change does not apply or its result is not a valid name.
     pub(super) fn apply(&self, name: Name, asked: NameRef<'_>, sent: NameRef<'_>) -> Name {
         match self {
             Change::Back if name.as_ref() == asked => sent.to_name(),
@@ -37,7 +37,7 @@ impl Change {
     }
 }
 
-/// The times to live that a rule leaves: each is raised or lowered until it is within.
+/// Range of TTLs that a rule clamps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
     least: u32,
@@ -45,7 +45,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Reads `SECONDS`, `MIN-MAX`, `-MAX` or `MIN-`.
+    /// Parses `SECONDS`, `MIN-MAX`, `-MAX` or `MIN-`.
     pub(super) fn read(args: &mut Args<'_>) -> Result<Times, Problem> {
         let word = args.word()?;
         Times::of(&word.text)
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_numbers_or_ranges() {
+    fn reads_ttls_and_ranges() {
         let cases = [("30", 30, 30), ("30-60", 30, 60), ("-60", 0, 60), ("30-", 30, u32::MAX), ("0", 0, 0)];
         for (text, least, most) in cases {
             assert_eq!(Times::of(text), Some(Times { least, most }), "{text}");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn suffixes_are_swapped_back() {
+    fn restores_suffixes() {
         let name = |text: &str| Name::from_text(text).unwrap();
         let change = Change::Suffix { from: ".b.test.".to_owned(), to: ".a.test.".to_owned() };
         for (before, after) in [("X.B.Test.", "X.a.test."), ("b.test.", "b.test."), ("x.c.test.", "x.c.test.")] {

@@ -1,4 +1,4 @@
-//! Rules that add EDNS options to what goes to upstreams: local ones, NSID and client subnets.
+//! Rules that add EDNS options to forwarded queries: local options, NSID and client subnet.
 
 use core::net::IpAddr;
 
@@ -6,7 +6,7 @@ use engine::options::{Args, Problem};
 use engine::{Label, Labels, Query};
 use wire::OptionCode;
 
-/// One rule.
+/// Rule that edits one option.
 #[derive(Debug)]
 pub(super) struct Edit {
     code: OptionCode,
@@ -16,27 +16,27 @@ pub(super) struct Edit {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// In the place of those that are there, or as the only one.
+    /// Replaces existing options of this code, or adds one.
     Set,
-    /// Beside those that are there.
+    /// Adds an option to the existing ones.
     Append,
-    /// In the place of those that are there, if there is one.
+    /// Replaces existing options of this code, if there are any.
     Replace,
-    /// None is left, and there need not have been one.
+    /// Removes all options of this code.
     Unset,
 }
 
 const ACTIONS: [(&str, Action); 4] =
     [("set", Action::Set), ("append", Action::Append), ("replace", Action::Replace), ("unset", Action::Unset)];
 
-/// What an option says.
+/// Source of the option's data.
 #[derive(Debug)]
 enum Data {
     Octets(Box<[u8]>),
     Variable(Variable),
-    /// The value of a label, as it is named; and the label, when the server block is known.
+    /// Name of a metadata label, and its handle once the server block is built.
     Label(String, Option<Label>),
-    /// The client's network (RFC 7871), with so many bits for each family.
+    /// Client's network (RFC 7871) with this prefix length per address family.
     Subnet {
         v4: u8,
         v6: u8,
@@ -65,8 +65,8 @@ const VARIABLES: [(&str, Variable); 7] = [
 ];
 
 impl Edit {
-    /// Reads `local ACTION CODE DATA [revert]`, `nsid ACTION [revert]` or `subnet ACTION V4BITS V6BITS [revert]`; for
-    /// `unset` only what names the option.
+    /// Parses `local ACTION CODE DATA [revert]`, `nsid ACTION [revert]` or `subnet ACTION V4BITS V6BITS [revert]`. With
+    /// `unset`, the data is omitted.
     pub(super) fn read(args: &mut Args<'_>) -> Result<Edit, Problem> {
         #[derive(Clone, Copy)]
         enum Kind {
@@ -87,24 +87,24 @@ impl Edit {
             Kind::Local => read_data(args)?,
             Kind::Subnet => Data::Subnet { v4: args.number(0..=32)?, v6: args.number(0..=128)? },
         };
-        // Answers carry no options of upstreams: there is nothing to put back.
+        // `revert` has no effect: responses never carry the options of upstreams.
         if action != Action::Unset
             && let Some(word) = args.next_word()
             && word.text != "revert"
         {
-            return Err(args.bad(word, "`revert`, which is all that may stand here"));
+            return Err(args.bad(word, "`revert`, the only word allowed here"));
         }
         Ok(Edit { code, action, data })
     }
 
-    /// Finds the label of the server block that it reads.
+    /// Resolves the metadata label that the rule reads.
     pub(super) fn bind(&mut self, labels: &Labels) {
         if let Data::Label(name, label) = &mut self.data {
             *label = Some(labels.label(name));
         }
     }
 
-    /// Changes the options that go along with a query; gives whether it was for it.
+    /// Edits the options that are forwarded with the query. Returns false if the rule does not apply.
     pub(super) fn apply(&self, query: &mut Query) -> bool {
         let code = self.code;
         if self.action == Action::Unset {
@@ -136,7 +136,7 @@ fn read_code(args: &mut Args<'_>) -> Result<OptionCode, Problem> {
 fn read_data(args: &mut Args<'_>) -> Result<Data, Problem> {
     let word = args.word()?;
     if let Some(digits) = word.text.strip_prefix("0x") {
-        let octets = hex(digits).ok_or_else(|| args.bad(word, "pairs of hexadecimal digits behind `0x`"))?;
+        let octets = hex(digits).ok_or_else(|| args.bad(word, "pairs of hexadecimal digits after `0x`"))?;
         return Ok(Data::Octets(octets.into()));
     }
     let inner = word.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
@@ -200,7 +200,7 @@ fn octets_of(address: IpAddr) -> Box<[u8]> {
     }
 }
 
-/// The data of a client-subnet option (RFC 7871 §6): no more octets than the bits need, the last ones cleared.
+/// Data of a client-subnet option (RFC 7871 §6): only as many bytes as the prefix needs, with the remaining bits zero.
 fn subnet(address: IpAddr, v4: u8, v6: u8) -> Box<[u8]> {
     let (family, bits) = if address.to_canonical().is_ipv4() { (1, v4) } else { (2, v6) };
     let mut network = octets_of(address).into_vec();
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subnets_have_no_more_octets_than_they_need() {
+    fn cuts_subnets_to_the_bytes_of_the_prefix() {
         let of = |address: &str, v4, v6| subnet(address.parse().unwrap(), v4, v6).to_vec();
         assert_eq!(of("192.0.2.129", 24, 56), [0, 1, 24, 0, 192, 0, 2]);
         assert_eq!(of("192.0.2.129", 25, 56), [0, 1, 25, 0, 192, 0, 2, 128]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn hexadecimal_digits_come_in_pairs() {
+    fn decodes_pairs_of_hexadecimal_digits() {
         assert_eq!(hex("0aFf"), Some(vec![10, 255]));
         assert_eq!(hex(""), Some(Vec::new()));
         for bad in ["a", "+1", "0g", "\u{e4}"] {

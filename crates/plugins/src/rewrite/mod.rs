@@ -1,4 +1,4 @@
-//! Changes questions on their way down, and answers on their way up.
+//! Rewrites queries on their way down and responses on their way up.
 
 mod answer;
 mod edns;
@@ -36,12 +36,12 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     _ => Role::new(Acts::OnAnswers, &[]),
 });
 
-/// A line with fewer words than this says nothing but the mode: the rule stands in the block.
+/// Minimum number of words of a rule. With fewer, the line only has the mode, and the block has the rule.
 const RULE_WORDS_MIN: usize = 2;
 
 #[derive(Default)]
 pub struct Config {
-    /// The rule as it is written: on the line, or in the lines of the block.
+    /// Words of the rule, from the line or from the block.
     words: Vec<Token>,
     has_block: bool,
     rule: Option<Rule>,
@@ -49,7 +49,7 @@ pub struct Config {
 
 fn add_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     if !config.has_block && config.words.len() >= RULE_WORDS_MIN {
-        return Err(args.bad(args.name(), "wanted here: a rule stands on its line or in a block, and is one rule"));
+        return Err(args.bad(args.name(), "allowed here: write the rule on the line or in the block, not both"));
     }
     config.has_block = true;
     config.words.push(args.name().clone());
@@ -74,11 +74,11 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part::new(Rewrite { stages: stages(&rules), rules }, Hooks::BOTH)))
 }
 
-/// Rules in their order, as they are tried.
+/// Step in the search for matching rules.
 enum Stage {
-    /// Rules for one name each that end the search: all are looked up at once.
+    /// Consecutive `stop` rules with an exact name each, combined into one lookup.
     Names(HashMap<Box<[u8]>, usize, RandomState>),
-    /// One rule.
+    /// Single rule.
     One(usize),
 }
 
@@ -104,18 +104,18 @@ struct Rewrite {
     stages: Vec<Stage>,
 }
 
-/// What a note says: nothing was changed; several rules were for the query; or the number of the only one.
+/// Values of the query note: no rule applied, or several. Otherwise the index of the only rule plus one.
 const NOTHING: u64 = 0;
 const SEVERAL: u64 = u64::MAX;
-/// In a note: the target of an alias was asked for; the number of its rule is the rest.
+/// Flag of the query note: the target of an alias is being resolved. The remaining bits are the index of its rule.
 const ALIAS: u64 = 1 << 63;
 
-/// A rule that was for a query.
+/// Rule that was applied to a query.
 struct Applied {
     rule: usize,
-    /// The name before.
+    /// Query name before the rule.
     sent: Name,
-    /// The name after.
+    /// Query name after the rule.
     asked: Name,
 }
 
@@ -194,7 +194,7 @@ fn invalid_name(text: &str) -> Verdict {
     Verdict::Fail(Failure::servfail(EdeCode::OTHER, format!("invalid name after rewrite: {text}")))
 }
 
-/// The rules that were for one query: nearly always none or one.
+/// Rules applied to one query. Nearly always none or one, which need no allocation.
 enum AppliedRules {
     None,
     One(usize),
@@ -214,7 +214,7 @@ impl AppliedRules {
         }
     }
 
-    /// Remembers them for the way up.
+    /// Stores them in the query for the way up.
     fn note(self, query: &mut Query) {
         match self {
             AppliedRules::None => {}
@@ -228,10 +228,10 @@ impl AppliedRules {
 }
 
 impl Action {
-    /// Changes a query if it is for it, and says whether it is.
+    /// Applies the rule to a query. Returns true if the query matched.
     ///
     /// # Errors
-    /// The text that should be the new name, and is none.
+    /// The rewritten name, if it is not a valid name.
     fn apply(&self, query: &mut Query) -> Result<bool, String> {
         match self {
             Action::Name(renaming) => return renaming.apply(query),
@@ -240,18 +240,18 @@ impl Action {
             Action::Ttl(names, _) | Action::Rcode(names, ..) => return Ok(names.matches(query.key())),
             Action::Option(edit) => return Ok(edit.apply(query)),
             Action::Type(..) | Action::Class(..) => return Ok(false),
-            // Whether there is such an alias is seen in the answer.
+            // A match only shows in the response.
             Action::Alias(..) => {}
         }
         Ok(true)
     }
 
-    /// Whether it changes the question.
+    /// Returns true if the rule changes the question.
     const fn asks_otherwise(&self) -> bool {
         matches!(self, Action::Name(_) | Action::Type(..) | Action::Class(..))
     }
 
-    /// Changes an answer to the question that the client asked; the verdict says what else must be asked.
+    /// Applies the rule to a response. A returned verdict asks for another query.
     fn change_answer(&self, query: &Query, response: &mut Response) -> Option<Verdict> {
         match self {
             Action::Ttl(_, times) => {
@@ -292,7 +292,7 @@ impl Renaming {
 }
 
 impl Rewrite {
-    /// Puts the question of the client back, and the names of the answer as the rules want them.
+    /// Restores the client's question, and changes the names in the response as the rules require.
     fn put_back(
         &self,
         applied: &[Applied],
@@ -323,7 +323,7 @@ impl Rewrite {
                 let mut names = 0;
                 let value = |name| {
                     names += 1;
-                    // The mailbox of an SOA record is no name of a host.
+                    // The second name of an SOA record is a mailbox, not a host.
                     let is_mailbox = mark.rtype == Type::SOA && names == 2;
                     if is_mailbox { name } else { change(name, |renaming| &renaming.values) }
                 };
@@ -333,7 +333,7 @@ impl Rewrite {
     }
 }
 
-/// The first alias of an answer that a rule replaces: its place, and the text of its new target.
+/// First alias in the response that the rule replaces, and its new target as text.
 fn other_alias(from: &Pattern, to: &Template, response: &Response) -> Option<(Mark, String)> {
     response.message.section(Section::Answer).filter(|mark| mark.rtype == Type::CNAME).find_map(|mark| {
         let target = response.message.name_in(mark, 0).ok()?.into_lowercase();
@@ -341,7 +341,7 @@ fn other_alias(from: &Pattern, to: &Template, response: &Response) -> Option<(Ma
     })
 }
 
-/// Replaces an alias and all that it led to by another one and what that leads to.
+/// Replaces an alias and the records after it by another alias and the records of its target.
 fn follow_other(
     from: &Pattern,
     to: &Template,

@@ -1,4 +1,5 @@
-//! Which names a rule is for, and what it makes of them: both in presentation format and lower case, as people write them.
+//! Patterns that select names, and their replacements. Both work on lowercase presentation format, the form that people
+//! write.
 
 use std::io::Write;
 
@@ -6,17 +7,17 @@ use wire::{Name, NameRef};
 
 use crate::goregexp::Regexp;
 
-/// Octets of the longest name in presentation format: each of its octets may be an escape of four.
+/// Maximum length of a name in presentation format. Each byte may become an escape of four characters.
 const TEXT_MAX: usize = 4 * wire::NAME_MAX;
 
-/// A name in presentation format and lower case, on the stack.
+/// Name in lowercase presentation format, on the stack.
 pub(super) struct NameText {
     octets: [u8; TEXT_MAX],
     len: usize,
 }
 
 impl NameText {
-    /// The text of a name that is in lower case.
+    /// Text of a lowercase name.
     pub(super) fn of(key: NameRef<'_>) -> NameText {
         let mut octets = [0; TEXT_MAX];
         let is_plain = |octet: &u8| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
@@ -24,7 +25,7 @@ impl NameText {
             return NameText { len: write_plain(key, &mut octets), octets };
         }
         let mut free = &mut octets[..];
-        // It always fits: see the length.
+        // The buffer is large enough for every name.
         let _ = write!(free, "{key}");
         let len = TEXT_MAX - free.len();
         NameText { octets, len }
@@ -35,7 +36,7 @@ impl NameText {
     }
 }
 
-/// Writes a name that needs no escapes: its wire form, with dots in the place of the lengths. Gives the octets written.
+/// Writes a name that needs no escapes: the wire format with dots instead of length bytes. Returns the length.
 fn write_plain(name: NameRef<'_>, text: &mut [u8; TEXT_MAX]) -> usize {
     let mut at = 0;
     for label in name.labels() {
@@ -47,23 +48,23 @@ fn write_plain(name: NameRef<'_>, text: &mut [u8; TEXT_MAX]) -> usize {
     at
 }
 
-/// Which names a rule is for.
+/// Pattern that selects names.
 #[derive(Debug)]
 pub(super) enum Pattern {
-    /// This one, in lower case.
+    /// Exactly this name, in lowercase.
     Exact(Box<Name>),
-    /// Those whose text begins so.
+    /// Names whose text starts with this.
     Prefix(String),
-    /// Those whose text ends so.
+    /// Names whose text ends with this.
     Suffix(String),
-    /// Those whose text holds this.
+    /// Names whose text contains this.
     Substring(String),
-    /// Those whose text matches somewhere.
+    /// Names whose text matches anywhere.
     Regex(Regexp),
 }
 
 impl Pattern {
-    /// Whether a name (in lower case) is one of them.
+    /// Returns true if a lowercase name matches.
     pub(super) fn matches(&self, key: NameRef<'_>) -> bool {
         match self {
             Pattern::Exact(name) => *name.octets() == *key.octets(),
@@ -81,7 +82,7 @@ impl Pattern {
         }
     }
 
-    /// What becomes of a name (in lower case), if it is one of them: a text that need not be a name any more.
+    /// Returns the replacement for a lowercase name, if it matches. The result may not be a valid name.
     pub(super) fn replace(&self, key: NameRef<'_>, to: &Template) -> Option<String> {
         let text = NameText::of(key);
         let text = text.as_str();
@@ -95,30 +96,30 @@ impl Pattern {
     }
 }
 
-/// A name with places for the groups of a regular expression, `{1}`, as it is written.
+/// Replacement text with references to groups of a regular expression, such as `{1}`.
 #[derive(Debug)]
 pub(super) struct Template {
     text: String,
-    /// The text between the places, each with the group behind it.
+    /// Literal text before each reference, with the number of the group.
     parts: Vec<(String, usize)>,
     tail: String,
 }
 
 impl Template {
-    /// As it is written.
+    /// Original text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// A text without places.
+    /// Text without references.
     pub(super) fn plain(text: String) -> Template {
         Template { tail: text.clone(), text, parts: Vec::new() }
     }
 
-    /// A text with places for the `groups` groups of an expression, the whole match being group 0.
+    /// Text with references to the `groups` groups of an expression. Group 0 is the whole match.
     ///
     /// # Errors
-    /// If it names more of them than there are, counted as CoreDNS does: `{0}` is one too.
+    /// [`TooManyGroups`] if it refers to more groups than exist. As in CoreDNS, `{0}` counts as one.
     pub(super) fn with_groups(text: &str, groups: usize) -> Result<Template, TooManyGroups> {
         let mut template = Template { text: text.to_owned(), parts: Vec::new(), tail: String::new() };
         let mut named = Vec::new();
@@ -143,7 +144,7 @@ impl Template {
             match found.get(*group) {
                 Some(part) => filled.push_str(part.as_str()),
                 None if *group < found.len() => {}
-                // What no group stands behind is text.
+                // A reference to a group that does not exist is literal text.
                 None => filled.push_str(&format!("{{{group}}}")),
             }
         }
@@ -152,11 +153,11 @@ impl Template {
     }
 }
 
-/// A text that names more groups than its expression has.
+/// Text that refers to more groups than its expression has.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooManyGroups;
 
-/// The first `{DIGITS}` of a text: what stands before it, the number, and what stands behind.
+/// First `{DIGITS}` of a text: the text before it, the number, and the text after it.
 fn next_place(text: &str) -> Option<(&str, usize, &str)> {
     let opening = text.match_indices('{');
     opening.map(|(open, _)| open).find_map(|open| {
@@ -168,16 +169,16 @@ fn next_place(text: &str) -> Option<(&str, usize, &str)> {
     })
 }
 
-/// As a rule writes a name: in lower case and absolute, though it need not be a name.
+/// Normalises a name in a rule: lowercase and absolute. The result may not be a valid name.
 pub(super) fn absolute(text: &str) -> String {
     let dot = if text.ends_with('.') { "" } else { "." };
     format!("{}{dot}", text.to_lowercase())
 }
 
-/// The name that a rule has made.
+/// Parses a name that a rule produced.
 ///
 /// # Errors
-/// If it is none.
+/// The reason why it is not a valid name.
 pub(super) fn name_of(text: &str) -> Result<Name, wire::NameError> {
     Name::from_text(&absolute(text)).map(Name::into_lowercase)
 }
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_work_on_text() {
+    fn matches_and_replaces_text() {
         let part = |text: &str| text.to_owned();
         let cases = [
             (Pattern::Exact(Box::new(name_of("a.test").unwrap())), "a.test.", Some("b.")),
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_filled_in() {
+    fn fills_in_groups() {
         let regex = Regexp::read(r"^(\w+)-(\w+)(x)?\.").unwrap();
         let pattern = Pattern::Regex(regex);
         for (to, expected) in
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_has_a_text() {
+    fn writes_the_longest_name() {
         let mut name = Name::root();
         for label in [63, 63, 63, 61] {
             name.push_label(&[b'('; 63][..label]).unwrap();

@@ -1,4 +1,4 @@
-//! Rules as they are written.
+//! Parser for rewrite rules.
 
 use core::str::FromStr;
 
@@ -11,43 +11,44 @@ use super::answer::{Change, Times};
 use super::edns::Edit;
 use super::pattern::{Pattern, Template, absolute, name_of};
 
-/// A rule.
+/// Rewrite rule.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// The rules behind it are tried although it was for the query.
+    /// True for `continue`: the following rules are tried even if this one matched.
     pub(super) goes_on: bool,
     pub(super) action: Action,
 }
 
-/// What a rule does.
+/// Effect of a rule.
 #[derive(Debug)]
 pub(super) enum Action {
     Name(Box<Renaming>),
     Type(Type, Type),
     Class(Class, Class),
-    /// Sets times to live in the answers for these names.
+    /// Sets TTLs in responses for these names.
     Ttl(Pattern, Times),
-    /// Changes a response code into another for these names.
+    /// Replaces a response code for these names.
     Rcode(Pattern, Rcode, Rcode),
-    /// Follows another alias in the place of such ones.
+    /// Replaces CNAME targets that match.
     Alias(Pattern, Template),
     Option(Edit),
 }
 
-/// Another name is asked for, and the answer is changed so that nobody sees it.
+/// Rewrite of the query name. The response is rewritten so that the client sees its own name.
 #[derive(Debug)]
 pub(super) struct Renaming {
     pub(super) from: Pattern,
     pub(super) to: Template,
-    /// The same if it does not depend on the name asked.
+    /// Replacement as a name, if it does not depend on the query name.
     pub(super) to_name: Option<Name>,
-    /// What becomes of owner names, the last one first: names are put back at last, after what is written out.
+    /// Changes to owner names, applied from last to first: explicit `answer` rules first, then restoring the query
+    /// name.
     pub(super) owners: Vec<Change>,
-    /// What becomes of names in data, the last one first.
+    /// Changes to names in record data, applied from last to first.
     pub(super) values: Vec<Change>,
 }
 
-/// The words for the kinds of patterns.
+/// Keywords for the kinds of patterns.
 const KINDS: [(&str, Kind); 5] = [
     ("exact", Kind::Exact),
     ("prefix", Kind::Prefix),
@@ -72,7 +73,7 @@ impl Kind {
 }
 
 impl Rule {
-    /// The name that it is for, if it asks for another one in the place of only this.
+    /// Returns the name of an exact-match name rule.
     pub(super) fn only_name(&self) -> Option<&Name> {
         match &self.action {
             Action::Name(renaming) => match &renaming.from {
@@ -83,7 +84,7 @@ impl Rule {
         }
     }
 
-    /// Reads a rule; `None` if it is well formed but can never be for a query, which is warned of.
+    /// Parses a rule. Returns `None` with a warning if the rule is well-formed but can never match.
     pub(super) fn read(args: &mut Args<'_>) -> Result<Option<Rule>, Problem> {
         let mode = args.rest().first().map(|word| word.text.to_ascii_lowercase());
         let goes_on = mode.as_deref() == Some("continue");
@@ -91,7 +92,7 @@ impl Rule {
             args.next_word();
         }
         let Some(field) = args.next_word() else {
-            return Err(args.problem("a rule is missing: what it changes, such as `name`, `type` or `ttl`"));
+            return Err(args.problem("missing rule: expected a field such as `name`, `type` or `ttl`"));
         };
         let action = match field.text.to_ascii_lowercase().as_str() {
             "name" => read_renaming(args)?.map(|renaming| Action::Name(Box::new(renaming))),
@@ -110,38 +111,38 @@ impl Rule {
             "cname" => read_alias(args)?,
             "edns0" => Some(Action::Option(Edit::read(args)?)),
             "answer" => {
-                let problem = args.bad(field, "where a rule may begin: response rewrites must begin with a name rule");
+                let problem = args.bad(field, "a type of rule: response rewrites must begin with a name rule");
                 return Err(Box::new(problem.with_help("write `name FROM TO` before it, in the same rule")));
             }
             _ => {
                 let wanted = "a type of rule: one of `name`, `type`, `class`, `ttl`, `rcode`, `cname`, `edns0`";
                 let problem = args.bad(field, wanted);
-                let help = "the old form `rewrite TYPE TYPE` is written `rewrite type TYPE TYPE`";
+                let help = "write the old form `rewrite TYPE TYPE` as `rewrite type TYPE TYPE`";
                 let is_type = Type::from_str(&field.text).is_ok();
                 return Err(if is_type { Box::new(problem.with_help(help)) } else { problem });
             }
         };
         match args.next_word() {
-            Some(word) => Err(args.bad(word, "wanted here: the rule is complete before it")),
+            Some(word) => Err(args.bad(word, "allowed here: the rule is already complete")),
             None => Ok(action.map(|action| Rule { goes_on, action })),
         }
     }
 }
 
-/// Reads two mnemonics.
+/// Parses two mnemonics.
 fn two<T: FromStr>(args: &mut Args<'_>, what: &str) -> Result<(T, T), Problem> {
     let wanted = format!("a {what} by its mnemonic");
     Ok((args.parse(&wanted)?, args.parse(&wanted)?))
 }
 
-/// Reads a response code by mnemonic or number.
+/// Parses a response code by mnemonic or number.
 fn read_rcode(args: &mut Args<'_>) -> Result<Rcode, Problem> {
     let word = args.word()?;
     let number = word.text.parse().ok().map(Rcode).filter(|code| code.mnemonic().is_some());
     number.or(word.text.parse().ok()).ok_or_else(|| args.bad(word, "a response code by its mnemonic or number"))
 }
 
-/// Takes the kind of a pattern, if it stands before at least `behind` words and the pattern.
+/// Takes the kind of a pattern, if it is followed by the pattern and at least `behind` words.
 fn read_kind(args: &mut Args<'_>, behind: usize) -> Result<Kind, Problem> {
     if args.rest().len() <= behind + 1 {
         return Ok(Kind::Exact);
@@ -157,7 +158,7 @@ fn read_kind(args: &mut Args<'_>, behind: usize) -> Result<Kind, Problem> {
     })
 }
 
-/// Takes a pattern that stands before `behind` words at least; `None` if it can never match.
+/// Takes a pattern that is followed by at least `behind` words. `None` if it can never match.
 fn read_pattern(args: &mut Args<'_>, behind: usize) -> Result<Option<Pattern>, Problem> {
     let kind = read_kind(args, behind)?;
     read_from(args, kind)
@@ -176,7 +177,7 @@ fn read_from(args: &mut Args<'_>, kind: Kind) -> Result<Option<Pattern>, Problem
         Kind::Exact | Kind::Regex => {
             let name = name_of(&word.text);
             if let Err(error) = &name {
-                args.warn(word, format!("`{}` is not a name, so the rule is never for a query: {error}", word.text));
+                args.warn(word, format!("`{}` is not a name, so the rule never matches: {error}", word.text));
             }
             name.ok().map(|name| Pattern::Exact(Box::new(name)))
         }
@@ -188,7 +189,7 @@ fn read_regex(args: &mut Args<'_>) -> Result<Regexp, Problem> {
     crate::regular_expression(args, word)
 }
 
-/// Takes what a pattern's names become.
+/// Takes the replacement for a pattern.
 fn read_to(args: &mut Args<'_>, from: Option<&Pattern>) -> Result<Template, Problem> {
     let word = args.word()?;
     match from {
@@ -203,8 +204,8 @@ fn read_to(args: &mut Args<'_>, from: Option<&Pattern>) -> Result<Template, Prob
 
 fn read_template(args: &Args<'_>, word: &corefile::Token, regex: &Regexp) -> Result<Template, Problem> {
     Template::with_groups(&word.text, regex.groups()).map_err(|_| {
-        let wanted = "usable: it names more groups than the regular expression has";
-        let help = "put parentheses around what `{0}`, `{1}` stand for";
+        let wanted = "valid: it refers to more groups than the regular expression has";
+        let help = "put parentheses around the parts that `{0}`, `{1}` refer to";
         Box::new(args.bad(word, wanted).with_help(help))
     })
 }
@@ -235,7 +236,7 @@ fn read_renaming(args: &mut Args<'_>) -> Result<Option<Renaming>, Problem> {
     Ok(Some(Renaming { from, to, to_name, owners, values }))
 }
 
-/// What stands behind `name FROM TO`.
+/// Response rules after `name FROM TO`.
 #[derive(Default)]
 struct Answers {
     is_auto: bool,
@@ -244,11 +245,12 @@ struct Answers {
 }
 
 impl Answers {
-    /// Reads `answer auto`, `[answer] name FROM TO` and `[answer] value FROM TO`, `answer` standing first of all.
+    /// Parses `answer auto`, `[answer] name FROM TO` and `[answer] value FROM TO`. The first one must start with
+    /// `answer`.
     fn read(&mut self, args: &mut Args<'_>) -> Result<(), Problem> {
         let Some(first) = args.rest().first() else { return Ok(()) };
         if first.text != "answer" {
-            return Err(args.bad(first, "`answer`, with which rules for the answer begin"));
+            return Err(args.bad(first, "`answer`, which starts a response rule"));
         }
         while let Some(first) = args.next_word() {
             let word = if first.text == "answer" { args.word()? } else { first };
@@ -259,7 +261,7 @@ impl Answers {
                 _ => return Err(args.bad(word, "one of `auto`, `name`, `value`")),
             }
             if self.is_auto && !self.owners.is_empty() {
-                let wanted = "possible here: `answer auto` cannot be combined with `answer name`";
+                let wanted = "allowed here: `answer auto` cannot be combined with `answer name`";
                 return Err(args.bad(word, wanted));
             }
         }
@@ -274,8 +276,8 @@ fn read_change(args: &mut Args<'_>) -> Result<Change, Problem> {
     Ok(Change::Matching(Pattern::Regex(regex), to))
 }
 
-/// Reads what is another alias in the place of which. Beginnings and parts of names are meant as they are written here: only
-/// names and their ends get a final dot.
+/// Parses a `cname` rule. Unlike exact names and suffixes, prefixes and substrings are used as written, without adding
+/// a final dot.
 fn read_alias(args: &mut Args<'_>) -> Result<Option<Action>, Problem> {
     let kind = read_kind(args, 1)?;
     let part: fn(String) -> Pattern = match kind {

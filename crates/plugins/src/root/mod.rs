@@ -1,4 +1,4 @@
-//! Says where relative file names start.
+//! Sets the directory for relative file names.
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};

@@ -1,4 +1,4 @@
-//! Following a zone as its SOA record says (RFC 1035 §3.3.13): when to look for another version, and when to give up.
+//! Refreshes a secondary zone by the timers of its SOA record (RFC 1035 §3.3.13).
 //!
 //! ```text
 //!   nothing yet ──(250 ms, doubling to 10 s)──► transferred ──refresh, or notified──► same serial, or transferred
@@ -21,19 +21,19 @@ use crate::authority::Held;
 
 const SOURCE: Source<'_> = Source::Plugin("secondary");
 
-/// The pauses before a zone has come for the first time.
+/// Delays between attempts before the first transfer, doubling from the first value to the second.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_PAUSE_MAX: Duration = Duration::from_secs(10);
-/// How often is looked whether word has come that the zone has changed.
+/// Interval of checks for a received NOTIFY.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long a primary may take to name its serial.
+/// Timeout of an SOA query.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a zone may take to come.
+/// Timeout of a transfer.
 const TRANSFER_MAX: Duration = Duration::from_secs(300);
-/// Pauses are longer by up to this part of theirs, so that many secondaries do not come at once.
+/// Delays are extended by a random part of up to 1/16, so that many secondaries do not query at once.
 const JITTER: u32 = 16;
 
-/// Follows a zone for ever.
+/// Keeps a zone up to date until dropped.
 pub(super) async fn run(held: Arc<Held>, outside: Rc<dyn Outside>) {
     let mut pause = FIRST_PAUSE;
     while held.soa().is_none() && !refresh(&held, &*outside).await {
@@ -56,20 +56,20 @@ pub(super) async fn run(held: Arc<Held>, outside: Rc<dyn Outside>) {
         }
         if !held.is_expired() && outside.now().since(heard) >= Duration::from_secs(times.expire.into()) {
             held.expire();
-            let message = format_args!("Zone {} is expired: no primary answers", held.origin);
+            let message = format_args!("Zone {} has expired: no primary answers", held.origin);
             outside.log(Level::Warning, SOURCE, message);
         }
     }
 }
 
-/// When so many seconds and a little more are over; a second at least.
+/// Time after `seconds` plus a random extension; at least one second from now.
 fn after(seconds: u32, outside: &dyn Outside) -> Moment {
     let pause = Duration::from_secs(seconds.max(1).into());
     let part = u32::try_from(outside.random() % 1024).unwrap_or_default();
     outside.now() + pause + pause / JITTER * part / 1024
 }
 
-/// Gets the newest version from the first primary that has one; says whether a primary answered.
+/// Fetches the newest version from the first primary that answers. Returns true if one did.
 async fn refresh(held: &Held, outside: &dyn Outside) -> bool {
     for primary in &held.primaries {
         match refresh_from(*primary, held, outside).await {
@@ -95,27 +95,27 @@ async fn refresh_from(primary: SocketAddr, held: &Held, outside: &dyn Outside) -
     let (serial, records) = (zone.soa().map_or(0, |soa| soa.serial), zone.len());
     held.set(zone);
     let origin = &held.origin;
-    let how = changes.map_or_else(String::new, |changes| format!(", by {changes} differences"));
+    let how = changes.map_or_else(String::new, |changes| format!(", {changes} changes by IXFR"));
     let message = format_args!("Transferred: {origin} from {primary}: {records} records, {serial} SOA serial{how}");
     outside.log(Level::Info, SOURCE, message);
     Ok(())
 }
 
-/// A version of a zone that has come.
+/// Transferred version of a zone.
 struct Version {
     zone: Zone,
-    /// How many records went or came, if it came so.
+    /// Number of removed and added records, if it was an incremental transfer.
     changes: Option<usize>,
 }
 
-/// The newest version: by its differences to what is there, if there is something and the primary has them.
+/// Fetches the newest version: incrementally if there is an old one and the primary supports it, otherwise completely.
 async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<Option<Version>, String> {
     if let Some(old) = held.known() {
         match differences(primary, old, held, outside).await {
             Ok(version) => return Ok(version),
             Err(error) => {
                 let origin = &held.origin;
-                let message = format_args!("zone {origin} from {primary}, asking for all of it: {error}");
+                let message = format_args!("zone {origin} from {primary}, requesting the whole zone: {error}");
                 outside.log(Level::Info, SOURCE, message);
             }
         }
@@ -127,14 +127,14 @@ async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Resul
     if strangers > 0 {
         let origin = &held.origin;
         let message = format_args!(
-            "zone {origin} from {primary}: records left out, as they are not in the zone or not of class IN: {strangers}"
+            "zone {origin} from {primary}: ignored records outside of the zone or not of class IN: {strangers}"
         );
         outside.log(Level::Warning, SOURCE, message);
     }
     Ok(Some(Version { zone, changes: None }))
 }
 
-/// What is newer than what is there (RFC 1995); `None` if nothing is.
+/// Fetches the changes since the old version (RFC 1995). `None` if there are none.
 async fn differences(
     primary: SocketAddr,
     old: Arc<Zone>,
@@ -149,7 +149,7 @@ async fn differences(
     Ok(zone.map(|zone| Version { zone, changes }))
 }
 
-/// The serial that a primary has.
+/// Queries the serial of a primary.
 async fn serial(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<u32, String> {
     let query = query(held, Type::SOA, None);
     let exchange = exchange(primary, &query, outside.now() + PATIENCE);
@@ -161,7 +161,7 @@ async fn serial(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Resu
     soa.map(|soa| soa.serial).ok_or_else(|| format!("no SOA record: {rcode}"))
 }
 
-/// Gives what answers a query to `take`, message by message, as long as that wants more.
+/// Sends a query and passes each message of the response to `take` until it returns false.
 async fn transfer(
     primary: SocketAddr,
     query: &[u8],
@@ -180,11 +180,11 @@ async fn transfer(
     let outcome = outside.exchange_all(exchange, &mut take).await;
     match broken {
         Some(broken) => Err(broken.to_string()),
-        None => outcome.map_err(|error| format!("the transfer broke off: {error}")),
+        None => outcome.map_err(|error| format!("transfer failed: {error}")),
     }
 }
 
-/// A query for the zone; with the SOA record of what is there, of which only the serial means something (RFC 1995 §3).
+/// Builds a query for the zone. For IXFR it has the old SOA record, of which only the serial matters (RFC 1995 §3).
 fn query(held: &Held, qtype: Type, ours: Option<Soa>) -> Vec<u8> {
     let mut message = MessageBuf::new();
     message.start(Header::default(), Some((held.origin.as_ref(), qtype, Class::IN)));
@@ -197,7 +197,7 @@ fn query(held: &Held, qtype: Type, ours: Option<Soa>) -> Vec<u8> {
     message.finish(None, core::iter::empty()).to_vec()
 }
 
-/// Over TCP, whatever is asked: a forged serial would cost a transfer.
+/// Exchange over TCP even for the SOA query, because a forged serial would trigger a transfer.
 fn exchange(primary: SocketAddr, query: &[u8], until: Moment) -> Exchange<'_> {
     let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
     Exchange {

@@ -1,4 +1,4 @@
-//! Zones that come from other servers, and follow them.
+//! Serves zones transferred from primary servers, and keeps them up to date.
 
 mod follow;
 
@@ -14,7 +14,7 @@ use wire::Name;
 use crate::authority::{Authority, Held, directory, offer};
 use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
 
-/// What a `secondary` line says.
+/// Parsed `secondary` line.
 #[derive(Default)]
 pub struct Config {
     zones: Vec<Name>,
@@ -28,7 +28,7 @@ impl FallsThrough for Config {
     }
 }
 
-/// The port of primaries unless another is given.
+/// Default port of primaries.
 const DNS_PORT: u16 = 53;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -56,8 +56,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         doc: "Catalog zones (RFC 9432) are not supported by this build.",
         set: |_, args| {
             args.take_rest();
-            let help = "name the zones themselves, a `secondary` line for each";
-            args.line_not_here("catalog zones are not served by this build", help);
+            let help = "list the member zones, with a `secondary` line for each";
+            args.line_not_here("catalog zones are not supported by this build", help);
             Ok(())
         },
     },
@@ -80,7 +80,7 @@ fn set_primaries(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     match writing.config.primaries.as_slice() {
-        [] => Err(writing.problem("secondary needs `transfer from` those who have the zone")),
+        [] => Err(writing.problem("secondary needs `transfer from` with at least one primary server")),
         _ => Ok(()),
     }
 }
@@ -104,7 +104,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
-/// A zone; what has come before a reload is there still.
+/// Opens a zone. Its contents are kept across reloads.
 fn open(origin: &Name, primaries: &[SocketAddr], setup: &mut Setup<'_>) -> Arc<Held> {
     let key = format!("secondary/{origin}/{primaries:?}");
     setup.carried.take_over(key, || Held::of(origin.as_ref(), primaries.to_vec()))

@@ -1,4 +1,4 @@
-//! Protection against more queries than can be answered: accepted, there is no queue here that could grow.
+//! Overload protection, accepted for compatibility. No queue here can grow.
 
 use engine::metrics::{Kind, Metric};
 use engine::options::Manifest;
@@ -16,7 +16,7 @@ static DROPPED: Metric = Metric {
 };
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    // Alerts and dashboards made for CoreDNS find the series.
+    // Registers the series so that CoreDNS alerts and dashboards find them.
     for site in &setup.block.sites {
         for reason in ["query", "response"] {
             setup.registry.counter(&DROPPED, &[&site.server, reason]);

@@ -1,6 +1,7 @@
-//! Signs zone files: reads one, and writes another with keys, signatures and proofs, to be served by *file* or *auto*.
+//! Signs zone files: reads a zone and writes a copy with keys, signatures and NSEC records, for *file* or *auto* to
+//! serve.
 //!
-//! It answers nothing. Files are looked at beside the queries, since many records take their time.
+//! Answers no queries. Signing runs beside the queries, because a large zone takes time.
 
 mod validity;
 mod write;
@@ -17,7 +18,7 @@ use wire::Name;
 use crate::signing::{Key, Life};
 use validity::Validity;
 
-/// What a `sign` line says.
+/// Parsed `sign` line.
 pub struct Config {
     file: String,
     zones: Vec<Name>,
@@ -25,12 +26,13 @@ pub struct Config {
     directory: String,
 }
 
-/// How often the file is looked at. CoreDNS does it every five hours.
+/// Interval at which the file is checked. CoreDNS checks every five hours.
 const EVERY: Duration = Duration::from_secs(60);
-/// Signatures are good since so long before they are made, and a part of [`SINCE_MORE`].
+/// Time in seconds from the inception of signatures to now, plus a zone-specific part of [`SINCE_MORE`].
 const SINCE: u64 = 3 * 3600;
 const SINCE_MORE: u64 = 12 * 3600;
-/// And for so long after, and a part of [`FOR_MORE`]: zones that are signed at once do not end at once.
+/// Time in seconds from now to the expiration of signatures, plus a zone-specific part of [`FOR_MORE`], so that zones
+/// signed together do not expire together.
 const FOR: u64 = 32 * 86_400;
 const FOR_MORE: u64 = 5 * 86_400;
 
@@ -71,7 +73,7 @@ fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     if args.choice(&[("file", false), ("directory", true)])? {
         args.line_not_here("a directory of keys is not served by this build", "name the keys, `key file KEY...`");
     }
-    // At least one.
+    // A `key` line needs at least one key.
     config.keys.push(args.word()?.text.clone());
     config.keys.extend(args.take_rest().iter().map(|word| word.text.clone()));
     Ok(())
@@ -89,7 +91,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(None)
 }
 
-/// Keys that are for none of the zones.
+/// Returns an error if a key belongs to none of the zones.
 fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), SetupError> {
     let strays = load(config, setup)?.into_iter().filter(|key| !zones.contains(&key.zone));
     strays
@@ -98,11 +100,11 @@ fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), 
         .map_or(Ok(()), |message| Err(SetupError::new(message)))
 }
 
-/// Has a zone looked at.
+/// Schedules the checks of a zone.
 fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), SetupError> {
     let keys: Vec<Key> = load(config, setup)?.into_iter().filter(|key| key.zone == *origin).collect();
     if keys.is_empty() {
-        setup.warn(format_args!("zone {origin} is not signed: no key is for it"));
+        setup.warn(format_args!("zone {origin} is not signed: none of the keys belongs to it"));
         return Ok(());
     }
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
@@ -119,21 +121,21 @@ fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Key>, SetupError> {
         if key.is_entry_point {
             return Ok(key);
         }
-        Err(SetupError::new(format!("`{name}` is no key that signs keys (flags 257)"))
-            .with_help("make it with `dnssec-keygen -f KSK`: one key signs all of the zone"))
+        Err(SetupError::new(format!("`{name}` is not a key-signing key (flags 257)"))
+            .with_help("create it with `dnssec-keygen -f KSK`; one key signs the whole zone"))
     };
     config.keys.iter().map(load).collect()
 }
 
-/// A zone file, and the signed one that is made of it.
+/// Zone file and its signed copy.
 struct ZoneFile {
     origin: Name,
     source: PathBuf,
     target: PathBuf,
     keys: Vec<Key>,
-    /// How long the signatures in the signed file are good, once that is known.
+    /// Validity of the signatures in the signed file, once read.
     known: Option<Validity>,
-    /// What was said last: the same is not said each minute.
+    /// Last logged message, so that the same message is not logged at every check.
     said: Option<Notice>,
 }
 
@@ -157,7 +159,7 @@ impl ZoneFile {
         }
     }
 
-    /// Once, when the server starts.
+    /// Logs once, at the start, that the signatures are valid.
     fn say_that_all_is_well(&mut self, notices: &mut Vec<Notice>) {
         if self.said.is_none() {
             let (origin, target) = (&self.origin, self.target.display());
@@ -173,7 +175,7 @@ impl ZoneFile {
         }
     }
 
-    /// Why the zone must be signed; `None` if it need not.
+    /// Reason to sign the zone; `None` if its signatures are still good.
     fn reason(&mut self, files: &dyn Files, now: u64) -> Option<String> {
         let validity = match self.known.take().map_or_else(|| Validity::load(files, &self.target), Ok) {
             Ok(validity) => validity,
@@ -186,11 +188,11 @@ impl ZoneFile {
             is_newer.then(|| format!("{} has changed", self.source.display()))
         });
         self.known = Some(validity);
-        // What is not there any more cannot be good.
-        reason.or_else(|| (!files.is_file(&self.target)).then(|| format!("{} is gone", self.target.display())))
+        // A missing file needs signing whatever its last known signatures were.
+        reason.or_else(|| (!files.is_file(&self.target)).then(|| format!("{} does not exist", self.target.display())))
     }
 
-    /// Signs the zone, and says what there is to say: of what was done, and of what is wrong with the file.
+    /// Signs the zone. Returns the success message and warnings about the zone file.
     fn sign(&mut self, files: &dyn Files, now: u64) -> Result<(Notice, Vec<Notice>), String> {
         let mut read = |path: &Path| files.read(path);
         let loaded = zone::load(self.origin.as_ref(), &self.source, &mut read).map_err(|error| error.to_string())?;
@@ -217,7 +219,7 @@ fn notice(level: Level, message: String) -> Notice {
     Notice::new(level, MANIFEST.name, message)
 }
 
-/// From when to when signatures of a zone that are made now are good.
+/// Validity period of signatures made now.
 fn life(origin: &Name, now: u64) -> Life {
     let spread = digest(&SHA256, origin.octets());
     let part = |at: usize, of: u64| u64::from(spread.as_ref().get(at).copied().unwrap_or_default()) * of / 256;
@@ -227,7 +229,7 @@ fn life(origin: &Name, now: u64) -> Life {
     }
 }
 
-/// Seconds since 1970 as RRSIG and SOA records have them: modulo 2^32.
+/// Seconds since the Unix epoch modulo 2^32, as in RRSIG and SOA records.
 #[allow(clippy::cast_possible_truncation, reason = "numbers of 32 bits that wrap (RFC 1982)")]
 fn wrap(seconds: u64) -> u32 {
     seconds as u32

@@ -1,5 +1,5 @@
-//! How long the signatures in a signed zone file are good: what the one over its SOA record says, which stands near its
-//! beginning.
+//! Validity of the signatures in a signed zone file. The signature over the SOA record is representative of all, and is
+//! near the start of the file.
 
 use std::path::Path;
 
@@ -10,26 +10,26 @@ use zone::text;
 use super::wrap;
 use crate::signing::{Key, Life};
 
-/// Lines in which that signature is looked for.
+/// Maximum number of lines to search for that signature.
 const LINES_MAX: usize = 100;
-/// Signatures older than this are made anew, in seconds.
+/// Age in seconds after which signatures are renewed.
 const OLD: u32 = 6 * 86_400;
-/// And those that end so soon.
+/// Remaining time in seconds below which signatures are renewed.
 const SOON: u32 = 7 * 86_400;
 
-/// From when to when signatures are good, and of which keys they are.
+/// Validity period of signatures, and the tags of their keys.
 pub(super) struct Validity {
     life: Life,
     tags: Vec<u16>,
 }
 
 impl Validity {
-    /// That of signatures that have just been made.
+    /// Validity of new signatures.
     pub(super) fn of(life: Life, keys: &[Key]) -> Validity {
         Validity { life, tags: keys.iter().map(|key| key.tag).collect() }
     }
 
-    /// That of a file, or why there is none.
+    /// Reads the validity from a signed zone file. The error is a reason to sign the zone.
     pub(super) fn load(files: &dyn Files, path: &Path) -> Result<Validity, String> {
         let octets = files.read(path).map_err(|error| format!("open {}: {error}", path.display()))?;
         let mut validity: Option<Validity> = None;
@@ -41,19 +41,19 @@ impl Validity {
             };
             validity.get_or_insert(Validity { life, tags: Vec::new() }).tags.push(tag);
         }
-        validity.ok_or_else(|| format!("{} has no signature of a SOA record", path.display()))
+        validity.ok_or_else(|| format!("{} has no signature over its SOA record", path.display()))
     }
 
-    /// Why signatures must be made anew now, by the keys with these tags; `None` if they need not.
+    /// Reason to renew the signatures with the keys of these tags; `None` if they are still good.
     pub(super) fn reason(&self, now: u64, tags: &[u16]) -> Option<String> {
-        // Differences wrap like the numbers (RFC 4034 §3.1.5); what is negative was in the future.
+        // Serial number arithmetic (RFC 4034 §3.1.5). A negative age means that the inception is in the future.
         let age = wrap(now).wrapping_sub(self.life.inception).cast_signed();
         let left = self.life.expiration.wrapping_sub(wrap(now)).cast_signed();
         if age < 0 {
-            return Some("its signatures are of the future".to_owned());
+            return Some("its signatures are not valid yet".to_owned());
         }
         if left < SOON.cast_signed() {
-            return Some(format!("its signatures end in {} days", left / 86_400));
+            return Some(format!("its signatures expire in {} days", left / 86_400));
         }
         if age > OLD.cast_signed() {
             return Some(format!("its signatures are {} days old", age / 86_400));
@@ -63,7 +63,7 @@ impl Validity {
     }
 }
 
-/// When a signature over a SOA record begins and ends, and the tag of its key (RFC 4034 §3.1).
+/// Validity period and key tag of a signature over a SOA record (RFC 4034 §3.1).
 fn of_soa(record: &text::Record) -> Option<(Life, u16)> {
     let data = Some(&record.rdata).filter(|_| record.rtype == Type::RRSIG)?;
     let covered = u16::from_be_bytes(*data.first_chunk()?);

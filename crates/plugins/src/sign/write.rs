@@ -1,4 +1,4 @@
-//! A zone as text, in canonical order, with keys, NSEC records (RFC 4034 §4) and signatures.
+//! Writes a zone as text in canonical order, with keys, NSEC records (RFC 4034 §4) and signatures.
 
 use std::io::{self, Write};
 
@@ -10,13 +10,13 @@ use zone::{Owner, RecordSet, Standing, Zone};
 
 use crate::signing::{Key, Life, Set};
 
-/// Types that come with signing, and go when a zone is signed anew. The digest of a zone (RFC 8976) is no more right then.
+/// Types that signing creates, and removes when a zone is signed again. A zone digest (RFC 8976) becomes invalid.
 const REPLACED: [Type; 7] =
     [Type::RRSIG, Type::NSEC, Type::NSEC3, Type::NSEC3PARAM, Type::CDS, Type::CDNSKEY, Type::ZONEMD];
-/// The number of SHA-256 in DS records (RFC 4509 §2.1).
+/// Digest type of SHA-256 in DS records (RFC 4509 §2.1).
 const DIGEST_SHA256: u8 = 2;
 
-/// A zone that is signed while it is written.
+/// Zone to sign while writing it.
 pub(super) struct Signed<'a> {
     pub(super) zone: &'a Zone,
     pub(super) keys: &'a [Key],
@@ -24,7 +24,7 @@ pub(super) struct Signed<'a> {
     pub(super) life: Life,
 }
 
-/// Records of one name and type.
+/// RRset.
 struct Records {
     rtype: Type,
     ttl: u32,
@@ -32,9 +32,9 @@ struct Records {
 }
 
 impl Signed<'_> {
-    /// Writes the zone, its SOA record and the signatures over that first.
+    /// Writes the zone, starting with its SOA record and the signatures over it.
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        // The names that are told of, one ahead of those that are written.
+        // Names that get NSEC records, one ahead of the loop below.
         let mut ahead = self.owners().filter(|owner| owner.standing != Standing::Beyond).skip(1);
         for owner in self.owners() {
             let mut sets = self.records(&owner);
@@ -47,12 +47,12 @@ impl Signed<'_> {
         Ok(())
     }
 
-    /// The names that own something when the zone is signed anew.
+    /// Names that own records after signing.
     fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
         self.zone.in_order().filter(|owner| owner.sets().any(|set| is_kept(&set)))
     }
 
-    /// What a name owns when the zone is signed, but for proofs and signatures.
+    /// RRsets of a name after signing, without NSEC and RRSIG records.
     fn records(&self, owner: &Owner<'_>) -> Vec<Records> {
         let records = owner.sets().filter(is_kept).map(|set| Records {
             rtype: set.rtype,
@@ -68,7 +68,7 @@ impl Signed<'_> {
         sets
     }
 
-    /// Adds the keys, and what the parent zone is to know of them (RFC 7344 §3).
+    /// Adds the keys, and the CDS and CDNSKEY records for the parent zone (RFC 7344 §3).
     fn add_keys(&self, sets: &mut Vec<Records>) {
         let ttl = self.zone.soa_set().map_or(0, |set| set.ttl);
         let own = self.keys.iter().map(|key| key.rdata.clone());
@@ -85,7 +85,7 @@ impl Signed<'_> {
     }
 
     fn set_serial(&self, sets: &mut [Records]) {
-        /// Octets of the serial and of what stands behind it.
+        /// Bytes from the serial to the end of the SOA data.
         const NUMBERS_LEN: usize = 20;
         let soa = sets.iter_mut().filter(|set| set.rtype == Type::SOA).flat_map(|set| &mut set.rdatas);
         for rdata in soa {
@@ -95,7 +95,7 @@ impl Signed<'_> {
         }
     }
 
-    /// The NSEC record of a name; it lives as long as denials do (RFC 9077 §3).
+    /// NSEC record of a name. Its TTL is that of negative answers (RFC 9077 §3).
     fn proof(&self, owner: &Owner<'_>, sets: &[Records], next: NameRef<'_>) -> Records {
         let is_told = |rtype: &Type| owner.standing == Standing::Own || matches!(*rtype, Type::NS | Type::DS);
         let own = sets.iter().map(|set| set.rtype).filter(is_told);
@@ -109,7 +109,7 @@ impl Signed<'_> {
         for rdata in &set.rdatas {
             write_record(&owner.name, (set.rtype, set.ttl), rdata, out)?;
         }
-        // Name servers of another zone, and addresses there, are not this one's to sign (RFC 4035 §2.2).
+        // Delegation NS records and glue are not signed (RFC 4035 §2.2).
         let is_signed = match owner.standing {
             Standing::Own => true,
             Standing::Cut => matches!(set.rtype, Type::DS | Type::NSEC),
@@ -135,7 +135,7 @@ fn write_record(owner: &Name, (rtype, ttl): (Type, u32), rdata: &[u8], out: &mut
     writeln!(out, "{owner}\t{ttl}\tIN\t{rtype}\t{}", Data { rtype, rdata })
 }
 
-/// The data of a CDS record (RFC 4034 §5.1): tag, algorithm and digest of a key.
+/// Data of a CDS record (RFC 4034 §5.1): tag, algorithm and digest of a key.
 fn cds(zone: &Name, key: &Key) -> Vec<u8> {
     let digest = digest(&SHA256, &[zone.octets(), &key.rdata].concat());
     let head = [&key.tag.to_be_bytes()[..], &[key.algorithm, DIGEST_SHA256]].concat();

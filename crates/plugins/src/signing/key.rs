@@ -1,4 +1,4 @@
-//! Keys of zones, from pairs of files as BIND's tools write them: `Kexample.org.+013+45330.key` and `.private`.
+//! DNSSEC keys in the file pairs of BIND's tools: `Kexample.org.+013+45330.key` and `.private`.
 
 use core::fmt;
 use std::io;
@@ -11,31 +11,31 @@ use zone::text;
 
 use super::private::{Private, Unusable};
 
-/// A key, and the zone whose records it signs.
+/// Signing key of a zone.
 pub(crate) struct Key {
-    /// The zone, in lower case.
+    /// Zone name, in lowercase.
     pub(crate) zone: Name,
-    /// The data of the DNSKEY record.
+    /// Data of the DNSKEY record.
     pub(crate) rdata: Vec<u8>,
-    /// The number by which signatures name it.
+    /// Key tag.
     pub(crate) tag: u16,
-    /// Whether it is meant to sign keys (a KSK).
+    /// True for a key-signing key (SEP flag).
     pub(crate) is_entry_point: bool,
-    /// The number of its algorithm.
+    /// Algorithm number.
     pub(crate) algorithm: u8,
     private: Private,
 }
 
-/// Why files are no key.
+/// Error in loading a key.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
-    /// One cannot be read.
+    /// A file cannot be read.
     Io(PathBuf, io::Error),
-    /// The first is not one record.
+    /// The public file does not consist of one record.
     Text(PathBuf, text::Error),
-    /// It is another record, on this line, than a DNSKEY record of a zone key.
+    /// The record, on this line, is not a DNSKEY record of a zone key.
     NoKey(PathBuf, usize),
-    /// The second is not its private half, by this line if it is by one.
+    /// The private file is invalid, on this line if known.
     Private(PathBuf, Option<usize>, Unusable),
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Unreadable {
                 write!(f, "{}:{error}", path.display())
             }
             Unreadable::NoKey(path, line) => {
-                write!(f, "{}:{line}: no DNSKEY record of a key that signs a zone", path.display())
+                write!(f, "{}:{line}: expected a DNSKEY record of a zone key", path.display())
             }
             Unreadable::Private(path, Some(line), unusable) => write!(f, "{}:{line}: {unusable}", path.display()),
             Unreadable::Private(path, None, unusable) => write!(f, "{}: {unusable}", path.display()),
@@ -56,7 +56,7 @@ impl fmt::Display for Unreadable {
 }
 
 impl Key {
-    /// Reads a pair of files by what their names have in common; `.key` or `.private` may stand behind it.
+    /// Loads a key by the common name of its two files, optionally with `.key` or `.private`.
     pub(crate) fn load(files: &dyn Files, path: &Path) -> Result<Key, Unreadable> {
         let text = path.to_string_lossy();
         let base = text.strip_suffix(".key").or_else(|| text.strip_suffix(".private")).unwrap_or(&text);
@@ -66,7 +66,7 @@ impl Key {
         Key::read([&public, &private], &paths)
     }
 
-    /// Reads what the two files say, which errors name so.
+    /// Parses the contents of the two files. `paths` are for error messages.
     pub(crate) fn read([public, private]: [&[u8]; 2], paths: &[PathBuf; 2]) -> Result<Key, Unreadable> {
         let public = String::from_utf8_lossy(public);
         let record = text::record(&public, NameRef::ROOT, 0);
@@ -84,7 +84,7 @@ impl Key {
         })
     }
 
-    /// The data of an RRSIG record over a set; `None` if the system cannot sign.
+    /// Returns the data of an RRSIG record over an RRset. `None` if signing fails.
     pub(crate) fn sign(&self, set: &Set, life: Life) -> Option<Vec<u8>> {
         let terms = Terms {
             covered: set.rtype,
@@ -104,22 +104,22 @@ impl Key {
     }
 }
 
-/// The first line, counted from 1, that is no comment.
+/// Number of the first line that is not a comment, counted from 1.
 fn first_line(text: &str) -> usize {
     let says_something = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with(';');
     text.lines().position(says_something).unwrap_or_default() + 1
 }
 
-/// From when to when a signature is good, in seconds since 1970 modulo 2^32 (RFC 4034 §3.1.5).
+/// Validity period of a signature in seconds since the Unix epoch, modulo 2^32 (RFC 4034 §3.1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) inception: u32,
     pub(crate) expiration: u32,
 }
 
-/// Records of one name and type, as they are signed.
+/// RRset in the form that is signed.
 pub(crate) struct Set {
-    /// Its records in canonical form: what is signed beside the terms.
+    /// Records in canonical form: the signed data after the RRSIG fields.
     pub(crate) octets: Vec<u8>,
     rtype: Type,
     ttl: u32,
@@ -127,7 +127,7 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    /// A set with this original time to live, in seconds; the data come with their names in full.
+    /// Creates a set with the original TTL in seconds. Names in `rdatas` must not be compressed.
     pub(crate) fn new(owner: NameRef<'_>, (rtype, ttl): (Type, u32), mut rdatas: Vec<Vec<u8>>) -> Set {
         let mut octets = Vec::new();
         write_canonical(owner, (rtype, ttl), &mut rdatas, &mut octets);

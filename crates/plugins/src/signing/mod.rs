@@ -1,4 +1,4 @@
-//! Signing records (RFC 4034), for *dnssec* and *sign*: keys from files, and what they make of record sets.
+//! Signatures over records (RFC 4034) for *dnssec* and *sign*: loads keys from files and signs RRsets.
 
 mod key;
 mod private;

@@ -1,4 +1,4 @@
-//! The private halves of keys, in the files that BIND's tools write: `Private-key-format: v1.3`, and a line for each part.
+//! Private keys in the files of BIND's tools: `Private-key-format: v1.3`, then one line per part.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeyPair as RsaKeyPair;
@@ -8,54 +8,53 @@ use aws_lc_rs::signature::{
 };
 use zone::text;
 
-/// Numbers of the algorithms (IANA "DNS Security Algorithm Numbers").
+/// Algorithm numbers (IANA "DNS Security Algorithm Numbers").
 const RSASHA256: u8 = 8;
 const RSASHA512: u8 = 10;
 const ECDSAP256SHA256: u8 = 13;
 const ECDSAP384SHA384: u8 = 14;
 const ED25519: u8 = 15;
 
-/// What signs.
+/// Private key.
 pub(super) enum Private {
     Ecdsa(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
     Rsa(RsaKeyPair, &'static dyn RsaEncoding),
 }
 
-/// Why a file is no private key.
+/// Error in a private key file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// This part of it is missing, or is not in base 64.
+    /// Part that is missing or not base64.
     Part(&'static str),
-    /// It is of another algorithm than the public key.
+    /// The algorithm differs from that of the public key.
     OtherAlgorithm,
-    /// Nothing can be signed with this algorithm.
+    /// Unsupported algorithm.
     Algorithm(u8),
-    /// The parts are no key, or that of another public key.
+    /// The parts do not form the private key of the public key.
     Mismatch,
-    /// The parts are no RSA key of 2048 to 8192 bits, or that of another public key.
+    /// The parts do not form the private key of the public key, or the size is not 2048 to 8192 bits.
     RsaMismatch,
 }
 
 impl core::fmt::Display for Unusable {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Unusable::Part(part) => write!(f, "it has no `{part}:` in base 64"),
-            Unusable::OtherAlgorithm => f.write_str("its algorithm is not that of the public key"),
-            Unusable::Algorithm(number) => write!(
-                f,
-                "nothing is signed with algorithm {number}: 8 and 10 (RSA), 13 and 14 (ECDSA) and 15 (Ed25519) are known"
-            ),
-            Unusable::Mismatch => f.write_str("it does not belong to the public key"),
+            Unusable::Part(part) => write!(f, "`{part}:` is missing or not base64"),
+            Unusable::OtherAlgorithm => f.write_str("the algorithm differs from that of the public key"),
+            Unusable::Algorithm(number) => {
+                write!(f, "algorithm {number} is not supported; use 8 or 10 (RSA), 13 or 14 (ECDSA), or 15 (Ed25519)")
+            }
+            Unusable::Mismatch => f.write_str("the private key does not match the public key"),
             Unusable::RsaMismatch => {
-                f.write_str("it does not belong to the public key, or has not between 2048 and 8192 bits")
+                f.write_str("the private key does not match the public key, or its size is not 2048 to 8192 bits")
             }
         }
     }
 }
 
 impl Unusable {
-    /// The line of a file, counted from 1, that it is about; `None` if that is missing.
+    /// Line of the file that the error is about, counted from 1; `None` if the line is missing.
     pub(super) fn line(&self, file: &[u8]) -> Option<usize> {
         let part = match self {
             Unusable::Part(part) => part,
@@ -70,7 +69,7 @@ impl Unusable {
 }
 
 impl Private {
-    /// Reads the private half of a public key (its octets as in DNSKEY records).
+    /// Parses the private key for a public key, which is given as in DNSKEY records.
     pub(super) fn read(file: &[u8], algorithm: u8, public: &[u8]) -> Result<Private, Unusable> {
         let file = String::from_utf8_lossy(file);
         let parts = Parts(&file);
@@ -90,7 +89,7 @@ impl Private {
         }
     }
 
-    /// Signs octets, in the form that RRSIG records have; `None` if the system cannot.
+    /// Signs a message. Returns the signature in the form of RRSIG records; `None` if signing fails.
     pub(super) fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
         match self {
             Private::Ecdsa(pair) => Some(pair.sign(&SystemRandom::new(), octets).ok()?.as_ref().to_vec()),
@@ -104,7 +103,7 @@ impl Private {
     }
 }
 
-/// The lines of a file, `NAME: VALUE`.
+/// Lines of a key file, `NAME: VALUE`.
 struct Parts<'a>(&'a str);
 
 impl Parts<'_> {
@@ -117,14 +116,14 @@ impl Parts<'_> {
         self.value(name).and_then(text::base64).ok_or(Unusable::Part(name))
     }
 
-    /// `13 (ECDSAP256SHA256)`.
+    /// Number in `Algorithm: 13 (ECDSAP256SHA256)`.
     fn algorithm(&self) -> Option<u8> {
         self.value("Algorithm")?.split_whitespace().next()?.parse().ok()
     }
 }
 
 fn ecdsa(algorithm: &'static EcdsaSigningAlgorithm, parts: &Parts<'_>, public: &[u8]) -> Result<Private, Unusable> {
-    /// Before a point that is written in full (SEC 1 §2.3.3).
+    /// Prefix of an uncompressed point (SEC 1 §2.3.3).
     const UNCOMPRESSED: &[u8] = &[4];
     let private = parts.octets("PrivateKey")?;
     let public = [UNCOMPRESSED, public].concat();
@@ -132,7 +131,7 @@ fn ecdsa(algorithm: &'static EcdsaSigningAlgorithm, parts: &Parts<'_>, public: &
     Ok(Private::Ecdsa(pair.map_err(|_| Unusable::Mismatch)?))
 }
 
-/// The parts of an RSA key in the order of RFC 8017 appendix A.1.2, as the file names them.
+/// Names of the parts in the file, in the order of RFC 8017 appendix A.1.2.
 const RSA_PARTS: [&str; 8] =
     ["Modulus", "PublicExponent", "PrivateExponent", "Prime1", "Prime2", "Exponent1", "Exponent2", "Coefficient"];
 
@@ -160,26 +159,26 @@ fn rsa_public(public: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Tags of ASN.1.
+/// ASN.1 tags.
 const INTEGER: u8 = 0x02;
 const SEQUENCE: u8 = 0x30;
 
-/// A number without leading zeros.
+/// Strips leading zeros.
 fn unsigned(octets: &[u8]) -> &[u8] {
     let zeros = octets.iter().take_while(|octet| **octet == 0).count();
     &octets[zeros..]
 }
 
-/// A number that is not negative, in DER.
+/// DER encoding of a non-negative integer.
 fn integer(octets: &[u8]) -> Vec<u8> {
     let octets = unsigned(octets);
     let sign: &[u8] = if octets.first().is_none_or(|first| *first >= 0x80) { &[0] } else { &[] };
     der(INTEGER, &[sign, octets].concat())
 }
 
-/// A value with its tag and its length, in DER.
+/// DER encoding of a value with tag and length.
 fn der(tag: u8, value: &[u8]) -> Vec<u8> {
-    /// Lengths below this are one octet.
+    /// Lengths below this take one byte.
     const LONG: usize = 0x80;
     let mut octets = vec![tag];
     match u8::try_from(value.len()) {

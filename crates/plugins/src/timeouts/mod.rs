@@ -1,4 +1,4 @@
-//! Says how long clients on streams may take.
+//! Timeouts for clients on stream transports.
 
 use core::time::Duration;
 
@@ -58,7 +58,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     };
 });
 
-/// The shortest and the longest time, as in CoreDNS.
+/// Bounds of a timeout, as in CoreDNS.
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -69,7 +69,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Takes a duration; a bare number is one of seconds.
+    /// Parses a duration. A number without a unit is in seconds.
     fn take(&mut self, place: fn(&mut Timeouts) -> &mut Option<Duration>, args: &mut Args<'_>) -> Result<(), Problem> {
         let word = args.word()?;
         let seconds = word.text.parse().ok().map(Duration::from_secs);
@@ -84,7 +84,7 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     if writing.config.says_something {
         return Ok(());
     }
-    Err(writing.problem("`timeouts` wants a block that says at least one of them"))
+    Err(writing.problem("`timeouts` needs a block with at least one timeout"))
 }
 
 fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -1,4 +1,4 @@
-//! The certificates of the server block's `tls://` and `grpc://` listeners.
+//! Certificates of the server block's `tls://` and `grpc://` listeners.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use engine::tls::ClientCertificates;
 
 use crate::certificates::Certificates;
 
-/// What a `tls` line says.
+/// Parsed `tls` line.
 #[derive(Default)]
 pub struct Config {
     certificate: String,
@@ -17,7 +17,7 @@ pub struct Config {
     clients: Option<Clients>,
 }
 
-/// What `client_auth` says.
+/// Mode of `client_auth`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Clients {
     NoCert,
@@ -50,7 +50,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
                 ("require_and_verify", Some(Clients::RequireAndVerify)),
             ])?;
             if config.clients.is_none() {
-                let message = "this build does not ask for certificates without looking at them";
+                let message = "this build cannot require client certificates without verifying them";
                 args.line_not_here(message, "write `client_auth require_and_verify`");
             }
             Ok(())
@@ -62,7 +62,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         doc: "Not supported by this build.",
         set: |_, args| {
             args.word()?;
-            args.line_not_here("this build does not write down the keys of connections", "remove the line");
+            args.line_not_here("this build does not log TLS keys", "remove the line");
             Ok(())
         },
     },
@@ -72,7 +72,7 @@ fn read_files(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let certificate = args.word()?;
     if certificate.text == "acme" {
         args.take_rest();
-        let help = "name the files of an ACME client: they are read again when they change";
+        let help = "use the files of an ACME client; they are reloaded when they change";
         args.line_not_here("this build does not obtain certificates by ACME", help);
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What a `trace` line says.
+//! Options of `trace`.
 
 use core::time::Duration;
 
@@ -48,7 +48,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
         doc: "Accepted for compatibility with CoreDNS. It applies only to Datadog's own tracer.",
         set: |_, args| {
             let rate: f64 = args.parse("a number from 0 to 1")?;
-            if (0.0..=1.0).contains(&rate) { Ok(()) } else { Err(args.problem("a rate lies from 0 to 1")) }
+            if (0.0..=1.0).contains(&rate) { Ok(()) } else { Err(args.problem("the rate must be from 0 to 1")) }
         },
     },
     Property {
@@ -82,10 +82,10 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
 ])
 .metrics(&[&super::LOST]);
 
-/// Spans that may wait at the most, half a gigabyte of them.
+/// Maximum of `zipkin_max_backlog_size`: half a gigabyte of spans.
 const BACKLOG_MAX: usize = 1_000_000;
 
-/// A line.
+/// Parsed `trace` line.
 pub(crate) struct Config {
     pub(super) form: Form,
     pub(super) endpoint: Endpoint,
@@ -96,7 +96,7 @@ pub(crate) struct Config {
     pub(super) interval: Duration,
 }
 
-/// The form in which spans are sent.
+/// Format of the spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Zipkin's JSON, version 2.
@@ -105,7 +105,7 @@ pub(super) enum Form {
     Otlp,
 }
 
-/// An HTTP server, and what is posted to.
+/// URL of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) encrypted: bool,
@@ -128,7 +128,7 @@ impl Default for Config {
     }
 }
 
-/// What stands before an endpoint; without a form, what this build does not speak.
+/// Endpoint types; `None` for those that this build does not support.
 const FORMS: [(&str, Option<Form>); 3] =
     [("zipkin", Some(Form::Zipkin)), ("otlp", Some(Form::Otlp)), ("datadog", None)];
 
@@ -137,21 +137,21 @@ fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
         match args.choice(&FORMS)? {
             Some(form) => config.form = form,
             None => args.line_not_here(
-                "this build does not speak Datadog's own protocol",
-                "the Datadog agent takes OTLP: write `trace otlp HOST:4318`",
+                "this build does not support Datadog's own protocol",
+                "the Datadog agent accepts OTLP: write `trace otlp HOST:4318`",
             ),
         }
     }
     let Some(word) = args.next_word() else { return Ok(()) };
     if FORMS.iter().any(|(name, _)| *name == word.text) {
-        args.warn(word, format!("`{}` is taken for the ENDPOINT: its type stands before it", word.text));
+        args.warn(word, format!("`{}` is taken as the ENDPOINT; an ENDPOINT is missing after the type", word.text));
     }
     config.endpoint = Endpoint::read(&word.text, config.form);
     Ok(())
 }
 
 impl Endpoint {
-    /// Reads a URL, or `HOST:PORT` alone.
+    /// Parses a URL or `HOST:PORT`.
     fn read(text: &str, form: Form) -> Endpoint {
         let usual = if form == Form::Otlp { "/v1/traces" } else { "/api/v2/spans" };
         let (encrypted, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
@@ -168,7 +168,7 @@ impl Endpoint {
         Endpoint { encrypted, address: with_port(address, if encrypted { 443 } else { 80 }), path: path.to_owned() }
     }
 
-    /// The host, for a certificate.
+    /// Host name that the collector's certificate must have.
     pub(super) fn host(&self) -> &str {
         let host = self.address.rsplit_once(':').map_or(self.address.as_str(), |(host, _)| host);
         host.trim_start_matches('[').trim_end_matches(']')
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endpoints() {
+    fn reads_endpoints() {
         for (text, form, url, host) in [
             ("host:9411", Form::Zipkin, "http://host:9411/api/v2/spans", "host"),
             ("host", Form::Zipkin, "http://host:80/api/v2/spans", "host"),

@@ -1,4 +1,4 @@
-//! The other end of the buffer: a job that posts spans to the collector.
+//! Exporter job: takes spans from the buffer and posts them to the collector.
 
 use core::pin::pin;
 use core::time::Duration;
@@ -15,16 +15,16 @@ use super::config::{Config, Endpoint, Form};
 use crate::common::quote_json;
 use crate::outlet::{First, Outlet, first};
 
-/// How long a collector may take to take them.
+/// Timeout of an HTTP request to the collector.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Brings spans to a collector.
+/// Job that posts spans to a collector.
 pub(super) struct Exporter {
     outlet: Arc<Outlet>,
     endpoint: Endpoint,
     tls: Option<TlsClient>,
     interval: Duration,
-    /// What stands before the spans, and behind them.
+    /// Text before and after the spans in a request body.
     around: (String, &'static str),
     lost: Counter,
 }
@@ -39,7 +39,7 @@ impl Exporter {
         Exporter { outlet, endpoint, tls, interval, around, lost }
     }
 
-    /// Goes on until it is told to end, and then posts what is left.
+    /// Posts spans periodically until shutdown, then posts the remaining ones.
     pub(super) async fn run(self, outside: Rc<dyn Outside>, mut ending: Ending) {
         let mut spans = Vec::new();
         let mut is_heard = true;
@@ -54,7 +54,7 @@ impl Exporter {
             let mut lost = taken.lost;
             if let Err(what) = self.post(&spans, &*outside).await {
                 lost += taken.records;
-                // Once is enough to say so, until it has taken some.
+                // Logs the first failure only, until a request succeeds again.
                 if core::mem::take(&mut is_heard) {
                     outside.log(Level::Warning, Source::Plugin("trace"), format_args!("{}: {what}", self.endpoint));
                 }
@@ -68,7 +68,7 @@ impl Exporter {
         }
     }
 
-    /// Posts spans, each with a comma behind it.
+    /// Posts spans. Each one has a trailing comma.
     async fn post(&self, spans: &[u8], outside: &dyn Outside) -> Result<(), String> {
         let [spans @ .., b','] = spans else { return Ok(()) };
         let (start, end) = &self.around;
@@ -80,7 +80,7 @@ impl Exporter {
     }
 }
 
-/// What stands before OTLP's spans: whose they are.
+/// Start of an OTLP request: the resource that the spans belong to.
 fn otlp_start(service: &str) -> String {
     let mut start =
         "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":"

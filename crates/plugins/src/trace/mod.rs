@@ -1,7 +1,7 @@
-//! Tells a collector what became of queries, step by step: as Zipkin's spans or as OpenTelemetry's.
+//! Sends traces of queries to a collector, in Zipkin's or OpenTelemetry's format.
 //!
-//! Something stands around each plugin below this one that notes when a query comes and when its answer leaves. Without
-//! the directive nothing does, and tracing costs nothing.
+//! A wrapper around each plugin below this one records when a query arrives and when its response leaves. Without the
+//! directive there are no wrappers, so tracing costs nothing.
 
 mod config;
 mod export;
@@ -31,11 +31,11 @@ static LOST: Metric = Metric {
     labels: &[],
 };
 
-/// Octets that a span is taken to have: more than most.
+/// Estimated size of a span in bytes, larger than most.
 const OCTETS_PER_SPAN: usize = 512;
 
 fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    // As in CoreDNS, the last line counts.
+    // As in CoreDNS, the last line wins.
     let Some(config) = configs.pop() else { return Ok(None) };
     if config.every == 0 {
         return Ok(None);
@@ -44,7 +44,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     let tls = config.endpoint.encrypted.then(|| {
         let wanted = ClientTls { server_name: Some(config.endpoint.host().to_owned()), ..ClientTls::default() };
         let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
-        let maker = maker.ok_or_else(|| SetupError::new("there is no TLS here"))?;
+        let maker = maker.ok_or_else(|| SetupError::new("this process has no TLS"))?;
         maker.client(&wanted).map_err(|error| SetupError::new(format!("tls: {error}")))
     });
     let tls = tls.transpose()?;
@@ -61,19 +61,19 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     Ok(Some(Part::new(tracing, Hooks::BOTH)))
 }
 
-/// Begins and ends the spans of a query.
+/// Plugin that starts and ends the trace of a query.
 struct Tracing {
     every: u64,
     form: Form,
     service: String,
     outlet: Arc<Outlet>,
-    /// Queries so far.
+    /// Number of queries so far.
     seen: AtomicU64,
 }
 
 impl Plugin for Tracing {
     fn on_query(&self, query: &mut Query, _: &mut Response, worker: &mut Worker) -> Verdict {
-        // What plugins ask is no query of its own.
+        // Subqueries of plugins are not counted and not traced separately.
         let number = if query.is_own() { 1 } else { self.seen.fetch_add(1, Ordering::Relaxed) + 1 };
         if !query.is_own() && number.is_multiple_of(self.every) {
             let upper = if self.form == Form::Otlp { worker.random() } else { 0 };
@@ -93,11 +93,11 @@ impl Plugin for Tracing {
     }
 }
 
-/// Stands around a plugin, and notes when a traced query is there.
+/// Wrapper around a plugin that records spans of traced queries.
 struct Traced {
     name: &'static str,
     plugin: Box<dyn Plugin>,
-    /// Those of the plugin.
+    /// Hooks of the plugin.
     hooks: Hooks,
 }
 
@@ -143,7 +143,7 @@ impl Plugin for Traced {
     }
 }
 
-/// Hears of what is asked of upstreams.
+/// Observer that records exchanges with upstreams.
 struct Asking;
 
 impl Witness for Asking {

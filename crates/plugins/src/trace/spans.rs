@@ -1,7 +1,7 @@
-//! What became of one query, step by step: the spans, and their text for collectors.
+//! Trace of one query: its spans, and their text for collectors.
 //!
-//! A step's span reaches from the moment when the query comes to it to the moment when the answer has left it upwards, as
-//! if each step called the next one.
+//! The span of a plugin starts when the query reaches it and ends when the response has left it upwards, as if each
+//! plugin called the next one.
 
 use core::cell::RefCell;
 use core::fmt::Write;
@@ -14,14 +14,14 @@ use super::config::Form;
 use crate::common::quote_json;
 use crate::placeholders::write_rcode;
 
-/// Spans of one query: the longest chain and some attempts at upstreams.
+/// Maximum number of spans of a query: the longest chain and some upstream attempts.
 const SPANS_MAX: usize = 96;
-/// The span of the query itself, as CoreDNS names it.
+/// Name of the root span, as in CoreDNS.
 const ROOT: &str = "servedns";
 
-/// The spans of one query.
+/// Spans of one query.
 pub(super) struct Trace {
-    /// The upper half of the trace's id, and the id of its first span, which is the lower half too.
+    /// Upper half of the trace ID, and the ID of the root span, which is also the lower half of the trace ID.
     id: (u64, u64),
     start: Moment,
     start_since_1970: Duration,
@@ -30,23 +30,23 @@ pub(super) struct Trace {
 
 struct Span {
     name: &'static str,
-    /// Which one it lies in; the first one, in itself.
+    /// Index of the parent span. The root span is its own parent.
     parent: usize,
     start: Moment,
     end: Option<Moment>,
-    /// Whom it asked.
+    /// Upstream that the span is an exchange with.
     peer: Option<SocketAddr>,
 }
 
 impl Trace {
-    /// Begins with the query itself.
+    /// Starts a trace with its root span.
     pub(super) fn new(id: (u64, u64), start: Moment, start_since_1970: Duration) -> Trace {
         let spans = RefCell::new(vec![Span { name: ROOT, parent: 0, start, end: None, peer: None }]);
-        // No id is zero.
+        // Span IDs must not be zero.
         Trace { id: (id.0, id.1.max(1)), start, start_since_1970, spans }
     }
 
-    /// The id, as others show it.
+    /// Trace ID as hexadecimal text.
     pub(super) fn id(&self) -> String {
         match self.id {
             (0, lower) => format!("{lower:016x}"),
@@ -54,12 +54,12 @@ impl Trace {
         }
     }
 
-    /// The query has come to a step.
+    /// Records that the query has reached a plugin.
     pub(super) fn enter(&self, name: &'static str, now: Moment) {
         self.push(name, now, None, None);
     }
 
-    /// An upstream was asked.
+    /// Records an exchange with an upstream.
     pub(super) fn ask(&self, peer: SocketAddr, sent: Moment, took: Duration) {
         self.push("connect", sent, Some(sent + took), Some(peer));
     }
@@ -72,21 +72,21 @@ impl Trace {
         }
     }
 
-    /// The answer has come up to a step: all below it is over.
+    /// Records that the response has reached a plugin, which ends all spans below.
     pub(super) fn come_up_to(&self, name: &'static str, now: Moment) {
         let mut spans = self.spans.borrow_mut();
         let below = spans.iter().rposition(|span| span.name == name && span.end.is_none()).map_or(1, |at| at + 1);
         spans.iter_mut().skip(below).for_each(|span| span.end = span.end.or(Some(now)));
     }
 
-    /// The answer leaves a step.
+    /// Records that the response leaves a plugin.
     pub(super) fn leave(&self, name: &'static str, now: Moment) {
         let mut spans = self.spans.borrow_mut();
         let left = spans.iter_mut().rfind(|span| span.name == name && span.end.is_none());
         left.into_iter().for_each(|span| span.end = Some(now));
     }
 
-    /// Writes all spans, each with a comma behind it, for a query that is answered now.
+    /// Writes all spans, each followed by a comma. The query is answered at `now`.
     pub(super) fn write(
         &self,
         form: Form,
@@ -100,7 +100,7 @@ impl Trace {
             let tags = if at == 0 { tags(query, response) } else { Vec::new() };
             let peer = span.peer.map(|peer| ("peer.address", peer.to_string()));
             let tags: Vec<_> = tags.into_iter().chain(peer).collect();
-            // Writing into memory does not fail.
+            // Writing to a `String` does not fail.
             let _ = match form {
                 Form::Otlp => self.write_otlp(at, span, &tags, now, text),
                 Form::Zipkin => self.write_zipkin(at, span, &tags, (service, now), text),
@@ -108,7 +108,7 @@ impl Trace {
         }
     }
 
-    /// A span in Zipkin's JSON, version 2.
+    /// Writes a span in Zipkin's JSON, version 2.
     fn write_zipkin(
         &self,
         at: usize,
@@ -136,7 +136,7 @@ impl Trace {
         Ok(())
     }
 
-    /// A span in OTLP's JSON.
+    /// Writes a span in OTLP's JSON.
     fn write_otlp(
         &self,
         at: usize,
@@ -176,13 +176,13 @@ impl Trace {
         Ok(())
     }
 
-    /// When a span began, since 1970, and how long it took.
+    /// Start of a span since the Unix epoch, and its duration.
     fn times(&self, span: &Span, now: Moment) -> (Duration, Duration) {
         let since_1970 = self.start_since_1970 + span.start.since(self.start);
         (since_1970, span.end.unwrap_or(now).since(span.start))
     }
 
-    /// The id of a span: that of the first one, and numbers that follow from it (splitmix64).
+    /// ID of a span: the root's, or a number derived from it (splitmix64).
     fn span_id(&self, at: usize) -> u64 {
         if at == 0 {
             return self.id.1;
@@ -195,7 +195,7 @@ impl Trace {
     }
 }
 
-/// What is said about a query and its answer, by CoreDNS's names.
+/// Tags of the root span, with CoreDNS's names.
 fn tags(query: &Query, response: &Response) -> Vec<(&'static str, String)> {
     let mut rcode = Vec::new();
     if !response.is_dropped() {
@@ -215,14 +215,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_escaped() {
+    fn escapes_json_strings() {
         let mut json = String::new();
         quote_json(&mut json, "a\"b\\c\u{1}\u{e9}");
         assert_eq!(json, r#""a\"b\\c\u0001é""#);
     }
 
     #[test]
-    fn spans_lie_in_each_other() {
+    fn nests_spans() {
         let at = Moment::from_nanos;
         let trace = Trace::new((0, 7), at(0), Duration::ZERO);
         trace.enter("cache", at(1));

@@ -1,4 +1,4 @@
-//! Zones sent to others as a whole (RFC 5936, RFC 1995), and word to them that one has changed (RFC 1996).
+//! Zone transfers to other servers (RFC 5936, RFC 1995) and NOTIFY messages (RFC 1996).
 
 mod notify;
 mod outgoing;
@@ -18,7 +18,7 @@ use outgoing::Outgoing;
 
 const SOURCE: Source<'_> = Source::Plugin("transfer");
 
-/// What a `transfer` line says.
+/// Parsed `transfer` line.
 #[derive(Default)]
 pub struct Config {
     zones: Vec<Name>,
@@ -27,7 +27,7 @@ pub struct Config {
     source: Option<IpAddr>,
 }
 
-/// Where NOTIFY goes unless a port is given.
+/// Default port for NOTIFY.
 const DNS_PORT: u16 = 53;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -75,7 +75,7 @@ fn set_peers(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
         }
         let text = without_interface(&word.text);
         if text.len() < word.text.len() {
-            let message = format!("the interface in `{}` is ignored; the address alone counts", word.text);
+            let message = format!("the interface in `{}` is ignored", word.text);
             args.warn(word, message);
         }
         let address = text.parse().map(|ip| SocketAddr::new(ip, DNS_PORT)).or_else(|_| text.parse());
@@ -93,7 +93,11 @@ fn without_interface(text: &str) -> String {
 
 fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
     let Config { anyone, peers, .. } = writing.config;
-    if *anyone || !peers.is_empty() { Ok(()) } else { Err(writing.problem("'to' is required: who may have the zones")) }
+    if *anyone || !peers.is_empty() {
+        Ok(())
+    } else {
+        Err(writing.problem("'to' is required: the servers that may transfer the zones"))
+    }
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -115,16 +119,16 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), ..Part::new(Transfer(transfer), Hooks::DOWN) }))
 }
 
-/// The lines of a server block, and the zones below them.
+/// Lines of a server block, and the zones that plugins below offer.
 struct Lines {
     lines: Vec<Config>,
-    /// Which line is for a zone.
+    /// Index of the line for each zone.
     by_zone: ZoneMap<usize>,
     sources: ZoneSources,
 }
 
 impl Lines {
-    /// The line for a name: that of the longest zone.
+    /// Line with the longest zone that contains the name.
     fn of(&self, name: &Name) -> Option<&Config> {
         self.by_zone.longest(name.as_ref()).and_then(|(_, line)| self.lines.get(*line))
     }
@@ -145,10 +149,10 @@ impl Plugin for Transfer {
             return refused("zones are not transferred over UDP");
         }
         if !line.admits(query.path.peer.ip()) {
-            return refused("this client may not have the zone");
+            return refused("this client may not transfer the zone");
         }
         let Some(snapshot) = source.snapshot(zone.as_ref()) else {
-            return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, format!("zone {zone} is not there")));
+            return Verdict::Fail(Failure::servfail(EdeCode::NOT_READY, format!("zone {zone} is not available")));
         };
         send(zone, snapshot, query, response, worker)
     }
@@ -165,7 +169,7 @@ impl Config {
     }
 }
 
-/// Sends a zone: all of it, or its SOA record to who has the same version already.
+/// Sends a zone: all of it, or only the SOA record if the client already has this version.
 fn send(
     zone: Name,
     snapshot: Box<dyn ZoneSnapshot>,
@@ -196,7 +200,7 @@ fn send(
     Verdict::Done
 }
 
-/// The serial that the client has (RFC 1995 §3); `None` if it does not say one.
+/// Serial of the client's version (RFC 1995 §3); `None` if the query does not have one.
 fn serial_of_client(query: &Query) -> Option<u32> {
     let message = Message::parse(&query.packet).ok()?;
     let authority = message.records().filter(|record| record.section() == Section::Authority);

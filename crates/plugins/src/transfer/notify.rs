@@ -1,4 +1,4 @@
-//! Word to other servers that a zone has changed (RFC 1996).
+//! NOTIFY messages to other servers (RFC 1996).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -12,19 +12,19 @@ use wire::{Class, Flags, Header, MessageBuf, Name, Opcode, Type};
 
 use super::Lines;
 
-/// How often serials are looked at: that late is a server told at most.
+/// Interval at which serials are checked. Bounds the delay of a NOTIFY.
 const EVERY: Duration = Duration::from_secs(1);
-/// The time between two words about one zone: that of a cluster changes all the time, and each word makes the server fetch
-/// all of it.
+/// Minimum time between two NOTIFYs for a zone. The zone of a cluster changes constantly, and each NOTIFY causes a full
+/// transfer.
 const APART: Duration = Duration::from_secs(10);
-/// How often a server is told that does not answer.
+/// Number of attempts to notify a server.
 const TRIES: usize = 3;
-/// How long it may take to answer.
+/// Timeout of an attempt.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Notifier {
     lines: Arc<Lines>,
-    /// What was told last of each zone.
+    /// Last notified version of each zone.
     told: HashMap<String, Told>,
 }
 
@@ -50,7 +50,7 @@ impl Notifier {
         }
     }
 
-    /// The zones with another serial than the one that was told.
+    /// Returns the zones whose serial differs from the last notified one.
     fn changed(&mut self, now: Moment) -> Vec<Name> {
         let mut changed = Vec::new();
         for source in &self.lines.sources.0 {
@@ -75,7 +75,7 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
     let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source };
     for _ in 0..TRIES {
         let until = outside.now() + PATIENCE;
-        // This loop sends it again.
+        // The loop retransmits.
         let again_after = None;
         let over = Transport::Udp;
         let exchange =
@@ -85,6 +85,6 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
         }
         outside.sleep_until(until).await;
     }
-    let message = format_args!("{peer} does not answer to being notified of zone {zone}");
+    let message = format_args!("{peer} does not answer NOTIFY for zone {zone}");
     outside.log(Level::Warning, super::SOURCE, message);
 }

@@ -1,9 +1,10 @@
-//! A zone on its way: its SOA record, all others, and its SOA record again (RFC 5936 §2.2), a message at a time.
+//! Outgoing transfer: the SOA record, all other records, and the SOA record again (RFC 5936 §2.2), one message at a
+//! time.
 
 use engine::{Continuation, ZoneSnapshot};
 use wire::{Class, MessageBuf, Name, Owner, Section, Type};
 
-/// Octets of a message: as far as names can be pointed at (RFC 5936 §3.4).
+/// Size of a message in bytes: the range of compression pointers (RFC 5936 §3.4).
 const MESSAGE_MAX: usize = 0x4000;
 
 pub(super) struct Outgoing {
@@ -12,14 +13,14 @@ pub(super) struct Outgoing {
     left: Left,
 }
 
-/// What has not been written.
+/// Remaining part of the transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
-    /// Records, and the SOA record behind them.
+    /// Records, then the SOA record.
     Records,
-    /// The SOA record.
+    /// SOA record.
     Soa,
-    /// Nothing.
+    /// None.
     Nothing,
 }
 
@@ -28,7 +29,7 @@ impl Outgoing {
         Outgoing { zone, snapshot, left: Left::Records }
     }
 
-    /// How many records will be sent.
+    /// Number of records to send.
     pub(super) fn len(&self) -> usize {
         self.snapshot.len() + 1
     }
@@ -40,14 +41,14 @@ impl Outgoing {
         self.fill(message);
     }
 
-    /// Appends the SOA record; says whether there was room for it.
+    /// Appends the SOA record. Returns true if it fit.
     pub(super) fn push_soa(&self, message: &mut MessageBuf) -> bool {
         let (ttl, rdata) = self.snapshot.soa();
         let fixed = (Type::SOA, Class::IN, ttl);
         message.push_data(Section::Answer, Owner::Name(self.zone.as_ref()), fixed, rdata).is_some()
     }
 
-    /// Appends what fits.
+    /// Appends as many records as fit.
     fn fill(&mut self, message: &mut MessageBuf) {
         if self.left == Left::Records && self.snapshot.write(message) {
             self.left = Left::Soa;
@@ -55,7 +56,7 @@ impl Outgoing {
         if self.left == Left::Soa && self.push_soa(message) {
             self.left = Left::Nothing;
         }
-        // What did not fit is not missing: it is in the next message.
+        // Records that do not fit go into the next message, so the message is not truncated.
         message.header.flags = message.header.flags.with_truncated(false);
     }
 }
@@ -68,7 +69,7 @@ impl Continuation for Outgoing {
         message.set_limit(MESSAGE_MAX);
         self.fill(message);
         if message.is_empty() {
-            // One record may be longer than that.
+            // A single record may exceed the limit.
             message.set_limit(usize::MAX);
             self.fill(message);
         }

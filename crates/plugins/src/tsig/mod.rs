@@ -1,4 +1,4 @@
-//! Queries and answers signed with shared secrets (RFC 8945).
+//! Verifies and signs messages with shared secrets (TSIG, RFC 8945).
 
 mod record;
 mod seal;
@@ -15,10 +15,10 @@ use wire::{EdeCode, Name, Opcode, Rcode, Type};
 use record::Signed;
 use seal::TsigSeal;
 
-/// Secrets by the names of their keys.
+/// Secrets by key name.
 type Secrets = HashMap<String, Vec<u8>>;
 
-/// What a `tsig` line says.
+/// Parsed `tsig` line.
 #[derive(Default)]
 pub struct Config {
     zones: Vec<Name>,
@@ -28,7 +28,7 @@ pub struct Config {
     opcodes: Required<Opcode>,
 }
 
-/// Which queries must be signed.
+/// Set of types or opcodes that must be signed.
 enum Required<T> {
     All,
     These(Vec<T>),
@@ -102,7 +102,7 @@ fn set_secret(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let secret = args.word()?;
     let octets = zone::text::base64(&secret.text).ok_or_else(|| args.bad(secret, "a secret in base 64"))?;
     match config.secrets.insert(name.into_lowercase().to_string(), octets) {
-        Some(_) => Err(args.problem_at(word.span, format!("key `{}` is there already", word.text))),
+        Some(_) => Err(args.problem_at(word.span, format!("duplicate key `{}`", word.text))),
         None => Ok(()),
     }
 }
@@ -141,7 +141,7 @@ struct Tsig {
 
 impl Plugin for Tsig {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        // What this server asks itself was looked at when its client asked.
+        // Subqueries of this server are exempt. The client's query was checked.
         if query.is_own() {
             return Verdict::Pass;
         }
@@ -153,7 +153,7 @@ impl Plugin for Tsig {
         let key = self.secrets.get(&signed.key.to_string()).and_then(|secret| signed.key_of(secret));
         let checked = check(&signed, key.as_ref(), now);
         let (error, _) = checked.err().unwrap_or((Rcode::NOERROR, ""));
-        // What could be anybody's is not signed (RFC 8945 §5.2.1, §5.2.2).
+        // A response to a query that anyone could have sent is not signed (RFC 8945 §5.2.1, §5.2.2).
         let key = key.filter(|_| error != BADSIG);
         response.seal_with(Box::new(TsigSeal::new(signed, key, error, now)));
         match checked {
@@ -163,17 +163,17 @@ impl Plugin for Tsig {
     }
 }
 
-/// BADSIG has the number of BADVERS (RFC 8945 §3).
+/// TSIG error BADSIG, which shares its number with BADVERS (RFC 8945 §3).
 const BADSIG: Rcode = Rcode(16);
 
-/// Whether a signature is good; else the error, and why.
+/// Verifies a signature. The error has the TSIG error code and the reason.
 fn check(signed: &Signed, key: Option<&hmac::Key>, now: u64) -> Result<(), (Rcode, &'static str)> {
-    let Some(key) = key else { return Err((Rcode::BADKEY, "TSIG: the key or its algorithm is not known")) };
+    let Some(key) = key else { return Err((Rcode::BADKEY, "TSIG: unknown key or algorithm")) };
     if !signed.is_by(key) {
-        return Err((BADSIG, "TSIG: the signature is wrong"));
+        return Err((BADSIG, "TSIG: invalid signature"));
     }
     if signed.time.abs_diff(now) > u64::from(signed.fudge) {
-        return Err((Rcode::BADTIME, "TSIG: signed too long ago, or in the future"));
+        return Err((Rcode::BADTIME, "TSIG: signing time differs too much from the server's"));
     }
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! TSIG records (RFC 8945): reading one off a query, and what is signed.
+//! TSIG records (RFC 8945): parsing, and the data that is signed.
 
 use aws_lc_rs::hmac;
 use wire::{Message, Name, NameRef, Section, Type};
 
-/// Octets of a header; the count of additional records is its last two, the id its first two.
+/// Length of a message header in bytes. The first two are the ID, the last two the count of additional records.
 const HEADER_LEN: usize = 12;
-/// Octets in the data of a record before and behind its MAC, without the name of the algorithm and other data.
+/// Bytes of record data besides the algorithm name, the MAC and the other data.
 const FIXED_LEN: usize = 16;
 
-/// The algorithms, by the names of RFC 8945 §6. MD5 is not among them.
+/// Algorithms by their names in RFC 8945 §6. MD5 is not supported.
 const ALGORITHMS: [(&str, &hmac::Algorithm); 5] = [
     ("hmac-sha1.", &hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
     ("hmac-sha224.", &hmac::HMAC_SHA224),
@@ -17,26 +17,26 @@ const ALGORITHMS: [(&str, &hmac::Algorithm); 5] = [
     ("hmac-sha512.", &hmac::HMAC_SHA512),
 ];
 
-/// What a TSIG record says, and over what.
+/// Parsed TSIG record, with the message it signs.
 pub(super) struct Signed {
-    /// The key, in lower case.
+    /// Key name in lowercase.
     pub(super) key: Name,
-    /// The algorithm, in lower case.
+    /// Algorithm name in lowercase.
     pub(super) algorithm: Name,
-    /// Seconds since 1970.
+    /// Signing time in seconds since the Unix epoch.
     pub(super) time: u64,
-    /// How far clocks may be apart, in seconds.
+    /// Permitted clock difference in seconds.
     pub(super) fudge: u16,
-    /// The signature.
+    /// Signature.
     pub(super) mac: Vec<u8>,
-    /// The message without the record, as it was when it was signed.
+    /// Message without the TSIG record, as it was signed.
     message: Vec<u8>,
     error: u16,
     other: Vec<u8>,
 }
 
 impl Signed {
-    /// The TSIG record of a message; `None` if it has none at its end.
+    /// Parses the TSIG record of a message. `None` if the last record is not one.
     pub(super) fn read(packet: &[u8]) -> Option<Signed> {
         let message = Message::parse(packet).ok()?;
         let record = message.records().last().filter(|record| record.rtype() == Type::TSIG)?;
@@ -67,7 +67,7 @@ impl Signed {
         })
     }
 
-    /// Whether the signature is by this key.
+    /// Returns true if the signature was made with this key.
     pub(super) fn is_by(&self, key: &hmac::Key) -> bool {
         let mut text = self.message.clone();
         Variables { time: self.time, fudge: self.fudge, error: self.error, other: &self.other }.write(
@@ -78,14 +78,14 @@ impl Signed {
         hmac::verify(key, &text, &self.mac).is_ok()
     }
 
-    /// The key of this secret, for the algorithm that is used; `None` if that is unknown.
+    /// Key with this secret for the algorithm of the record; `None` if the algorithm is unknown.
     pub(super) fn key_of(&self, secret: &[u8]) -> Option<hmac::Key> {
         let named = |(name, _): &&(&str, _)| self.algorithm.to_string() == *name;
         ALGORITHMS.iter().find(named).map(|(_, algorithm)| hmac::Key::new(**algorithm, secret))
     }
 }
 
-/// What is signed of a TSIG record beside the names.
+/// Signed fields of a TSIG record besides the names.
 pub(super) struct Variables<'a> {
     pub(super) time: u64,
     pub(super) fudge: u16,
@@ -94,7 +94,7 @@ pub(super) struct Variables<'a> {
 }
 
 impl Variables<'_> {
-    /// Appends all that is signed of a record (RFC 8945 §4.3.3).
+    /// Appends all signed fields of a record (RFC 8945 §4.3.3).
     pub(super) fn write(&self, key: NameRef<'_>, algorithm: NameRef<'_>, text: &mut Vec<u8>) {
         text.extend(key.octets());
         text.extend([0, 255, 0, 0, 0, 0]);
@@ -105,13 +105,13 @@ impl Variables<'_> {
         text.extend(self.other);
     }
 
-    /// Appends what is signed of a record behind the first of an answer (RFC 8945 §5.3.1).
+    /// Appends the signed fields for messages after the first of a response (RFC 8945 §5.3.1).
     pub(super) fn write_times(&self, text: &mut Vec<u8>) {
         text.extend(&self.time.to_be_bytes()[2..]);
         text.extend(self.fudge.to_be_bytes());
     }
 
-    /// Appends the whole record, in wire form.
+    /// Appends the whole record in wire format.
     pub(super) fn write_record(
         &self,
         key: NameRef<'_>,

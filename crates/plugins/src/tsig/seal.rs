@@ -1,4 +1,5 @@
-//! Signing answers (RFC 8945 §5.3): the first over the query's signature, each further one over that before it.
+//! Signs responses (RFC 8945 §5.3). The first message covers the query's MAC, each further one that of the message
+//! before.
 
 use core::cell::RefCell;
 
@@ -8,24 +9,24 @@ use wire::Rcode;
 
 use super::record::{Signed, Variables};
 
-/// Octets of the record beside names and MAC: type, class, TTL, length, and the fixed part of its data with a time.
+/// Bytes of the record besides names and MAC: type, class, TTL, length, fixed data, and a time as other data.
 const ROOM: usize = 10 + 16 + 6;
-/// Octets of the longest MAC.
+/// Length of the longest MAC in bytes.
 const MAC_MAX: usize = 64;
 
-/// Signs the answer to one query.
+/// Signer of the response to one query.
 pub(super) struct TsigSeal {
     query: Signed,
     key: Option<hmac::Key>,
     error: Rcode,
     now: u64,
-    /// The MAC of the message before: that of the query at first.
+    /// MAC of the previous message; initially that of the query.
     before: RefCell<Vec<u8>>,
     first: RefCell<bool>,
 }
 
 impl TsigSeal {
-    /// Answers `query`, with a signature if there is a key.
+    /// Creates a signer. Without a key, the TSIG record has no MAC.
     pub(super) fn new(mut query: Signed, key: Option<hmac::Key>, error: Rcode, now: u64) -> TsigSeal {
         let before = RefCell::new(core::mem::take(&mut query.mac));
         TsigSeal { query, key, error, now, before, first: RefCell::new(true) }
@@ -41,7 +42,7 @@ impl Seal for TsigSeal {
         let server_time = self.now.to_be_bytes();
         let is_late = self.error == Rcode::BADTIME;
         let variables = Variables {
-            // A BADTIME response repeats the client's time (RFC 8945 §5.2.3); one that is not signed has none (§5.3.2).
+            // A BADTIME response echoes the client's time (RFC 8945 §5.2.3). An unsigned response has time 0 (§5.3.2).
             time: match &self.key {
                 None => 0,
                 Some(_) if is_late => self.query.time,

@@ -1,10 +1,10 @@
-//! Files of keys, as BIND writes them: `key "name" { algorithm hmac-sha256; secret "base64=="; };`.
+//! Key files in BIND's format: `key "name" { algorithm hmac-sha256; secret "base64=="; };`.
 
 use wire::Name;
 
 use super::Secrets;
 
-/// Reads the keys of a file; what is wrong comes with the line before it.
+/// Parses the keys of a file. Errors start with the line number.
 pub(super) fn read(octets: &[u8]) -> Result<Secrets, String> {
     let text = String::from_utf8_lossy(octets);
     let mut words = words(&text).into_iter();
@@ -18,23 +18,23 @@ pub(super) fn read(octets: &[u8]) -> Result<Secrets, String> {
             return Err(wrong("`key`"));
         }
         let name = words.next().and_then(|(_, name)| Name::from_text(name).ok());
-        let name = name.ok_or_else(|| wrong("the name of a key behind `key`"))?;
+        let name = name.ok_or_else(|| wrong("the name of a key after `key`"))?;
         let mut body: Vec<&str> = Vec::new();
         loop {
             match words.next() {
                 Some((_, "}")) => break,
                 Some((_, word)) => body.push(word),
-                None => return Err(wrong("a `}` behind the key")),
+                None => return Err(wrong("a `}` after the key")),
             }
         }
         let secret = body.windows(2).find(|pair| pair[0] == "secret").and_then(|pair| zone::text::base64(pair[1]));
-        let secret = secret.ok_or_else(|| wrong("a `secret` in base 64 in the key"))?;
+        let secret = secret.ok_or_else(|| wrong("a `secret` in base64 in the key"))?;
         secrets.insert(name.into_lowercase().to_string(), secret);
     }
     Ok(secrets)
 }
 
-/// The words of a file, each with its line: `{`, `}` and `;` are words, `#` and `//` begin comments.
+/// Splits a file into words with their line numbers. `{`, `}` and `;` are words, and `#` and `//` start comments.
 fn words(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -59,15 +59,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_what_is_none() {
+    fn reads_keys_and_reports_errors() {
         let text =
             "# c\nkey \"One.\" {\n  algorithm hmac-sha256; // c\n  secret \"YWJj\";\n};\nkey two { secret YQ==; };\n";
         let secrets = read(text.as_bytes()).unwrap();
         assert_eq!(secrets["one."], b"abc");
         assert_eq!(secrets["two."], b"a");
         assert_eq!(read(b"\nzone x {};"), Err("2: expected `key`".to_owned()));
-        assert_eq!(read(b"key x { secret \"?\"; };"), Err("1: expected a `secret` in base 64 in the key".to_owned()));
-        assert_eq!(read(b"\nkey x { secret YQ==;"), Err("2: expected a `}` behind the key".to_owned()));
-        assert_eq!(read(b"key"), Err("1: expected the name of a key behind `key`".to_owned()));
+        assert_eq!(read(b"key x { secret \"?\"; };"), Err("1: expected a `secret` in base64 in the key".to_owned()));
+        assert_eq!(read(b"\nkey x { secret YQ==;"), Err("2: expected a `}` after the key".to_owned()));
+        assert_eq!(read(b"key"), Err("1: expected the name of a key after `key`".to_owned()));
     }
 }

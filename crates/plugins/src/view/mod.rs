@@ -1,4 +1,4 @@
-//! A server block for some of the queries only: those of which its expressions are true.
+//! Restricts a server block to queries for which all expressions are true.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tells the client from which address and port it asked.
+//! Answers with the client's address and port.
 
 use engine::options::{Manifest, Role};
 use engine::setup::{Part, Setup, SetupError};
@@ -28,7 +28,7 @@ impl Plugin for Whoami {
         response.message.push_address(Section::Additional, Owner::Question, 0, peer.ip().to_canonical());
         let label: &[u8] = if query.path.transport == Transport::Udp { b"_udp" } else { b"_tcp" };
         let mut owner = Name::root();
-        // A question that leaves no room for one label more gets the address alone.
+        // If the name is too long for another label, the response only has the address.
         if owner.push_label(label).and_then(|()| owner.append(query.name())).is_ok() {
             response.message.push(
                 Section::Additional,

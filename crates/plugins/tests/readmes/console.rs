@@ -1,4 +1,4 @@
-//! `console` + lines: commands as people type them, each with what it prints.
+//! Statement `console`: commands as people type them, each with its expected output.
 
 use core::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use engine::Transport;
 use testkit::{Arrival, CLIENT, Extension, Line, Parsed, Problem, Question, Record, Stage, Statement};
 use wire::{Class, Name, Section, Type, reverse_name};
 
-/// How long dig waits here: longer than any deadline of the server.
+/// Time to wait for a response: longer than any deadline of the server.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What a command begins with.
+/// Start of a command line.
 const PROMPT: &str = "$ dig ";
-/// The headings of the sections, as dig writes them.
+/// Section headings of dig.
 const HEADINGS: [(&str, Section); 3] = [
     (";; ANSWER SECTION:", Section::Answer),
     (";; AUTHORITY SECTION:", Section::Authority),
@@ -40,7 +40,7 @@ impl Extension for Console {
     }
 }
 
-/// Asks as dig does with these words; gives the answer if there is one.
+/// Runs a query with dig's arguments. Returns the response, if there is one.
 fn ask(words: &str, stage: &mut Stage) -> Result<Option<Parsed>, String> {
     let mut question = Question::new(Name::root(), Type::A);
     let mut arrival = Arrival::default();
@@ -76,7 +76,11 @@ fn compare(answer: Option<&Parsed>, printed: &[&Line]) -> Result<(), String> {
     let printed: Vec<&str> = printed.iter().map(|line| line.text.trim()).collect();
     let silent = printed.iter().any(|line| line.starts_with(";; connection timed out"));
     let Some(answer) = answer.filter(|_| !silent) else {
-        return if silent && answer.is_none() { Ok(()) } else { Err("is there an answer, or none?".to_owned()) };
+        return if silent && answer.is_none() {
+            Ok(())
+        } else {
+            Err("expected an answer or a timeout, got the other".to_owned())
+        };
     };
     let stated = |start: &str| printed.iter().find_map(|line| line.strip_prefix(start));
     let status = answer.rcode().to_string();

@@ -1,8 +1,8 @@
 //! Runs the examples in the READMEs of the plugins as scenarios, in the world of `world.scn`.
 //!
-//! Of the blocks of a README, each ```` ~~~ corefile ```` must be served and give no warning; a block with a name behind its
-//! kind (```` ~~~ zone db.example.org ````) is the file of that name; and ```` ~~~ console ```` below a Corefile has commands
-//! and what they print:
+//! Every ```` ~~~ corefile ```` block must be served without warnings. A block with a name after its kind
+//! (```` ~~~ zone db.example.org ````) is a file of that name. A ```` ~~~ console ```` block after a Corefile has
+//! commands with their output:
 //!
 //! ```text
 //! $ dig www.example.org AAAA +dnssec
@@ -11,9 +11,9 @@
 //! example.org. 300 IN SOA …
 //! ```
 //!
-//! A `status` other than NOERROR is said; records of the answer stand first; other sections are looked at where their
-//! heading is; `; EDE: CODE` is an Extended DNS Error; `;; connection timed out` is what a silent server looks like. Any
-//! word of a record may be `*`.
+//! The status is NOERROR unless stated. Records of the answer section come first. Other sections are compared if their
+//! heading is there. `; EDE: CODE` is an Extended DNS Error, and `;; connection timed out` means that the server does
+//! not answer. Any word of a record may be `*`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -32,13 +32,13 @@ use corefile::{Style, render};
 use engine::{Planning, plan};
 use testkit::World;
 
-/// What stands before the Corefile of each example.
+/// Scenario text before the Corefile of each example.
 const WORLD: &str = include_str!("world.scn");
-/// What each README has.
+/// Parts that each README must have.
 const PARTS: [&str; 4] = ["\n## Description\n", "<!-- syntax -->\n", "\n## Examples\n", "~~~ corefile\n"];
 
 #[test]
-fn examples_do_what_they_say() {
+fn examples_in_readmes_work() {
     let mut wrong = Vec::new();
     let folders = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap();
     let mut readmes: Vec<_> = folders.map(|folder| folder.unwrap().path().join("README.md")).collect();
@@ -53,19 +53,19 @@ fn examples_do_what_they_say() {
 }
 
 #[test]
-fn the_page_about_the_language_is_right() {
+fn examples_in_the_corefile_page_work() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/corefile.md"));
     let wrong = failures(path, &fs::read_to_string(path).unwrap());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with the examples of a page.
+/// Failures of the examples on a page.
 fn failures(path: &Path, page: &str) -> Vec<String> {
     let failed = |example: &Example| Some(format!("{}: {}", path.display(), run(example).err()?));
     examples(page).iter().filter_map(failed).collect()
 }
 
-/// A block of a README between fences.
+/// Fenced block of a README.
 struct Block<'a> {
     kind: &'a str,
     name: &'a str,
@@ -83,7 +83,7 @@ fn blocks(readme: &str) -> Vec<Block<'_>> {
         .collect()
 }
 
-/// A Corefile of a README, with the files and the questions of its example.
+/// Corefile of a README with the files and commands of its example.
 struct Example {
     corefile: String,
     files: Vec<(String, String)>,
@@ -110,7 +110,7 @@ fn examples(readme: &str) -> Vec<Example> {
     examples
 }
 
-/// A statement of a scenario with its body.
+/// Statement of a scenario with its body.
 fn statement(head: &str, body: &str) -> String {
     let lines: String = body.lines().map(|line| format!("    {line}\n")).collect();
     format!("{head}\n{lines}")
@@ -135,7 +135,7 @@ fn run(example: &Example) -> Result<(), String> {
     if texts.is_empty() { Ok(()) } else { Err(texts.join("\n")) }
 }
 
-/// What a user would be told of a Corefile.
+/// Warnings that a user would see for the Corefile.
 fn warnings(example: &Example) -> String {
     let world = World::default();
     example.files.iter().for_each(|(name, text)| world.write(name, text.as_str()));

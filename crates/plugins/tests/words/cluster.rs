@@ -1,6 +1,8 @@
-//! `cluster` + lines: events of a cluster, as `cluster::scenario` reads them, one a line; what was said before holds on.
-//! `cluster unlisted`: what is said so far is not all, until `cluster listed`. `cluster refused TEXT`: no cluster can be
-//! followed from here on.
+//! Statement `cluster` with lines: events of a cluster, one per line, in the format of `cluster::scenario`. Earlier
+//! events stay in effect.
+//!
+//! `cluster unlisted`: the initial lists are incomplete until `cluster listed`. `cluster refused TEXT`: watching a
+//! cluster fails with this error from here on.
 
 use std::rc::Rc;
 
@@ -10,10 +12,10 @@ use engine::setup::Capabilities;
 use plugins::LocalAddresses;
 use testkit::{Extension, Problem, Stage, Statement};
 
-/// This machine, where its addresses matter.
+/// Addresses of this machine, for plugins that need them.
 const LOCAL: [&str; 2] = ["192.0.2.2", "fd00::2"];
 
-/// The cluster of a scenario.
+/// Cluster of a scenario.
 #[derive(Default)]
 pub(crate) struct Cluster(Script);
 

@@ -1,6 +1,7 @@
-//! `collector ADDRESS`: somebody there collects dnstap messages; `collector ADDRESS gone`: nobody any more.
-//! `collected ADDRESS` + lines: what has come there since somebody looked, a message a line, as `testkit::dnstap_line`
-//! writes it; `*` is any word.
+//! Statement `collector ADDRESS`: starts a collector of dnstap messages; `collector ADDRESS gone` stops it.
+//!
+//! Statement `collected ADDRESS` with lines: messages received since the last check, one per line, in the format of
+//! `testkit::dnstap_line`. `*` matches any word.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ use std::rc::Rc;
 
 use testkit::{Extension, FrameReader, Problem, Stage, Statement};
 
-/// The collectors of a scenario.
+/// Collectors of a scenario.
 #[derive(Default)]
 pub(crate) struct Collectors(HashMap<String, Rc<RefCell<FrameReader>>>);
 

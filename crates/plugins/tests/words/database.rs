@@ -1,4 +1,5 @@
-//! `database PATH TYPE`: a small database in MaxMind's format, of places in 192.0.2.0/24 and 2001:db8::/32.
+//! Statement `database PATH TYPE`: writes a small database in MaxMind's format with the networks 192.0.2.0/24 and
+//! 2001:db8::/32.
 
 #[path = "../../src/geoip/test_database.rs"]
 #[allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 
 use testkit::{Extension, Problem, Stage, Statement};
 
-/// A database of places.
+/// GeoIP database of a scenario.
 pub(crate) struct Database;
 
 impl Extension for Database {

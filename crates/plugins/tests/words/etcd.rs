@@ -1,6 +1,8 @@
-//! `etcd` + lines: keys of a store and their values, as `skydns::scenario` reads them, all at once; what was said before
-//! holds on. `etcd away`: it cannot be reached until `etcd back`. `etcd lease ID SECONDS`: so much is left of a lease.
-//! `etcd refused TEXT`: no store can be followed from here on.
+//! Statement `etcd` with lines: keys and values of a store, in the format of `skydns::scenario`, written in one
+//! transaction. Earlier keys stay.
+//!
+//! `etcd away`: the store is unreachable until `etcd back`. `etcd lease ID SECONDS`: sets the remaining time of a
+//! lease. `etcd refused TEXT`: watching a store fails with this error from here on.
 
 use std::rc::Rc;
 
@@ -9,7 +11,7 @@ use skydns::Stores;
 use skydns::scenario::Script;
 use testkit::{Extension, Problem, Stage, Statement};
 
-/// The store of a scenario.
+/// Store of a scenario.
 #[derive(Default)]
 pub(crate) struct Etcd(Script);
 

@@ -1,4 +1,4 @@
-//! What the worlds around the server say, in scenarios: a statement each.
+//! Scenario statements about the systems around the server, one per module.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 mod cluster;

@@ -1,9 +1,9 @@
-//! `posted` + text: what was sent to websites since somebody looked, one after the other; `*` stands for anything up to
-//! what stands behind it.
+//! Statement `posted` with text: the concatenated HTTP request bodies sent since the last check. `*` matches any text
+//! up to what follows it.
 
 use testkit::{Extension, Problem, Stage, Statement};
 
-/// What was sent to websites.
+/// HTTP request bodies of a scenario.
 pub(crate) struct Posted;
 
 impl Extension for Posted {
