@@ -5,14 +5,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Clock, Moment};
 
-/// Time since the process first asked for it; a jump of the wall clock does not move it.
+/// Monotonic clock that starts at its first use in the process. Changes of the wall clock do not affect it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MonotonicClock;
 
 static START: OnceLock<Instant> = OnceLock::new();
 
 impl MonotonicClock {
-    /// The runtime's instant for a moment.
+    /// Converts a moment to an instant of the tokio runtime.
     pub(crate) fn instant(moment: Moment) -> tokio::time::Instant {
         let start = *START.get_or_init(Instant::now);
         tokio::time::Instant::from_std(start + moment.since(Moment::START))

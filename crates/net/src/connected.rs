@@ -1,5 +1,5 @@
-//! A client on a stream, counted as long as it is there: from where it comes, how long it may take, what its queries are
-//! answered. How its octets become queries is said by `tcp` and `grpc`.
+//! Client connection: peer address, timeouts, and the call into the engine. Modules `tcp` and `grpc` decode the
+//! queries.
 
 use std::cell::Ref;
 use std::net::SocketAddr;
@@ -16,18 +16,18 @@ use crate::endpoint::{Endpoint, Seen};
 use crate::limits::StreamLimits;
 use crate::shared::Shared;
 
-/// A client that has connected, counted as long as it is there.
+/// Client connection. Counted in [`Shared::streams`] until dropped.
 pub(crate) struct Client {
     pub(crate) shared: Rc<Shared>,
     pub(crate) endpoint: Rc<Endpoint>,
     pub(crate) scheme: Scheme,
-    /// From where to where its queries come.
+    /// Peer and local address, and transport.
     pub(crate) path: Path,
     pub(crate) limits: StreamLimits,
     pub(crate) listening: Listening,
-    /// Its place among all connections, and what it reserves for buffers.
+    /// Entry in the connection table of the process, with its buffer reservation.
     pub(crate) connection: Arc<Connection>,
-    /// Its place among those that call this address.
+    /// Entry in this address's own connection table, if it limits gRPC connections.
     pub(crate) caller: Option<Arc<Connection>>,
 }
 
@@ -38,7 +38,7 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// A client that has just connected; `None` if the address takes no more of those that call.
+    /// Registers a new connection. Returns `None` if the address has reached its limit of gRPC connections.
     pub(crate) fn new(
         shared: &Rc<Shared>,
         endpoint: &Rc<Endpoint>,
@@ -70,25 +70,25 @@ impl Client {
         Some(Client { shared, endpoint, scheme, path, limits, listening, connection: Arc::new(connection), caller })
     }
 
-    /// Counts the client for the address that a proxy has named.
+    /// Replaces the peer address by the one from a PROXY header, and counts the connection for that address.
     pub(crate) fn comes_from(&mut self, path: Path) {
         self.path = path;
         self.connection.belongs_to(path.peer.ip());
         self.caller.iter().for_each(|caller| caller.belongs_to(path.peer.ip()));
     }
 
-    /// Records when it asked last.
+    /// Records the time of the latest query.
     fn touch_at(&self, now: Moment) {
         self.connection.touch_at(now);
         self.caller.iter().for_each(|caller| caller.touch_at(now));
     }
 
-    /// How long the connection may be silent now: less as the server's table of connections fills.
+    /// Returns the idle timeout. It shrinks as the connection table fills.
     pub(crate) fn idle_time(&self) -> Duration {
         self.connection.idle_time(self.limits.idle)
     }
 
-    /// Answers a query of this client, as far as this process knows the answer.
+    /// Runs a query of this client through the engine until it is answered or must wait.
     pub(crate) fn receive(&self, query: &[u8]) -> (Ref<'_, Seen>, Box<Walk>, Turn) {
         let seen = self.endpoint.seen(&self.shared);
         let mut worker = self.shared.worker.borrow_mut();

@@ -1,12 +1,15 @@
-//! Connection table: how many connections may be open and how much they may buffer, counted over all threads that accept.
+//! Connection table: limits open connections and their buffers across all threads that accept connections.
 //!
-//! A new client always gets in. If the table is full, it evicts the idlest connection of the address that holds the most
-//! connections, so that one address cannot lock out the others; an address with too many connections of its own loses
-//! its idlest one. Buffers beyond what every connection may have come from one budget. If that is used up, the address
-//! that holds the most of it loses its largest connection, or gets no more if it asks itself.
+//! A new client is always admitted. If the table is full, it evicts the connection that has been idle longest, among
+//! those of the address with the most connections. One address therefore cannot lock out the others. An address at its
+//! own limit loses its own longest-idle connection.
 //!
-//! Only accepting, closing and growing a buffer take the lock. A query stores the time in its connection's entry, an
-//! atomic that nobody else writes.
+//! Buffers above the free allowance of a connection come from one budget. If the budget is used up, the table evicts
+//! the largest connection of the address that holds the most of it. If that address is the one asking, its request is
+//! refused.
+//!
+//! Only accepting, closing and growing a buffer take the lock. A query stores its time in the entry of its connection,
+//! an atomic with a single writer.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,27 +22,27 @@ use tokio::sync::Notify;
 
 use crate::clock::MonotonicClock;
 
-/// The idle time of a connection in a full table: enough for a client that asks again at once.
+/// Idle timeout in a full table: long enough for a client that sends its next query at once.
 const IDLE_MIN: Duration = Duration::from_millis(200);
 
 /// Bounds of a [`ConnectionTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLimits {
-    /// Connections open at a time.
+    /// Maximum number of open connections.
     pub open_max: usize,
-    /// Connections of one address open at a time.
+    /// Maximum number of open connections from one address.
     pub per_address_max: usize,
-    /// Bytes that all connections together may reserve for buffers.
+    /// Maximum number of bytes that all connections together may reserve for buffers.
     pub buffered_max: usize,
 }
 
 impl TableLimits {
-    /// For a table whose bound is given with each connection.
+    /// Limits of a table whose bound is passed with each connection ([`ConnectionTable::admit_within`]).
     pub(crate) const UNBOUNDED: TableLimits =
         TableLimits { open_max: usize::MAX, per_address_max: usize::MAX, buffered_max: usize::MAX };
 }
 
-/// The connections that are open.
+/// Table of the open connections.
 #[derive(Debug)]
 pub struct ConnectionTable {
     limits: TableLimits,
@@ -52,18 +55,18 @@ pub struct ConnectionTable {
 #[derive(Debug, Default)]
 struct Entries {
     by_address: HashMap<IpAddr, Vec<Arc<Entry>>>,
-    /// Reserved bytes of connections that are evicted and not yet closed.
+    /// Reserved bytes of connections that are evicted but not closed yet.
     leaving: usize,
 }
 
-/// What the table knows of a connection.
+/// Table entry of a connection.
 #[derive(Debug)]
 struct Entry {
-    /// When it last asked something, in nanoseconds of the monotonic clock.
+    /// Time of the latest query, in nanoseconds of the monotonic clock.
     active: AtomicU64,
-    /// Bytes that it has reserved.
+    /// Reserved bytes.
     buffered: AtomicUsize,
-    /// Bytes that it had reserved when it was evicted.
+    /// Reserved bytes at the time of eviction.
     leaving: AtomicUsize,
     evicted: Notify,
 }
@@ -82,7 +85,7 @@ impl ConnectionTable {
         Arc::new(ConnectionTable { limits, open, buffered, entries })
     }
 
-    /// Adds a connection of this address; says whether another one was evicted for it.
+    /// Adds a connection from this address. The second value is true if another connection was evicted for it.
     #[must_use]
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> (Connection, bool) {
         let address = address.to_canonical();
@@ -99,8 +102,8 @@ impl ConnectionTable {
         (Connection { table: Arc::clone(self), address: Mutex::new(address), entry }, evicted)
     }
 
-    /// Adds a connection of this address if fewer than `open_max` are open. Else it takes the place of an idle one of an
-    /// address that has at least two more; `None` if there is no such address.
+    /// Adds a connection from this address if fewer than `open_max` are open. Otherwise evicts an idle connection of
+    /// the address with the most, if that has at least two more than this one. Returns `None` if it does not.
     #[must_use]
     pub(crate) fn admit_within(self: &Arc<Self>, address: IpAddr, open_max: usize) -> Option<Connection> {
         let mut entries = self.lock();
@@ -115,13 +118,13 @@ impl ConnectionTable {
         Some(self.admit(address).0)
     }
 
-    /// Evicts the connection that a full table would evict: the system has no more descriptors.
+    /// Evicts the connection that a full table would evict. Called when the process has run out of file descriptors.
     pub fn evict_one(&self) {
         let mut entries = self.lock();
         self.evict_idlest(&mut entries, None);
     }
 
-    /// The time that a connection may be idle: all of `usual` while half of the table is free, less as it fills.
+    /// Returns the idle timeout: `usual` while at least half of the table is free, less as it fills.
     #[must_use]
     pub fn idle_time(&self, usual: Duration) -> Duration {
         let (open, most) = (self.open.load(Ordering::Relaxed), self.limits.open_max.max(1));
@@ -138,7 +141,7 @@ impl ConnectionTable {
         self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Makes place for one more connection of an address; says whether that took an eviction.
+    /// Makes room for one more connection from an address. Returns true if that took an eviction.
     fn make_place(&self, entries: &mut Entries, address: IpAddr) -> bool {
         let own = entries.by_address.get(&address).map_or(0, Vec::len);
         if own >= self.limits.per_address_max {
@@ -150,7 +153,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Evicts the idlest connection of an address, or of those that have the most.
+    /// Evicts the longest-idle connection of an address, or of the addresses with the most connections.
     fn evict_idlest(&self, entries: &mut Entries, of: Option<IpAddr>) -> bool {
         let most = entries.by_address.values().map(Vec::len).max().unwrap_or(0);
         let active = |entry: &Arc<Entry>| entry.active.load(Ordering::Relaxed);
@@ -172,7 +175,7 @@ impl ConnectionTable {
         self.remove(entries, address, entry)
     }
 
-    /// Removes a connection; says whether it was there.
+    /// Removes a connection. Returns true if it was in the table.
     fn remove(&self, entries: &mut Entries, address: IpAddr, entry: &Arc<Entry>) -> bool {
         let Some(own) = entries.by_address.get_mut(&address) else { return false };
         let Some(at) = own.iter().position(|other| Arc::ptr_eq(other, entry)) else { return false };
@@ -184,7 +187,7 @@ impl ConnectionTable {
         true
     }
 
-    /// Evicts connections until the budget has room again; refuses an address that holds the most itself.
+    /// Evicts connections until the budget is met. Returns false if the requesting address holds the most itself.
     fn make_room(&self, asking: IpAddr) -> bool {
         let mut entries = self.lock();
         loop {
@@ -202,37 +205,37 @@ impl ConnectionTable {
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        // Each change is whole before anything that may panic.
+        // No code that holds the lock panics half-way through a change, so a poisoned table is still consistent.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection in the table; dropping it removes it.
+/// Connection in the table. Dropping it removes the entry.
 #[derive(Debug)]
 pub struct Connection {
     table: Arc<ConnectionTable>,
-    /// Locked while the table is, or alone.
+    /// Changed only while the table is locked.
     address: Mutex<IpAddr>,
     entry: Arc<Entry>,
 }
 
 impl Connection {
-    /// Records that the client has asked something now. Bytes alone do not count.
+    /// Records that a query has arrived now. Bytes of an incomplete query do not count.
     pub fn touch(&self) {
         self.touch_at(MonotonicClock.now());
     }
 
-    /// The same, at a time that is known.
+    /// Records that a query has arrived at `now`.
     pub(crate) fn touch_at(&self, now: Moment) {
         self.entry.active.store(now.nanos(), Ordering::Relaxed);
     }
 
-    /// Returns when the table has evicted this connection, which is to be closed then.
+    /// Waits until the table evicts this connection. The owner must then close it.
     pub async fn evicted(&self) {
         self.entry.evicted.notified().await;
     }
 
-    /// Counts the connection for the client that a proxy has named.
+    /// Counts the connection for the client address that a PROXY header names.
     pub(crate) fn belongs_to(&self, address: IpAddr) {
         let address = address.to_canonical();
         let mut entries = self.table.lock();
@@ -248,12 +251,13 @@ impl Connection {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time that this connection may be idle, of what is usual.
+    /// Returns the idle timeout of this connection, at most `usual`.
     pub(crate) fn idle_time(&self, usual: Duration) -> Duration {
         self.table.idle_time(usual)
     }
 
-    /// Reserves bytes of the budget; `false` if there are none left for this client, whose connection is to be closed then.
+    /// Reserves bytes from the budget. Returns false if this client gets no more. The caller must then close the
+    /// connection.
     pub(crate) fn reserve(&self, bytes: usize) -> bool {
         let used = self.table.buffered.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.entry.buffered.fetch_add(bytes, Ordering::Relaxed);
@@ -264,19 +268,19 @@ impl Connection {
         granted
     }
 
-    /// Reserves bytes until what this returns is dropped; `None` as for [`Connection::reserve`].
+    /// Reserves bytes until the returned guard is dropped. Returns `None` where [`Connection::reserve`] returns false.
     pub(crate) fn reserved(self: &Arc<Self>, bytes: usize) -> Option<Reserved> {
         self.reserve(bytes).then(|| Reserved { connection: Arc::clone(self), bytes })
     }
 
-    /// Gives reserved bytes back.
+    /// Returns reserved bytes to the budget.
     pub(crate) fn release(&self, bytes: usize) {
         self.entry.buffered.fetch_sub(bytes, Ordering::Relaxed);
         self.table.buffered.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
-/// Bytes that are reserved as long as this lives.
+/// Guard that holds reserved bytes.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     connection: Arc<Connection>,
@@ -284,7 +288,7 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Reserves more; `false` if there is no room.
+    /// Reserves more bytes. Returns false if the budget has no room.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let granted = self.connection.reserve(bytes);
         if granted {

@@ -68,7 +68,7 @@ async fn the_address_that_buffers_most_loses_its_largest_connection() {
     let other = admit(&table, 2);
     assert!(other.reserve(40));
     assert!(is_evicted(&large).await && !is_evicted(&small).await);
-    // The evicted one still holds its bytes, which are expected back: nobody else has to go for them.
+    // The evicted connection still holds its bytes, which will be freed soon. No other connection has to be evicted.
     assert!(other.reserve(20) && !is_evicted(&small).await);
     drop(large);
     assert!(other.reserve(10) && !is_evicted(&small).await);
@@ -91,7 +91,7 @@ async fn idle_times_shorten_as_the_table_fills() {
 }
 
 #[tokio::test]
-async fn an_address_with_its_own_bound_is_shared_fairly() {
+async fn an_address_with_its_own_limit_is_shared_fairly() {
     let table = ConnectionTable::new(TableLimits::UNBOUNDED);
     let admit = |last| table.admit_within(address(last), 3);
     let [first, second, third] = [(); 3].map(|()| admit(1).unwrap());

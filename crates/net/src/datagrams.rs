@@ -1,7 +1,7 @@
-//! Datagrams by the batch: `recvmmsg` and `sendmmsg`, with the local address of each.
+//! Batched datagram I/O: `recvmmsg` and `sendmmsg` with the local address of each datagram.
 //!
-//! The kernel is given pointers into buffers that the batch owns and never moves; all pointers are set anew before each
-//! call. No wrapper crate offers both calls together with control messages (see docs/decisions/0001).
+//! The kernel gets pointers into buffers that the batch owns and never moves. Every call sets all pointers again. No
+//! wrapper crate offers both calls together with control messages (see docs/decisions/0001).
 
 use std::io;
 use std::mem::{MaybeUninit, size_of, zeroed};
@@ -10,19 +10,19 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use crate::limits::{BATCH, DATAGRAM_MAX};
 
-/// [`BATCH`] as the kernel takes it.
+/// [`BATCH`] in the type of the system call.
 const BATCH_LEN: libc::c_uint = 32;
 const _: () = assert!(BATCH_LEN as usize == BATCH);
 
-/// Octets for one control message with an address of either family.
+/// Length in bytes of a control message with an address of either family.
 const CONTROL_LEN: usize = 64;
 
-/// Room for control messages, aligned as their header must be.
+/// Buffer for control messages, aligned like their header.
 #[derive(Clone, Copy)]
 #[repr(align(8))]
 struct Control([u8; CONTROL_LEN]);
 
-/// Asks the kernel to say of each datagram to which address it was sent.
+/// Makes the kernel report the local address of each datagram (`IP_PKTINFO`, `IPV6_RECVPKTINFO`).
 pub(crate) fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Result<()> {
     let (level, option) =
         if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) } else { (libc::IPPROTO_IP, libc::IP_PKTINFO) };
@@ -33,10 +33,10 @@ pub(crate) fn ask_for_local_address(socket: &impl AsRawFd, ipv6: bool) -> io::Re
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets the kernel give each datagram to one of `count` sockets of an address at random.
+/// Makes the kernel deliver each datagram to a random one of the `count` sockets of an address.
 ///
-/// Otherwise it chooses by the client's address and port, so that all queries of one client, such as the cache of a node,
-/// go to one worker (docs/decisions/0004-spreading.md).
+/// By default the kernel chooses by the hash of the client's address and port. All queries of one client, such as the
+/// cache of a node, would then go to one worker (docs/decisions/0004-spreading.md).
 pub(crate) fn spread_at_random(socket: &impl AsRawFd, count: usize) -> io::Result<()> {
     const RANDOM: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
     let count = u32::try_from(count).unwrap_or(1);
@@ -55,15 +55,15 @@ pub(crate) fn spread_at_random(socket: &impl AsRawFd, count: usize) -> io::Resul
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Return what the accumulator holds.
+/// BPF return value: the accumulator (`BPF_A`, missing in libc).
 const BPF_A: u32 = 0x10;
 
-/// A length that is far below what the kernel's type holds.
+/// Converts a length that is far below the maximum of the kernel's type.
 fn socket_length(length: usize) -> libc::socklen_t {
     libc::socklen_t::try_from(length).unwrap_or(0)
 }
 
-/// A batch of datagrams that were received, and the answers to them.
+/// Batch of received datagrams, and the answers to them.
 pub struct Batch {
     octets: Box<[[u8; DATAGRAM_MAX]; BATCH]>,
     peers: Box<[libc::sockaddr_storage; BATCH]>,
@@ -72,7 +72,7 @@ pub struct Batch {
     control_lengths: [usize; BATCH],
     received: usize,
     answers: Vec<u8>,
-    /// Which datagram is answered, and where the answer ends in `answers`; answers stand one after the other.
+    /// Index of each answered datagram, and the end of its answer in `answers`. Answers are contiguous.
     answered: Vec<(usize, usize)>,
 }
 
@@ -83,10 +83,10 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// Room for a batch.
+    /// Creates an empty batch.
     #[must_use]
     pub fn new() -> Batch {
-        // SAFETY: all-zero octets are a valid `sockaddr_storage`.
+        // SAFETY: all-zero bytes are a valid `sockaddr_storage`.
         let peers: [libc::sockaddr_storage; BATCH] = unsafe { zeroed() };
         Batch {
             octets: Box::new([[0; DATAGRAM_MAX]; BATCH]),
@@ -100,10 +100,10 @@ impl Batch {
         }
     }
 
-    /// Receives what is there, at most a batch; never waits.
+    /// Receives the datagrams that have arrived, at most [`BATCH`], without blocking. Returns their number.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there, else what the system says.
+    /// `WouldBlock` if no datagram has arrived, otherwise the error of the system call.
     pub fn receive(&mut self, socket: RawFd) -> io::Result<usize> {
         self.answers.clear();
         self.answered.clear();
@@ -132,19 +132,19 @@ impl Batch {
         Ok(count)
     }
 
-    /// The octets of a datagram.
+    /// Returns the bytes of a datagram.
     #[must_use]
     pub fn datagram(&self, at: usize) -> &[u8] {
         &self.octets[at][..self.lengths[at].min(DATAGRAM_MAX)]
     }
 
-    /// Who sent a datagram.
+    /// Returns the source address of a datagram.
     #[must_use]
     pub fn peer(&self, at: usize) -> Option<SocketAddr> {
         socket_address(&self.peers[at])
     }
 
-    /// To which address a datagram was sent, if the kernel was asked to say so.
+    /// Returns the destination address of a datagram, if the socket reports it ([`ask_for_local_address`]).
     pub(crate) fn local(&self, at: usize) -> Option<IpAddr> {
         local_address(&self.controls[at].0[..self.control_lengths[at].min(CONTROL_LEN)])
     }
@@ -155,7 +155,7 @@ impl Batch {
         self.answered.push((at, self.answers.len()));
     }
 
-    /// Sends the answers, each from the address that was asked; gives how many the kernel did not take.
+    /// Sends the answers, each from the address that received the query. Returns the number that the kernel refused.
     pub fn send(&mut self, socket: RawFd) -> usize {
         let mut parts: [MaybeUninit<libc::iovec>; BATCH] = [MaybeUninit::uninit(); BATCH];
         let mut headers: [MaybeUninit<libc::mmsghdr>; BATCH] = [MaybeUninit::uninit(); BATCH];
@@ -180,7 +180,7 @@ impl Batch {
                 Ok(count) if count > 0 => sent += count,
                 _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
                 _ => {
-                    // This one cannot go: an unreachable peer, a full buffer. The others may.
+                    // The kernel refuses this datagram: unreachable peer or full buffer. The others may still be sent.
                     sent += 1;
                     refused += 1;
                 }
@@ -195,7 +195,7 @@ fn header(
     (peer, peer_len): (*mut libc::sockaddr_storage, usize),
     (control, control_len): (*mut u8, usize),
 ) -> libc::mmsghdr {
-    // SAFETY: all-zero octets are a valid `mmsghdr`: null pointers and zero lengths.
+    // SAFETY: all-zero bytes are a valid `mmsghdr`: null pointers and zero lengths.
     let mut header: libc::mmsghdr = unsafe { zeroed() };
     header.msg_hdr.msg_iov = part;
     header.msg_hdr.msg_iovlen = 1;
@@ -206,8 +206,8 @@ fn header(
     header
 }
 
-/// The length of a message's control data. Its type, and those of the flags above, are others with each C library: `size_t`
-/// in glibc, `socklen_t` in musl.
+/// Returns the length of a message's control data. The type of the field, and of the flags above, differs by C library:
+/// `size_t` in glibc, `socklen_t` in musl.
 #[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "not of every C library")]
 fn control_length(message: &libc::msghdr) -> usize {
     message.msg_controllen as usize
@@ -218,13 +218,14 @@ fn set_control_length(message: &mut libc::msghdr, length: usize) {
     message.msg_controllen = length as _;
 }
 
-/// The control message of a received datagram, turned around: sent from where it was sent to, by whatever route.
+/// Turns the control message of a received datagram into the one for its answer: source address set, interface left to
+/// routing.
 fn outgoing_control(control: &mut Control, length: usize) -> (*mut u8, usize) {
     let length = length.min(CONTROL_LEN);
     if let Some(at) = find_packet_info(&control.0[..length]) {
         match at {
             PacketInfo::V4(at) => {
-                // `in_pktinfo`: index, the local address to send from, the address in the header.
+                // `in_pktinfo`: interface index, local address to send from, destination address in the header.
                 control.0[at..at + 4].fill(0);
                 control.0.copy_within(at + 8..at + 12, at + 4);
             }
@@ -235,13 +236,13 @@ fn outgoing_control(control: &mut Control, length: usize) -> (*mut u8, usize) {
     (std::ptr::null_mut(), 0)
 }
 
-/// Where the data of the packet information stands in control messages.
+/// Offset of the packet information in the control messages.
 enum PacketInfo {
     V4(usize),
     V6(usize),
 }
 
-/// Finds the packet information; it is the first control message, since we ask for no other.
+/// Finds the packet information. It is the first control message because the socket enables no other.
 fn find_packet_info(control: &[u8]) -> Option<PacketInfo> {
     let head = size_of::<libc::cmsghdr>();
     let level_at = size_of::<usize>();
@@ -292,13 +293,13 @@ fn socket_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Sends one datagram from a local address of this machine.
+/// Sends one datagram from the given local address.
 pub(crate) fn send_from(socket: RawFd, octets: &[u8], peer: SocketAddr, local: IpAddr) -> io::Result<()> {
     let peer = socket2::SockAddr::from(peer);
     let mut control = Control([0; CONTROL_LEN]);
     let control_len = if local.is_unspecified() { 0 } else { write_packet_info(&mut control, local, peer.is_ipv6()) };
     let mut part = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
-    // SAFETY: all-zero octets are a valid `msghdr`.
+    // SAFETY: all-zero bytes are a valid `msghdr`.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
@@ -313,7 +314,7 @@ pub(crate) fn send_from(socket: RawFd, octets: &[u8], peer: SocketAddr, local: I
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Writes a control message that says from which address to send; gives its length.
+/// Writes a control message that sets the source address. Returns its length.
 fn write_packet_info(control: &mut Control, local: IpAddr, ipv6: bool) -> usize {
     let head = size_of::<libc::cmsghdr>();
     let (level, kind, data_len) = if ipv6 {

@@ -1,4 +1,4 @@
-//! An address as one worker serves it: which generation answers there and how, and how far the address is from its end.
+//! Listening address as one worker serves it: its generation, its settings, and its shutdown stage.
 
 use std::cell::{Ref, RefCell};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use tokio::sync::watch;
 use crate::connections::ConnectionTable;
 use crate::shared::Shared;
 
-/// An address as this worker serves it.
+/// Listening address of one worker.
 pub(crate) struct Endpoint {
     label: String,
     seen: RefCell<Seen>,
-    /// Connections to it that have a bound of their own, at all workers.
+    /// Connections to this address across all workers, if it has a limit of its own.
     pub(crate) connections: Arc<ConnectionTable>,
-    /// How far it is from its end.
+    /// Shutdown stage.
     stage: watch::Sender<Stage>,
 }
 
-/// The generation that was seen last, and the index of this address in it.
+/// Cached generation, and the index of this address in its listeners.
 pub(crate) struct Seen {
     pub(crate) generation: Arc<Generation>,
     pub(crate) listener: usize,
@@ -33,21 +33,22 @@ impl Seen {
     }
 }
 
-/// How far an address is from its end.
+/// Shutdown stage of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     Open,
-    /// Streams end when nothing is on its way; datagrams are answered.
+    /// Streams end once they have no query in flight. Datagrams are still answered.
     Ending,
-    /// It is served no more.
+    /// The address is no longer served.
     Closed,
 }
 
-/// Tells the stage of an address.
+/// Receiver of the shutdown stage.
 pub(crate) type Closing = watch::Receiver<Stage>;
 
 impl Endpoint {
-    /// The address of this label; `None` if the generation that serves has it no more, since another reload came at once.
+    /// Finds the listener with this label. Returns `None` if the current generation has none, which happens if another
+    /// reload has already removed it.
     pub(crate) fn new(label: &str, shared: &Shared, connections: Arc<ConnectionTable>) -> Option<Endpoint> {
         let live = shared.live.load_full();
         let listener = live.listeners.iter().position(|listener| listener.label == label)?;
@@ -59,29 +60,29 @@ impl Endpoint {
         })
     }
 
-    /// Whether this is its label.
+    /// Returns true if the address has this label.
     pub(crate) fn is(&self, label: &str) -> bool {
         self.label == label
     }
 
-    /// Tells how far the address is from its end.
+    /// Subscribes to the shutdown stage.
     pub(crate) fn closing(&self) -> Closing {
         self.stage.subscribe()
     }
 
-    /// It is as far as that now.
+    /// Moves the address to a shutdown stage.
     pub(crate) fn reach(&self, stage: Stage) {
         self.stage.send_replace(stage);
     }
 
-    /// The generation that serves now, and the index of this address in it. It is borrowed and not cloned: all workers
-    /// would write to the one counter of its clones for each batch.
+    /// Returns the current generation and the index of this address in it. Callers borrow it instead of cloning the
+    /// `Arc`, because otherwise all workers would write to its reference count for each batch.
     pub(crate) fn seen(&self, shared: &Shared) -> Ref<'_, Seen> {
         let live = shared.live.load();
         let is_new = !Arc::ptr_eq(&live, &self.seen.borrow().generation);
-        // Who borrows it at the moment goes on with what it has seen.
+        // A task that still borrows the old generation continues with it.
         if is_new && let Ok(mut seen) = self.seen.try_borrow_mut() {
-            // An address that the new generation does not have is about to be closed; the old one answers until then.
+            // An address that the new generation lacks is about to be closed. The old generation answers until then.
             if let Some(listener) = live.listeners.iter().position(|listener| listener.label == self.label) {
                 *seen = Seen { generation: Arc::clone(&live), listener };
             }
@@ -89,17 +90,17 @@ impl Endpoint {
         self.seen.borrow()
     }
 
-    /// What clients on streams are greeted with here.
+    /// Returns the TLS configuration of the listener, if it has one.
     pub(crate) fn tls(&self, shared: &Shared) -> Option<Arc<dyn TlsServer>> {
         self.seen(shared).listener()?.tls.clone()
     }
 
-    /// How clients speak here.
+    /// Returns the scheme of the listener.
     pub(crate) fn scheme(&self, shared: &Shared) -> Scheme {
         self.seen(shared).listener().map(|listener| listener.scheme).unwrap_or_default()
     }
 
-    /// What directives say of how this address is served.
+    /// Returns the listener settings from the Corefile.
     pub(crate) fn listening(&self, shared: &Shared) -> Listening {
         self.seen(shared).listener().map(|listener| listener.listening.clone()).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Giving open sockets to another process, over a Unix socket: what waits in their queues is then lost with neither.
+//! Passes listening sockets to another process over a Unix socket. The kernel queues go with the sockets, so nothing is
+//! lost.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,15 +11,15 @@ use rustix::net::{
     recvmsg, sendmsg,
 };
 
-/// Sockets that go in one message: the kernel takes 253.
+/// Maximum number of sockets per message. The kernel allows 253.
 pub const SOCKETS_MAX: usize = 64;
-/// Octets that go with them.
+/// Maximum number of bytes sent with the sockets.
 pub const NOTE_MAX: usize = 16 * 1024;
 
-/// Sends some octets, and with them sockets, at most [`SOCKETS_MAX`].
+/// Sends `note`, and with it at most [`SOCKETS_MAX`] sockets.
 ///
 /// # Errors
-/// What the system says, or `InvalidInput` for too many.
+/// The error of the system call, or `InvalidInput` if the note is too long or there are too many sockets.
 pub fn send_sockets(stream: &UnixStream, note: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -29,10 +30,10 @@ pub fn send_sockets(stream: &UnixStream, note: &[u8], sockets: &[BorrowedFd<'_>]
     if sent == note.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
-/// Receives what one call of [`send_sockets`] has sent; no octets at the end of the stream.
+/// Receives what one call of [`send_sockets`] sent. The note is empty at the end of the stream.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn receive_sockets(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -48,15 +49,15 @@ pub fn receive_sockets(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>
     Ok((note, sockets))
 }
 
-/// The user of the process at the other end.
+/// Returns the user ID of the process at the other end.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
-/// The user of this process.
+/// Returns the effective user ID of this process.
 #[must_use]
 pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_in_a_socket_that_is_given_away_is_not_lost() {
+    fn queued_datagrams_move_with_the_socket() {
         let (here, there) = UnixStream::pair().unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();

@@ -1,8 +1,9 @@
-//! All sockets, and the threads that serve them.
+//! Sockets, and the worker threads that serve them.
 //!
-//! One worker thread a core, each with a runtime of its own, its own sockets on every address (`SO_REUSEPORT`), buffers
-//! and counters. A worker reads a batch of datagrams, answers what it can at once and sends the answers with one system
-//! call; what must wait becomes a task on the same thread. Nothing here knows a plugin or the syntax of a configuration.
+//! The server starts one worker thread per core. Each worker has its own runtime, buffers and counters, and its own
+//! sockets on every address (`SO_REUSEPORT`). A worker reads a batch of datagrams, answers at once what needs no
+//! upstream, and sends these answers with one system call. A query that must wait becomes a task on the same thread.
+//! This crate knows neither plugins nor the Corefile syntax.
 #![allow(
     clippy::disallowed_methods,
     reason = "this room is the edge: it opens sockets, starts threads and asks the time"

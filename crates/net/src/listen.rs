@@ -1,4 +1,4 @@
-//! Opening the sockets of an address: one UDP and one TCP socket for each worker, all on the same port.
+//! Opens the sockets of an address: one UDP and one TCP socket per worker, all on the same port.
 
 use std::fmt;
 use std::io;
@@ -6,43 +6,43 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-/// Octets of kernel buffer that are asked for: some thousand queries; the system may grant less.
+/// Requested size of the kernel's socket buffers in bytes: a few thousand queries. The system may grant less.
 const KERNEL_BUFFER: usize = 4 << 20;
-/// Connections that may wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: i32 = 1024;
 
-/// An address to listen on, with the label by which the engine knows it.
+/// Address to listen on, with the label of its listener in the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The label of the engine's listener.
+    /// Label of the engine's listener.
     pub label: String,
-    /// The address; `None` for all of this machine, both families.
+    /// IP address, or `None` for all addresses of the host in both families.
     pub ip: Option<IpAddr>,
-    /// The port; 0 for any free one.
+    /// Port, or 0 for any free one.
     pub port: u16,
-    /// No datagrams.
+    /// True if only TCP is opened.
     pub streams_only: bool,
 }
 
-/// The sockets of an address, one pair a worker.
+/// Sockets of an address, one pair per worker.
 #[derive(Debug)]
 pub struct Opened {
-    /// The label of the engine's listener.
+    /// Label of the engine's listener.
     pub label: String,
-    /// The address that was bound.
+    /// Bound address.
     pub bound: SocketAddr,
-    /// A datagram socket, unless there are streams only, and a stream socket for each worker.
+    /// UDP socket, unless the address serves streams only, and TCP socket of each worker.
     pub sockets: Vec<(Option<UdpSocket>, TcpListener)>,
 }
 
-/// Why an address cannot be listened on.
+/// Failure to open an address.
 #[derive(Debug)]
 pub struct ListenError {
     /// `udp` or `tcp`.
     pub protocol: &'static str,
-    /// The address.
+    /// Address.
     pub address: SocketAddr,
-    /// What the system said.
+    /// Error of the system call.
     pub error: io::Error,
 }
 
@@ -54,11 +54,11 @@ impl fmt::Display for ListenError {
         match error.kind() {
             io::ErrorKind::AddrInUse => {
                 let flags = if *protocol == "udp" { "-lunp" } else { "-ltnp" };
-                write!(f, "; find the process that has port {port} with `ss {flags} 'sport = :{port}'`")?;
+                write!(f, "; find the process that uses port {port} with `ss {flags} 'sport = :{port}'`")?;
                 if port == 53 { f.write_str(STUB_LISTENER) } else { Ok(()) }
             }
             io::ErrorKind::PermissionDenied => f.write_str(
-                "; ports below 1024 need a privilege: use a higher one with `-dns.port`, or allow it with \
+                "; ports below 1024 need a privilege: choose a higher port with `-dns.port`, or allow it with \
                  `setcap cap_net_bind_service=+ep` on the binary",
             ),
             _ => Ok(()),
@@ -66,12 +66,12 @@ impl fmt::Display for ListenError {
     }
 }
 
-/// The process that has port 53 on most desktops and many nodes.
+/// Hint about the process that usually occupies port 53 on desktops and many nodes.
 const STUB_LISTENER: &str = ". If it is systemd-resolved, set `DNSStubListener=no` in /etc/systemd/resolved.conf, or listen on \
     another address with `bind`";
 
-/// Tells whether another socket has this address already, perhaps one that shares it (`SO_REUSEPORT`): a socket that shares
-/// nothing cannot be bound then. Of use before the address is opened.
+/// Returns true if another socket is bound to this address, even one with `SO_REUSEPORT`: the test socket does not set
+/// that option, so the kernel refuses it. Must run before this process opens the address.
 #[must_use]
 pub fn is_taken(address: &Address) -> bool {
     let wildcard = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
@@ -87,12 +87,12 @@ pub fn is_taken(address: &Address) -> bool {
 /// Opens the sockets of an address for `workers` workers.
 ///
 /// # Errors
-/// If the system refuses one: the address is not of this machine, the port is taken or needs a privilege.
+/// Fails if the system refuses a socket: the address is not local, the port is in use, or binding needs a privilege.
 pub fn open(address: &Address, workers: usize) -> Result<Opened, ListenError> {
     let wildcard = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     let wanted = SocketAddr::new(address.ip.unwrap_or(wildcard), address.port);
     match open_at(address, wanted, workers) {
-        // A machine without IPv6 has no wildcard of both families.
+        // A host without IPv6 has no dual-stack wildcard address.
         Err(error) if address.ip.is_none() && error.error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
             open_at(address, SocketAddr::from(([0, 0, 0, 0], address.port)), workers)
         }
@@ -116,17 +116,17 @@ fn open_at(address: &Address, mut wanted: SocketAddr, workers: usize) -> Result<
         sockets.push((udp, tcp));
     }
     if let [(Some(first), _), _, ..] = sockets.as_slice() {
-        // Where the kernel refuses, it spreads clients by their addresses, as it does without being asked.
+        // Optional: without the filter, the kernel distributes clients by the hash of their addresses.
         let _ = crate::datagrams::spread_at_random(first, workers);
     }
     Ok(Opened { label: address.label.clone(), bound: wanted, sockets })
 }
 
-/// How often a port is looked for that both protocols have free.
+/// Attempts to find a port that is free for both protocols.
 const PORT_TRIES: usize = 64;
 
-/// A port that nobody has, for UDP and TCP. It is looked for with sockets that share nothing: to those that may share a
-/// port the system gives also one that another server of the same user has.
+/// Finds a port that is free for both UDP and TCP. The test sockets do not set `SO_REUSEPORT`. With it, the system
+/// could also return a port of another server that runs as the same user.
 fn free_port(wanted: SocketAddr) -> io::Result<u16> {
     let mut outcome = Err(io::ErrorKind::AddrInUse.into());
     for _ in 0..PORT_TRIES {
@@ -142,11 +142,11 @@ fn free_port(wanted: SocketAddr) -> io::Result<u16> {
 
 fn udp_socket(address: SocketAddr, wildcard: bool) -> io::Result<UdpSocket> {
     let socket = bound(address, wildcard, Type::DGRAM, Protocol::UDP)?;
-    // What the system grants is enough to run; a refusal is no reason not to.
+    // Larger buffers only help. The defaults are enough to run.
     let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
     let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
     if wildcard {
-        // Each datagram then says to which address it was sent, and the answer leaves from there.
+        // Makes the kernel report the local address of each datagram, so that the answer leaves from there.
         crate::datagrams::ask_for_local_address(&socket, address.is_ipv6())?;
     }
     Ok(socket.into())

@@ -1,8 +1,8 @@
-//! The log queue: events wait here for the one thread that writes them.
+//! Log queue: holds log events for the single thread that writes them.
 //!
-//! Whoever reports an event copies it into the queue and goes on. Only the writer touches a file descriptor, so a reader of
-//! the log that stops reading costs log lines and no answers. The queue is bounded in bytes; what does not fit is dropped
-//! and counted.
+//! Threads that report an event copy it into the queue and continue. Only the writer touches a file descriptor, so a
+//! log reader that stalls costs log lines but no answers. The queue has a size limit in bytes. Events that do not fit
+//! are dropped and counted.
 
 use std::fmt::Arguments;
 use std::io::Write as _;
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use engine::log::{EventBuffer, Level, Source};
 use engine::metrics::{Kind, Metric, Registry};
 
-/// Bytes of events that may wait: some eight thousand lines, which is 40 ms at 200,000 logged queries per second. The writer
-/// has a buffer of the same size. Memory that was never used costs nothing.
+/// Size limit of the queue in bytes: about eight thousand lines, or 40 ms at 200,000 logged queries per second. The
+/// writer has a buffer of the same size. The system allocates the memory only when it is used.
 pub const LOG_QUEUE_MAX: usize = 1 << 20;
-/// Bytes of one event that is reported outside a batch; a longer one is dropped.
+/// Maximum size in bytes of an event reported outside a batch. A longer one is dropped.
 const EVENT_MAX: usize = 64 << 10;
 
 static DROPPED: Metric = Metric {
@@ -29,7 +29,7 @@ static DROPPED: Metric = Metric {
 /// Metrics of the log, for the documentation.
 pub static LOG_METRICS: [&Metric; 1] = [&DROPPED];
 
-/// Queue of the process.
+/// Returns the queue of the process.
 pub fn log_queue() -> &'static LogQueue {
     static QUEUE: LazyLock<LogQueue> = LazyLock::new(|| LogQueue::new(LOG_QUEUE_MAX));
     &QUEUE
@@ -40,7 +40,7 @@ pub struct LogQueue {
     state: Mutex<State>,
     /// Wakes the writer.
     filled: Condvar,
-    /// Wakes whoever waits for the writer.
+    /// Wakes threads that wait for the writer.
     written: Condvar,
     /// Events dropped since the start.
     dropped: AtomicU64,
@@ -48,26 +48,26 @@ pub struct LogQueue {
 
 struct State {
     waiting: EventBuffer,
-    /// Events that were dropped and not reported to the writer yet.
+    /// Events dropped since the last report to the writer.
     dropped: u64,
-    /// The writer waits for `filled`.
+    /// True while the writer waits for `filled`.
     writer_waits: bool,
-    /// The writer has taken events and not come back for more.
+    /// True from the time the writer takes events until it asks for more.
     is_writing: bool,
     ending: bool,
 }
 
-/// What the writer gets besides events.
+/// State that the writer receives with the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Events dropped since the writer last took some.
     pub dropped: u64,
-    /// The process ends: nothing is to be held back any longer.
+    /// True if the process is about to end, so the writer must flush everything.
     pub ending: bool,
 }
 
 impl LogQueue {
-    /// A queue of at most this many bytes.
+    /// Creates a queue of at most this many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> LogQueue {
         let waiting = EventBuffer::new(bytes_max);
@@ -79,7 +79,7 @@ impl LogQueue {
         }
     }
 
-    /// Shows the number of dropped lines in a registry.
+    /// Registers the metric of dropped lines.
     pub fn publish(&'static self, registry: &Registry) {
         #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
         registry.gauge(&DROPPED, &[], || Some(self.dropped.load(Ordering::Relaxed) as f64));
@@ -113,7 +113,7 @@ impl LogQueue {
         self.dropped.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// Waits for events, at most `limit`, and swaps them with `events`, which must be empty.
+    /// Waits until there are events, at most `limit`, and swaps them with `events`, which must be empty.
     pub fn take(&self, events: &mut EventBuffer, limit: Option<Duration>) -> Taken {
         let end = limit.map(|limit| Instant::now() + limit);
         let mut state = self.lock();
@@ -150,7 +150,7 @@ impl LogQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves whole events here.
+        // Appending an event cannot panic half-way, so a poisoned queue is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_beyond_the_bound_and_tells_the_writer() {
+    fn drops_events_beyond_the_limit_and_reports_the_number() {
         let queue = LogQueue::new(1000);
         for number in 0..100 {
             queue.report(Level::Info, Source::Server, format_args!("line {number}"));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn flush_waits_for_the_writer_and_not_longer_than_it_may() {
+    fn flush_waits_for_the_writer_at_most_the_given_time() {
         let queue = LogQueue::new(1000);
         queue.report(Level::Info, Source::Server, format_args!("text"));
         queue.flush(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Streams to programs that are no name servers, on tokio.
+//! Byte streams to programs other than DNS servers, on tokio.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use tokio::time::{timeout, timeout_at};
 use crate::clock::MonotonicClock;
 use crate::tls::{Client, accept_tls};
 
-/// How long who connects may take to greet; others wait meanwhile.
+/// Time for a peer to complete the TLS handshake. Other connections wait meanwhile.
 const GREETING: Duration = Duration::from_secs(5);
 
 /// Opens a stream.
@@ -36,7 +36,7 @@ async fn open(dial: Dial<'_>) -> io::Result<Box<dyn OctetStream>> {
         }
         Place::Tcp(address) => address,
     };
-    // As everywhere in a Corefile, no host is this machine.
+    // As everywhere in a Corefile, an address without a host means localhost.
     let local = address.strip_prefix(':').map(|port| format!("localhost:{port}"));
     let stream = TcpStream::connect(local.as_ref().unwrap_or(address)).await?;
     make_room(&SockRef::from(&stream), dial.send_buffer);
@@ -45,14 +45,14 @@ async fn open(dial: Dial<'_>) -> io::Result<Box<dyn OctetStream>> {
     Ok(Box::new(Stream(Client::of(tls)?.connect(stream, peer).await?)))
 }
 
-/// A system that grants less is no reason not to send.
+/// Sets the send buffer. A system that grants less is no reason to fail.
 fn make_room(socket: &SockRef<'_>, octets: Option<usize>) {
     if let Some(octets) = octets {
         let _ = socket.set_send_buffer_size(octets);
     }
 }
 
-/// Any stream of tokio.
+/// Adapter for tokio streams.
 struct Stream<S>(S);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> OctetStream for Stream<S> {
@@ -68,7 +68,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> OctetStream for Stream<S> {
     }
 }
 
-/// Opens a place where streams arrive.
+/// Opens a listening socket.
 pub(crate) fn listen(listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
     let socket = match listen.at {
         Place::Unix(path) => Socket::Unix(UnixListener::bind(unused(path)?)?, path.clone()),
@@ -82,7 +82,7 @@ pub(crate) fn listen(listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
     Ok(Box::new(Listener { socket, tls: listen.tls.cloned(), send_buffer: listen.send_buffer }))
 }
 
-/// A path for a new socket: one that is there already is taken away if nobody listens on it.
+/// Removes a stale Unix socket that no process listens on, so that the path can be bound again.
 fn unused(path: &Path) -> io::Result<&Path> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {

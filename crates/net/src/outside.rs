@@ -1,4 +1,4 @@
-//! The outside world, on tokio.
+//! [`Outside`] on tokio: clock, timers, random numbers, log and network I/O of one thread.
 
 use std::cell::RefCell;
 use std::fmt::Arguments;
@@ -19,7 +19,7 @@ use crate::grpc::GrpcClient;
 use crate::log::log_queue;
 use crate::octets;
 
-/// The outside world for the tasks of one thread.
+/// Tokio implementation of [`Outside`] for the tasks of one thread.
 pub struct TokioOutside {
     udp: UdpClient,
     streams: StreamClient,
@@ -29,7 +29,7 @@ pub struct TokioOutside {
 }
 
 impl TokioOutside {
-    /// For the present thread, whose runtime it uses and for which it counts in `registry`.
+    /// Creates the implementation for the current thread. It uses the thread's runtime and counts in `registry`.
     #[must_use]
     #[allow(clippy::expect_used, reason = "a system without random numbers can ask no upstream safely")]
     pub fn new(registry: &Registry) -> TokioOutside {

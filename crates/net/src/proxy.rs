@@ -1,4 +1,5 @@
-//! The PROXY protocol, versions 1 and 2: what a proxy writes before the first octet of a client, to say whose it is.
+//! PROXY protocol, versions 1 and 2: the header that a proxy sends before the client's first byte, with the client's
+//! address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,35 +7,35 @@ use engine::Path;
 use engine::setup::{ProxyHeader, ProxyPolicy};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Octets of the fixed part of version 2.
+/// Length of the fixed part of version 2 in bytes.
 const FIXED_LEN: usize = 16;
-/// Octets of the longest rest of version 2 that is read: two addresses and some hundred octets of what else proxies say.
+/// Maximum length of the rest of a version 2 header in bytes: two addresses and a few hundred bytes of TLVs.
 const REST_MAX: usize = 2048;
-/// Octets of the longest line of version 1, with its end.
+/// Maximum length of a version 1 line in bytes, with its line end.
 const LINE_MAX: usize = 107;
 const LINE_START: &[u8] = b"PROXY ";
 
-/// What stands at the start of octets.
+/// Result of looking for a header at the start of the data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// No header.
+    /// The data does not start with a header.
     Bare,
-    /// The beginning of a header.
+    /// The data is the beginning of a header.
     Partial,
-    /// Something that begins like a header and is none.
+    /// The data begins like a header but is malformed.
     Broken,
-    /// A header of so many octets; the ends that it names, if it names any.
+    /// Length of the header in bytes, and the addresses that it names, if any.
     Header(usize, Option<Ends>),
 }
 
-/// A client and the address that it asked.
+/// Client address and the address that the client connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
 }
 
-/// Looks for a header of version 2, and of version 1 too on a stream.
+/// Looks for a header: version 2, and on a stream also version 1.
 pub(crate) fn look(octets: &[u8], is_stream: bool) -> Start {
     let begins = |start: &[u8]| octets.starts_with(start) || start.starts_with(octets);
     if begins(SIGNATURE) {
@@ -52,7 +53,7 @@ fn version_2(octets: &[u8]) -> Start {
     }
     let Some(rest) = rest.get(..length) else { return Start::Partial };
     let ends = match (version & 0xf, family >> 4) {
-        // A proxy that asks for itself.
+        // LOCAL command: the proxy itself is the client, for example for a health check.
         (0, _) => Ok(None),
         (1, 1) => ends_of::<4>(rest).ok_or(()).map(Some),
         (1, 2) => ends_of::<16>(rest).ok_or(()).map(Some),
@@ -62,7 +63,7 @@ fn version_2(octets: &[u8]) -> Start {
     ends.map_or(Start::Broken, |ends| Start::Header(FIXED_LEN + length, ends))
 }
 
-/// Two addresses of so many octets, and two ports.
+/// Reads two addresses of `N` bytes each, and two ports.
 fn ends_of<const N: usize>(octets: &[u8]) -> Option<Ends> {
     let (peer, rest) = octets.split_first_chunk::<N>()?;
     let (local, rest) = rest.split_first_chunk::<N>()?;
@@ -99,7 +100,7 @@ fn version_1(octets: &[u8]) -> Start {
     }
 }
 
-/// A datagram without its header, and the way that it came; `None` if it is to be dropped.
+/// Returns the datagram without its header and the resulting path, or `None` if the datagram must be dropped.
 pub(crate) fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], path: Path) -> Option<(&'d [u8], Path)> {
     let said = (policy.0)(path.peer.ip().to_canonical());
     if said == ProxyHeader::Skip {
@@ -112,7 +113,7 @@ pub(crate) fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], path
     }
 }
 
-/// The way of a client whose proxy has named these ends; `None` if the proxy must not name any.
+/// Returns the path with the addresses from the header, or `None` if the policy rejects the header.
 pub(crate) fn accept(said: ProxyHeader, ends: Option<Ends>, path: Path) -> Option<Path> {
     match (said, ends) {
         (ProxyHeader::Reject, _) => None,
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_read() {
+    fn reads_headers_of_both_versions() {
         let v4 = version_2_header(0x21, 0x12, &[10, 0, 0, 1, 192, 0, 2, 1, 0x14, 0xe9, 0, 53]);
         assert_eq!(
             look(&[&v4[..], b"query"].concat(), false),
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_says_what_counts() {
+    fn applies_the_policy_to_headers_of_datagrams() {
         let header = version_2_header(0x21, 0x12, &[10, 0, 0, 1, 192, 0, 2, 1, 0, 9, 0, 53]);
         let datagram = [&header[..], b"query"].concat();
         let through = |said: ProxyHeader, datagram: &[u8]| {

@@ -1,4 +1,4 @@
-//! What the tasks of one worker thread share: the generation that serves, the engine's worker, limits, queries that wait.
+//! State that the tasks of one worker thread share: current generation, engine worker, limits, parked queries.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,24 +16,24 @@ use crate::limits::{Limits, PARKED_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;
 use crate::outside::TokioOutside;
 
-/// The generation that serves; a reload stores the next one.
+/// Current generation. A reload stores the next one.
 pub type Live = Arc<ArcSwap<Generation>>;
 
-/// What the tasks of one worker share.
+/// State that the tasks of one worker share.
 pub(crate) struct Shared {
     pub(crate) worker: Rc<RefCell<Worker>>,
     pub(crate) outside: Rc<dyn Outside>,
     pub(crate) limits: Limits,
     pub(crate) stream_limits: StreamLimits,
     pub(crate) streams: Cell<usize>,
-    /// The connections of all workers.
+    /// Connection table of the process.
     pub(crate) connections: Arc<ConnectionTable>,
-    /// What a stream reads into, before it knows how much it has to keep.
+    /// Read buffer for all streams of the worker. A stream copies out only what it has to keep.
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) live: Live,
-    /// Queries of this worker that wait.
+    /// Parked queries of this worker.
     parked: Cell<usize>,
-    /// Queries of all workers that wait.
+    /// Parked queries of all workers.
     all_parked: Arc<AtomicUsize>,
 }
 
@@ -61,12 +61,13 @@ impl Shared {
         })
     }
 
-    /// Whether nothing is on its way: no query waits, and no stream is open.
+    /// Returns true if no query is parked and no stream is open.
     pub(crate) fn is_idle(&self) -> bool {
         self.parked.get() == 0 && self.streams.get() == 0
     }
 
-    /// Lets a walk wait for the outside world; `deliver` gets it at its end. Beyond the bound it fails at once.
+    /// Parks a transaction that waits for I/O. `deliver` receives it when it has finished. If too many are parked, the
+    /// query fails at once with SERVFAIL.
     pub(crate) fn park(
         self: &Rc<Self>,
         generation: &Arc<Generation>,
@@ -94,7 +95,7 @@ impl Shared {
         });
     }
 
-    /// What is due after a batch: refreshes that it asked for, its log lines, its losses.
+    /// Finishes a batch: runs the cache refreshes that it requested, flushes its log events and counts unsent answers.
     pub(crate) fn end_batch(self: &Rc<Self>, generation: &Arc<Generation>, refused: usize) {
         if refused > 0 {
             self.worker.borrow().counters.add(self.limits.sends, refused as u64);
@@ -113,7 +114,7 @@ impl Shared {
         self.worker.borrow_mut().next_refresh()
     }
 
-    /// Hands over the log events that have come together.
+    /// Passes the collected log events to the log queue.
     fn flush(&self) {
         self.worker.borrow_mut().take_log(|events| log_queue().push(events));
     }
@@ -123,11 +124,11 @@ impl Shared {
     }
 }
 
-/// A query that waits, counted as long as its task is there, whatever becomes of that.
+/// Counts a parked query. Dropping it ends the count, even if the task is cancelled.
 struct Parked(Rc<Shared>);
 
 impl Parked {
-    /// `None` if as many wait as may.
+    /// Returns `None` if the limit of parked queries is reached.
     fn new(shared: &Rc<Shared>) -> Option<Parked> {
         let before = shared.all_parked.fetch_add(1, Ordering::Relaxed);
         shared.parked.set(shared.parked.get() + 1);

@@ -1,5 +1,5 @@
-//! Connections of clients, up to their first query: accepted, told apart by what a proxy says, greeted with TLS.
-//! How queries come after that is the matter of the room that is called then.
+//! TCP listener: accepts connections, reads PROXY headers and performs TLS handshakes. Module `tcp` or `grpc` then
+//! serves the queries.
 
 use std::io::{self, Cursor};
 use std::net::TcpListener;
@@ -19,9 +19,9 @@ use crate::proxy::{Start, accept, look};
 use crate::shared::Shared;
 use crate::{grpc, tcp, tls};
 
-/// How long a client may take to greet.
+/// Timeout of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait before accepting again when the system has no more descriptors.
+/// Pause before the next accept after one has failed, usually for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Serves a listening socket until the worker closes it.
@@ -29,7 +29,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, listener: 
     let listener = tokio::net::TcpListener::from_std(listener)?;
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
-            // No descriptor is left, most likely: the next client gets that of another.
+            // Most likely the process has no free file descriptor. Closing an idle connection frees one.
             shared.connections.evict_one();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -56,12 +56,12 @@ impl Client {
             biased;
             () = connection.evicted() => {}
             () = evicted => {}
-            // A client that went away is no error of ours.
+            // The client closing its connection is not a server error.
             _ = self.serve(stream) => {}
         }
     }
 
-    /// Hears what a proxy says and greets the client, where there are proxies and TLS, and serves it.
+    /// Reads the PROXY header and performs the TLS handshake, where configured, then serves the client.
     async fn serve(mut self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let closing = self.endpoint.closing();
@@ -76,7 +76,7 @@ impl Client {
             };
         };
         let acceptor = tls::acceptor(&*tls, self.scheme == Scheme::Grpc);
-        let acceptor = acceptor.ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+        let acceptor = acceptor.ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
         let stream = rejoined(early, stream);
         let greeted = async { timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await? };
         let mut stream = unless_closed(closing, greeted).await?;
@@ -88,7 +88,7 @@ impl Client {
         timeout(patience, stream.shutdown()).await?
     }
 
-    /// Takes what a proxy says before the first query, if somebody looks for it; says whether the client is served.
+    /// Reads the PROXY header, if the address is configured for one. Returns false if the connection must be closed.
     async fn read_proxy_header(&mut self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let Some(policy) = &self.listening.proxy else { return Ok(true) };
         let deadline = Instant::now() + self.limits.read;
@@ -113,13 +113,13 @@ impl Client {
     }
 }
 
-/// A stream of which some octets were read early.
+/// Joins bytes that were read early with the rest of their stream.
 fn rejoined(early: Vec<u8>, stream: TcpStream) -> impl AsyncRead + AsyncWrite + Unpin + 'static {
     let (reader, writer) = stream.into_split();
     tokio::io::join(Cursor::new(early).chain(reader), writer)
 }
 
-/// Does what comes before the first query, which nobody waits for once the address is served no more.
+/// Runs the opening of a connection unless the address begins to shut down.
 async fn unless_closed<T>(mut closing: Closing, opening: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! Queries over a stream (RFC 7766): they come one after the other or all at once, answers go as they are ready.
+//! DNS over TCP and TLS server (RFC 7766), with pipelined queries and out-of-order answers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -21,16 +21,16 @@ use crate::connections;
 use crate::endpoint::Stage;
 use crate::limits::{BUFFERED_FREE, PIPELINE_MAX, StreamLimits, UNWRITTEN_MAX};
 
-/// How long a connection without a query yet is kept when the address is served no more: as long as a query takes to cross a
+/// Time to wait for the first query of a connection when the address shuts down: long enough for a query to cross a
 /// cluster.
 const FIRST_QUERY_GRACE: Duration = Duration::from_millis(200);
-/// Bytes that a silent connection keeps for its next query.
+/// Buffer capacity in bytes that an idle connection keeps for its next query.
 const KEPT: usize = 512;
-/// Octets of the length before each message.
+/// Size of the length prefix in bytes.
 const LENGTH_LEN: usize = 2;
 
-/// Reads queries and writes answers until the client has no more queries, is too slow, or the address is served no more;
-/// answers that are on their way then are still written. The octets in `early` were read before.
+/// Reads queries and writes answers until the client has no more queries, exceeds a timeout, or the address shuts down.
+/// Answers in flight are still written. `early` holds bytes that were read before.
 pub(crate) async fn serve(
     client: Client,
     stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -45,7 +45,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Frees what a connection holds when it ends: queries that still wait for an upstream know it.
+/// Frees the buffers of a connection when it ends. Parked queries may still hold a reference to it.
 struct End(Rc<Connection>);
 
 impl Drop for End {
@@ -57,30 +57,30 @@ impl Drop for End {
     }
 }
 
-/// A connection, its queries and their answers.
+/// Connection with its queries and answers.
 struct Connection {
     client: Client,
-    /// Queries that may still be answered; `None` for any number.
+    /// Queries that may still be answered, or `None` for any number.
     queries_left: Cell<Option<u32>>,
-    /// A query has come.
+    /// True after the first query.
     has_asked: Cell<bool>,
-    /// Answers that have not been written yet, each with its length before it.
+    /// Unwritten answers, each with its length prefix.
     outgoing: RefCell<Vec<u8>>,
-    /// Answers of which more messages are to follow, the first of them at present.
+    /// Answers of several messages, of which the first one is being sent.
     unfinished: RefCell<VecDeque<Box<Walk>>>,
-    /// Answers that are being waited for.
+    /// Number of pending answers.
     awaited: Cell<usize>,
-    /// An answer that was waited for is there.
+    /// Notified when a pending answer has arrived.
     arrived: Notify,
-    /// Bytes of answers being written, not among those of `outgoing`.
+    /// Bytes of answers being written, in addition to those in `outgoing`.
     writing: Cell<usize>,
-    /// The part of the budget for answers.
+    /// Reservation for answers.
     output: Held,
-    /// The budget has no more room for answers.
+    /// Notified when the budget has no more room for answers.
     overfull: Notify,
-    /// The connection has ended.
+    /// True after the connection has ended.
     gone: Cell<bool>,
-    /// No more queries are read: the client has no more, was too slow, or the address is served no more.
+    /// True if no more queries are read: the client has finished or timed out, or the address shuts down.
     ending: Cell<bool>,
 }
 
@@ -127,8 +127,8 @@ impl Connection {
                 open = input.read(&mut stream, &self.client, self.awaited.get() > 0), if reads => self.ending.set(!open),
                 () = self.arrived.notified() => {}
                 _ = closing.wait_for(|stage| *stage >= Stage::Ending), if !self.ending.get() => {
-                    // What the kernel has taken already is still ours. A client that has only just connected has its
-                    // question on the way.
+                    // Bytes that the kernel has already acknowledged must be served. A new client's first query may
+                    // still be on the network.
                     let grace = if self.has_asked.get() { Duration::ZERO } else { FIRST_QUERY_GRACE };
                     let read = poll_fn(|context| input.poll_read(context, Pin::new(&mut stream), &self.client));
                     let _ = timeout(grace, read).await;
@@ -138,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// Whether one more query may be answered: not while an answer has more messages to come.
+    /// Returns true if one more query may be answered. An answer with more messages to come blocks further queries.
     fn has_room(&self) -> bool {
         self.queries_left.get() != Some(0)
             && self.awaited.get() < PIPELINE_MAX
@@ -146,7 +146,7 @@ impl Connection {
             && self.unfinished.borrow().is_empty()
     }
 
-    /// Writes what is ready; says whether there was something.
+    /// Writes the answers that are ready. Returns true if there were any.
     async fn write_outgoing(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
         let octets = self.outgoing.take();
         if octets.is_empty() {
@@ -163,7 +163,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Answers the whole queries in `octets`, as long as there is room; gives how many octets they were.
+    /// Answers the complete queries in `octets` while there is room. Returns the number of bytes consumed.
     fn answer_all(self: &Rc<Self>, octets: &[u8]) -> usize {
         let mut used = 0;
         while self.has_room()
@@ -190,7 +190,7 @@ impl Connection {
         shared.end_batch(&seen.generation, 0);
     }
 
-    /// Reserves what the answers need that are not written yet; ends the connection if there is no room for them.
+    /// Reserves memory for unwritten answers. Ends the connection if the budget has no room.
     fn hold_outgoing(&self) {
         let bytes = self.outgoing.borrow().capacity() + self.writing.get();
         if !self.output.hold(bytes) {
@@ -215,8 +215,8 @@ impl Connection {
         }
     }
 
-    /// Takes as many messages of answers that are not finished as are written at once; says whether there were any. No
-    /// other query is read meanwhile: the client takes them at its own pace.
+    /// Appends messages of unfinished answers up to the write limit. Returns true if there were any. The server reads
+    /// no other query meanwhile, so the client sets the pace.
     fn continue_unfinished(&self) -> bool {
         let mut outgoing = self.outgoing.borrow_mut();
         let mut unfinished = self.unfinished.borrow_mut();
@@ -238,8 +238,8 @@ impl Connection {
         has_more
     }
 
-    /// Tells a client that wants to know how long the connection may be silent, in tenths of a second; none at all if it
-    /// is to end (RFC 7828 §3.1, §3.3.2).
+    /// Adds the idle timeout to the response if the client asks for it, in units of 100 ms. The value is 0 if the
+    /// connection is about to end (RFC 7828 §3.1, §3.3.2).
     fn say_how_long_to_stay(&self, query: &Query, response: &mut Response) {
         let asks = |query: &Query| query.options().any(|(code, _)| code == OptionCode::TCP_KEEPALIVE);
         if query.opt().is_some() && asks(query) {
@@ -250,7 +250,7 @@ impl Connection {
     }
 }
 
-/// An answer that is waited for, counted as long as somebody may bring it.
+/// Counts a pending answer. Dropping it ends the count, even if the query is cancelled.
 struct Awaited(Rc<Connection>);
 
 impl Awaited {
@@ -267,7 +267,7 @@ impl Drop for Awaited {
     }
 }
 
-/// The part of the process-wide budget for buffers that one buffer has: what it has beyond [`BUFFERED_FREE`].
+/// Share of one buffer in the process-wide budget: its capacity beyond [`BUFFERED_FREE`].
 struct Held {
     connection: Arc<connections::Connection>,
     bytes: Cell<usize>,
@@ -278,7 +278,7 @@ impl Held {
         Held { connection: Arc::clone(&client.connection), bytes: Cell::new(0) }
     }
 
-    /// Reserves for a buffer of this many bytes, or gives back what it does not need; `false` if there is no room.
+    /// Adjusts the reservation to a buffer of this many bytes. Returns false if the budget has no room.
     fn hold(&self, bytes: usize) -> bool {
         let (wanted, held) = (bytes.saturating_sub(BUFFERED_FREE), self.bytes.get());
         if wanted > held && !self.connection.reserve(wanted - held) {
@@ -298,34 +298,34 @@ impl Drop for Held {
     }
 }
 
-/// What has been read, and until when more must come.
+/// Input buffer and read deadlines.
 struct Input {
     buffer: Vec<u8>,
     held: Held,
     limits: StreamLimits,
-    /// When the last thing happened: an answer was written, a query was there as a whole.
+    /// Time when an answer was last written or a query was last completed.
     touched: Instant,
-    /// How long nothing may happen.
+    /// Idle timeout.
     patience: Duration,
-    /// By when the query must be there whose first bytes are.
+    /// Deadline for completing the query whose first bytes have arrived.
     whole_by: Option<Instant>,
 }
 
 impl Input {
-    /// Input of which `buffer` was read early.
+    /// Creates an input buffer with bytes that were read early.
     fn new(client: &Client, buffer: Vec<u8>) -> Input {
         let patience = client.limits.read.min(client.idle_time());
         let (held, limits) = (Held::new(client), client.limits);
         Input { buffer, held, limits, touched: Instant::now(), patience, whole_by: None }
     }
 
-    /// Something happened: the time of silence begins again.
+    /// Restarts the idle timeout.
     fn touch(&mut self, client: &Client) {
         self.touched = Instant::now();
         self.patience = client.idle_time();
     }
 
-    /// Takes the queries away that were answered.
+    /// Removes the answered queries from the buffer.
     fn take(&mut self, used: usize, client: &Client) {
         if used > 0 {
             self.buffer.drain(..used);
@@ -338,10 +338,11 @@ impl Input {
         }
     }
 
-    /// Reads more; says whether there may be more still. A client that waits for an answer is not silent.
+    /// Reads more bytes. Returns false at the end of the stream or after a timeout. Waiting for an answer does not
+    /// count as idle.
     async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin), client: &Client, answer_awaited: bool) -> bool {
         if !self.buffer.is_empty() && self.whole_by.is_none() {
-            // A query has so long to arrive as a whole, however many small pieces it comes in.
+            // The deadline covers the whole query, however many small pieces it arrives in.
             self.whole_by = Some(Instant::now() + self.limits.read);
         }
         let silent_until = (!answer_awaited).then(|| self.touched + self.patience);
@@ -354,7 +355,7 @@ impl Input {
         matches!(read, Some(Ok(bytes)) if bytes > 0)
     }
 
-    /// Reads into the worker's buffer, and keeps as much as came: a connection that waits has no buffer of its own.
+    /// Reads into the worker's shared buffer and copies the bytes out, so that an idle connection needs no buffer.
     fn poll_read(
         &mut self,
         context: &mut Context<'_>,
@@ -367,11 +368,11 @@ impl Input {
         Poll::Ready(self.keep(read.filled(), client))
     }
 
-    /// Appends what was read, if the budget has room for it; gives how much that is.
+    /// Appends bytes if the budget has room. Returns their number.
     fn keep(&mut self, read: &[u8], client: &Client) -> io::Result<usize> {
         let needed = self.buffer.len() + read.len();
         if needed > self.buffer.capacity() {
-            // Not more than the message needs that has begun, as far as its length is known.
+            // Allocate no more than the current message needs, once its length is known.
             let length = self.buffer.first_chunk::<LENGTH_LEN>().map_or(0, |length| u16::from_be_bytes(*length));
             let room = (2 * self.buffer.capacity()).min(LENGTH_LEN + usize::from(length)).max(needed);
             if !self.held.hold(room) {
@@ -385,8 +386,8 @@ impl Input {
     }
 }
 
-/// Appends a message with its length before it; `false` if it is too long for that, and the connection has to end without
-/// it: the client would take whatever else is sent for its answer.
+/// Appends a message with its length prefix. Returns false if it exceeds 65,535 bytes. The connection must then end,
+/// because the client would take the next message for this answer.
 #[must_use]
 fn frame(message: &[u8], outgoing: &mut Vec<u8>) -> bool {
     let Ok(length) = u16::try_from(message.len()) else { return false };
@@ -395,7 +396,7 @@ fn frame(message: &[u8], outgoing: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The message at `at` of a stream, and where the next one begins; `None` if it is not there as a whole.
+/// Returns the message at offset `at` and the offset of the next one, or `None` if it is incomplete.
 fn framed(octets: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let length = octets.get(at..)?.first_chunk::<LENGTH_LEN>()?;
     let end = at + LENGTH_LEN + usize::from(u16::from_be_bytes(*length));

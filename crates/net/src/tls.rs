@@ -1,4 +1,4 @@
-//! TLS by rustls, with aws-lc as everywhere in this process; 1.2 at least.
+//! TLS 1.2 and 1.3 with rustls and aws-lc.
 
 use std::any::Any;
 use std::io;
@@ -19,13 +19,13 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::verifier::{AnyCertificate, GivenCertificates};
 
-/// Makes TLS for directives.
+/// TLS factory for directives.
 pub struct Rustls;
 
 impl TlsMaker for Rustls {
     fn client(&self, wanted: &ClientTls) -> Result<TlsClient, String> {
         let name = wanted.server_name.clone().map(ServerName::try_from).transpose();
-        let name = name.map_err(|_| "the server name is none".to_owned())?;
+        let name = name.map_err(|_| "the server name is neither a host name nor an IP address".to_owned())?;
         let plain = client_config(wanted)?;
         let mut http2 = plain.clone();
         http2.alpn_protocols = vec![HTTP2.to_vec()];
@@ -38,7 +38,7 @@ impl TlsMaker for Rustls {
     }
 }
 
-/// TLS with one upstream.
+/// Client configurations for one upstream.
 pub(crate) struct Client {
     plain: TlsConnector,
     http2: TlsConnector,
@@ -46,17 +46,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// What a directive has from [`Rustls`].
+    /// Downcasts the configuration that a directive got from [`Rustls`].
     pub(crate) fn of(client: &TlsClient) -> io::Result<Arc<Client>> {
-        Arc::clone(&client.0).downcast().map_err(|_| io::Error::other("TLS is not of this process"))
+        Arc::clone(&client.0).downcast().map_err(|_| io::Error::other("unknown TLS implementation"))
     }
 
-    /// Greets an upstream.
+    /// Performs the handshake with an upstream.
     pub(crate) async fn connect(&self, stream: TcpStream, address: IpAddr) -> io::Result<TlsStream<TcpStream>> {
         self.plain.connect(self.name_of(address), stream).await
     }
 
-    /// Greets an upstream that speaks HTTP/2.
+    /// Performs the handshake with an upstream over HTTP/2.
     pub(crate) async fn connect_http2(&self, stream: TcpStream, address: IpAddr) -> io::Result<TlsStream<TcpStream>> {
         self.http2.connect(self.name_of(address), stream).await
     }
@@ -66,12 +66,12 @@ impl Client {
     }
 }
 
-/// TLS of one listener.
+/// Server configurations of one listener.
 struct Server {
     configs: ArcSwap<Configs>,
 }
 
-/// The same certificates, by what is spoken within TLS (RFC 7301).
+/// Configurations with the same certificates but different ALPN protocols (RFC 7301).
 struct Configs {
     plain: Arc<ServerConfig>,
     http2: Arc<ServerConfig>,
@@ -86,7 +86,7 @@ impl Configs {
     }
 }
 
-/// HTTP/2 in the words of ALPN.
+/// ALPN identifier of HTTP/2.
 const HTTP2: &[u8] = b"h2";
 
 impl TlsServer for Server {
@@ -100,22 +100,22 @@ impl TlsServer for Server {
     }
 }
 
-/// What greets the clients of a listener, with its certificates as they are now, for HTTP/2 or for DNS itself.
+/// Returns an acceptor with the current certificates of a listener, for HTTP/2 or for plain DNS.
 pub(crate) fn acceptor(server: &dyn TlsServer, http2: bool) -> Option<TlsAcceptor> {
     let server: &Server = server.as_any().downcast_ref()?;
     let configs = server.configs.load();
     Some(TlsAcceptor::from(Arc::clone(if http2 { &configs.http2 } else { &configs.plain })))
 }
 
-/// Greets a client that is no DNS client.
+/// Performs the handshake with a client that does not use DNS.
 ///
 /// # Errors
-/// If it does not greet as it should.
+/// Fails if the handshake fails.
 pub async fn accept_tls(
     server: &dyn TlsServer,
     stream: TcpStream,
 ) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
-    let acceptor = acceptor(server, false).ok_or_else(|| io::Error::other("TLS is not of this process"))?;
+    let acceptor = acceptor(server, false).ok_or_else(|| io::Error::other("unknown TLS implementation"))?;
     acceptor.accept(stream).await
 }
 
@@ -123,10 +123,10 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// The configuration of TLS with a server that is spoken to in another way than DNS.
+/// Builds a TLS client configuration, also for protocols other than DNS.
 ///
 /// # Errors
-/// In words, if a certificate or a key cannot be used.
+/// Fails with a message if a certificate or key cannot be used.
 pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
     let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let config = config.map_err(|error| error.to_string())?;
@@ -164,7 +164,7 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {
     };
     let (certificates, key) = read(&wanted.identity)?;
     let mut config = config.with_single_cert(certificates, key).map_err(|error| error.to_string())?;
-    // Clients keep what they need to resume a session: no memory of ours, and workers need not share any.
+    // Stateless tickets: sessions need no memory in the server and no state shared between workers.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
     Ok(config)
@@ -172,23 +172,23 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {
 
 fn read(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
     let certificates = certificates(&identity.certificates)?;
-    let key = PrivateKeyDer::from_pem_slice(&identity.key).map_err(|error| format!("no private key: {error}"))?;
+    let key = PrivateKeyDer::from_pem_slice(&identity.key).map_err(|error| format!("invalid private key: {error}"))?;
     Ok((certificates, key))
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let certificates = certificates.map_err(|error| format!("no certificate: {error}"))?;
-    if certificates.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(certificates) }
+    let certificates = certificates.map_err(|error| format!("invalid certificate: {error}"))?;
+    if certificates.is_empty() { Err("the file contains no certificate".to_owned()) } else { Ok(certificates) }
 }
 
-/// The authorities that are believed: those that are given, or those of the system.
+/// Returns the trusted certificate authorities: the given ones, otherwise those of the system.
 fn roots(given: Option<&[u8]>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match given {
         Some(pem) => {
             for certificate in certificates(pem)? {
-                roots.add(certificate).map_err(|error| format!("an authority cannot be used: {error}"))?;
+                roots.add(certificate).map_err(|error| format!("cannot use a certificate authority: {error}"))?;
             }
         }
         None => {
@@ -197,7 +197,7 @@ fn roots(given: Option<&[u8]>) -> Result<RootCertStore, String> {
         }
     }
     if roots.is_empty() {
-        return Err("this system has no certificate authorities: name a file of them".to_owned());
+        return Err("this system has no certificate authorities: configure a file with them".to_owned());
     }
     Ok(roots)
 }

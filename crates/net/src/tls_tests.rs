@@ -5,7 +5,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{Client, Rustls, acceptor};
 
-/// A certificate that is its own authority.
+/// Creates a self-signed certificate.
 fn identity() -> Identity {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -21,7 +21,7 @@ fn server_of(identity: &Identity, trusted: Option<&Identity>) -> ServerTls {
     }
 }
 
-/// Whether a client that believes `authority` and shows `own` comes through, and can read an octet.
+/// Returns true if a client that trusts `authority` and presents `own` completes the handshake and reads a byte.
 async fn greets(server: &Arc<dyn TlsServer>, authority: &Identity, own: Option<&Identity>) -> bool {
     let authorities = Some(authority.certificates.clone());
     let wanted = ClientTls { authorities, identity: own.cloned(), ..ClientTls::default() };
@@ -45,7 +45,7 @@ async fn greets(server: &Arc<dyn TlsServer>, authority: &Identity, own: Option<&
 }
 
 #[tokio::test]
-async fn certificates_can_be_renewed() {
+async fn renewed_certificates_replace_the_old_ones() {
     let (old, new) = (identity(), identity());
     let server = Rustls.server(&server_of(&old, None)).unwrap();
     assert!(greets(&server, &old, None).await);
@@ -59,7 +59,7 @@ async fn certificates_can_be_renewed() {
 }
 
 #[tokio::test]
-async fn clients_may_have_to_show_certificates() {
+async fn rejects_clients_without_a_trusted_certificate() {
     let (own, client, stranger) = (identity(), identity(), identity());
     let server = Rustls.server(&server_of(&own, Some(&client))).unwrap();
     assert!(greets(&server, &own, Some(&client)).await);

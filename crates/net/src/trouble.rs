@@ -1,16 +1,16 @@
-//! What the system and TLS say of a connection that fails, in words by which people can search.
+//! Error texts of the system and of TLS, in the wording that other programs use, so that people can search for them.
 
 use std::io;
 
 use engine::ExchangeError;
 use rustls::{CertificateError, Error};
 
-/// What went wrong on the way to an upstream.
+/// Creates the error of an exchange that failed on the network.
 pub(crate) fn network(during: &'static str, error: &io::Error) -> ExchangeError {
     ExchangeError::Network { during, error: in_words(error) }
 }
 
-/// An error in the words of logs: `connection refused`, `tls: failed to verify certificate: …`.
+/// Formats an error as in logs: `connection refused`, `tls: failed to verify certificate: …`.
 #[must_use]
 pub fn in_words(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
@@ -32,12 +32,12 @@ fn certificate_in_words(reason: &CertificateError) -> String {
         CertificateError::Expired => "it has expired".to_owned(),
         CertificateError::NotValidYet => "it is not valid yet".to_owned(),
         CertificateError::NotValidForName => "it is not for this name".to_owned(),
-        reason if is_authority(reason) => "it is an authority's own (CA:TRUE) and not a server's".to_owned(),
+        reason if is_authority(reason) => "it is a CA certificate (CA:TRUE), not a server certificate".to_owned(),
         reason => reason.to_string(),
     }
 }
 
-/// Whether a certificate is refused because it is that of an authority: rustls has no name of its own for this.
+/// Returns true if a certificate is rejected because it is a CA certificate. rustls has no variant of its own for this.
 pub(crate) fn is_authority(reason: &CertificateError) -> bool {
     matches!(reason, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
@@ -52,12 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_in_words() {
+    fn formats_system_and_tls_errors() {
         assert_eq!(in_words(&io::Error::from_raw_os_error(111)), "connection refused");
         assert_eq!(in_words(&io::Error::other(Error::HandshakeNotComplete)), "tls: handshake not complete");
     }
 
-    /// What is said of a certificate for `name.test` that is believed as it is, and shown by `host`.
+    /// Returns the error text for a certificate for `name.test` that `host` presents and that is trusted if `is_known`.
     fn said(params: &rcgen::CertificateParams, is_known: bool, host: &str) -> String {
         let [key, other] = [(); 2].map(|()| rcgen::KeyPair::generate().unwrap());
         let shown = params.self_signed(&key).unwrap();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_in_words() {
+    fn formats_certificate_errors() {
         let named = || rcgen::CertificateParams::new(["name.test".to_owned()]).unwrap();
         let changed = |change: fn(&mut rcgen::CertificateParams)| {
             let mut params = named();
@@ -90,7 +90,7 @@ mod tests {
         let cases = [
             (named(), false, "name.test", "signed by an unknown authority"),
             (named(), true, "other.test", "not valid for name \"other.test\""),
-            (authority, true, "name.test", "an authority's own"),
+            (authority, true, "name.test", "a CA certificate"),
             (old, true, "name.test", "expired"),
         ];
         for (params, is_known, host, part) in cases {

@@ -1,4 +1,11 @@
-//! Serving datagrams: read a batch, answer on the spot, send the batch.
+//! UDP listener: receives queries in batches, answers what is known locally, and parks the rest.
+//!
+//! Each worker owns one socket per address (`SO_REUSEPORT`). The loop waits until the socket is readable, receives up
+//! to [`BATCH`] datagrams with `recvmmsg`, runs each through the chain, and sends the answers that are ready with
+//! `sendmmsg`. A query that needs an upstream moves to a task, which answers it later with a single `sendmsg`.
+//!
+//! On shutdown the listener removes its socket from the reuseport group, waits [`LEAVE`] for datagrams that the kernel
+//! is already delivering, answers them and returns.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,18 +26,18 @@ use crate::limits::{BATCH, BATCHES_IN_A_ROW};
 use crate::proxy::unwrap_datagram;
 use crate::shared::Shared;
 
-/// A socket, and the address that it is bound to.
+/// Socket with its bound address.
 struct Bound {
     socket: UdpSocket,
     local: SocketAddr,
 }
 
-/// After a socket left its address: what the kernel was about to give it has come by then.
+/// Time for the kernel to deliver datagrams already on their way to a socket that has left the reuseport group.
 const LEAVE: Duration = Duration::from_millis(2);
-/// Batches that are answered after that, at most: where leaving is not possible, others may follow for ever.
+/// Maximum number of batches answered after that. If the socket cannot leave the group, datagrams may keep arriving.
 const BATCHES_AT_END: usize = 64;
 
-/// Serves a socket until its address is closed, and what the kernel has for it by then.
+/// Serves a socket until its address is closed, then answers the datagrams still in its queue.
 pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, socket: std::net::UdpSocket) -> io::Result<()> {
     let socket = UdpSocket::from_std(socket)?;
     let bound = Rc::new(Bound { local: socket.local_addr()?, socket });
@@ -65,24 +72,24 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, socket: st
     Ok(())
 }
 
-/// Leaves the address to others who have it too, as in an upgrade: a socket of all addresses that is connected hears nobody
-/// but its peer from then on, and is none of those between which the kernel spreads. One of a single address stays among
-/// them; then what comes between the last look and the end is lost.
+/// Removes the socket from the reuseport group, so that other processes with the same address get all new datagrams, as
+/// in an upgrade. A wildcard socket leaves the group when it is connected. A socket bound to one address stays in the
+/// group, so datagrams that arrive between the last read and the close are lost.
 fn leave(bound: &Bound) {
     let nobody = match bound.local {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, DISCARD)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv4Addr::LOCALHOST.to_ipv6_mapped(), DISCARD)),
     };
     if bound.local.ip().is_unspecified() {
-        // Without it, it is as for a single address.
+        // If this fails, the case is the same as for a single address.
         let _ = SockRef::from(&bound.socket).connect(&nobody.into());
     }
 }
 
-/// The port where nobody speaks (RFC 863).
+/// Discard port (RFC 863), on which nothing listens.
 const DISCARD: u16 = 9;
 
-/// Receives a batch; a short one means that the queue was empty just then, so that the runtime may wait for more.
+/// Receives a batch. A short batch means that the queue is empty, so it clears the readiness.
 fn receive(socket: &UdpSocket, batch: &mut Batch) -> usize {
     let mut received = 0;
     let _ = socket.try_io(Interest::READABLE, || {
@@ -133,7 +140,7 @@ fn answer_batch(
     shared.end_batch(generation, refused);
 }
 
-/// Lets a query wait for the outside world; its answer is sent by itself, back the way that the query came.
+/// Parks a query. Its answer is sent later, to the address that the query came from.
 fn park(shared: &Rc<Shared>, generation: &Arc<Generation>, bound: &Rc<Bound>, walk: Box<Walk>, way: Path) {
     let (bound, sender) = (Rc::clone(bound), Rc::clone(shared));
     shared.park(generation, walk, move |walk, turn| {

@@ -1,4 +1,4 @@
-//! Whose certificates are believed, beyond what rustls does by itself.
+//! Certificate verifiers that differ from the default of rustls.
 
 use std::sync::Arc;
 
@@ -11,10 +11,11 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 use crate::trouble::is_authority;
 
-/// Believes what given authorities have signed, and one of the given certificates itself if the other side shows that.
+/// Verifier that accepts certificates signed by the given authorities, and the given certificates themselves.
 ///
-/// `openssl req -x509` makes a certificate that is its own authority (`CA:TRUE`, RFC 5280 §4.2.1.9), which people then name
-/// as what is to be believed. rustls refuses it as a server's; whoever named it meant it, and Go takes it.
+/// `openssl req -x509` creates a self-signed certificate that is its own authority (`CA:TRUE`, RFC 5280 §4.2.1.9).
+/// People configure it as the trusted authority and serve with it. rustls rejects a CA certificate as a server
+/// certificate. Go accepts it.
 #[derive(Debug)]
 pub(crate) struct GivenCertificates {
     authorities: Arc<WebPkiServerVerifier>,
@@ -40,7 +41,7 @@ impl ServerCertVerifier for GivenCertificates {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // Its time was looked at before that; its name was not.
+            // The inner verifier has already checked the validity period, but not the name.
             Err(Error::InvalidCertificate(reason)) if is_authority(&reason) && self.given.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -72,7 +73,7 @@ impl ServerCertVerifier for GivenCertificates {
     }
 }
 
-/// Takes any certificate; that the other side has the key to it is looked at nevertheless.
+/// Verifier that accepts any certificate. It still checks that the peer has the private key.
 #[derive(Debug)]
 pub(crate) struct AnyCertificate(Arc<CryptoProvider>);
 
@@ -126,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// A certificate for `name.test` that is its own authority, as OpenSSL makes it.
+    /// Creates a self-signed CA certificate for `name.test`, as OpenSSL does.
     fn own_authority(change: fn(&mut CertificateParams)) -> CertificateDer<'static> {
         let mut params = CertificateParams::new(["name.test".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -134,7 +135,7 @@ mod tests {
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
     }
 
-    /// What becomes of a certificate where another one is given.
+    /// Verifies a certificate `shown` against the trusted certificate `given`.
     fn verify(shown: &CertificateDer<'_>, given: &CertificateDer<'static>, host: &str) -> Result<(), Error> {
         let mut roots = RootCertStore::empty();
         roots.add(given.clone()).unwrap();
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_certificate_is_believed_for_its_name_and_time_alone() {
+    fn accepts_a_given_certificate_only_for_its_name_and_validity_period() {
         let given = own_authority(|_| {});
         assert_eq!(verify(&given, &given, "name.test"), Ok(()));
         let reason = |outcome: Result<(), Error>| match outcome {

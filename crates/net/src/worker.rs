@@ -1,4 +1,4 @@
-//! The worker threads: each has a runtime, its own sockets and its own counters; all share the generation that serves.
+//! Worker threads. Each has its own runtime, sockets and counters. All share the current generation.
 
 use std::io;
 use std::net::{TcpListener, UdpSocket};
@@ -18,21 +18,21 @@ use crate::listen::Opened;
 use crate::shared::{Live, Shared};
 use crate::{streams, udp};
 
-/// What a worker is told.
+/// Command to a worker.
 enum Order {
-    /// Serve these sockets, under this label; the connections of all workers to it are counted together.
+    /// Serve these sockets under this label. The table counts the connections of all workers to the address.
     Serve(String, (Option<UdpSocket>, TcpListener), Arc<ConnectionTable>),
-    /// Look at the generation that serves.
+    /// Load the current generation.
     Look,
-    /// Close the sockets of this label.
+    /// Close the sockets with this label.
     Close(String),
-    /// Answer what still comes and what is on its way, and end.
+    /// Answer queries that still arrive or are in flight, then end.
     Drain,
-    /// Take nothing new, as another process does that on the same sockets; answer what is on its way, and end.
+    /// Stop reading, because another process reads the same sockets. Answer the queries in flight, then end.
     Leave,
 }
 
-/// The worker threads.
+/// Handle of the worker threads.
 pub struct Workers {
     orders: Vec<UnboundedSender<Order>>,
     threads: Vec<JoinHandle<()>>,
@@ -42,22 +42,22 @@ impl Workers {
     /// Starts `count` threads that serve `live` and count in `registry`.
     ///
     /// # Errors
-    /// If the system refuses a thread or a runtime.
+    /// Fails if the system refuses a thread or a runtime.
     pub fn start(count: usize, live: &Live, registry: &Arc<Registry>) -> io::Result<Workers> {
         Workers::start_with(count, live, registry, StreamLimits::default())
     }
 
-    /// The same, with other limits for streams.
+    /// Starts the threads with other limits for streams.
     ///
     /// # Errors
-    /// As [`Workers::start`].
+    /// Fails like [`Workers::start`].
     pub fn start_with(
         count: usize,
         live: &Live,
         registry: &Arc<Registry>,
         streams: StreamLimits,
     ) -> io::Result<Workers> {
-        // So that the counters are shown before the first worker runs.
+        // Registers the counters before the first worker runs, so that they are exported from the start.
         let _ = Limits::new(registry);
         let (mut orders, mut threads) = (Vec::new(), Vec::new());
         let connections = ConnectionTable::new(table_limits(streams));
@@ -77,7 +77,7 @@ impl Workers {
         Ok(Workers { orders, threads })
     }
 
-    /// How many there are.
+    /// Returns the number of workers.
     #[must_use]
     pub fn count(&self) -> usize {
         self.orders.len()
@@ -86,13 +86,13 @@ impl Workers {
     /// Serves the sockets of an address.
     pub fn serve(&self, opened: Opened) {
         let connections = ConnectionTable::new(TableLimits::UNBOUNDED);
-        // There may be more sockets than workers, if another process opened them: none may be left unread.
+        // Another process may have opened more sockets than there are workers. Every socket needs a reader.
         for (orders, sockets) in self.orders.iter().cycle().zip(opened.sockets) {
             let _ = orders.send(Order::Serve(opened.label.clone(), sockets, Arc::clone(&connections)));
         }
     }
 
-    /// Lets go of the generation before the one that serves now, also where no query comes by: what it has ends with it.
+    /// Makes every worker drop its reference to the old generation, even when idle.
     pub fn look(&self) {
         for orders in &self.orders {
             let _ = orders.send(Order::Look);
@@ -106,13 +106,13 @@ impl Workers {
         }
     }
 
-    /// Lets all workers answer what is on its way and end; comes back when they have.
+    /// Makes all workers answer the queries in flight and end. Blocks until they have.
     pub fn drain(self) {
         self.end(|| Order::Drain);
     }
 
-    /// Takes nothing new from this moment on: another process reads from the same sockets. Lets all workers answer what is
-    /// on its way and end; comes back when they have.
+    /// Stops reading at once, because another process reads the same sockets. Makes all workers answer the queries in
+    /// flight and end. Blocks until they have.
     pub fn leave(self) {
         self.end(|| Order::Leave);
     }
@@ -127,13 +127,14 @@ impl Workers {
     }
 }
 
-/// The bounds of clients' connections. Half of the descriptors stays for listeners, upstreams, watches and pages.
+/// Returns the limits for client connections. Half of the descriptors stays free for listeners, upstreams, watches and
+/// HTTP.
 fn table_limits(streams: StreamLimits) -> TableLimits {
     let StreamLimits { open_max, per_address_max, buffered_max, .. } = streams;
     TableLimits { open_max: open_max.min(raise_descriptor_limit() / 2), per_address_max, buffered_max }
 }
 
-/// Does what it is told until it is to end.
+/// Executes commands until the worker has to end.
 async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>) {
     let mut served: Vec<Served> = Vec::new();
     while let Some(order) = orders.recv().await {
@@ -159,7 +160,7 @@ async fn run(shared: Rc<Shared>, mut orders: UnboundedReceiver<Order>) {
     drain(&shared, served).await;
 }
 
-/// An address that is served, and the tasks that do it.
+/// Served address with its tasks.
 struct Served {
     endpoint: Rc<Endpoint>,
     datagrams: Option<tokio::task::JoinHandle<()>>,
@@ -186,16 +187,16 @@ impl Served {
         self.streams.abort();
     }
 
-    /// Takes no datagram and no connection any more; what waits in the queues stays there.
+    /// Stops reading datagrams and accepting connections. The kernel queues keep their content for the other process.
     fn stop_reading(&self) {
         self.datagrams.iter().for_each(tokio::task::JoinHandle::abort);
         self.streams.abort();
     }
 }
 
-/// Lets queries that wait come to their end, bounded by their own deadlines, then closes everything.
+/// Waits for queries in flight, which have their own deadlines, then closes everything.
 async fn drain(shared: &Shared, served: Vec<Served>) {
-    // Datagrams that the kernel has taken already are still ours: one more turn for the readers to see them.
+    // Datagrams already in the socket queue must be answered, so the readers get at least one more turn.
     for _ in 0..DRAIN_TURNS {
         tokio::time::sleep(DRAIN_TURN).await;
         served.iter().for_each(|served| served.endpoint.reach(Stage::Ending));
@@ -209,7 +210,7 @@ async fn drain(shared: &Shared, served: Vec<Served>) {
     }
 }
 
-/// How long a worker that ends waits between two looks at what is still on its way.
+/// Interval at which an ending worker checks for queries in flight.
 const DRAIN_TURN: std::time::Duration = std::time::Duration::from_millis(20);
-/// How often it looks: five seconds in all, CoreDNS's grace.
+/// Number of these checks: five seconds in all, like CoreDNS.
 const DRAIN_TURNS: usize = 250;

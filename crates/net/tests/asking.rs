@@ -1,4 +1,4 @@
-//! Upstreams of all kinds over real sockets: those that lose, lie, close and hang.
+//! Upstream clients over real sockets, against upstreams that lose, forge, close and hang.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,7 +25,7 @@ use wire::Type;
 const CONNECTIONS: Connections =
     Connections { idle_max: Duration::from_secs(10), age_max: Duration::ZERO, kept_max: 0, source: None };
 
-/// An outside world with an upstream in it.
+/// Client under test, with the address of the upstream.
 #[derive(Clone)]
 struct Asker {
     outside: Rc<TokioOutside>,
@@ -56,7 +56,7 @@ impl Asker {
 
 type Outcome = Result<Exchanged, ExchangeError>;
 
-/// Runs what asks on a thread of its own, while the test plays the upstream.
+/// Runs the client on its own thread, while the test plays the upstream.
 fn beside<F, T>(to: SocketAddr, ask: impl FnOnce(Asker) -> F + Send + 'static) -> JoinHandle<T>
 where
     F: Future<Output = T> + 'static,
@@ -100,12 +100,12 @@ fn no_third_datagram_is_sent() {
 }
 
 #[test]
-fn what_does_not_answer_the_question_is_passed_over() {
+fn ignores_datagrams_that_do_not_answer_the_question() {
     let upstream = Upstream::new();
     let asking = beside(upstream.address(), |asker| async move { asker.ask(Transport::Udp, LONG, None).await });
     let (query, from) = upstream.query();
     let mut lies = vec![query.clone(), answer_to(&query), answer_to(&query), answer_to(&query), answer_to(&query)];
-    // Another id, another name, another type, cut in the question; the first is no response at all.
+    // The query itself without QR, then: wrong ID, wrong name, wrong type, question cut short.
     lies[1][1] ^= 1;
     lies[2][13] ^= 1;
     let name_end = wire::question_end(&query).unwrap();
@@ -114,7 +114,7 @@ fn what_does_not_answer_the_question_is_passed_over() {
     for lie in &lies {
         upstream.0.send_to(lie, from).unwrap();
     }
-    // The right answer from somebody else is none either.
+    // The right answer from another source does not count either.
     UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&answer_to(&query), from).unwrap();
     let mut answer = answer_to(&query);
     answer[3] |= 3;
@@ -123,7 +123,7 @@ fn what_does_not_answer_the_question_is_passed_over() {
 }
 
 #[test]
-fn nobody_there_is_said_at_once() {
+fn a_refused_connection_fails_at_once() {
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for over in [Transport::Udp, Transport::Tcp] {
         let outcome = beside(gone, move |asker| async move { asker.ask(over, LONG, None).await }).join().unwrap();
@@ -133,14 +133,14 @@ fn nobody_there_is_said_at_once() {
 }
 
 #[test]
-fn what_became_of_an_earlier_datagram_fails_no_later_one() {
+fn an_error_of_an_earlier_datagram_does_not_fail_a_later_one() {
     let upstream = Upstream::new();
     let address = upstream.address();
     drop(upstream);
     let (refused, refusals) = std::sync::mpsc::channel();
     let (go, gone_on) = std::sync::mpsc::channel();
     let asking = beside(address, move |asker| async move {
-        // All sockets have been used, so that each later query leaves by one that may hold an old error.
+        // Use every socket once, so that each later query leaves from one that may hold an old error.
         for _ in 0..64 {
             let _ = asker.ask(Transport::Udp, Duration::ZERO, None).await;
         }
@@ -157,7 +157,7 @@ fn what_became_of_an_earlier_datagram_fails_no_later_one() {
 }
 
 #[test]
-fn ports_and_ids_change() {
+fn source_ports_and_ids_vary() {
     let upstream = Upstream::new();
     let asking = beside(upstream.address(), |asker| async move {
         for _ in 0..100 {
@@ -184,7 +184,7 @@ fn few_streams_carry_many_queries_in_any_order() {
         let reused = join_all(all).await.into_iter().map(|outcome| outcome.unwrap().reused);
         (reused.filter(|reused| !reused).count(), asker.ask(Transport::Tcp, LONG, None).await.unwrap().reused)
     });
-    // Eight connections for all; the rest share them, evenly.
+    // Eight connections in total. The queries beyond eight are spread over them evenly.
     let mut streams: Vec<_> = (0..8).map(|_| accept(&listener)).collect();
     for stream in &mut streams {
         let queries: Vec<_> = (0..QUERIES / 8).map(|_| stream.receive_octets().unwrap()).collect();
@@ -205,7 +205,7 @@ fn a_kept_stream_that_was_closed_is_replaced_silently() {
     let mut stream = accept(&listener);
     let query = stream.receive_octets().unwrap();
     stream.send(&answer_to(&query));
-    // It takes the second query, and closes without an answer.
+    // The upstream reads the second query and closes without an answer.
     stream.receive_octets().unwrap();
     drop(stream);
     let mut stream = accept(&listener);
@@ -238,7 +238,7 @@ fn a_message_left_half_written_ends_its_stream() {
         let mut long = question(0, "www.test.", Type::A);
         long.options.push((wire::OptionCode(12), vec![0; 65_000]));
         let long = long.packet();
-        // As many as it takes to fill the buffers of a peer that does not read; the last ones are not written whole.
+        // Enough to fill the buffers of a peer that does not read, so that the last ones are written only in part.
         let many = (0..200).map(|_| asker.send(&long, Transport::Tcp, SHORT, None));
         let mut failed = 0;
         for outcome in join_all(many.collect()).await {
@@ -246,7 +246,7 @@ fn a_message_left_half_written_ends_its_stream() {
         }
         (failed, asker.ask(Transport::Tcp, LONG, None).await)
     });
-    // None of these is read or answered; the query that comes later must be on a stream of its own.
+    // The upstream neither reads nor answers these. The later query must use a new connection.
     let answered = std::thread::spawn(move || {
         let mut streams = Vec::new();
         loop {
@@ -269,7 +269,7 @@ fn a_message_left_half_written_ends_its_stream() {
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 
-/// Waits for all of them at once.
+/// Polls all futures concurrently.
 async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! Streams to programs that are no name servers, from one end to the other: in the file system, over TCP, within TLS.
+//! Byte streams from end to end: over Unix sockets, TCP and TLS.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,7 +18,7 @@ use engine::{Fetch, Outside};
 use net::{Rustls, TokioOutside};
 use tokio::task::LocalSet;
 
-/// How long anything may take.
+/// Time limit for each test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn on_tokio(test: impl Future<Output = ()>) {
@@ -27,7 +27,7 @@ fn on_tokio(test: impl Future<Output = ()>) {
     LocalSet::new().block_on(&runtime, in_time);
 }
 
-/// Says "to you" and hears "to me", and that was all.
+/// Opens a stream, sends one message in each direction and closes it.
 async fn meet(
     listener: &dyn OctetListener,
     outside: &TokioOutside,
@@ -58,13 +58,13 @@ async fn meet(
 }
 
 #[test]
-fn in_the_file_system() {
+fn exchanges_bytes_over_a_unix_socket() {
     on_tokio(async {
         let outside = TokioOutside::new(&Registry::new());
         let path = std::env::temp_dir().join(format!("portolan-octets-{}.sock", std::process::id()));
         let place = Place::Unix(path.clone());
         let listen = Listen { at: &place, tls: None, send_buffer: None };
-        // One that nobody listens on any more, left by a process that was killed.
+        // A stale socket file, as left by a killed process.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let listener = outside.listen(listen).unwrap();
         meet(&*listener, &outside, &place, None).await.unwrap();
@@ -76,7 +76,7 @@ fn in_the_file_system() {
     });
 }
 
-/// TLS for a server with a certificate of this name, and for clients: those that believe it, and those that believe all.
+/// Creates a TLS server with a certificate for this name, a client that trusts it, and a client that trusts any.
 fn tls(name: &str) -> (Arc<dyn TlsServer>, TlsClient, TlsClient) {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -92,7 +92,7 @@ fn tls(name: &str) -> (Arc<dyn TlsServer>, TlsClient, TlsClient) {
 }
 
 #[test]
-fn over_tcp_and_tls() {
+fn exchanges_bytes_over_tcp_and_tls() {
     on_tokio(async {
         let outside = TokioOutside::new(&Registry::new());
         for name in ["collector.test", "another.test"] {
@@ -111,7 +111,7 @@ fn over_tcp_and_tls() {
 }
 
 #[test]
-fn posts_go_to_http_servers() {
+fn posts_to_http_servers() {
     on_tokio(async {
         let outside = TokioOutside::new(&Registry::new());
         let (server, strict, _) = tls("collector.test");
@@ -141,7 +141,7 @@ fn posts_go_to_http_servers() {
     });
 }
 
-/// An address of this machine that nobody has.
+/// Returns a free address of this host.
 fn free_address() -> String {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

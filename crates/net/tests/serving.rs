@@ -1,4 +1,4 @@
-//! Clients of all kinds over real sockets: quick ones, slow ones, and those that speak something else.
+//! Clients over real sockets: fast ones, slow ones, and those that use another protocol.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,13 +18,13 @@ use wire::{OptionCode, Rcode, Type};
 
 const RECORDS: &str = "records {\nfallthrough slow.test\nwww.test. 30 IN A 192.0.2.1\n}";
 
-/// Limits with which a silent client is noticed soon.
+/// Limits that end an idle connection quickly.
 fn short() -> StreamLimits {
     let [read, idle, write] = [150, 300, 400].map(Duration::from_millis);
     StreamLimits { open_max: 100, read, idle, write, ..StreamLimits::default() }
 }
 
-/// More than an answer may have: 300 strings of 250 octets.
+/// More than fits into one answer: 300 strings of 250 bytes.
 fn large() -> String {
     let records: Vec<_> = (0..300).map(|number| format!("large.test. 30 IN TXT \"{number:0250}\"")).collect();
     format!("records {{\n{}\nwww.test. 30 IN A 192.0.2.1\n}}", records.join("\n"))
@@ -54,11 +54,11 @@ fn queries_in_small_pieces_are_answered() {
 }
 
 #[test]
-fn answers_go_as_they_are_ready() {
+fn sends_answers_as_they_are_ready() {
     let upstream = Upstream::new();
     let server =
         Running::start(&format!("outward {} slow.test\n{RECORDS}", upstream.address()), StreamLimits::default());
-    // Over UDP, so that the upstream is asked over UDP; over TCP the toy asks over TCP.
+    // Over UDP, so that the server queries the upstream over UDP. Over TCP the test plugin queries over TCP.
     let socket = datagrams(server.address);
     socket.send(&question(1, "a.slow.test.", Type::A).packet()).unwrap();
     let query = upstream.query();
@@ -68,7 +68,7 @@ fn answers_go_as_they_are_ready() {
     assert_eq!(receive(&socket).header.id, 1);
 }
 
-/// An upstream over TCP: accepts one connection and gives it.
+/// Accepts one connection of a TCP upstream.
 fn accept(listener: &std::net::TcpListener) -> support::Stream {
     listener.set_nonblocking(true).unwrap();
     let mut accepted = None;
@@ -103,9 +103,9 @@ fn one_stream_gets_its_answers_out_of_order() {
 }
 
 #[test]
-fn a_client_that_has_finished_gets_what_it_waits_for() {
+fn a_client_that_has_shut_down_its_side_gets_pending_answers() {
     let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    // The idle time is shorter than the answer takes: who waits is not silent.
+    // The idle timeout is shorter than the time to the answer. Waiting does not count as idle.
     let server = Running::start(&format!("outward {}", upstream.local_addr().unwrap()), short());
     let mut stream = server.connect();
     stream.send(&question(7, "a.test.", Type::A).packet());
@@ -121,14 +121,14 @@ fn a_client_that_has_finished_gets_what_it_waits_for() {
 }
 
 #[test]
-fn who_waits_for_an_answer_is_not_silent() {
+fn waiting_for_an_answer_does_not_count_as_idle() {
     let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Running::start(&format!("outward {} slow.test\n{RECORDS}", upstream.local_addr().unwrap()), short());
     let mut stream = server.connect();
     stream.send(&question(1, "a.slow.test.", Type::A).packet());
     let mut connection = accept(&upstream);
     let query = connection.receive_octets().unwrap();
-    // Another client is given up for its silence; this one is not.
+    // The server closes another idle client, but not this one.
     let start = Instant::now();
     let mut other = server.connect();
     other.ask(&question(1, "www.test.", Type::A)).unwrap();
@@ -137,13 +137,13 @@ fn who_waits_for_an_answer_is_not_silent() {
     let start = Instant::now();
     connection.send(&support::answer_to(&query));
     assert_eq!(stream.receive().unwrap().header.id, 1);
-    // And it has the whole idle time still, counted from its answer.
+    // The full idle timeout starts again after the answer.
     stream.wait_for_end();
     assert!(start.elapsed() >= short().idle);
 }
 
 #[test]
-fn silence_ends_a_stream() {
+fn closes_idle_streams() {
     let server = Running::start(RECORDS, short());
     let start = Instant::now();
     server.connect().wait_for_end();
@@ -156,12 +156,12 @@ fn silence_ends_a_stream() {
 }
 
 #[test]
-fn a_query_has_so_long_to_arrive_as_a_whole() {
+fn closes_a_stream_whose_query_never_completes() {
     let server = Running::start(RECORDS, short());
     let mut stream = server.connect();
     let start = Instant::now();
     let query = framed(&question(1, "www.test.", Type::A).packet());
-    // An octet again and again, and never the last one.
+    // One byte after the other, and never the last one.
     let ended = query.iter().cycle().find(|octet| {
         stream.0.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let octet = if start.elapsed() < Duration::from_millis(1) { query[0] } else { **octet };
@@ -172,7 +172,7 @@ fn a_query_has_so_long_to_arrive_as_a_whole() {
 }
 
 #[test]
-fn a_stream_too_many_evicts_the_idlest_one_and_is_counted() {
+fn a_stream_above_the_limit_evicts_the_idlest_one_and_is_counted() {
     let limits = StreamLimits { open_max: 3, per_address_max: 2, ..StreamLimits::default() };
     let server = Running::start(RECORDS, limits);
     let mut streams: Vec<_> = (0..2).map(|_| server.connect()).collect();
@@ -187,7 +187,7 @@ fn a_stream_too_many_evicts_the_idlest_one_and_is_counted() {
 }
 
 #[test]
-fn long_queries_need_room_in_the_budget() {
+fn refuses_long_queries_without_room_in_the_budget() {
     let limits = StreamLimits { buffered_max: 20_000, ..StreamLimits::default() };
     let server = Running::start(RECORDS, limits);
     let mut long = question(1, "www.test.", Type::A);
@@ -202,7 +202,7 @@ fn long_queries_need_room_in_the_budget() {
         sent.is_err() || !matches!(second.0.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
     });
     assert!(server.metric("portolan_limit_hits_total{limit=\"stream_buffers\"}") >= 1.0);
-    // Short queries need none, and the first has its answer once it is whole.
+    // Short queries need no reservation. The first client gets its answer after its query is complete.
     assert!(server.connect().ask(&question(2, "www.test.", Type::A)).is_some());
     first.0.write_all(&unfinished[unfinished.len() - 1..]).unwrap();
     assert_eq!(first.receive().unwrap().header.id, 1);
@@ -211,7 +211,7 @@ fn long_queries_need_room_in_the_budget() {
 }
 
 #[test]
-fn what_is_no_query_is_passed_over() {
+fn ignores_messages_that_are_not_queries() {
     let server = Running::start(RECORDS, short());
     let mut stream = server.connect();
     let response = support::answer_to(&question(1, "www.test.", Type::A).packet());
@@ -223,19 +223,19 @@ fn what_is_no_query_is_passed_over() {
     let rejected = stream.receive_octets().unwrap();
     assert_eq!(rejected.len(), 12, "a header that says why, for what has one");
     assert_eq!(stream.receive().unwrap().header.id, 9);
-    // Another protocol: its first octets are taken for a length, and the rest never comes.
+    // Another protocol: its first bytes are read as a length, and the rest never comes.
     let mut other = server.connect();
     other.0.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     other.wait_for_end();
 }
 
 #[test]
-fn the_longest_messages_pass() {
+fn answers_queries_of_65535_bytes() {
     let server = Running::start(&large(), StreamLimits::default());
     let mut stream = server.connect();
     let mut long = question(1, "www.test.", Type::A);
     let without = long.packet().len();
-    // An option of nothing: padding (RFC 7830).
+    // Padding option without meaning (RFC 7830).
     long.options.push((OptionCode(12), vec![0; 65_535 - without - 4]));
     assert_eq!(long.packet().len(), 65_535);
     assert_eq!(stream.ask(&long).unwrap().header.answers, 1);
@@ -244,21 +244,21 @@ fn the_longest_messages_pass() {
     assert!(answer.len() > 65_000, "{}", answer.len());
     let answer = testkit::Parsed::read(&answer).unwrap();
     assert!(answer.header.flags.truncated() && answer.header.answers > 200);
-    // Over UDP as much as the client takes, which it can have over TCP.
+    // Over UDP the answer is truncated. The client can retry over TCP.
     let socket = datagrams(server.address);
     socket.send(&question(3, "large.test.", Type::TXT).packet()).unwrap();
     assert!(receive(&socket).header.flags.truncated());
 }
 
 #[test]
-fn who_does_not_read_is_given_up() {
+fn closes_clients_that_do_not_read() {
     let server = Running::start(&large(), short());
     let mut slow = server.connect();
     socket2::SockRef::from(&slow.0).set_recv_buffer_size(4096).unwrap();
     slow.0.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
     let query = framed(&question(1, "large.test.", Type::TXT).packet());
     let mut sent = 0;
-    // The answers fill the buffers of both sides, then the server reads no more, and in the end it closes.
+    // The answers fill the buffers of both sides. Then the server stops reading, and in the end it closes.
     while slow.0.write_all(&query).is_ok() && sent < 5_000_000 {
         sent += query.len();
     }
@@ -269,7 +269,7 @@ fn who_does_not_read_is_given_up() {
 }
 
 #[test]
-fn who_reads_slowly_gets_all() {
+fn slow_readers_get_all_answers() {
     let server = Running::start(&large(), StreamLimits::default());
     let mut stream = server.connect();
     let ids = 0..60;
@@ -283,12 +283,12 @@ fn who_reads_slowly_gets_all() {
 }
 
 #[test]
-fn how_long_to_stay_is_said_over_tcp_to_those_who_ask() {
+fn sends_the_keepalive_timeout_over_tcp_if_asked() {
     let server = Running::start(RECORDS, short());
     let mut asking = question(1, "www.test.", Type::A);
     asking.options.push((OptionCode::TCP_KEEPALIVE, Vec::new()));
     let mut stream = server.connect();
-    // Tenths of a second (RFC 7828 §3.1).
+    // Units of 100 ms (RFC 7828 §3.1).
     assert_eq!(option(&stream.ask(&asking).unwrap(), OptionCode::TCP_KEEPALIVE), Some(&[0, 3][..]));
     let plain = stream.ask(&question(2, "www.test.", Type::A)).unwrap();
     assert_eq!(option(&plain, OptionCode::TCP_KEEPALIVE), None);
@@ -298,7 +298,7 @@ fn how_long_to_stay_is_said_over_tcp_to_those_who_ask() {
 }
 
 #[test]
-fn at_the_end_what_was_asked_is_answered() {
+fn answers_queries_in_flight_at_shutdown() {
     let upstream = Upstream::new();
     let mut server =
         Running::start(&format!("outward {} slow.test\n{RECORDS}", upstream.address()), StreamLimits::default());
@@ -309,7 +309,7 @@ fn at_the_end_what_was_asked_is_answered() {
     stream.ask(&question(2, "www.test.", Type::A)).unwrap();
     std::thread::scope(|scope| {
         let ending = scope.spawn(|| server.drain());
-        // The silent stream ends while the question is still on its way.
+        // The idle stream ends while the query is still in flight.
         stream.wait_for_end();
         assert!(!ending.is_finished());
         upstream.answer(&query);
@@ -318,14 +318,14 @@ fn at_the_end_what_was_asked_is_answered() {
 }
 
 #[test]
-fn datagrams_of_all_lengths() {
+fn handles_datagrams_of_all_lengths() {
     let server = Running::start(RECORDS, StreamLimits::default());
     let socket = datagrams(server.address);
     let mut padded = question(1, "www.test.", Type::A);
     padded.options.push((OptionCode(12), vec![0; 1900]));
     socket.send(&padded.packet()).unwrap();
     assert_eq!(receive(&socket).header.answers, 1);
-    // Longer than any query: cut, so malformed.
+    // Longer than the receive buffer, so it is cut and malformed.
     let mut long = question(2, "www.test.", Type::A);
     long.options.push((OptionCode(12), vec![0; 5000]));
     socket.send(&long.packet()).unwrap();

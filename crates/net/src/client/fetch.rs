@@ -1,4 +1,4 @@
-//! Asking something of an HTTP server, as far as health checks and collectors need it: the status alone.
+//! HTTP client for health checks and collectors: sends one request and returns the status code.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use crate::tls::Client;
 
-/// The status of the answer to a request.
+/// Sends a request and returns the status code of the response.
 pub(crate) async fn status(fetch: Fetch<'_>) -> Result<u16, String> {
     let local = fetch.address.strip_prefix(':').map(|port| format!("localhost:{port}"));
     let host = local.as_deref().unwrap_or(fetch.address);

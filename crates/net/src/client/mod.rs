@@ -1,4 +1,4 @@
-//! Asking upstreams: datagrams from unpredictable ports, and streams that are kept and shared.
+//! Upstream clients: UDP from unpredictable source ports, and TCP with a connection pool per upstream.
 
 pub(crate) mod fetch;
 mod stream;
@@ -14,22 +14,24 @@ use wire::{Flags, HEADER_LEN, Header, Opcode};
 pub(crate) use stream::{Key, LOOK_EVERY, Route, StreamClient, Users, connect_http2, exchange_all};
 pub(crate) use udp::UdpClient;
 
-/// How often a random id is tried on a socket on which few are taken.
+/// Attempts to find an unused random message ID. Few IDs are in use on a socket, so almost always the first one is
+/// free.
 const ID_TRIES: usize = 8;
 
-/// Queries in flight on one socket, by id.
+/// Queries in flight on one socket, by message ID.
 #[derive(Default)]
 struct Waiting {
     by_id: RefCell<HashMap<u16, Waiter>>,
-    /// How many have waited here: an id may be taken again while its last holder has not left yet.
+    /// Number of queries sent so far. Distinguishes a query from an earlier one that had the same ID and is not dropped
+    /// yet.
     entered: Cell<u64>,
 }
 
 struct Waiter {
-    /// Which of those that have waited here it is.
+    /// Sequence number of the query on this socket.
     number: u64,
     opcode: Opcode,
-    /// The question, as it was sent: name, type, class.
+    /// Question as sent: name, type, class.
     question: Box<[u8]>,
     answer: oneshot::Sender<Result<Vec<u8>, ExchangeError>>,
 }
@@ -37,7 +39,8 @@ struct Waiter {
 type Answer = oneshot::Receiver<Result<Vec<u8>, ExchangeError>>;
 
 impl Waiting {
-    /// Waits for the answer to `query` under an id that is free here; gives the id, for as long as it is waited for.
+    /// Registers `query` under an unused message ID. Returns a guard that holds the ID, and the receiver of the
+    /// response.
     fn enter(&self, query: &[u8], mut random: impl FnMut() -> u16) -> Option<(Entered<'_>, Answer)> {
         let question = question_octets(query)?.into();
         let opcode = Header::read(query)?.flags.opcode();
@@ -50,8 +53,8 @@ impl Waiting {
         Some((Entered { waiting: self, id, number }, waiting))
     }
 
-    /// Hands a message to the one who waits for it; what answers no question of ours is passed over, whoever sent it
-    /// (RFC 5452 §9.1).
+    /// Passes a message to the query that waits for it. Ignores messages that do not match a pending query (RFC 5452
+    /// §9.1).
     fn deliver(&self, octets: &[u8]) {
         let Some(header) = Header::read(octets) else { return };
         let mut by_id = self.by_id.borrow_mut();
@@ -63,7 +66,7 @@ impl Waiting {
         }
     }
 
-    /// Tells all that wait that nothing will come.
+    /// Fails all pending queries with `error`.
     fn fail_all(&self, error: &ExchangeError) {
         for (_, waiter) in self.by_id.borrow_mut().drain() {
             let _ = waiter.answer.send(Err(error.clone()));
@@ -71,7 +74,7 @@ impl Waiting {
     }
 }
 
-/// Whether a message is a response to this question; the case of the name may have been lost on the way.
+/// Returns true if a message is a response to this question. Ignores the case of the name, which some servers change.
 fn answers(flags: Flags, Waiter { opcode, question, .. }: &Waiter, octets: &[u8]) -> bool {
     let is_response = flags.is_response() && flags.opcode() == *opcode;
     let Some(theirs) = question_octets(octets).filter(|_| is_response) else { return false };
@@ -79,15 +82,15 @@ fn answers(flags: Flags, Waiter { opcode, question, .. }: &Waiter, octets: &[u8]
     same_end && theirs.eq_ignore_ascii_case(question)
 }
 
-/// Octets of type and class, behind the name of a question.
+/// Length of type and class, which follow the name of a question, in bytes.
 const TYPE_AND_CLASS_LEN: usize = 4;
 
-/// The octets of the question section, if there is exactly one question.
+/// Returns the bytes of the question section, if it holds exactly one question.
 fn question_octets(message: &[u8]) -> Option<&[u8]> {
     message.get(HEADER_LEN..wire::question_end(message)?)
 }
 
-/// An id under which an answer is waited for; dropping it makes it free again.
+/// Message ID of a pending query. Dropping it releases the ID.
 struct Entered<'a> {
     waiting: &'a Waiting,
     id: u16,
@@ -97,7 +100,7 @@ struct Entered<'a> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         let mut by_id = self.waiting.by_id.borrow_mut();
-        // Once it is answered, the id may be another query's.
+        // After the response has arrived, another query may have taken the ID.
         if by_id.get(&self.id).is_some_and(|waiter| waiter.number == self.number) {
             by_id.remove(&self.id);
         }
@@ -108,13 +111,13 @@ impl Drop for Entered<'_> {
 mod tests {
     use super::*;
 
-    /// A query or a response for the root with this id, and what is in the third byte.
+    /// Builds a query or a response for the root, with this message ID and `flags` as the third byte.
     fn message(id: u8, flags: u8) -> Vec<u8> {
         [&[0, id, flags, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\0\0\x01\0\x01"].concat()
     }
 
     #[test]
-    fn an_id_that_is_taken_again_is_not_left_by_its_last_holder() {
+    fn a_guard_dropped_late_keeps_the_next_query_with_its_id() {
         let waiting = Waiting::default();
         let (first, mut first_answer) = waiting.enter(&message(0, 0), || 7).expect("a free id");
         waiting.deliver(&message(7, 0x80));
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_of_another_opcode_is_no_answer() {
+    fn ignores_responses_with_another_opcode() {
         let waiting = Waiting::default();
         let (_entered, mut answer) = waiting.enter(&message(0, 0), || 7).expect("a free id");
         for flags in [0x80 | 4 << 3, 0x80 | 2 << 3, 0] {

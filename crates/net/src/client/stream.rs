@@ -1,9 +1,8 @@
-//! Upstreams over TCP: connections are kept, and where there are many
-//! queries each carries several at a time (RFC 7766 §6.2.1).
+//! TCP connection pool, one per upstream, with pipelining (RFC 7766 §6.2.1).
 //!
-//! A connection lives as long as the task that reads it, which leaves when nobody has used it for long enough. One that
-//! has shown that it cannot be relied on takes no new queries: it was closed, a message was not written to its end, or a
-//! query on it got no answer in time (its other end may be gone without a word).
+//! Each connection has a task that reads it. The task ends, and the connection with it, after the idle timeout. A
+//! connection is retired, which means that it takes no new queries, if it was closed, if a message was written only in
+//! part, or if a query on it timed out (the peer may be gone without closing it).
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -26,24 +25,25 @@ use crate::clock::MonotonicClock;
 use crate::tls::Client;
 use crate::trouble::network;
 
-/// Queries on one connection at a time.
+/// Maximum number of queries in flight on one connection.
 const PIPELINE_MAX: usize = 64;
-/// Connections to one upstream that are opened before queries share one: many servers, CoreDNS among them, answer what
-/// comes over one connection one after the other, so that a slow answer holds the others up.
+/// Number of connections to one upstream that the pool opens before queries share one. Many servers, CoreDNS among
+/// them, answer the queries of one connection in order, so one slow answer delays the others.
 const CONNECTIONS_FEW: usize = 8;
-/// How often at most a connection is looked at that nobody may be using any more.
+/// Shortest interval at which an idle connection checks if it may be closed.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What connections to one upstream have in common.
+/// Key of a connection pool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     to: SocketAddr,
     source: Option<IpAddr>,
-    /// The place in memory of what it is kept for, its TLS if it has any: nothing else is there as long as a connection is.
+    /// Address in memory of the pool's owner (its TLS configuration, if it has one), or 0. The address stays unique
+    /// because each connection keeps a reference.
     kept_for: usize,
 }
 
-/// How an upstream is reached.
+/// Upstream address, and how to connect to it.
 #[derive(Clone)]
 pub(crate) struct Route {
     to: SocketAddr,
@@ -57,7 +57,7 @@ impl Route {
         Route { to, source: connections.source, tls: tls.cloned(), keeper: None }
     }
 
-    /// The same way, for somebody.
+    /// Returns this route with a pool of its own for `keeper`.
     pub(crate) fn kept_for(self, keeper: Option<&Keeper>) -> Route {
         Route { keeper: keeper.cloned(), ..self }
     }
@@ -67,7 +67,8 @@ impl Route {
         Key { to: self.to, source: self.source, kept_for }
     }
 
-    /// What keeps the place that the key names, and says whether anybody is left who would go this way.
+    /// Returns a weak reference to the owner. It keeps the address in [`Key`] allocated, and tells if the owner still
+    /// exists.
     pub(crate) fn users(&self) -> Option<Users> {
         self.shared().map(Arc::downgrade)
     }
@@ -81,54 +82,54 @@ impl Route {
 type Reader = Box<dyn AsyncRead + Unpin>;
 type Writer = Box<dyn AsyncWrite + Unpin>;
 
-/// Both at once.
+/// Bidirectional byte stream.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
-/// Upstreams over TCP, for one worker.
+/// TCP client of one worker.
 #[derive(Default)]
 pub(crate) struct StreamClient {
     upstreams: Rc<RefCell<HashMap<Key, Pool>>>,
 }
 
-/// The connections to one upstream.
+/// Pool of connections to one upstream.
 #[derive(Default)]
 struct Pool {
     open: Vec<Rc<Connection>>,
     dialing: usize,
-    /// A connection is there, or will not be.
+    /// Notified when an attempt to connect has succeeded or failed.
     dialed: Rc<Notify>,
 }
 
-/// Those who have TLS, or another keeper of connections.
+/// Weak reference to the owner of a pool: a TLS configuration or a [`Keeper`].
 pub(crate) type Users = sync::Weak<dyn Any + Send + Sync>;
 
-/// How a query goes.
+/// Connection for the next query.
 enum Way {
     Over(Rc<Connection>),
-    /// Over a new connection.
+    /// Open a new connection.
     Dial,
-    /// Others are opening connections: not before one of them is there.
+    /// Wait until another task has connected.
     Wait(Rc<Notify>),
 }
 
 struct Connection {
     writer: Mutex<Writer>,
-    /// Its own end, if the system knows.
+    /// Local address, if the system knows it.
     local: Option<SocketAddr>,
-    /// Keeps the TLS of the connection, and with it its place in memory.
+    /// Keeps the owner of the pool alive, and with it the address in [`Key`].
     _route: Route,
     waiting: Waiting,
     in_flight: Cell<usize>,
     opened: Instant,
     used: Cell<Instant>,
-    /// It takes no new queries.
+    /// True if the connection takes no new queries.
     retired: Cell<bool>,
 }
 
 impl StreamClient {
-    /// Asks an upstream once; a kept connection that turns out to be closed is replaced silently.
+    /// Sends one query and returns the response. Retries silently if a pooled connection turns out to be closed.
     pub(crate) async fn exchange(
         &self,
         exchange: Exchange<'_>,
@@ -157,8 +158,8 @@ impl StreamClient {
         }
     }
 
-    /// The way for the next query: over the oldest connection that is idle, then over a new one as long as there are few,
-    /// then over the one with the least on its way.
+    /// Chooses the connection for the next query: the oldest idle one, else a new one while fewer than
+    /// [`CONNECTIONS_FEW`] are open, else the one with the fewest queries in flight.
     fn way(&self, key: Key, connections: Connections) -> Way {
         let mut upstreams = self.upstreams.borrow_mut();
         let pool = upstreams.entry(key).or_default();
@@ -207,7 +208,7 @@ impl StreamClient {
 }
 
 impl Pool {
-    /// Lets connections go that may not be used any more, and idle ones that are too many.
+    /// Removes connections that are retired or expired, and idle ones above the limit.
     fn tidy(&mut self, connections: Connections) {
         let now = Instant::now();
         self.open.retain(|connection| connection.may_stay(now, connections));
@@ -221,7 +222,7 @@ impl Pool {
     }
 }
 
-/// A connection that is being opened, counted whatever becomes of it.
+/// Counts a connection attempt. Dropping it ends the count, even if the attempt is cancelled.
 struct Dialing {
     upstreams: Rc<RefCell<HashMap<Key, Pool>>>,
     key: Key,
@@ -247,7 +248,7 @@ impl Drop for Dialing {
     }
 }
 
-/// Takes a connection out, and with the last one its upstream.
+/// Removes a connection from its pool, and the pool if it is empty.
 fn forget(upstreams: &mut HashMap<Key, Pool>, key: Key, gone: &Weak<Connection>) {
     if let Some(pool) = upstreams.get_mut(&key) {
         pool.open.retain(|connection| !std::ptr::eq(Rc::as_ptr(connection), gone.as_ptr()));
@@ -257,7 +258,7 @@ fn forget(upstreams: &mut HashMap<Key, Pool>, key: Key, gone: &Weak<Connection>)
     }
 }
 
-/// Opens a connection: its own end, if the system knows, and both directions.
+/// Connects. Returns the local address, if the system knows it, and both directions of the stream.
 async fn connect(route: &Route) -> std::io::Result<(Option<SocketAddr>, Reader, Writer)> {
     let stream = dial(route).await?;
     let local = stream.local_addr().ok();
@@ -270,7 +271,7 @@ async fn connect(route: &Route) -> std::io::Result<(Option<SocketAddr>, Reader, 
     Ok((local, Box::new(reader), Box::new(writer)))
 }
 
-/// A stream to an upstream that speaks HTTP/2.
+/// Connects to an upstream over HTTP/2.
 pub(crate) async fn connect_http2(route: &Route) -> std::io::Result<Box<dyn Duplex>> {
     let stream = dial(route).await?;
     let Some(tls) = &route.tls else { return Ok(Box::new(stream)) };
@@ -323,7 +324,7 @@ impl Connection {
     }
 }
 
-/// Counts a query on its way, also if nobody waits for its end.
+/// Counts a query in flight. Dropping it ends the count, even if the query is cancelled.
 struct Busy<'a>(&'a Connection);
 
 impl<'a> Busy<'a> {
@@ -340,8 +341,8 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// A message that is being written. If it is left half-way, what follows it would be taken for its rest: the connection
-/// is of no use any more, also for those who wait for answers on it.
+/// Guard for a message being written. If it is dropped before the message is complete, the peer would read the next
+/// message as the rest of this one. The connection is then useless, and all its pending queries fail.
 struct Whole<'a> {
     connection: &'a Connection,
     written: Cell<bool>,
@@ -356,7 +357,7 @@ impl Drop for Whole<'_> {
     }
 }
 
-/// Asks over a connection of its own and gives each message of the answer to `take`, until that wants no more.
+/// Sends a query on a new connection and passes each response message to `take`, until that returns false.
 pub(crate) async fn exchange_all(
     route: Route,
     query: &[u8],
@@ -389,7 +390,7 @@ async fn write(writer: &mut Writer, octets: &[u8]) -> Result<(), ExchangeError> 
     written.await.map_err(|error| network("write", &error))
 }
 
-/// A query with its length before it and another id.
+/// Encodes a query with a length prefix and the message ID replaced.
 fn framed(query: &[u8], id: u16) -> Option<Vec<u8>> {
     let length = u16::try_from(query.len()).ok()?;
     let mut octets = Vec::with_capacity(query.len() + 2);
@@ -399,7 +400,7 @@ fn framed(query: &[u8], id: u16) -> Option<Vec<u8>> {
     Some(octets)
 }
 
-/// Reads a connection until it ends, was not used for long enough, or nobody has it any more.
+/// Reads responses until the connection ends, exceeds the idle timeout, or has left the pool.
 async fn receive(connection: &Weak<Connection>, mut reader: Reader, connections: Connections) {
     loop {
         let mut reading = pin!(read_message(&mut reader));
@@ -421,7 +422,7 @@ async fn receive(connection: &Weak<Connection>, mut reader: Reader, connections:
     }
 }
 
-/// Reads a length and the message behind it.
+/// Reads a length prefix and the message that follows it.
 async fn read_message(reader: &mut Reader) -> std::io::Result<Vec<u8>> {
     let length = reader.read_u16().await?;
     let mut message = vec![0; usize::from(length)];

@@ -1,7 +1,8 @@
-//! Upstreams over UDP.
+//! UDP client for upstreams.
 //!
-//! A socket is connected to one upstream, so the kernel drops what others send; its port is chosen by the kernel at
-//! random, and after a few queries another socket takes its place (RFC 5452 §9.2): a guess must hit id and port.
+//! Each socket is connected to one upstream, so the kernel drops datagrams from other sources. The kernel chooses the
+//! source port at random, and a new socket replaces each one after [`USES_MAX`] queries (RFC 5452 §9.2). An attacker
+//! therefore has to guess both message ID and port.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,25 +21,25 @@ use super::{Answer, Waiting};
 use crate::clock::MonotonicClock;
 use crate::trouble::network;
 
-/// Queries that leave by one port.
+/// Queries sent from one source port.
 const USES_MAX: u32 = 8;
-/// Sockets to one upstream at a time that take new queries.
+/// Sockets per upstream that take new queries.
 const SOCKETS: usize = 64;
-/// Octets of the longest datagram.
+/// Length of the longest datagram in bytes.
 const DATAGRAM_MAX: usize = 65_535;
-/// The sockets to an upstream that was not asked for so long are closed: it may be none of the Corefile's any more.
+/// Idle time after which the sockets of an upstream are closed. The upstream may have left the Corefile.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// An upstream, and the address from which it is asked.
+/// Address of an upstream, and the source address if one is configured.
 type Key = (SocketAddr, Option<IpAddr>);
 
-/// Upstreams over UDP, for one worker.
+/// UDP client of one worker.
 #[derive(Default)]
 pub(crate) struct UdpClient {
     upstreams: RefCell<HashMap<Key, Ring>>,
 }
 
-/// The sockets to one upstream.
+/// Sockets of one upstream, used in turn.
 struct Ring {
     sockets: Vec<Rc<Socket>>,
     next: usize,
@@ -47,14 +48,14 @@ struct Ring {
 
 struct Socket {
     socket: UdpSocket,
-    /// Its own end, if the system knows.
+    /// Local address, if the system knows it.
     local: Option<SocketAddr>,
     uses: Cell<u32>,
     waiting: Waiting,
 }
 
 impl UdpClient {
-    /// Asks an upstream, with one datagram or two.
+    /// Sends one query and returns the response. Retransmits once if `again_after` is set.
     pub(crate) async fn exchange(
         &self,
         exchange: Exchange<'_>,
@@ -76,7 +77,7 @@ impl UdpClient {
         }
     }
 
-    /// The socket for the next query.
+    /// Returns the socket for the next query.
     fn socket(&self, key: Key) -> io::Result<Rc<Socket>> {
         let mut upstreams = self.upstreams.borrow_mut();
         let now = Instant::now();
@@ -115,7 +116,7 @@ impl Socket {
         Ok(Rc::new(Socket { socket, local, uses: Cell::new(1), waiting: Waiting::default() }))
     }
 
-    /// Sends a query, and once more at `again` if there is no answer by then.
+    /// Sends a query, and retransmits it at `again` if no response has arrived by then.
     async fn ask(&self, query: &[u8], again: Option<Instant>, answer: Answer) -> Result<Vec<u8>, ExchangeError> {
         self.send(query)?;
         let mut answered = pin!(self.receive(answer));
@@ -128,11 +129,11 @@ impl Socket {
         answered.await
     }
 
-    /// Past tokio, which would first have to hear from the kernel that a fresh socket can be written to.
+    /// Sends without tokio. Tokio would first wait for the kernel to report a fresh socket as writable.
     fn send(&self, query: &[u8]) -> Result<(), ExchangeError> {
         let socket = socket2::SockRef::from(&self.socket);
         match socket.send(query) {
-            // That is what became of an earlier datagram, and says nothing about this one, which has not left.
+            // The error belongs to an earlier datagram (ICMP port unreachable). This one has not been sent.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => socket.send(query),
             outcome => outcome,
         }
@@ -140,7 +141,7 @@ impl Socket {
         .map_err(|error| network("write", &error))
     }
 
-    /// Reads the socket, for all that wait, until one's own answer is there.
+    /// Reads the socket on behalf of all pending queries, until the response to this one has arrived.
     async fn receive(&self, mut answer: Answer) -> Result<Vec<u8>, ExchangeError> {
         thread_local! {
             static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; DATAGRAM_MAX].into());
@@ -149,7 +150,7 @@ impl Socket {
             let ready = tokio::select! {
                 biased;
                 answer = &mut answer => return answer.unwrap_or(Err(ExchangeError::Closed)),
-                // An error alone makes a socket of datagrams ready for nothing but that.
+                // A pending socket error alone sets neither readable nor writable.
                 ready = self.socket.ready(Interest::READABLE | Interest::ERROR) => ready,
             };
             if ready.map_err(|error| network("read", &error))?.is_error() {
@@ -159,24 +160,24 @@ impl Socket {
         }
     }
 
-    /// Hears what the system has to say: an upstream's host that says "port unreachable", so that no answer will come.
+    /// Reads the pending socket error, such as port unreachable, and fails all pending queries: no response will come.
     fn take_error(&self) {
         let _ = self.socket.try_io(Interest::ERROR, || {
             if let Ok(Some(error)) = self.socket.take_error() {
                 self.waiting.fail_all(&network("read", &error));
             }
-            // So that the runtime waits for the next one.
+            // Makes tokio clear the readiness and wait for the next error.
             Err::<(), _>(io::ErrorKind::WouldBlock.into())
         });
     }
 
-    /// Reads what is there.
+    /// Reads all datagrams that have arrived.
     fn read(&self, buffer: &mut [u8]) {
         loop {
             match self.socket.try_recv(buffer) {
                 Ok(length) => self.waiting.deliver(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // As above, where the error came in between.
+                // An ICMP error that arrived after `take_error`.
                 Err(error) => return self.waiting.fail_all(&network("read", &error)),
             }
         }

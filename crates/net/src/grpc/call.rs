@@ -1,6 +1,6 @@
-//! What gRPC adds to HTTP/2: the five octets before each message, the fields of a call, and the codes by which it ends.
+//! gRPC framing on top of HTTP/2: the five-byte message prefix, headers and trailers, and status codes.
 //!
-//! Compression is not spoken, and whatever is in a message is for others to know.
+//! Compression is not supported. The content of messages is up to the caller.
 
 use std::error::Error;
 use std::fmt;
@@ -14,17 +14,17 @@ use hyper::{Request, StatusCode};
 use prost::Message;
 use prost::bytes::BytesMut;
 
-/// The type of what is sent.
+/// Content type of requests and responses.
 pub(super) const GRPC: &str = "application/grpc";
-/// Where a call says how it ended, and why.
+/// Header or trailer with the status code of a call, and the one with its reason.
 pub(super) const STATUS: &str = "grpc-status";
 pub(super) const STATUS_MESSAGE: &str = "grpc-message";
-/// Octets before a message: whether it is compressed, and its length.
+/// Length of the prefix of a message in bytes: compression flag and message length.
 const PREFIX_LEN: usize = 5;
-/// Characters of the text that somebody gives as the reason of a refusal, for the log.
+/// Maximum length, in characters, of a peer's error text in the log.
 const REASON_MAX: usize = 200;
 
-/// How a call ended (the numbers are gRPC's).
+/// gRPC status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub u32);
 
@@ -43,20 +43,20 @@ impl Code {
     pub const UNAUTHENTICATED: Code = Code(16);
 }
 
-/// Why a call brings no message.
+/// Reason why a call has no response message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The connection broke, for this reason.
+    /// The connection failed for this reason.
     Broken(String),
-    /// Who answers speaks HTTP and no gRPC.
+    /// The peer answered with an HTTP error status, so it is probably not a gRPC server.
     Http(StatusCode),
-    /// The other side says that the call did not go well, and why.
+    /// The peer ended the call with this status code and reason.
     Refused(Code, String),
-    /// A message is longer than is read.
+    /// A message exceeds the maximum length.
     TooLong,
-    /// A message is compressed, which nobody asked for.
+    /// A message is compressed, although the call did not offer compression.
     Compressed,
-    /// What came is no message, or not as many as there are to be.
+    /// A message cannot be decoded, or the number of messages is wrong.
     Malformed,
 }
 
@@ -66,15 +66,15 @@ impl fmt::Display for CallError {
             CallError::Broken(why) => out.write_str(why),
             CallError::Http(status) => write!(out, "HTTP status {status}"),
             CallError::Refused(Code(code), why) => write!(out, "{why} (code {code})"),
-            CallError::TooLong => out.write_str("a message is longer than is read"),
-            CallError::Compressed => out.write_str("a message is compressed, which nobody asked for"),
-            CallError::Malformed => out.write_str("a message cannot be read"),
+            CallError::TooLong => out.write_str("a message exceeds the maximum length"),
+            CallError::Compressed => out.write_str("a message is compressed, which was not negotiated"),
+            CallError::Malformed => out.write_str("a message cannot be decoded"),
         }
     }
 }
 
 impl CallError {
-    /// Of a connection that cannot be used: the last cause, as what is before it says only that something failed.
+    /// Creates an error from the root cause. The outer errors of the chain only say that something failed.
     #[must_use]
     pub fn broken(error: &(dyn Error + 'static)) -> CallError {
         let mut last = error;
@@ -85,7 +85,7 @@ impl CallError {
     }
 }
 
-/// Runs what hyper wants to run beside a connection on this thread, in its `LocalSet`.
+/// Executor for hyper that spawns on the `LocalSet` of the current thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Here;
 
@@ -95,10 +95,11 @@ impl<F: Future<Output: 'static> + 'static> Executor<F> for Here {
     }
 }
 
-/// Begins a call. The request is a POST of what [`framed`] makes; messages of at most `message_max` octets are read.
+/// Starts a call. The request is a POST with a body from [`framed`]. Response messages may have at most `message_max`
+/// bytes.
 ///
 /// # Errors
-/// If the connection broke, or the call is refused at once.
+/// Fails if the connection fails or the peer rejects the call at once.
 pub async fn call<B: Body + 'static>(
     sender: &mut SendRequest<B>,
     mut request: Request<B>,
@@ -111,12 +112,12 @@ pub async fn call<B: Body + 'static>(
     if !response.status().is_success() {
         return Err(CallError::Http(response.status()));
     }
-    // Who has nothing to send says so before the body.
+    // A response without messages carries its status in the headers (Trailers-Only).
     how_it_ended(response.headers())?;
     Ok(Messages::new(response.into_body(), message_max))
 }
 
-/// Whether a call went well, as far as these fields speak of it.
+/// Checks the status of a call, if these headers or trailers contain it.
 fn how_it_ended(fields: &HeaderMap) -> Result<(), CallError> {
     let Some(status) = fields.get(STATUS) else { return Ok(()) };
     let code = status.to_str().ok().and_then(|text| text.parse().ok()).map_or(Code::UNKNOWN, Code);
@@ -127,16 +128,16 @@ fn how_it_ended(fields: &HeaderMap) -> Result<(), CallError> {
     Err(CallError::Refused(code, reason.unwrap_or_default().chars().take(REASON_MAX).collect()))
 }
 
-/// A message as it is sent.
+/// Encodes a message with its prefix.
 #[must_use]
 pub fn framed(message: &impl Message) -> Bytes {
     let mut octets = prefix(message.encoded_len());
-    // A vector has room for all.
+    // Encoding cannot fail: the vector has enough capacity.
     let _ = message.encode(&mut octets);
     octets.into()
 }
 
-/// What is before a message of this length, with room for it behind.
+/// Returns the prefix for a message of this length, with capacity for the message.
 pub(super) fn prefix(length: usize) -> Vec<u8> {
     let mut octets = Vec::with_capacity(PREFIX_LEN + length);
     octets.push(0);
@@ -144,7 +145,7 @@ pub(super) fn prefix(length: usize) -> Vec<u8> {
     octets
 }
 
-/// The messages in what comes.
+/// Decoder for the messages in a body.
 #[derive(Debug)]
 pub struct Messages<B> {
     body: B,
@@ -153,15 +154,15 @@ pub struct Messages<B> {
 }
 
 impl<B: Body<Data = Bytes, Error: Error + 'static> + Unpin> Messages<B> {
-    /// Of at most so many octets each.
+    /// Creates a decoder for messages of at most `message_max` bytes.
     pub(super) fn new(body: B, message_max: usize) -> Messages<B> {
         Messages { body, unread: BytesMut::new(), message_max }
     }
 
-    /// The next message; `None` if there are no more, and all went well.
+    /// Returns the next message, or `None` after the last one if the call succeeded.
     ///
     /// # Errors
-    /// If there is no saying what comes next.
+    /// Fails if the connection fails, the call has failed, or a message cannot be decoded.
     pub async fn next<M: Message + Default>(&mut self) -> Result<Option<M>, CallError> {
         loop {
             if let Some(message) = self.take()? {
@@ -177,18 +178,18 @@ impl<B: Body<Data = Bytes, Error: Error + 'static> + Unpin> Messages<B> {
         }
     }
 
-    /// The one message that there is to be.
+    /// Returns the single message of a unary call.
     ///
     /// # Errors
-    /// If that is not what comes.
+    /// Fails like [`Messages::next`], or if the number of messages is not one.
     pub async fn only<M: Message + Default>(mut self) -> Result<M, CallError> {
         let message = self.next().await?.ok_or(CallError::Malformed)?;
-        // How the call ended stands behind it.
+        // The status of the call follows the message.
         let more: Option<M> = self.next().await?;
         if more.is_some() { Err(CallError::Malformed) } else { Ok(message) }
     }
 
-    /// Takes a message out of what has come, if it is there as a whole.
+    /// Removes the next message from the buffer, if it is complete.
     fn take(&mut self) -> Result<Option<Bytes>, CallError> {
         let Some([compressed, length @ ..]) = self.unread.first_chunk::<PREFIX_LEN>() else { return Ok(None) };
         if *compressed != 0 {

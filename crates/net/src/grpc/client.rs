@@ -1,4 +1,4 @@
-//! Upstreams that are asked by gRPC: one connection each, which carries all the calls of this worker.
+//! gRPC client for upstreams: one HTTP/2 connection per upstream carries all calls of a worker.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,28 +20,28 @@ use crate::client::{Key, LOOK_EVERY, Route, Users, connect_http2};
 use crate::clock::MonotonicClock;
 use crate::trouble::network;
 
-/// How often an upstream with calls on their way is asked whether it is still there, and how long it may take to say so.
+/// HTTP/2 keepalive: interval between pings on a connection with open calls, and time to wait for the reply.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Upstreams over gRPC, for one worker.
+/// gRPC client of one worker.
 #[derive(Default)]
 pub(crate) struct GrpcClient {
     connections: RefCell<HashMap<Key, Rc<Connection>>>,
 }
 
-/// The connection to one upstream, if there is one.
+/// Connection to one upstream, if it is open.
 struct Connection {
-    /// Keeps the place in memory that the key names, and not what is there.
+    /// Keeps the address in [`Key`] allocated without keeping the owner alive.
     _users: Option<Users>,
-    /// Who opens it keeps the others waiting.
+    /// Locked while connecting, so that other queries wait for the result.
     open: Mutex<Option<Sender>>,
 }
 
 type Sender = SendRequest<Full<Bytes>>;
 
 impl GrpcClient {
-    /// Asks an upstream once.
+    /// Sends one query and returns the response.
     pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<Exchanged, ExchangeError> {
         let until = MonotonicClock::instant(exchange.until);
         let asked = timeout_at(until, async {
@@ -53,7 +53,7 @@ impl GrpcClient {
         asked.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
     }
 
-    /// A way to the upstream, and whether it was open before.
+    /// Returns a sender for the upstream, and true if its connection was already open.
     async fn sender(&self, exchange: &Exchange<'_>) -> Result<(Sender, bool), ExchangeError> {
         let route = Route::new((exchange.to, exchange.tls), exchange.connections).kept_for(exchange.kept_for);
         let connection = self.connection(&route);
@@ -73,7 +73,7 @@ impl GrpcClient {
         Ok((sender, false))
     }
 
-    /// The place of the connection to an upstream; those that nobody can use any more are forgotten.
+    /// Returns the entry of an upstream. Removes the entries of closed connections before it adds one.
     fn connection(&self, route: &Route) -> Rc<Connection> {
         let mut connections = self.connections.borrow_mut();
         let key = route.key();
@@ -85,8 +85,8 @@ impl GrpcClient {
     }
 }
 
-/// Drives a connection until it is closed, or nobody is left for whom it is kept, as after a reload: then nobody will ask
-/// over it again, and its upstream might keep it open for ever.
+/// Drives a connection until it is closed or its owner is gone, for example after a reload. No query can use it then,
+/// and the upstream might keep it open indefinitely.
 async fn drive(driver: impl Future, users: Option<Users>) {
     let mut driver = pin!(driver);
     loop {
@@ -107,7 +107,7 @@ fn request(exchange: &Exchange<'_>) -> Result<Request<Full<Bytes>>, ExchangeErro
     request.map_err(|_| ExchangeError::Unreadable)
 }
 
-/// What an exchange says of a call that brought nothing.
+/// Converts the error of a call to that of an exchange.
 fn failed(during: &'static str) -> impl Fn(CallError) -> ExchangeError {
     move |error| match error {
         CallError::Broken(error) => ExchangeError::Network { during, error },

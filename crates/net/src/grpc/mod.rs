@@ -1,6 +1,6 @@
-//! DNS by gRPC, as CoreDNS has it: service `coredns.dns.DnsService`, method `Query`, the message a packet each way.
+//! DNS over gRPC, compatible with CoreDNS: service `coredns.dns.DnsService`, method `Query`, one `DnsPacket` each way.
 //!
-//! hyper speaks HTTP/2; what gRPC adds is small, and stands in `call`, for those too who call others than name servers.
+//! hyper implements HTTP/2. Module `call` adds gRPC, also for clients of other gRPC services.
 
 mod call;
 mod client;
@@ -13,33 +13,33 @@ pub use call::{CallError, Code, Here, Messages, call, framed};
 pub(crate) use client::GrpcClient;
 pub(crate) use server::serve;
 
-/// The path of the method.
+/// Path of the method.
 const PATH: &str = "/coredns.dns.DnsService/Query";
-/// Octets of the longest message: a DNS message as long as there are, and its own field around it.
+/// Length of the longest `DnsPacket` in bytes: the longest DNS message plus the header of its field.
 const PACKET_MAX: usize = u16::MAX as usize + 4;
-/// What is before the DNS message in a packet: the number of its field, and that a length follows.
+/// Tag of the field that holds the DNS message: field 1, length-delimited.
 const MSG: u8 = (1 << 3) | 2;
 
-/// The one message of the service, as it is read.
+/// Request and response message of the service, for decoding.
 #[derive(Clone, PartialEq, Eq, Message)]
 struct DnsPacket {
-    /// A DNS message.
+    /// DNS message.
     #[prost(bytes = "bytes", tag = "1")]
     msg: Bytes,
 }
 
-/// A DNS message as it is sent; it is copied once.
+/// Encodes a DNS message as a framed `DnsPacket`, with one copy.
 fn packet(message: &[u8]) -> Bytes {
     let length = 1 + prost::length_delimiter_len(message.len()) + message.len();
     let mut octets = call::prefix(length);
     octets.push(MSG);
-    // A vector has room for all.
+    // Encoding cannot fail: the vector has enough capacity.
     let _ = prost::encode_length_delimiter(message.len(), &mut octets);
     octets.extend_from_slice(message);
     octets.into()
 }
 
-/// The DNS message in what is sent.
+/// Decodes the DNS message of a request or response body.
 async fn message<B>(body: B) -> Result<Bytes, CallError>
 where
     B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_come_out_as_they_went_in() {
+    async fn messages_survive_a_round_trip() {
         for message in [&b""[..], b"x", &[7; 127], &[7; 128], &[7; 65_535]] {
             assert_eq!(read(packet(message)).await.as_deref(), Ok(message));
             let usual = DnsPacket { msg: Bytes::copy_from_slice(message) };
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_message() {
+    async fn rejects_malformed_messages() {
         let cases: [(&[u8], CallError); 9] = [
             (b"", CallError::Malformed),
             (b"\0\0\0\0", CallError::Malformed),

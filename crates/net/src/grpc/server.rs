@@ -1,4 +1,4 @@
-//! Queries that come by gRPC.
+//! gRPC server for DNS queries.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -28,28 +28,28 @@ use crate::connected::Client;
 use crate::connections::Reserved;
 use crate::endpoint::Stage;
 
-/// How long a connection may be without a call where no directive says so. Clients keep one for all their calls, so that
-/// the time that is right for TCP would make them greet again and again.
+/// Idle timeout of a connection if the Corefile sets none. Clients keep one connection for all their calls. With the
+/// timeout for TCP they would have to reconnect again and again.
 const IDLE: Duration = Duration::from_secs(5 * 60);
-/// How often a client is asked whether it is still there, and how long it may take to say so.
+/// HTTP/2 keepalive: interval between pings, and time to wait for the reply.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a client may take to hear the rest once no more calls of it are answered: one that takes no octets would keep its
-/// connection for ever.
+/// Time that a client has to read its last answers after a graceful shutdown. Without it, a client that reads nothing
+/// would keep the connection open indefinitely.
 const PARTING: Duration = Duration::from_secs(30);
-/// Octets of the headers of one call: there is nothing to say in them.
+/// Maximum length of the headers of one call in bytes. DNS over gRPC needs hardly any.
 const HEADERS_MAX: u32 = 16 << 10;
-/// Octets of answers that one call may have unwritten.
+/// Maximum number of answer bytes that one call may have unwritten.
 const UNWRITTEN_MAX: usize = 64 << 10;
 
-/// Bytes that an open call needs beside its message, in hyper and here.
+/// Memory that an open call needs besides its message, in hyper and here, in bytes.
 const CALL_COST: usize = 2 << 10;
 
-/// What a call is answered with: the message, then how it ended.
+/// Response with its message and the status trailers.
 type Answer = Response<WithTrailers<Full<Bytes>, Ready<Option<Result<HeaderMap, Infallible>>>>>;
 
-/// Answers calls until the client has no more of them for too long, or the address is served no more; those on their way
-/// then are still answered.
+/// Serves calls until the connection has been idle too long or the address is closed. Calls in flight are still
+/// answered.
 pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> io::Result<()> {
     let mut closing = client.endpoint.closing();
     let calls = Rc::new(Calls::new(client.listening.timeouts.idle.unwrap_or(IDLE)));
@@ -84,15 +84,15 @@ pub(crate) async fn serve(client: Client, stream: impl AsyncRead + AsyncWrite + 
 impl Client {
     async fn call(&self, request: Request<Incoming>) -> Answer {
         if !is_grpc(&request) {
-            return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UNKNOWN, "this is no gRPC");
+            return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UNKNOWN, "content type is not application/grpc");
         }
         if request.uri().path() != PATH {
-            return refused(StatusCode::OK, Code::UNIMPLEMENTED, "the one method here is coredns.dns.DnsService/Query");
+            return refused(StatusCode::OK, Code::UNIMPLEMENTED, "the only method is coredns.dns.DnsService/Query");
         }
         let refusal = |code, why| refused(StatusCode::OK, code, why);
         let no_room = || {
             self.shared.count(self.shared.limits.buffers);
-            refusal(Code::RESOURCE_EXHAUSTED, "too many queries of this client are on their way")
+            refusal(Code::RESOURCE_EXHAUSTED, "too many queries of this client are in flight")
         };
         let Some(reserved) = self.connection.reserved(CALL_COST) else { return no_room() };
         let body = Metered { body: request.into_body(), reserved };
@@ -100,7 +100,7 @@ impl Client {
             Err(_) => refusal(Code::DEADLINE_EXCEEDED, "the query took too long to arrive"),
             Ok(Err(CallError::TooLong)) => refusal(Code::RESOURCE_EXHAUSTED, "the query is too long"),
             Ok(Err(CallError::Compressed)) => refusal(Code::UNIMPLEMENTED, "the query is compressed"),
-            Ok(Err(_)) => refusal(Code::INVALID_ARGUMENT, "this is no DnsPacket"),
+            Ok(Err(_)) => refusal(Code::INVALID_ARGUMENT, "the request is not a DnsPacket"),
             Ok(Ok(query)) => match self.answer(&query).await {
                 Some(answer) => match self.connection.reserved(CALL_COST + answer.len()) {
                     Some(reserved) => answered(Bytes::from_owner(HeldAnswer { answer, _reserved: reserved })),
@@ -111,7 +111,7 @@ impl Client {
         }
     }
 
-    /// The answer to a query, framed; `None` if there is to be none.
+    /// Returns the framed answer to a query, or `None` if the query gets no answer.
     async fn answer(&self, query: &[u8]) -> Option<Bytes> {
         match self.answer_or_wait(query) {
             Ok(answer) => answer,
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// The answer to a query, or the place where it will arrive.
+    /// Returns the answer to a query, or the channel that will deliver it.
     fn answer_or_wait(&self, query: &[u8]) -> Result<Option<Bytes>, oneshot::Receiver<Option<Bytes>>> {
         let finish = |walk: &mut Walk, turn| {
             let Walk { query, response, .. } = walk;
@@ -140,7 +140,7 @@ impl Client {
     }
 }
 
-/// What is read of a call, reserved until it has been read as a whole.
+/// Request body that reserves its length from the buffer budget until it has been read.
 struct Metered {
     body: Incoming,
     reserved: Reserved,
@@ -160,7 +160,7 @@ impl Body for Metered {
     }
 }
 
-/// An answer that the client has not taken yet.
+/// Answer that is reserved from the buffer budget until the client has read it.
 struct HeldAnswer {
     answer: Bytes,
     _reserved: Reserved,
@@ -197,10 +197,10 @@ fn reply(status: StatusCode, message: Bytes, code: Code, why: &'static str) -> A
     answer
 }
 
-/// The calls on a connection.
+/// Open calls of a connection.
 struct Calls {
     open: Cell<usize>,
-    /// When the last one came or ended.
+    /// Time when the last call started or ended.
     last: Cell<Instant>,
     idle: Duration,
 }
@@ -210,7 +210,7 @@ impl Calls {
         Calls { open: Cell::new(0), last: Cell::new(Instant::now()), idle }
     }
 
-    /// Comes back when there has been none for too long.
+    /// Returns after the connection has been idle too long.
     async fn stopped(&self) {
         loop {
             let since = if self.open.get() > 0 { Instant::now() } else { self.last.get() };
@@ -222,7 +222,7 @@ impl Calls {
     }
 }
 
-/// A call, counted as long as it is open.
+/// Counts an open call. Dropping it ends the count.
 struct Call(Rc<Calls>);
 
 impl Call {

@@ -1,4 +1,4 @@
-//! Worker threads that serve a Corefile of the testkit's directives on a free port, and clients over real sockets.
+//! Worker threads that serve a Corefile of test directives on a free port, and clients over real sockets.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::{Read, Write};
@@ -17,12 +17,12 @@ use net::{Address, StreamLimits, Workers};
 use testkit::{Parsed, Question, World};
 use wire::{Name, OptionCode, Type};
 
-/// How long anything may take before a test gives up.
+/// Time limit for each wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 static SLOTS: [Slot; 2] = [testkit::toys::RECORDS, testkit::toys::OUTWARD];
 
-/// Worker threads that serve.
+/// Running worker threads.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) registry: Arc<Registry>,
@@ -30,7 +30,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Serves what these lines say in a server block for `test.`, by one worker.
+    /// Serves a server block for `test.` with these lines, with one worker.
     pub(crate) fn start(lines: &str, streams: StreamLimits) -> Running {
         let registry = Registry::new();
         let (generation, label) = build(&format!("test {{\n{lines}\n}}\n"), &registry);
@@ -43,14 +43,14 @@ impl Running {
         Running { address, registry, workers: Some(workers) }
     }
 
-    /// Lets it answer what is on its way and end.
+    /// Answers the queries in flight and ends.
     pub(crate) fn drain(&mut self) {
         if let Some(workers) = self.workers.take() {
             workers.drain();
         }
     }
 
-    /// The value of a series; 0 if it is not shown.
+    /// Returns the value of a series, or 0 if it is not exported.
     pub(crate) fn metric(&self, series: &str) -> f64 {
         let text = self.registry.render();
         let line = text.lines().find_map(|line| line.strip_prefix(series));
@@ -81,7 +81,7 @@ fn build(text: &str, registry: &Arc<Registry>) -> (Generation, String) {
     (plan.build(surroundings).expect("it can be built").generation, label)
 }
 
-/// A client's connection.
+/// Client connection over TCP.
 pub(crate) struct Stream(pub(crate) TcpStream);
 
 impl Stream {
@@ -96,7 +96,7 @@ impl Stream {
         self.0.write_all(&framed(message)).expect("a query leaves");
     }
 
-    /// The next answer; `None` when the server has closed the connection.
+    /// Reads the next answer. Returns `None` if the server has closed the connection.
     pub(crate) fn receive(&mut self) -> Option<Parsed> {
         self.receive_octets().map(|octets| Parsed::read(&octets).expect("a message"))
     }
@@ -114,12 +114,12 @@ impl Stream {
         self.receive()
     }
 
-    /// No more queries come; answers are still read.
+    /// Shuts down the sending side. Answers can still be read.
     pub(crate) fn finish(&self) {
         self.0.shutdown(Shutdown::Write).expect("half of it is closed");
     }
 
-    /// Waits for the server to close the connection; fails if it says something before.
+    /// Waits for the server to close the connection. Panics if it sends anything first.
     pub(crate) fn wait_for_end(&mut self) {
         let mut octet = [0];
         match self.0.read(&mut octet) {
@@ -130,7 +130,7 @@ impl Stream {
     }
 }
 
-/// Reads as much as is wanted; `None` at the end of the stream.
+/// Fills the buffer. Returns `None` at the end of the stream.
 fn read_exact(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
     match stream.read_exact(buffer) {
         Ok(()) => Some(()),
@@ -144,23 +144,23 @@ fn read_exact(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
 }
 
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(message.len()).expect("at most 65535 octets");
+    let length = u16::try_from(message.len()).expect("at most 65535 bytes");
     [&length.to_be_bytes()[..], message].concat()
 }
 
-/// A question with this id.
+/// Creates a question with this ID.
 pub(crate) fn question(id: u16, name: &str, qtype: Type) -> Question {
     let mut question = Question::new(Name::from_text(name).expect("a name"), qtype);
     question.header.id = id;
     question
 }
 
-/// The data of an EDNS option.
+/// Returns the data of an EDNS option.
 pub(crate) fn option(answer: &Parsed, code: OptionCode) -> Option<&[u8]> {
     answer.options.iter().find(|(known, _)| *known == code).map(|(_, data)| data.as_slice())
 }
 
-/// A client over UDP.
+/// Creates a client socket for UDP.
 pub(crate) fn datagrams(to: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(to).expect("an address");
@@ -168,14 +168,14 @@ pub(crate) fn datagrams(to: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// The next datagram, as a message.
+/// Receives and parses the next datagram.
 pub(crate) fn receive(socket: &UdpSocket) -> Parsed {
     let mut buffer = vec![0; 65_535];
     let length = socket.recv(&mut buffer).expect("a datagram");
     Parsed::read(&buffer[..length]).expect("a message")
 }
 
-/// An upstream whose answers the test gives by hand.
+/// Upstream over UDP whose answers the test sends.
 pub(crate) struct Upstream(pub(crate) UdpSocket);
 
 impl Upstream {
@@ -189,7 +189,7 @@ impl Upstream {
         self.0.local_addr().expect("its address")
     }
 
-    /// The next query, and who asks.
+    /// Receives the next query and its source address.
     pub(crate) fn query(&self) -> (Vec<u8>, SocketAddr) {
         let mut buffer = vec![0; 4096];
         let (length, from) = self.0.recv_from(&mut buffer).expect("a query");
@@ -202,7 +202,7 @@ impl Upstream {
     }
 }
 
-/// The query itself with QR set: an answer without records.
+/// Returns the query with QR set: an answer without records.
 pub(crate) fn answer_to(query: &[u8]) -> Vec<u8> {
     let mut answer = query.to_vec();
     answer[2] |= 0x80;
