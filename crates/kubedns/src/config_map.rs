@@ -1,5 +1,5 @@
-//! The ConfigMap `kube-dns`: three keys, each of them checked; one that is wrong makes all of it void, and what was in
-//! force stays so.
+//! ConfigMap `kube-dns` with its three keys. Each is validated. If one is invalid, the whole ConfigMap is rejected and
+//! the previous one stays in effect.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -8,57 +8,57 @@ use std::collections::BTreeMap;
 use crate::name_server::{NameServer, read_address};
 use crate::names::{is_domain, is_label};
 
-/// Upstreams of one domain: as many as *forward* asks. kube-dns had three.
+/// Maximum number of upstreams of one domain, as in *forward*. kube-dns allowed three.
 pub const SERVERS_MAX: usize = 15;
-/// Stub domains: each is a server block with a cache of its own.
+/// Maximum number of stub domains. Each is a server block with its own cache.
 pub const STUB_DOMAINS_MAX: usize = 1000;
-/// Federations: more than a project that has ended can have had.
+/// Maximum number of federations. The project has ended, so no cluster needs more.
 pub const FEDERATIONS_MAX: usize = 100;
 
 const STUB_DOMAINS: &str = "stubDomains";
 const UPSTREAMS: &str = "upstreamNameservers";
 const FEDERATIONS: &str = "federations";
 
-/// What the ConfigMap says.
+/// Content of the ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dynamic {
-    /// Domains and who is asked about them.
+    /// Stub domains with their name servers.
     pub stub_domains: BTreeMap<String, Vec<NameServer>>,
-    /// Who is asked about everything outside; nobody in particular if empty.
+    /// Upstreams for outside names, or empty for the default.
     pub upstreams: Vec<SocketAddr>,
-    /// Names of federations and their domains.
+    /// Federations with their domains.
     pub federations: Vec<(String, String)>,
 }
 
-/// Why a ConfigMap is refused: the key, and what is wrong with it.
+/// Reason to reject a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The key.
+    /// Invalid key.
     pub key: &'static str,
-    /// What is wrong.
+    /// Error in its value.
     pub wrong: Wrong,
 }
 
-/// What is wrong with a value.
+/// Error in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It is not the JSON that it must be.
+    /// Invalid JSON, or JSON of another shape.
     Json(String),
-    /// This is no domain.
+    /// Invalid domain.
     Domain(String),
-    /// This is no name server that can stand here.
+    /// Invalid name server.
     Server(String),
-    /// This is no pair `NAME=DOMAIN`.
+    /// Text that is not a pair `NAME=DOMAIN`.
     Pair(String),
-    /// There are more of something than can be served.
+    /// Too many elements: kind and maximum.
     TooMany(&'static str, usize),
 }
 
 impl Dynamic {
-    /// Reads the keys of the ConfigMap; those that are not known are ignored.
+    /// Parses the keys of the ConfigMap. Ignores unknown keys.
     ///
     /// # Errors
-    /// The first value that cannot be used.
+    /// The first invalid value.
     pub fn read(data: &BTreeMap<String, String>) -> Result<Dynamic, Refused> {
         let value = |key: &'static str| data.get(key).map(String::as_str).filter(|text| !text.trim().is_empty());
         fn of_key<T>(key: &'static str, read: Result<T, Wrong>) -> Result<T, Refused> {
@@ -105,19 +105,20 @@ fn upstreams(text: &str) -> Result<Vec<SocketAddr>, Wrong> {
     written.into_iter().map(|text| read_address(&text, ':').ok_or(Wrong::Server(text))).collect()
 }
 
-/// Reads a list of addresses with commas between them, as flags have it.
+/// Parses a comma-separated list of addresses, as used in flags.
 ///
 /// # Errors
-/// The first that is none.
+/// The first invalid address.
 pub fn name_servers(text: &str) -> Result<Vec<SocketAddr>, Wrong> {
     let each = text.split(',').map(str::trim).filter(|text| !text.is_empty());
     each.map(|text| read_address(text, ':').ok_or_else(|| Wrong::Server(text.to_owned()))).collect()
 }
 
-/// Reads `NAME=DOMAIN,NAME=DOMAIN`; or a JSON object, which kube-dns refuses although the documentation of Kubernetes shows one.
+/// Parses `NAME=DOMAIN,NAME=DOMAIN`, or a JSON object. kube-dns rejects the latter, although the Kubernetes
+/// documentation shows it.
 ///
 /// # Errors
-/// The first pair that is none.
+/// The first invalid pair.
 pub fn federations(text: &str) -> Result<Vec<(String, String)>, Wrong> {
     if text.trim_start().starts_with('{') {
         let written: BTreeMap<String, String> = json(text)?;
@@ -150,10 +151,10 @@ impl fmt::Display for Refused {
 impl fmt::Display for Wrong {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::Json(problem) => write!(out, "not the JSON that it must be: {problem}"),
-            Wrong::Domain(text) => write!(out, "'{text}' is no domain in lower case"),
-            Wrong::Server(text) => write!(out, "'{text}' is no name server that can stand here"),
-            Wrong::Pair(text) => write!(out, "'{text}' is no pair NAME=DOMAIN"),
+            Wrong::Json(problem) => write!(out, "invalid JSON: {problem}"),
+            Wrong::Domain(text) => write!(out, "'{text}' is not a domain in lower case"),
+            Wrong::Server(text) => write!(out, "'{text}' is not a valid name server"),
+            Wrong::Pair(text) => write!(out, "'{text}' is not a pair NAME=DOMAIN"),
             Wrong::TooMany(what, most) => write!(out, "more than {most} {what}"),
         }
     }

@@ -5,7 +5,7 @@ fn read(pairs: &[(&str, &str)]) -> Result<Dynamic, Refused> {
 }
 
 #[test]
-fn all_three_keys_are_read_and_others_are_not() {
+fn reads_the_three_keys_and_ignores_others() {
     let dynamic = read(&[
         (STUB_DOMAINS, r#"{"acme.local": ["1.2.3.4", "ns.acme.local"], "corp": ["[fd00::1]:5353"]}"#),
         (UPSTREAMS, r#"["8.8.8.8", "8.8.4.4:5353", "fd00::2", "1.1.1.1"]"#),
@@ -23,29 +23,29 @@ fn all_three_keys_are_read_and_others_are_not() {
 }
 
 #[test]
-fn what_is_not_there_is_the_default() {
+fn missing_keys_have_the_default() {
     assert_eq!(read(&[]), Ok(Dynamic::default()));
     assert_eq!(read(&[(STUB_DOMAINS, " "), (UPSTREAMS, ""), (FEDERATIONS, "")]), Ok(Dynamic::default()));
 }
 
 #[test]
-fn one_wrong_value_makes_all_of_it_void() {
+fn one_invalid_value_rejects_the_whole_config_map() {
     for (key, value, said) in [
-        (STUB_DOMAINS, "{", "`stubDomains`: not the JSON"),
-        (STUB_DOMAINS, r#"["a"]"#, "not the JSON"),
-        (STUB_DOMAINS, r#"{"a": "1.2.3.4"}"#, "not the JSON"),
-        (STUB_DOMAINS, r#"{"A.example": ["1.2.3.4"]}"#, "'A.example' is no domain"),
-        (STUB_DOMAINS, r#"{"": ["1.2.3.4"]}"#, "'' is no domain"),
-        (STUB_DOMAINS, r#"{"a { forward": ["1.2.3.4"]}"#, "is no domain"),
-        (STUB_DOMAINS, r#"{"a": ["ns.example.org:53"]}"#, "'ns.example.org:53' is no name server"),
-        (STUB_DOMAINS, r#"{"a": ["1.2.3.4:70000"]}"#, "is no name server"),
-        (UPSTREAMS, r#"["ns.example.org"]"#, "is no name server"),
-        (UPSTREAMS, r#"{"a": "b"}"#, "not the JSON"),
-        (UPSTREAMS, "8.8.8.8", "not the JSON"),
-        (FEDERATIONS, r#"{"a": ["example.com"]}"#, "not the JSON"),
-        (FEDERATIONS, r#"{"a.b": "example.com"}"#, "is no pair"),
-        (FEDERATIONS, "a", "'a' is no pair"),
-        (FEDERATIONS, "a.b=example.com", "is no pair"),
+        (STUB_DOMAINS, "{", "`stubDomains`: invalid JSON"),
+        (STUB_DOMAINS, r#"["a"]"#, "invalid JSON"),
+        (STUB_DOMAINS, r#"{"a": "1.2.3.4"}"#, "invalid JSON"),
+        (STUB_DOMAINS, r#"{"A.example": ["1.2.3.4"]}"#, "'A.example' is not a domain"),
+        (STUB_DOMAINS, r#"{"": ["1.2.3.4"]}"#, "'' is not a domain"),
+        (STUB_DOMAINS, r#"{"a { forward": ["1.2.3.4"]}"#, "is not a domain"),
+        (STUB_DOMAINS, r#"{"a": ["ns.example.org:53"]}"#, "'ns.example.org:53' is not a valid name server"),
+        (STUB_DOMAINS, r#"{"a": ["1.2.3.4:70000"]}"#, "is not a valid name server"),
+        (UPSTREAMS, r#"["ns.example.org"]"#, "is not a valid name server"),
+        (UPSTREAMS, r#"{"a": "b"}"#, "invalid JSON"),
+        (UPSTREAMS, "8.8.8.8", "invalid JSON"),
+        (FEDERATIONS, r#"{"a": ["example.com"]}"#, "invalid JSON"),
+        (FEDERATIONS, r#"{"a.b": "example.com"}"#, "is not a pair"),
+        (FEDERATIONS, "a", "'a' is not a pair"),
+        (FEDERATIONS, "a.b=example.com", "is not a pair"),
     ] {
         let refused = read(&[(UPSTREAMS, r#"["8.8.8.8"]"#), (key, value)]).unwrap_err().to_string();
         assert!(refused.contains(said), "{value}: {refused}");

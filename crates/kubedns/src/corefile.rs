@@ -1,7 +1,8 @@
-//! The Corefile that does what the pod does.
+//! Writes the Corefile that replaces the pod.
 //!
-//! One server block for the cluster and everything outside, and one for each domain that somebody else knows. A name
-//! server that is named is written as the addresses that are known of it, or by its name where nobody looked it up.
+//! One server block serves the cluster and all outside names. Each domain with name servers of its own gets another
+//! block. A name server given by host name is written as its known addresses, or as the host name if names have not
+//! been resolved.
 
 use core::fmt::Write as _;
 use core::net::{IpAddr, SocketAddr};
@@ -13,24 +14,24 @@ use crate::name_server::NameServer;
 use crate::probe::Probe;
 use crate::settings::{Records, Settings, Side};
 
-/// What is known of name servers that are named.
+/// Known addresses of name servers that are given by host name.
 #[derive(Clone, Copy, Debug)]
 pub enum Hosts<'a> {
-    /// Nobody looked: *forward* does it when the Corefile is served.
+    /// Host names are not resolved. *forward* resolves them when the Corefile is served.
     AsWritten,
-    /// These have these addresses, others none so far.
+    /// Addresses by host name. A host that is missing here has no known address.
     Known(&'a BTreeMap<String, Vec<IpAddr>>),
 }
 
-/// How long to serve on after the order to end: as long as it takes until no client has this server any more.
+/// Time to serve on after the order to end: long enough for clients to stop using this server.
 const LAMEDUCK: &str = "5s";
-/// Seconds that records of the cluster have, and answers in stub domains at most where nobody says how long.
+/// TTL in seconds of cluster records, and maximum TTL of answers in stub domains ([`stub_blocks`]).
 const TTL: u32 = 30;
-/// Where `--profiling` shows where the process spends its time, as kube-dns did.
+/// Address of the profiles that `--profiling` enables, as in kube-dns.
 const PROFILES: &str = "localhost:6060";
-/// The reverse trees.
+/// Reverse zones.
 const REVERSE: [&str; 2] = ["in-addr.arpa", "ip6.arpa"];
-/// Where kube-dns itself listens in its pod, behind dnsmasq.
+/// Port of kube-dns in its pod, where dnsmasq has port 53.
 const BEHIND_DNSMASQ: u16 = 10053;
 
 /// Writes the Corefile.
@@ -46,7 +47,7 @@ pub fn corefile(settings: &Settings, dynamic: &Dynamic, hosts: Hosts<'_>) -> Str
     text.0
 }
 
-/// Names of the name servers that are named.
+/// Returns the host names of all name servers that are given by host name.
 #[must_use]
 pub fn named_hosts(settings: &Settings, dynamic: &Dynamic) -> BTreeSet<String> {
     let of_front = settings.front.iter().flat_map(|front| {
@@ -60,8 +61,8 @@ pub fn named_hosts(settings: &Settings, dynamic: &Dynamic) -> BTreeSet<String> {
     all.filter_map(NameServer::host).collect()
 }
 
-/// Writes only the blocks of the ConfigMap's stub domains, as a cache before the cluster's DNS has them: on these addresses,
-/// kept for at most [`TTL`] seconds.
+/// Writes only the blocks for the ConfigMap's stub domains, as node-cache does: bound to the addresses `listen`, with a
+/// cache of at most [`TTL`] seconds.
 #[must_use]
 pub fn stub_blocks(listen: &[IpAddr], port: u16, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
     let writer = Writer { settings: &Settings::default(), dynamic, hosts };
@@ -72,7 +73,7 @@ pub fn stub_blocks(listen: &[IpAddr], port: u16, dynamic: &Dynamic, hosts: Hosts
         text.line("errors");
         text.line(&format!("cache {TTL}"));
         text.line(&format!("bind {}", listen.join(" ")));
-        // As node-cache writes it: any of the servers, and no other one after an answer.
+        // node-cache writes the servers without a policy or failover.
         if let Some(addresses) = writer.known_addresses(servers, &mut text) {
             text.line(&format!("forward . {}", addresses.iter().map(|to| word(to)).collect::<Vec<_>>().join(" ")));
         }
@@ -81,10 +82,10 @@ pub fn stub_blocks(listen: &[IpAddr], port: u16, dynamic: &Dynamic, hosts: Hosts
     text.0
 }
 
-/// Who is asked about a domain.
+/// Servers to query for a domain.
 enum Asked {
     Servers(Vec<NameServer>),
-    /// The same as about names outside.
+    /// Same servers as for outside names.
     Usual,
     Nobody,
 }
@@ -127,7 +128,7 @@ impl Writer<'_> {
         text.close();
     }
 
-    /// The records of the cluster on the address and port of kube-dns, if dnsmasq was not to listen there too.
+    /// Writes the cluster records on the address and port of kube-dns, if dnsmasq did not listen there.
     fn records_block(&self, text: &mut Text) {
         let Some((ip, port)) = self.apart() else { return };
         text.blank();
@@ -140,13 +141,13 @@ impl Writer<'_> {
         text.close();
     }
 
-    /// The address and port of kube-dns, if it has an address of its own and a port other than dnsmasq's.
+    /// Returns the address and port of kube-dns, if it has its own address and a port other than dnsmasq's.
     fn apart(&self) -> Option<(IpAddr, u16)> {
         let (records, front) = (self.settings.records.as_ref()?, self.settings.front.as_ref()?);
         (front.port != 0 && front.port != records.port).then_some((records.bind?, records.port))
     }
 
-    /// What answers, from the records to those who are asked about the rest.
+    /// Writes the plugins that answer: local records first, then forwarding.
     fn answers(&self, text: &mut Text) {
         self.answers_of(self.settings.front.as_ref(), text);
     }
@@ -193,7 +194,7 @@ impl Writer<'_> {
         text.close();
     }
 
-    /// The domains that somebody else knows, without those of this server itself.
+    /// Returns the domains with servers of their own, except those that this server answers itself.
     fn domains(&self) -> BTreeMap<String, Asked> {
         let mut domains = BTreeMap::new();
         for (domain, known) in self.settings.front.iter().flat_map(|front| &front.domains) {
@@ -218,8 +219,8 @@ impl Writer<'_> {
         domains
     }
 
-    /// The zones of this server that lie in a domain which somebody else knows: dnsmasq was told of them too, and the
-    /// longer name went before.
+    /// Returns the zones of this server that lie within a domain of other servers. dnsmasq knew both and preferred the
+    /// longer name.
     fn kept_zones(&self, others: &BTreeMap<String, Asked>) -> Vec<&str> {
         let of_cluster =
             self.settings.records.iter().flat_map(|records| [records.domain.as_str()].into_iter().chain(REVERSE));
@@ -233,8 +234,8 @@ impl Writer<'_> {
         zones.into_iter().filter(|zone| is_lost(zone) && !others.contains_key(*zone)).collect()
     }
 
-    /// Whether it is this server that is to be asked: dnsmasq is told so where kube-dns is another process. For a zone of the
-    /// cluster one server of several is enough: kube-dns knows its names.
+    /// Returns true if the configured servers of a domain are this server, as in a pod where dnsmasq forwards to
+    /// kube-dns. For a zone of the cluster one such server is enough, because kube-dns knows its names.
     fn is_own(&self, domain: &str, servers: &[NameServer]) -> bool {
         let Some(records) = &self.settings.records else { return false };
         let is_of_cluster = records.domain == domain || REVERSE.contains(&domain);
@@ -242,14 +243,14 @@ impl Writer<'_> {
         if is_of_cluster { here.any(|is_here| is_here) } else { !servers.is_empty() && here.all(|is_here| is_here) }
     }
 
-    /// Whether that is where kube-dns listened for dnsmasq beside it.
+    /// Returns true if this is the address where kube-dns listened for dnsmasq in the same pod.
     fn is_here(&self, server: &NameServer) -> bool {
         let Some(records) = &self.settings.records else { return false };
         let is_port = |port| port == records.port || port == BEHIND_DNSMASQ;
         matches!(server, NameServer::Address(address) if address.ip().is_loopback() && is_port(address.port()))
     }
 
-    /// Who is asked about names outside.
+    /// Returns the upstreams for outside names.
     fn upstreams(&self) -> Vec<String> {
         let shown = |address: &SocketAddr| NameServer::Address(*address).to_string();
         if !self.dynamic.upstreams.is_empty() {
@@ -262,12 +263,12 @@ impl Writer<'_> {
         let servers = front.servers.iter().filter(|server| !self.is_here(server));
         let asked: Vec<String> =
             servers.flat_map(|server| self.addresses(server)).chain(front.resolv_conf.clone()).collect();
-        // dnsmasq that asked kube-dns about everything got what kube-dns got from the system.
+        // dnsmasq sent everything to kube-dns, which used the upstreams of the system.
         let is_behind = asked.is_empty() && !front.servers.is_empty();
         if is_behind { vec![RESOLV_CONF.to_owned()] } else { asked }
     }
 
-    /// How a server is written: by its address; by those known of its name; by its name.
+    /// Returns a server as written in a Corefile: its address, the known addresses of its host name, or its host name.
     fn addresses(&self, server: &NameServer) -> Vec<String> {
         match (server, self.hosts) {
             (NameServer::Host(host), Hosts::Known(known)) => {
@@ -283,7 +284,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The addresses of servers, as many as *forward* takes. If none is known, all names are SERVFAIL.
+    /// Returns the addresses of servers, at most as many as *forward* accepts. If there are none, writes a template
+    /// that answers SERVFAIL, and returns `None`.
     fn known_addresses(&self, servers: &[NameServer], text: &mut Text) -> Option<Vec<String>> {
         let addresses = servers.iter().flat_map(|server| self.addresses(server));
         let addresses: Vec<String> = addresses.take(crate::config_map::SERVERS_MAX).collect();
@@ -291,10 +293,10 @@ impl Writer<'_> {
             return Some(addresses);
         }
         let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
-        text.line(&format!("# no address is known of {} yet", names.join(", ")));
+        text.line(&format!("# no address known yet for {}", names.join(", ")));
         text.open("template ANY ANY");
         text.line("rcode SERVFAIL");
-        text.line("ederror 22 \"no address is known of the name servers\"");
+        text.line("ederror 22 \"no known address of the name servers\"");
         text.close();
         None
     }
@@ -310,7 +312,7 @@ impl Writer<'_> {
         if front.is_some_and(|front| front.asks_all) {
             text.line("ask_all");
         }
-        // What failed at one may go well at another; kube-dns asked the same one again.
+        // Another server may succeed where one failed. kube-dns asked the same one again.
         text.line("failover SERVFAIL");
         if let Some(most) = front.map(|front| front.forward_max).filter(|most| *most > 0) {
             text.line(&format!("max_concurrent {most}"));
@@ -318,14 +320,14 @@ impl Writer<'_> {
         text.close();
     }
 
-    /// The keys of a server block, one for each port.
+    /// Returns the keys of a server block, one per port.
     fn keys(&self, domain: &str) -> String {
         let records = self.settings.records.as_ref().filter(|_| self.apart().is_none()).map(|records| records.port);
-        // Port 0 is dnsmasq without DNS.
+        // Port 0 turns DNS off in dnsmasq.
         let front = self.settings.front.iter().map(|front| front.port).filter(|port| *port != 0);
         let ports: BTreeSet<u16> = front.chain(records).collect();
         if ports.is_empty() {
-            // Nothing is answered; a block needs an address all the same.
+            // No port is served, but a block needs an address.
             return ".:0".to_owned();
         }
         let domain = if domain.is_empty() { "." } else { domain };
@@ -354,7 +356,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The page with all metrics.
+    /// Writes the metrics endpoint.
     fn metrics_page(&self, text: &mut Text) {
         match &self.settings.side {
             Some(side) if side.path != "/metrics" => {
@@ -367,7 +369,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The pages, the metrics and the answers that only the pod had.
+    /// Writes *kubedns*: the HTTP endpoints, metrics and answers that are specific to the pod.
     fn pod(&self, is_stub: bool, text: &mut Text) {
         let records = self.settings.records.as_ref();
         match records.filter(|_| !is_stub) {
@@ -387,7 +389,7 @@ impl Writer<'_> {
         }
         match &self.settings.side {
             Some(side) => text.line(&dnsmasq_line(side, is_stub)),
-            // A sidecar in another process asks for it.
+            // A sidecar in another process queries it.
             None if self.settings.front.is_some() => text.line("dnsmasq kubedns"),
             None => {}
         }
@@ -427,17 +429,17 @@ impl Writer<'_> {
         text.close();
     }
 
-    /// Whether questions for a name come to the block of a domain, and to none of a longer one.
+    /// Returns true if queries for a name reach the block of `domain`, and not that of a longer domain.
     fn comes_to(&self, domain: &str, name: &str) -> bool {
         let others = self.domains();
-        // What is kept comes to the first block, whose domain is empty.
+        // Zones that this server keeps belong to the first block, whose domain is empty.
         let kept = self.kept_zones(&others).into_iter().map(|zone| (zone, ""));
         let known = others.keys().map(|other| (other.as_str(), other.as_str())).chain(kept);
         let holding = known.filter(|(zone, _)| is_within(name, zone)).max_by_key(|(zone, _)| zone.len());
         holding.map_or("", |(_, block)| block) == domain
     }
 
-    /// What dnsmasq was told to answer itself of the names in a domain; an empty one is all names.
+    /// Writes the records that dnsmasq answers itself in a domain. The empty domain contains all names.
     fn own_records(&self, front: &Front, domain: &str, text: &mut Text) {
         let comes = |name: &str| self.comes_to(domain, name);
         for rtype in &front.filtered {
@@ -457,7 +459,7 @@ impl Writer<'_> {
             let names: BTreeSet<&str> = front.records.iter().map(|record| record.name.as_str()).collect();
             names.into_iter().filter(|name| comes(name)).for_each(|name| no_other_types(name, text));
         }
-        // Also those that only their addresses are asked for here.
+        // Includes hosts in longer domains. Their reverse lookups arrive here.
         let hosts: Vec<_> = front.hosts.iter().filter(|host| is_within(&host.name, domain)).collect();
         if is_denied {
             host_templates(&hosts, front.local_ttl, text);
@@ -481,7 +483,7 @@ fn dnsmasq_line(side: &Side, is_stub: bool) -> String {
     }
 }
 
-/// ` TTL MINTTL` of a class of the cache, as far as they are given.
+/// Returns ` TTL MINTTL` for a class of the cache, as far as they are set.
 fn bounds(most: Option<u32>, least: Option<u32>) -> String {
     match (most, least) {
         (None, None) => String::new(),
@@ -505,7 +507,7 @@ fn kubernetes(records: &Records, text: &mut Text) {
     text.close();
 }
 
-/// Whether a name is in a domain; all are in the empty one.
+/// Returns true if a name is in a domain. Every name is in the empty domain.
 fn is_within(name: &str, domain: &str) -> bool {
     let (name, domain) = (name.to_ascii_lowercase(), domain.to_ascii_lowercase());
     name.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.') || domain.is_empty())
@@ -527,13 +529,13 @@ fn own_addresses(domain: &str, addresses: &[IpAddr], ttl: u32, text: &mut Text) 
         }
         text.close();
     }
-    // A denial of an upstream would deny the addresses too.
+    // Without this, a negative answer from upstream would deny the addresses too.
     text.open(&format!("template IN ANY {domain}"));
     text.line("rcode NOERROR");
     text.close();
 }
 
-/// Other types of a name that has records here, where all else is denied.
+/// Answers NODATA for the other types of a name that has records in a denied domain.
 fn no_other_types(name: &str, text: &mut Text) {
     text.open(&format!("template IN ANY {name}"));
     text.line(&format!("match {}", exactly(name)));
@@ -542,7 +544,7 @@ fn no_other_types(name: &str, text: &mut Text) {
     text.close();
 }
 
-/// A domain without names.
+/// Answers NXDOMAIN for a whole domain.
 fn denial(domain: &str, text: &mut Text) {
     text.open(&format!("template ANY ANY {domain}"));
     text.line("rcode NXDOMAIN");
@@ -560,7 +562,7 @@ fn no_plain_names(text: &mut Text) {
 }
 
 fn own_record(record: &Record, ttl: u32, text: &mut Text) {
-    // An alias is one for all types.
+    // A CNAME answers queries for all types.
     let asked = if record.rtype == "CNAME" { "ANY" } else { record.rtype };
     text.open(&format!("template IN {asked} {}", record.name));
     text.line(&format!("match {}", exactly(&record.name)));
@@ -578,8 +580,8 @@ fn hosts_lines(front: &Front, hosts: &[&HostRecord], text: &mut Text) {
     text.close();
 }
 
-/// Hosts that *hosts* cannot serve: those with a time to live of their own, and those in a domain that is denied, since a
-/// denial stands above *hosts* in the chain.
+/// Writes hosts that *hosts* cannot serve: hosts with their own TTL, and hosts in a denied domain, because the denial
+/// precedes *hosts* in the chain.
 fn host_templates(hosts: &[&HostRecord], local_ttl: u32, text: &mut Text) {
     let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for name in names {
@@ -596,25 +598,25 @@ fn host_templates(hosts: &[&HostRecord], local_ttl: u32, text: &mut Text) {
     }
 }
 
-/// The regular expression of one name.
+/// Returns a regular expression that matches one name.
 fn exactly(name: &str) -> String {
     format!("^{}\\.$", name.trim_end_matches('.').to_ascii_lowercase().replace('.', "\\."))
 }
 
-/// A word of a Corefile, in quotes if it must be.
+/// Quotes a word of a Corefile if necessary.
 fn word(text: &str) -> String {
     let is_plain = !text.is_empty() && !text.contains([' ', '\t', '"', '{', '}', '#', '\n']);
     if is_plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\\\"")) }
 }
 
-/// A Corefile that is being written.
+/// Corefile under construction, with its indentation level.
 #[derive(Default)]
 struct Text(String, usize);
 
 impl Text {
     fn line(&mut self, line: &str) {
         let indent = "    ".repeat(self.1);
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{indent}{line}");
     }
 

@@ -19,7 +19,7 @@ fn check(program: Program, flags: &str, config_map: &[(&str, &str)], expected: &
 }
 
 #[test]
-fn one_process_for_the_pod() {
+fn one_process_replaces_the_pod() {
     check(
         Program::Pod,
         "--config-map=kube-dns",
@@ -91,10 +91,10 @@ later.example:53 {
         success 9984
         denial 9984
     }
-    # no address is known of ns.later.example yet
+    # no address known yet for ns.later.example
     template ANY ANY {
         rcode SERVFAIL
-        ederror 22 \"no address is known of the name servers\"
+        ederror 22 \"no known address of the name servers\"
     }
 }
 ",
@@ -102,7 +102,7 @@ later.example:53 {
 }
 
 #[test]
-fn the_stock_flags_of_all_three_containers() {
+fn reads_the_stock_flags_of_all_three_containers() {
     check(
         Program::Pod,
         "--domain=cluster.local. --dns-port=10053 --config-dir=/kube-dns-config --v=2 -restartDnsmasq=true \
@@ -147,7 +147,7 @@ fn the_stock_flags_of_all_three_containers() {
 }
 
 #[test]
-fn each_container_by_itself() {
+fn writes_a_corefile_for_each_container_alone() {
     check(
         Program::KubeDns,
         "--domain=cluster.local --dns-port=10053 --kubecfg-file=/a/b --nameservers=10.0.0.1 --profiling",
@@ -279,7 +279,7 @@ x.lan:53 {
 }
 
 #[test]
-fn records_of_dnsmasq() {
+fn writes_records_of_dnsmasq() {
     let settings = settings(
         Program::Nanny,
         "-- --address=/dev.example/10.0.0.5 --address=/ads.example/ --host-record=a.example,10.0.0.6 --filter-AAAA \
@@ -305,9 +305,9 @@ fn records_of_dnsmasq() {
     }
 }
 
-/// As in the pod: what stands behind `--` is dnsmasq, whose port is 53 unless it says otherwise; without it there is none.
+/// Arguments after `--` configure dnsmasq, on port 53 by default. Without `--` there is no dnsmasq, as in the pod.
 #[test]
-fn each_part_listens_where_it_did() {
+fn each_part_listens_on_its_port_in_the_pod() {
     for (flags, keys) in [
         ("--domain=k8s.example", ".:53"),
         ("--dns-port=5300", ".:5300"),
@@ -322,7 +322,7 @@ fn each_part_listens_where_it_did() {
 }
 
 #[test]
-fn a_name_that_nobody_looked_up_stays() {
+fn keeps_host_names_that_are_not_resolved() {
     let settings = settings(Program::Pod, "");
     let dynamic = dynamic(&[("stubDomains", r#"{"acme.example": ["ns.acme.example"], "cluster.local": ["1.2.3.4"]}"#)]);
     let text = corefile(&settings, &dynamic, Hosts::AsWritten);
@@ -344,7 +344,7 @@ fn a_stub_domain_above_the_cluster_leaves_it_its_zone() {
 }
 
 #[test]
-fn where_dnsmasq_asked_kube_dns_the_cluster_answers() {
+fn serves_the_cluster_where_dnsmasq_forwarded_to_kube_dns() {
     let stock = "-- --server=/cluster.local/127.0.0.1#10053 --server=/in-addr.arpa/127.0.0.1#10053 \
                  --server=127.0.0.1#10053 --no-resolv";
     let text = corefile(&settings(Program::Pod, stock), &Dynamic::default(), Hosts::AsWritten);
@@ -354,7 +354,7 @@ fn where_dnsmasq_asked_kube_dns_the_cluster_answers() {
 }
 
 #[test]
-fn own_records_live_as_long_as_they_say_or_local_ttl_says() {
+fn own_records_have_their_ttl_or_local_ttl() {
     let flags = "-- --local-ttl=7 --cname=w.example,x.example,77 --cname=v.example,x.example --address=/dev.example/10.0.0.5 \
                  --host-record=a.example,10.0.0.6,55 --host-record=b.example,10.0.0.8";
     let text = corefile(&settings(Program::Nanny, flags), &Dynamic::default(), Hosts::AsWritten);
@@ -369,7 +369,7 @@ fn own_records_live_as_long_as_they_say_or_local_ttl_says() {
     }
 }
 
-/// kops ships `in6.arpa`.
+/// kops uses the misspelt zone `in6.arpa`.
 #[test]
 fn zones_sent_to_the_port_of_kube_dns_are_served_here() {
     let flags = "-- --server=/cluster.local/127.0.0.1#10053 --server=/svc.cluster.local/127.0.0.1#10053 \
@@ -411,7 +411,7 @@ fn a_probe_without_a_type_asks_for_any() {
 }
 
 #[test]
-fn order_and_stale_answers_are_as_dnsmasq_was_told() {
+fn converts_stale_answers_and_upstream_order() {
     for (flags, part) in [
         ("-- --use-stale-cache", "serve_stale 86400s\n"),
         ("-- --use-stale-cache=60", "serve_stale 60s\n"),

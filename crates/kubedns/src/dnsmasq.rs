@@ -1,5 +1,5 @@
-//! The arguments of dnsmasq that mean something here. It has hundreds; those that are not known, or that a server of the
-//! cluster has no use for, are said and not dropped in silence.
+//! Arguments of dnsmasq. It has hundreds. Those that are unknown or useless in a cluster get a warning and are not
+//! dropped silently.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -8,104 +8,104 @@ use crate::flags::FlagError;
 use crate::name_server::{DNS_PORT, NameServer};
 use crate::names::is_loose_domain;
 
-/// Answers that dnsmasq keeps if nobody says how many.
+/// Default number of cached answers in dnsmasq.
 const CACHE_SIZE: usize = 150;
-/// Seconds of the longest time to live that `--min-cache-ttl` may ask for.
+/// Maximum of `--min-cache-ttl` in seconds.
 const TTL_MIN_MAX: u32 = 3600;
-/// Seconds for which dnsmasq uses an answer after its end if it is not told for how long.
+/// Default time in seconds for which dnsmasq serves an expired answer.
 const STALE: u32 = 86_400;
-/// Seconds that stand for any time: a year.
+/// Replaces "no limit" for expired answers: one year in seconds.
 const STALE_MAX: u32 = 31_536_000;
-/// Octets of an answer over UDP that can be asked for.
+/// Bounds of the UDP payload size in bytes.
 const UDP_SIZE_MIN: u16 = 512;
 const UDP_SIZE_MAX: u16 = 4096;
 const WILD: &str = "names below a domain `*DOMAIN` and the domain itself are treated alike";
-/// Where dnsmasq reads the upstreams.
+/// File from which dnsmasq reads the upstreams by default.
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// What dnsmasq is told to do.
+/// Configuration of dnsmasq.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Front {
-    /// The port to listen on.
+    /// Listening port.
     pub port: u16,
-    /// The addresses to listen on; all if empty.
+    /// Listening addresses, or empty for all.
     pub listen: Vec<IpAddr>,
-    /// Answers that are kept; none if 0.
+    /// Cache size in answers. 0 disables the cache.
     pub cache_size: usize,
-    /// Whether denials are kept.
+    /// True if negative answers are cached.
     pub keeps_denials: bool,
-    /// Seconds that a denial without a time of its own is kept.
+    /// TTL in seconds of negative answers without an SOA record.
     pub denial_ttl: Option<u32>,
-    /// Seconds that an answer is kept at most.
+    /// Maximum cache time of an answer in seconds.
     pub ttl_max: Option<u32>,
-    /// Seconds that an answer is kept at least.
+    /// Minimum cache time of an answer in seconds.
     pub ttl_min: Option<u32>,
-    /// Who is asked about all other names.
+    /// Upstreams for all other names.
     pub servers: Vec<NameServer>,
-    /// What becomes of the names in some domains.
+    /// Domains with servers of their own.
     pub domains: BTreeMap<String, Domain>,
-    /// Where more upstreams stand; `None` if nowhere.
+    /// File with more upstreams, if there is one.
     pub resolv_conf: Option<String>,
-    /// In which order upstreams are asked.
+    /// Policy of *forward*.
     pub policy: &'static str,
-    /// Whether all upstreams are asked at once.
+    /// True if a query goes to all upstreams at once.
     pub asks_all: bool,
-    /// Questions on their way at one time; 0 for any number.
+    /// Maximum number of concurrent queries, or 0 for no limit.
     pub forward_max: u32,
-    /// Whether questions are logged.
+    /// True if queries are logged.
     pub is_logging: bool,
-    /// Octets of the longest answer over UDP.
+    /// Maximum UDP payload size in bytes.
     pub udp_size: Option<u16>,
-    /// Seconds that own records live where they do not say it; 0 as in dnsmasq: clients keep nothing.
+    /// Default TTL in seconds of local records. 0 as in dnsmasq, so clients do not cache them.
     pub local_ttl: u32,
-    /// Files of names and addresses.
+    /// Hosts files.
     pub hosts_files: Vec<String>,
     /// Names with their addresses.
     pub hosts: Vec<HostRecord>,
-    /// Records, each for one name.
+    /// Local records.
     pub records: Vec<Record>,
-    /// Domains whose names all have these addresses; none: they do not exist.
+    /// Domains that resolve to these addresses, with all names below them. Without addresses the names do not exist.
     pub addresses: Vec<(String, Vec<IpAddr>)>,
-    /// Types of which no record is told.
+    /// Record types that are filtered from answers.
     pub filtered: Vec<&'static str>,
-    /// Whether the order of records changes from answer to answer.
+    /// True if the order of records rotates.
     pub rotates: bool,
-    /// Seconds for which an answer is used after its end while it is asked for again; `None` for not at all.
+    /// Time in seconds for which an expired answer may be served while it is refreshed, or `None` to disable this.
     pub stale: Option<u32>,
-    /// Whether names of one label stay here.
+    /// True if names of a single label are not forwarded.
     pub keeps_plain_names: bool,
 }
 
-/// What becomes of the names in a domain.
+/// Treatment of the names in a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Domain {
-    /// These are asked; nobody: none of its names exists but those that are known here.
+    /// Query these servers. Without servers, only local records exist in the domain.
     Servers(Vec<NameServer>),
-    /// The same as for names outside of all domains.
+    /// Same upstreams as for names outside all domains.
     Usual,
 }
 
-/// A record with a name of its own.
+/// Local record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its owner.
+    /// Owner name.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub rtype: &'static str,
-    /// Its data, as in a zone file.
+    /// Data in zone file format.
     pub data: String,
-    /// Seconds that it lives, if it says it.
+    /// TTL in seconds, if set.
     pub ttl: Option<u32>,
 }
 
-/// An address of a name (`--host-record`).
+/// Address of a name (`--host-record`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRecord {
     /// The address.
     pub ip: IpAddr,
     /// The name.
     pub name: String,
-    /// Seconds that it lives, if it says it.
+    /// TTL in seconds, if set.
     pub ttl: Option<u32>,
 }
 
@@ -140,19 +140,19 @@ impl Default for Front {
     }
 }
 
-/// What an argument came to.
+/// Result of applying an argument.
 enum Outcome {
     Works,
-    /// It does what it says, but something is to be said about it.
+    /// Applied, with a warning.
     Said(&'static str),
-    /// Nothing, since this is so here.
+    /// No effect, for this reason.
     Void(&'static str),
     Unknown,
-    /// Its value cannot be used.
+    /// The value is invalid.
     Bad,
 }
 
-/// Arguments that take no value, by their long names.
+/// Long names of the arguments without a value.
 const SWITCHES: [&str; 23] = [
     "keep-in-foreground",
     "no-daemon",
@@ -176,11 +176,11 @@ const SWITCHES: [&str; 23] = [
     "dnssec",
     "proxy-dnssec",
     "no-round-robin",
-    // A value stands behind `=` only.
+    // Takes a value only after `=`.
     "use-stale-cache",
 ];
 
-/// Short names and the long ones that they stand for.
+/// Short names with their long names.
 const SHORT: [(char, &str); 30] = [
     ('k', "keep-in-foreground"),
     ('d', "no-daemon"),
@@ -215,16 +215,16 @@ const SHORT: [(char, &str); 30] = [
 ];
 
 impl Front {
-    /// Reads arguments, and what there is to say about them.
+    /// Parses the arguments. Returns the configuration and the warnings.
     ///
     /// # Errors
-    /// The first one whose value cannot be used: dnsmasq would not start with it.
+    /// The first argument with an invalid value. dnsmasq would not start with it.
     pub fn read(words: &[String]) -> Result<(Front, Vec<String>), FlagError> {
         let (mut front, mut said) = (Front::default(), Vec::new());
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
             let Some((name, value)) = argument(word) else {
-                return Err(FlagError::Reason("", format!("'{word}' is no argument of dnsmasq")));
+                return Err(FlagError::Reason("", format!("'{word}' is not an argument of dnsmasq")));
             };
             let takes_value = !SWITCHES.contains(&name);
             let next = words.next_if(|next| value.is_none() && takes_value && !next.starts_with('-'));
@@ -236,7 +236,7 @@ impl Front {
                 Outcome::Unknown => said.push(format!("dnsmasq's --{name} is not known here and does nothing")),
                 Outcome::Bad => {
                     let given = if word.ends_with(value) { String::new() } else { format!(" {value}") };
-                    return Err(FlagError::Reason("", format!("dnsmasq's {word}{given}: this value cannot be used")));
+                    return Err(FlagError::Reason("", format!("dnsmasq's {word}{given}: invalid value")));
                 }
             }
         }
@@ -254,11 +254,11 @@ impl Front {
             "dns-forward-max" => number(value, &mut self.forward_max),
             "no-negcache" => {
                 self.keeps_denials = false;
-                Outcome::Said("denials are asked for again each time; without it they would be kept")
+                Outcome::Said("negative answers are not cached; remove it to cache them")
             }
             "no-resolv" => set(&mut self.resolv_conf, None),
             "resolv-file" => set(&mut self.resolv_conf, Some(value.to_owned())),
-            "no-poll" => Outcome::Void("a changed resolv.conf is always read"),
+            "no-poll" => Outcome::Void("changes of resolv.conf are always read"),
             "strict-order" => set(&mut self.policy, "sequential"),
             "all-servers" => set(&mut self.asks_all, true),
             "log-queries" => set(&mut self.is_logging, true),
@@ -275,10 +275,10 @@ impl Front {
             "server" | "local" => self.take_server(value),
             "rev-server" => self.take_reverse(value),
             "address" if ["/#/", "//"].iter().any(|all| value.starts_with(all)) || value.parse::<IpAddr>().is_ok() => {
-                Outcome::Void("an address for all names is `template` in a Corefile")
+                Outcome::Void("use `template` in a Corefile to answer all names with an address")
             }
             "cname" if value.contains('*') => {
-                Outcome::Void("an alias of all names of a domain is `template` in a Corefile")
+                Outcome::Void("use `template` in a Corefile for an alias of all names in a domain")
             }
             "address" => self.take_address(value),
             "host-record" => self.take_host(value),
@@ -291,8 +291,8 @@ impl Front {
         match (name, value) {
             ("log-facility", "-") | ("no-hosts", _) => Outcome::Works,
             ("dns-loop-detect", _) => Outcome::Works,
-            ("log-facility", _) => Outcome::Void("the log is standard output"),
-            _ => Outcome::Void("the process stays who it is, and needs no file for its number"),
+            ("log-facility", _) => Outcome::Void("the log goes to standard output"),
+            _ => Outcome::Void("the process keeps its user and needs no PID file"),
         }
     }
 
@@ -302,7 +302,7 @@ impl Front {
         }
         self.hosts_files.push(value.to_owned());
         match self.hosts_files.len() {
-            1 => Outcome::Said("its names are not looked for in domains of --local"),
+            1 => Outcome::Said("its names are not looked up in domains of --local"),
             _ => Outcome::Void("only the first file is read"),
         }
     }
@@ -325,7 +325,7 @@ impl Front {
         }
     }
 
-    /// `[SECONDS]`; 0 is for any time.
+    /// `[SECONDS]`. 0 means no limit.
     fn take_stale(&mut self, value: &str) -> Outcome {
         let seconds = if value.is_empty() { Ok(STALE) } else { value.parse() };
         let Ok(seconds) = seconds else { return Outcome::Bad };
@@ -333,7 +333,7 @@ impl Front {
         Outcome::Works
     }
 
-    /// 0 is no bound.
+    /// 0 means no limit.
     fn take_ttl(&mut self, name: &str, value: &str) -> Outcome {
         let Ok(seconds) = value.parse::<u32>() else { return Outcome::Bad };
         let bound = Some(seconds).filter(|seconds| *seconds > 0);
@@ -349,7 +349,7 @@ impl Front {
     fn take_server(&mut self, value: &str) -> Outcome {
         let (domains, server) = match value.strip_prefix('/').and_then(|value| value.rsplit_once('/')) {
             None => (None, value),
-            // The domain of all names.
+            // `#` means all names.
             Some(("#", server)) => (None, server),
             Some(("", _)) => return Outcome::Void("servers for names of one label are not supported"),
             Some((domains, server)) => (Some(domains), server),
@@ -364,7 +364,7 @@ impl Front {
         };
         let Some(domains) = domains else {
             self.servers.extend(read);
-            return if server.is_empty() { Outcome::Void("it names no server") } else { of_place(server) };
+            return if server.is_empty() { Outcome::Void("no server is given") } else { of_place(server) };
         };
         let Some((domains, is_wild)) = read_domains(domains) else { return Outcome::Bad };
         for domain in domains {
@@ -378,7 +378,7 @@ impl Front {
         if is_wild { Outcome::Said(WILD) } else { of_place(server) }
     }
 
-    /// `NETWORK/LENGTH,SERVER`: the names of the addresses of a network.
+    /// `NETWORK/LENGTH,SERVER`: server for the reverse zone of a network.
     fn take_reverse(&mut self, value: &str) -> Outcome {
         let Some((network, server)) = value.split_once(',') else { return Outcome::Bad };
         match (reverse_zone(network), server_of(server)) {
@@ -442,36 +442,37 @@ impl Front {
                 self.records.extend(records);
                 Outcome::Works
             }
-            // An alias needs a target; all other records of dnsmasq may be a name alone, or a text that needs care.
+            // Only an alias must have a target. dnsmasq also accepts other records with a name alone or with text that
+            // needs escaping.
             None if name == "cname" => Outcome::Bad,
-            None => Outcome::Void("this record is not supported: write it as `template` in a Corefile"),
+            None => Outcome::Void("this record is not supported; use `template` in a Corefile"),
         }
     }
 }
 
-/// Arguments that are known and do nothing, each with its reason.
+/// Returns the outcome of known arguments without effect, each with its reason.
 fn refused(name: &str) -> Outcome {
     match name {
-        "bogus-priv" => Outcome::Void("the addresses of the cluster are among those that it would deny"),
+        "bogus-priv" => Outcome::Void("it would deny reverse lookups of cluster addresses"),
         "stop-dns-rebind" | "rebind-localhost-ok" | "rebind-domain-ok" | "bogus-nxdomain" | "ignore-address" => {
             Outcome::Void("answers of upstreams are passed on as they are; *acl* and *template* can filter")
         }
-        "filterwin2k" => Outcome::Void("no such questions are asked any more"),
+        "filterwin2k" => Outcome::Void("clients no longer send such queries"),
         "min-port" | "max-port" | "query-port" | "port-limit" => {
-            Outcome::Void("questions leave by ports that nobody can guess (RFC 5452)")
+            Outcome::Void("source ports are always random (RFC 5452)")
         }
-        "max-tcp-connections" => Outcome::Void("there is room for thousands"),
-        "fast-dns-retry" => Outcome::Void("a lost datagram is always sent once more, after 400 ms"),
+        "max-tcp-connections" => Outcome::Void("thousands of connections are allowed"),
+        "fast-dns-retry" => Outcome::Void("lost datagrams are always retransmitted after 400 ms"),
         "interface" | "except-interface" | "bind-interfaces" | "bind-dynamic" => {
-            Outcome::Void("--listen-address says where to listen")
+            Outcome::Void("use --listen-address to choose addresses")
         }
         "dnssec" | "proxy-dnssec" | "trust-anchor" => Outcome::Void("upstreams validate"),
-        "conf-file" | "conf-dir" | "hostsdir" => Outcome::Void("a Corefile has these things"),
+        "conf-file" | "conf-dir" | "hostsdir" => Outcome::Void("put these settings into a Corefile"),
         _ => Outcome::Unknown,
     }
 }
 
-/// The long name of an argument, and the value that is written together with it.
+/// Splits an argument into its long name and the value attached to it.
 fn argument(word: &str) -> Option<(&str, Option<&str>)> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
@@ -485,14 +486,14 @@ fn argument(word: &str) -> Option<(&str, Option<&str>)> {
     Some((name, Some(rest.strip_prefix('=').unwrap_or(rest)).filter(|rest| !rest.is_empty())))
 }
 
-/// The domains in `a/b`, and whether one of them is written `*a`: names below it only, and not itself.
+/// Parses domains such as `a/b`. The flag is true if one is written `*a`, which means only the names below it.
 fn read_domains(domains: &str) -> Option<(Vec<String>, bool)> {
     let plain = |domain: &str| domain.trim_start_matches('*').trim_matches('.').to_ascii_lowercase();
     let read: Vec<String> = domains.split('/').map(plain).collect();
     read.iter().all(|domain| is_loose_domain(domain)).then(|| (read, domains.contains('*')))
 }
 
-/// The server in `IP[#PORT][@PLACE]` or `HOST`; a port of the place is one to send from.
+/// Parses the server in `IP[#PORT][@SOURCE]` or `HOST`. The part after `@` is a source address or interface.
 fn server_of(text: &str) -> Option<NameServer> {
     let server = text.split('@').next().unwrap_or_default();
     NameServer::read_of_dnsmasq(server).or_else(|| NameServer::read(server).filter(|_| !server.contains([':', '#'])))
@@ -503,7 +504,7 @@ fn has_port_0(text: &str) -> bool {
     server.split_once('#').is_some_and(|(ip, port)| ip.parse::<IpAddr>().is_ok() && port == "0")
 }
 
-/// Fields without a last one that is a time to live, and that.
+/// Splits off the last field if it is a TTL.
 fn split_ttl<'f, 't>(fields: &'f [&'t str]) -> (&'f [&'t str], Option<u32>) {
     match fields {
         [before @ .., last] => match last.parse() {
@@ -518,12 +519,12 @@ fn server_text(value: &str) -> &str {
     value.split_once(',').map_or(value, |(_, server)| server)
 }
 
-/// Where a question leaves is not said here.
+/// Warns if a server has a source address or interface, which is not supported.
 fn of_place(server: &str) -> Outcome {
-    if server.contains('@') { Outcome::Said("the address or interface behind `@` is not used") } else { Outcome::Works }
+    if server.contains('@') { Outcome::Said("the source after `@` is ignored") } else { Outcome::Works }
 }
 
-/// The reverse zone of a network whose length is whole octets.
+/// Returns the reverse zone of an IPv4 network with a prefix of 8, 16 or 24 bits.
 fn reverse_zone(network: &str) -> Option<String> {
     let (ip, length) = network.split_once('/')?;
     let octets = ip.parse::<core::net::Ipv4Addr>().ok()?.octets();
@@ -572,7 +573,7 @@ fn record(kind: &str, value: &str) -> Option<Vec<Record>> {
     }
 }
 
-/// Whether a text needs no care in a zone file within a Corefile.
+/// Returns true if a text needs no escaping in a zone file within a Corefile.
 fn is_text(text: &str) -> bool {
     let text = text.trim_matches('"');
     text.len() <= 255 && text.bytes().all(|octet| (b' '..=b'~').contains(&octet) && !b"\"\\`{}".contains(&octet))

@@ -12,7 +12,7 @@ fn servers(front: &Front, domain: &str) -> String {
 }
 
 #[test]
-fn the_stock_arguments() {
+fn reads_the_stock_arguments() {
     let (front, said) = read(
         "-k --cache-size=1000 --no-negcache --dns-loop-detect --log-facility=- --server=/cluster.local/127.0.0.1#10053 \
          --server=/in-addr.arpa/127.0.0.1#10053 --server=/ip6.arpa/127.0.0.1#10053",
@@ -25,7 +25,7 @@ fn the_stock_arguments() {
 }
 
 #[test]
-fn servers_in_all_their_forms() {
+fn reads_servers_in_all_forms() {
     let (front, said) = read(
         "-S 8.8.8.8 -S/a.example/b.example/10.0.0.1#5353 --server=/a.example/10.0.0.2 --local=/lan/ --server=/x.lan/# \
          --rev-server=10.1.0.0/16,10.0.0.9 --server=fd00::1#5353 --server=10.0.0.3@eth0 --server ns.example.org",
@@ -37,11 +37,11 @@ fn servers_in_all_their_forms() {
     assert_eq!(servers(&front, "b.example"), "10.0.0.1:5353");
     assert_eq!((servers(&front, "lan"), servers(&front, "x.lan")), (String::new(), "usual".to_owned()));
     assert_eq!(servers(&front, "1.10.in-addr.arpa"), "10.0.0.9");
-    assert_eq!(said, ["dnsmasq's --server: the address or interface behind `@` is not used"]);
+    assert_eq!(said, ["dnsmasq's --server: the source after `@` is ignored"]);
 }
 
 #[test]
-fn bounds_orders_and_places() {
+fn reads_limits_policies_and_addresses() {
     let (front, _) = read(
         "-c0 -p 5300 --max-ttl=300 --max-cache-ttl=600 --min-cache-ttl=7200 --neg-ttl=60 --dns-forward-max=1500 --no-resolv \
          --all-servers --log-queries=extra --edns-packet-max=1232 --listen-address=127.0.0.1,::1 --filter-AAAA -D",
@@ -55,7 +55,7 @@ fn bounds_orders_and_places() {
 }
 
 #[test]
-fn records_of_their_own() {
+fn reads_local_records() {
     let (front, _) = read(
         "--address=/ads.example/ --address=/dev.example/10.0.0.5 --host-record=a.example,b.example,10.0.0.6,fd00::6 \
          --addn-hosts=/etc/more --cname=www.example,web.example --txt-record=t.example,one,two --mx-host=m.example,mail.example,5 \
@@ -79,7 +79,7 @@ fn records_of_their_own() {
 }
 
 #[test]
-fn what_does_nothing_says_so_and_what_is_wrong_is_refused() {
+fn warns_of_arguments_without_effect_and_refuses_invalid_ones() {
     let (_, said) = read("--stop-dns-rebind --min-port=1024 --no-such-thing=7 -Zfoo").unwrap();
     assert_eq!(said.len(), 4, "{said:?}");
     for text in [
@@ -100,7 +100,7 @@ fn what_does_nothing_says_so_and_what_is_wrong_is_refused() {
 }
 
 #[test]
-fn a_bound_of_0_is_none() {
+fn a_ttl_limit_of_0_means_no_limit() {
     let (front, _) = read("--neg-ttl=0 --max-ttl=0 --max-cache-ttl=0 --min-cache-ttl=0").unwrap();
     assert_eq!((front.ttl_max, front.ttl_min, front.denial_ttl), (None, None, None));
     let (front, _) = read("--max-ttl=0 --max-cache-ttl=60").unwrap();
@@ -108,7 +108,7 @@ fn a_bound_of_0_is_none() {
 }
 
 #[test]
-fn times_to_live_of_own_records() {
+fn reads_ttls_of_local_records() {
     let (front, said) = read(
         "--cname=www.example,web.example,30 --cname=a.example,b.example,web.example,77 --cname=v.example,web.example \
          --host-record=h.example,10.0.0.6,fd00::6,55 --host-record=i.example,10.0.0.7 --local-ttl=5",
@@ -130,9 +130,9 @@ fn times_to_live_of_own_records() {
     assert_eq!(front.local_ttl, 5);
 }
 
-/// dnsmasq 2.90 starts with each of these.
+/// dnsmasq 2.90 starts with each of these arguments.
 #[test]
-fn odd_values_are_said_and_do_not_stop_the_start() {
+fn warns_of_odd_values_that_dnsmasq_accepts() {
     for text in [
         "--server=//10.0.0.1",
         "--server=/*.zone/10.0.0.1",

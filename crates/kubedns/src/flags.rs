@@ -1,39 +1,39 @@
-//! The flags of the three containers of the kube-dns pod, and reading a command line by them.
+//! Flags of the three containers of the kube-dns pod, and a parser for their command lines.
 //!
-//! They are one table, from which help and documentation come too. As with Go's flags one dash or two may stand before a
-//! name, and a value behind `=` or as the next word; a flag that is on or off takes it behind `=` only. `_` is as good as
-//! `-`. What stands behind `--` is for dnsmasq.
+//! One table serves the parser, the help and the documentation. The syntax is that of Go's flag package: one or two
+//! dashes before a name, and a value after `=` or as the next word. A boolean flag takes a value only after `=`. `_` is
+//! equivalent to `-`. Words after `--` are arguments of dnsmasq.
 
 use core::fmt;
 use std::collections::BTreeMap;
 
-/// Whose flag it is.
+/// Container that a flag belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// `kubedns`.
     KubeDns,
-    /// `dnsmasq`, in which dnsmasq-nanny runs.
+    /// `dnsmasq`, which runs dnsmasq-nanny.
     Nanny,
     /// `sidecar`.
     Sidecar,
-    /// All three: how they log.
+    /// Logging flags, which all three have.
     Log,
-    /// None: it is our own.
+    /// Flags that only Portolan has.
     Own,
 }
 
-/// A flag.
+/// Command-line flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flag {
-    /// Its name, without dashes before it.
+    /// Name without dashes.
     pub name: &'static str,
-    /// What its value is; empty for one that is on or off.
+    /// Placeholder of the value, or empty for a boolean flag.
     pub value: &'static str,
-    /// Whose it is.
+    /// Container.
     pub of: Container,
-    /// What it does.
+    /// Help text.
     pub help: &'static str,
-    /// What there is in its place, if it does nothing.
+    /// Reason or replacement, for a flag without effect.
     pub instead: Option<&'static str>,
 }
 
@@ -47,7 +47,7 @@ const fn void(of: Container, name: &'static str, value: &'static str, instead: &
 
 use Container::{KubeDns, Log, Nanny, Own, Sidecar};
 
-/// What Go's flags take for on and for off.
+/// Values that Go's flag package accepts for true and false.
 const ON: [&str; 6] = ["true", "t", "T", "TRUE", "True", "1"];
 const OFF: [&str; 6] = ["false", "f", "F", "FALSE", "False", "0"];
 
@@ -131,50 +131,50 @@ pub static FLAGS: &[Flag] = &[
     works(Own, "print-corefile", "", "Print the Corefile that would be served and end"),
 ];
 
-/// A command line, read.
+/// Parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// The flags that there are.
+    /// Known flags.
     table: &'static [Flag],
-    /// The values of each flag that stands there, in their order.
+    /// Values of each flag, in order.
     values: BTreeMap<&'static str, Vec<String>>,
-    /// What stands behind `--`; `None` without that.
+    /// Words after `--`, or `None` without `--`.
     pub behind: Option<Vec<String>>,
 }
 
-/// What is wrong with a command line.
+/// Error in a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlagError {
-    /// There is no such flag.
+    /// Unknown flag.
     Unknown(String),
-    /// This is no flag.
+    /// Word that is not a flag.
     Stray(String),
-    /// A flag without its value.
+    /// Flag without its value.
     NoValue(&'static str),
-    /// A required flag is not given.
+    /// Required flag that is not given.
     Missing(&'static str),
-    /// A flag whose value cannot be used: the flag, the value, what it must be.
+    /// Flag with an invalid value: flag, value, expected value.
     Value(&'static str, String, &'static str),
-    /// A flag whose value cannot be used, for a reason of its own.
+    /// Flag with an invalid value: flag, reason.
     Reason(&'static str, String),
-    /// Two that exclude each other.
+    /// Flags that exclude each other.
     Both(&'static str, &'static str),
 }
 
 impl Words {
-    /// Reads a command line without the name of the program, by the flags of these containers; those of the log and our
-    /// own are always among them.
+    /// Parses a command line (without the program name) with the flags of these containers. The logging flags and
+    /// Portolan's own are always known.
     ///
     /// # Errors
-    /// The first word that cannot be used.
+    /// The first word that is invalid.
     pub fn read(words: impl IntoIterator<Item = String>, of: &[Container]) -> Result<Words, FlagError> {
         Words::read_by(FLAGS, words, of)
     }
 
-    /// The same by other flags than those of the pod: programs of its kin have theirs.
+    /// Parses a command line with another flag table, for related programs.
     ///
     /// # Errors
-    /// The first word that cannot be used.
+    /// The first word that is invalid.
     pub fn read_by(
         table: &'static [Flag],
         words: impl IntoIterator<Item = String>,
@@ -201,24 +201,24 @@ impl Words {
         Ok(read)
     }
 
-    /// The last value of a flag.
+    /// Returns the last value of a flag.
     #[must_use]
     pub fn last(&self, name: &str) -> Option<&str> {
         self.values.get(name)?.last().map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All values of a flag.
+    /// Returns all values of a flag.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.values.get(name).into_iter().flatten().map(String::as_str)
     }
 
-    /// Whether a flag that is on or off is on.
+    /// Returns true if a boolean flag is on.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
         self.last(name).is_some_and(|value| !OFF.contains(&value))
     }
 
-    /// What to say about flags that do nothing: a line each, those of the log in one.
+    /// Returns a warning for each flag without effect. Logging flags share one warning.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let void = || self.table.iter().filter(|flag| self.values.contains_key(flag.name));
@@ -234,7 +234,7 @@ impl Words {
     }
 }
 
-/// The flag that a word names, and the value behind its `=`.
+/// Looks up the flag of a word, and splits off the value after `=`.
 fn flag_of(table: &'static [Flag], word: &str, of: &[Container]) -> Result<(&'static Flag, Option<String>), FlagError> {
     let bare = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|bare| !bare.is_empty());
     let bare = bare.ok_or_else(|| FlagError::Stray(word.to_owned()))?;
@@ -251,13 +251,13 @@ impl fmt::Display for FlagError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FlagError::Unknown(word) => write!(out, "unknown flag: {word}"),
-            FlagError::Stray(word) => write!(out, "'{word}' is no flag"),
+            FlagError::Stray(word) => write!(out, "'{word}' is not a flag"),
             FlagError::Missing(name) => write!(out, "flag --{name} is missing"),
             FlagError::NoValue(name) => write!(out, "--{name} needs a value"),
             FlagError::Value(name, value, what) => write!(out, "--{name}: '{value}' is not {what}"),
             FlagError::Reason("", reason) => out.write_str(reason),
             FlagError::Reason(name, reason) => write!(out, "--{name}: {reason}"),
-            FlagError::Both(one, other) => write!(out, "--{one} and --{other} exclude each other"),
+            FlagError::Both(one, other) => write!(out, "--{one} and --{other} cannot be used together"),
         }
     }
 }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn dashes_underscores_and_values_as_in_go() {
+    fn parses_dashes_underscores_and_values_as_go_does() {
         for text in [
             "--dns-port=10053 --logtostderr --v 2",
             "-dns-port 10053 -logtostderr=true -v=2",
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_nothing_says_what_there_is_instead() {
+    fn warnings_name_the_replacement() {
         let lines =
             read("--restartDnsmasq -v=2 --logtostderr --initial-sync-timeout=5s --domain=x").unwrap().warnings();
         assert_eq!(lines.len(), 3, "{lines:?}");
@@ -296,10 +296,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_an_error() {
+    fn refuses_unknown_flags_and_stray_words() {
         for (text, said) in [
             ("--nothing=1", "unknown flag: --nothing=1"),
-            ("stray", "'stray' is no flag"),
+            ("stray", "'stray' is not a flag"),
             ("--dns-port", "--dns-port needs a value"),
             ("--version=maybe", "--version: 'maybe' is not `true` or `false`"),
         ] {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flag_is_there_twice() {
+    fn no_flag_occurs_twice() {
         for (at, flag) in FLAGS.iter().enumerate() {
             assert!(FLAGS[..at].iter().all(|other| other.name != flag.name), "{}", flag.name);
         }

@@ -1,9 +1,9 @@
-//! What the kube-dns pod is told, by the flags of its three containers, the arguments of dnsmasq and the ConfigMap
-//! `kube-dns`, as a Corefile that does the same.
+//! Converts the configuration of a kube-dns pod to an equivalent Corefile: the flags of its three containers, the
+//! arguments of dnsmasq, and the ConfigMap `kube-dns`.
 //!
-//! [`Words`] are a command line, [`Settings`] what it says, [`Dynamic`] what the ConfigMap says, [`corefile()`] is the
-//! text. Serving it, watching the ConfigMap and looking name servers up is done elsewhere; so are migrations, which want
-//! the text alone. Nothing here reads files, asks the time or knows DNS messages.
+//! [`Words`] is a parsed command line, [`Settings`] its meaning, [`Dynamic`] the content of the ConfigMap, and
+//! [`corefile()`] writes the text. This crate is pure: other crates serve the Corefile, watch the ConfigMap and resolve
+//! the names of name servers. Migrations use only the text.
 
 mod config_map;
 mod corefile;

@@ -1,4 +1,4 @@
-//! Name servers as people write them: `10.0.0.1`, `10.0.0.1:5353`, `[fd00::1]:53`, a host name; and as dnsmasq has them,
+//! Name server addresses: `10.0.0.1`, `10.0.0.1:5353`, `[fd00::1]:53`, a host name, and the form of dnsmasq,
 //! `10.0.0.1#5353`.
 
 use core::fmt;
@@ -6,40 +6,40 @@ use core::net::{IpAddr, SocketAddr};
 
 use crate::names::is_domain;
 
-/// The port of DNS (RFC 1035 §4.2).
+/// Port of DNS (RFC 1035 §4.2).
 pub const DNS_PORT: u16 = 53;
 
-/// A name server.
+/// Name server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameServer {
-    /// At an address.
+    /// Address and port.
     Address(SocketAddr),
-    /// At the addresses of a host, port 53.
+    /// Host name. The port is 53.
     Host(String),
 }
 
 impl NameServer {
-    /// Reads `IP`, `IP:PORT`, `[IPV6]:PORT` or the name of a host. A name has no port, as in kube-dns.
+    /// Parses `IP`, `IP:PORT`, `[IPV6]:PORT` or a host name. A host name cannot have a port, as in kube-dns.
     #[must_use]
     pub fn read(text: &str) -> Option<NameServer> {
         let host = || is_domain(text).then(|| NameServer::Host(text.trim_end_matches('.').to_owned()));
         read_address(text, ':').map(NameServer::Address).or_else(host)
     }
 
-    /// Its name, if it is named.
+    /// Returns the host name, if the server is given by host name.
     #[must_use]
     pub fn host(&self) -> Option<String> {
         if let NameServer::Host(host) = self { Some(host.clone()) } else { None }
     }
 
-    /// Reads `IP` or `IP#PORT`.
+    /// Parses `IP` or `IP#PORT`.
     #[must_use]
     pub fn read_of_dnsmasq(text: &str) -> Option<NameServer> {
         read_address(text, '#').map(NameServer::Address)
     }
 }
 
-/// Reads an address with or without a port behind `separator`; IPv6 before a colon has brackets.
+/// Parses an address with an optional port after `separator`. An IPv6 address before a colon needs brackets.
 pub(crate) fn read_address(text: &str, separator: char) -> Option<SocketAddr> {
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Some(SocketAddr::new(ip, DNS_PORT));
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_addresses_or_hosts() {
+    fn parses_addresses_and_host_names() {
         for (text, read) in [
             ("10.0.0.1", Some("10.0.0.1")),
             ("10.0.0.1:5353", Some("10.0.0.1:5353")),

@@ -1,23 +1,23 @@
-//! What Kubernetes takes for a name (RFC 1123 §2.1, in lower case).
+//! Names as Kubernetes defines them (RFC 1123 §2.1, lower case).
 
-/// Octets of the longest label (RFC 1035 §2.3.4).
+/// Maximum length of a label in bytes (RFC 1035 §2.3.4).
 const LABEL_MAX: usize = 63;
-/// Octets of the longest name as text.
+/// Maximum length of a name as text in bytes.
 const NAME_MAX: usize = 253;
 
-/// Whether a text is one label: lower-case letters, digits and dashes, neither first nor last a dash.
+/// Returns true if a text is a label: lower-case letters, digits and dashes, with no dash at the start or end.
 pub(crate) fn is_label(text: &str) -> bool {
     let fits = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
     (1..=LABEL_MAX).contains(&text.len()) && text.bytes().all(fits) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// Whether a text is labels with dots between them, a last dot aside.
+/// Returns true if a text consists of labels separated by dots. A final dot is allowed.
 pub(crate) fn is_domain(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
     text.len() <= NAME_MAX && text.split('.').all(is_label)
 }
 
-/// As [`is_domain`], also with the underscores that services, and people, put into names.
+/// Returns true for a domain that may also contain upper case and underscores, as in service names.
 pub(crate) fn is_loose_domain(text: &str) -> bool {
     !text.contains(['{', '}', '"', '\\', '#']) && is_domain(&text.to_ascii_lowercase().replace('_', "x"))
 }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn checks_labels_and_domains() {
         for (text, is_one) in [
             ("a", true),
             ("cluster.local", true),

@@ -1,35 +1,35 @@
-//! `--probe LABEL,SERVER,NAME[,SECONDS[,TYPE]]` of the sidecar.
+//! Flag `--probe LABEL,SERVER,NAME[,SECONDS[,TYPE]]` of the sidecar.
 
 use core::net::{Ipv4Addr, SocketAddr};
 
 use crate::name_server::read_address;
 use crate::names::is_loose_domain;
 
-/// Seconds between two questions, without anything said.
+/// Default interval in seconds.
 const SECONDS: u32 = 5;
-/// The types that may be asked for.
+/// Supported query types.
 const TYPES: [&str; 4] = ["ANY", "A", "AAAA", "SRV"];
 
-/// A question that is asked again and again.
+/// Periodic query of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// How it is called: letters, digits and `_`.
+    /// Label in metrics: letters, digits and `_`.
     pub label: String,
-    /// Who is asked.
+    /// Server to query.
     pub server: SocketAddr,
-    /// For which name.
+    /// Name to query.
     pub name: String,
-    /// How often.
+    /// Interval in seconds.
     pub seconds: u32,
-    /// For which type; ANY if none was given.
+    /// Query type. The default is ANY.
     pub qtype: &'static str,
 }
 
 impl Probe {
-    /// Reads a probe.
+    /// Parses a probe.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Describes the first invalid part.
     pub fn read(text: &str) -> Result<Probe, String> {
         let fields: Vec<&str> = text.split(',').map(str::trim).collect();
         let [label, server, name, rest @ ..] = fields.as_slice() else {
@@ -39,28 +39,28 @@ impl Probe {
             return Err(format!("'{text}' has more than five parts"));
         }
         if label.is_empty() || !label.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_') {
-            return Err(format!("the label '{label}' is not of letters, digits and _"));
+            return Err(format!("label '{label}' may contain only letters, digits and _"));
         }
-        let server = server_of(server).ok_or_else(|| format!("'{server}' is no address"))?;
+        let server = server_of(server).ok_or_else(|| format!("'{server}' is not an IP address"))?;
         if !is_loose_domain(name) {
-            return Err(format!("'{name}' is no domain"));
+            return Err(format!("'{name}' is not a domain name"));
         }
         let seconds = rest.first().map_or(Ok(SECONDS), |text| match text.parse() {
             Ok(seconds) if seconds > 0 => Ok(seconds),
-            _ => Err(format!("'{text}' is no number of seconds")),
+            _ => Err(format!("'{text}' is not a number of seconds above 0")),
         })?;
         let qtype = rest.get(1).map_or(Ok("ANY"), |text| {
             TYPES
                 .into_iter()
                 .find(|known| known == text)
-                .ok_or_else(|| format!("'{text}' is none of {}", TYPES.join(", ")))
+                .ok_or_else(|| format!("'{text}' is not a supported type; use one of {}", TYPES.join(", ")))
         })?;
         let name = name.trim_end_matches('.').to_owned();
         Ok(Probe { label: (*label).to_owned(), server, name, seconds, qtype })
     }
 }
 
-/// An address with or without a port. As in Go, an IPv4 address may have brackets too.
+/// Parses an address with an optional port. As in Go, an IPv4 address may have brackets too.
 fn server_of(text: &str) -> Option<SocketAddr> {
     let in_brackets = text.strip_prefix('[').and_then(|text| text.split_once(']'));
     let v4 = in_brackets.and_then(|(ip, port)| Some((ip.parse::<Ipv4Addr>().ok()?, port.strip_prefix(':')?)));
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probes_are_read_as_the_sidecar_did() {
+    fn parses_probes_as_the_sidecar_does() {
         for (text, read) in [
             ("kubedns,127.0.0.1:10053,kubernetes.default.svc.cluster.local,5,SRV", Some((5, "SRV"))),
             ("dnsmasq,127.0.0.1,kubernetes.default.svc.cluster.local.,10", Some((10, "ANY"))),

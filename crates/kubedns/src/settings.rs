@@ -1,4 +1,4 @@
-//! What the flags come to: which parts of the pod this process is, and what each of them was told.
+//! Settings: parts of the pod that this process replaces, and the configuration of each.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -10,121 +10,121 @@ use crate::name_server::{DNS_PORT, read_address};
 use crate::names::is_domain;
 use crate::probe::Probe;
 
-/// Which program of the pod is run.
+/// Program of the pod to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// All three in one process.
     Pod,
-    /// `kube-dns`: the records of the cluster.
+    /// `kube-dns`: serves the cluster records.
     KubeDns,
-    /// `dnsmasq-nanny`: what clients ask, with a cache before what it asks.
+    /// `dnsmasq-nanny`: caching forwarder that clients query.
     Nanny,
-    /// `sidecar`: probes and metrics.
+    /// `sidecar`: exports probes and metrics.
     Sidecar,
 }
 
-/// What the flags say; by default nothing.
+/// Meaning of the command line. The default is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The records of the cluster, if it has them.
+    /// Cluster records, if this process serves them.
     pub records: Option<Records>,
-    /// What stands before them, if it does.
+    /// dnsmasq, if this process replaces it.
     pub front: Option<Front>,
-    /// Probes and metrics, if it has them.
+    /// Probes and metrics, if this process exports them.
     pub side: Option<Side>,
-    /// Where the ConfigMap is.
+    /// Location of the ConfigMap.
     pub source: Source,
-    /// Upstreams of the command line.
+    /// Upstreams from the command line.
     pub upstreams: Vec<SocketAddr>,
-    /// Federations of the command line.
+    /// Federations from the command line.
     pub federations: Vec<(String, String)>,
-    /// Who knows the names of the cluster; `None`: this server.
+    /// Server that resolves cluster names, or `None` for this server.
     pub cluster_server: Option<SocketAddr>,
 }
 
-/// Where the ConfigMap is.
+/// Location of the ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// Nowhere.
+    /// No ConfigMap.
     #[default]
     None,
-    /// In this directory, a file a key.
+    /// Directory with one file per key.
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: String,
-        /// How often to look at it.
+        /// Polling interval.
         every: Duration,
     },
-    /// At the API server.
+    /// ConfigMap at the API server.
     ConfigMap {
-        /// Its namespace.
+        /// Namespace.
         namespace: String,
-        /// Its name.
+        /// Name.
         name: String,
     },
 }
 
-/// The flags of `kube-dns`.
+/// Flags of `kube-dns`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
-    /// The zone, without its last dot.
+    /// Cluster domain without its final dot.
     pub domain: String,
-    /// The address to listen on; `None` for all.
+    /// Listening address, or `None` for all.
     pub bind: Option<IpAddr>,
-    /// The port to listen on.
+    /// Listening port.
     pub port: u16,
-    /// The port of the pages.
+    /// Port of the HTTP endpoints.
     pub pages_port: u16,
-    /// A kubeconfig file.
+    /// Kubeconfig file.
     pub kubeconfig: Option<String>,
-    /// The URL of the API server.
+    /// URL of the API server.
     pub api_server: Option<String>,
-    /// Where its metrics are, if anywhere.
+    /// Metrics of kube-dns, if enabled.
     pub metrics: Option<Metrics>,
-    /// Show where the process spends its time.
+    /// True if profiling is enabled.
     pub profiling: bool,
 }
 
-/// `PROMETHEUS_PORT` and what goes with it.
+/// Settings from `PROMETHEUS_PORT` and related environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
-    /// The port.
+    /// Port.
     pub port: u16,
-    /// The path.
+    /// Path.
     pub path: String,
-    /// How names begin.
+    /// Namespace, the first part of metric names.
     pub namespace: String,
-    /// And go on.
+    /// Subsystem, the second part of metric names.
     pub subsystem: String,
 }
 
-/// The flags of the sidecar.
+/// Flags of the sidecar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// What is asked again and again.
+    /// Probes.
     pub probes: Vec<Probe>,
-    /// Where pages are.
+    /// Address of the metrics and health checks.
     pub address: String,
-    /// The path of the metrics.
+    /// Path of the metrics.
     pub path: String,
-    /// How the names of metrics begin.
+    /// Prefix of the metric names.
     pub namespace: String,
-    /// Who is asked for the statistics of the cache; `None`: this server knows its own.
+    /// Server to query for cache statistics, or `None` for this server's own.
     pub dnsmasq: Option<SocketAddr>,
-    /// How often.
+    /// Polling interval.
     pub poll: Duration,
 }
 
-/// How often a directory is looked at, at least: a change is to be in effect within a second.
+/// Maximum polling interval of a directory, so that a change takes effect within a second.
 const LOOK_MAX: Duration = Duration::from_millis(250);
-/// Answers that are kept where dnsmasq says nothing: what *cache* keeps.
+/// Default cache size in answers, the same as in *cache*.
 const CACHE_SIZE: usize = 9984;
 
 const KUBE_DNS_FLAGS: &[Container] = &[Container::KubeDns];
 const ALL_FLAGS: &[Container] = &[Container::KubeDns, Container::Nanny, Container::Sidecar];
 
 impl Program {
-    /// The program by the name that it was started by.
+    /// Returns the program that is invoked by this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Program> {
         match name {
@@ -135,7 +135,7 @@ impl Program {
         }
     }
 
-    /// Whose flags it takes.
+    /// Returns the containers whose flags the program takes.
     #[must_use]
     pub const fn flags(self) -> &'static [Container] {
         match self {
@@ -148,10 +148,11 @@ impl Program {
 }
 
 impl Settings {
-    /// What the flags of a program say, and what there is to say about them; `variable` is the environment.
+    /// Derives the settings of a program from its command line. Returns the warnings too. `variable` reads the
+    /// environment.
     ///
     /// # Errors
-    /// The first flag that cannot be used.
+    /// The first flag with an invalid value.
     pub fn read(
         program: Program,
         words: &Words,
@@ -187,7 +188,7 @@ fn bad(name: &'static str, value: &str, what: &'static str) -> FlagError {
     FlagError::Value(name, value.to_owned(), what)
 }
 
-/// A flag that counts only where there is no ConfigMap.
+/// Reads a flag that applies only without a ConfigMap.
 fn of_list<T>(
     name: &'static str,
     words: &Words,
@@ -198,13 +199,13 @@ fn of_list<T>(
     let Some(text) = words.last(name) else { return Ok(Vec::new()) };
     let list = read(text).map_err(|wrong| FlagError::Reason(name, wrong.to_string()))?;
     if has_source {
-        said.push(format!("--{name} does nothing here: the ConfigMap says it"));
+        said.push(format!("--{name} does nothing here: the ConfigMap takes precedence"));
         return Ok(Vec::new());
     }
     Ok(list)
 }
 
-/// dnsmasq's arguments; where there are none and this is the whole pod, a cache of the usual size.
+/// Parses dnsmasq's arguments. Without arguments, the whole pod gets a cache of the default size.
 fn read_front(program: Program, words: &Words, port: u16, said: &mut Vec<String>) -> Result<Front, FlagError> {
     match (&words.behind, program) {
         (None, Program::Pod) => Ok(Front { port, cache_size: CACHE_SIZE, ..Front::default() }),
@@ -274,7 +275,7 @@ impl Metrics {
             variable(name).filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())
         };
         let Some(port) = variable("PROMETHEUS_PORT").filter(|port| !port.is_empty()) else { return Ok(None) };
-        let port = port.parse().map_err(|_| FlagError::Reason("", format!("PROMETHEUS_PORT: '{port}' is no port")))?;
+        let port = port.parse().map_err(|_| FlagError::Reason("", format!("PROMETHEUS_PORT: not a port: '{port}'")))?;
         let metrics = Metrics {
             port,
             path: value("PROMETHEUS_PATH", "/metrics"),
@@ -306,11 +307,11 @@ impl Side {
         for text in words.all("probe") {
             let probe = Probe::read(text).map_err(|reason| FlagError::Reason("probe", reason))?;
             if probes.iter().any(|known| known.label == probe.label) {
-                return Err(FlagError::Reason("probe", format!("the label '{}' is there twice", probe.label)));
+                return Err(FlagError::Reason("probe", format!("label '{}' is used twice", probe.label)));
             }
             if probe.qtype == "ANY" {
                 let label = &probe.label;
-                said.push(format!("--probe {label}: a server need not answer ANY (RFC 8482): no records are good too"));
+                said.push(format!("--probe {label}: an empty answer is a success: ANY may be refused (RFC 8482)"));
             }
             probes.push(probe);
         }
@@ -336,7 +337,7 @@ impl Side {
         Ok(Side { probes, address, path, namespace, dnsmasq, poll: Duration::from_millis(poll) })
     }
 
-    /// Who is asked for statistics: the address that is given; 127.0.0.1 for a sidecar of its own.
+    /// Returns the server to query for statistics: the given address, or 127.0.0.1 for a separate sidecar.
     fn dnsmasq(program: Program, words: &Words) -> Result<Option<SocketAddr>, FlagError> {
         let address = words.last("dnsmasq-addr").or((program == Program::Sidecar).then_some("127.0.0.1"));
         let Some(text) = address else { return Ok(None) };
@@ -345,7 +346,7 @@ impl Side {
     }
 }
 
-/// Reads a time as Go writes it, of whole numbers: `10s`, `1m30s`, `500ms`.
+/// Parses a Go duration of whole numbers: `10s`, `1m30s`, `500ms`.
 fn duration(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut rest = text;
@@ -366,7 +367,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(total).filter(|total| !total.is_zero())
 }
 
-/// Replaces `$NAME` and `${NAME}` by what the environment has.
+/// Replaces `$NAME` and `${NAME}` by environment variables.
 fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> String {
     let mut parts = text.split('$');
     let mut out = parts.next().unwrap_or_default().to_owned();

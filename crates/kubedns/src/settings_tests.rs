@@ -10,7 +10,7 @@ fn read(program: Program, text: &str) -> Result<(Settings, Vec<String>), FlagErr
 }
 
 #[test]
-fn each_program_is_its_part_of_the_pod() {
+fn each_program_replaces_its_part_of_the_pod() {
     let parts = |program, text| {
         let (settings, _) = read(program, text).unwrap();
         (settings.records.is_some(), settings.front.is_some(), settings.side.is_some())
@@ -24,7 +24,7 @@ fn each_program_is_its_part_of_the_pod() {
 }
 
 #[test]
-fn the_records_of_the_cluster() {
+fn reads_the_flags_of_kube_dns() {
     let (settings, _) = read(
         Program::Pod,
         "--domain=k8s.example. --dns-port=10053 --dns-bind-address=127.0.0.1 --healthz-port=8082 \
@@ -37,12 +37,12 @@ fn the_records_of_the_cluster() {
     assert_eq!(records.metrics.unwrap().port, 10055);
     let name = "kube-dns".to_owned();
     assert_eq!(settings.source, Source::ConfigMap { namespace: "kube-system".to_owned(), name });
-    assert_eq!(settings.upstreams, [], "the ConfigMap says it");
+    assert_eq!(settings.upstreams, [], "the ConfigMap takes precedence");
     assert_eq!(settings.front.unwrap().port, 10053);
 }
 
 #[test]
-fn a_directory_is_looked_at_often() {
+fn polls_a_directory_at_least_every_250_ms() {
     for (text, millis) in [("", 250), ("--config-period=10s", 250), ("--config-period=100ms", 100)] {
         let (settings, _) = read(Program::KubeDns, &format!("--config-dir=/x {text}")).unwrap();
         let every = Duration::from_millis(millis);
@@ -51,18 +51,18 @@ fn a_directory_is_looked_at_often() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused() {
+fn refuses_invalid_values() {
     for (program, text, said) in [
         (Program::Pod, "--domain=Upper", "--domain: 'Upper' is not a domain"),
         (Program::Pod, "--dns-port=x", "--dns-port: 'x' is not a port"),
-        (Program::Pod, "--config-dir=a --config-map=b", "exclude each other"),
+        (Program::Pod, "--config-dir=a --config-map=b", "cannot be used together"),
         (Program::Pod, "--kube-master-url=10.0.0.1", "is not a URL"),
-        (Program::Pod, "--nameservers=ns.example", "'ns.example' is no name server"),
-        (Program::Pod, "--federations=a", "is no pair"),
+        (Program::Pod, "--nameservers=ns.example", "'ns.example' is not a valid name server"),
+        (Program::Pod, "--federations=a", "is not a pair"),
         (Program::Pod, "--config-period=often", "is not a time"),
-        (Program::Pod, "--probe=a,127.0.0.1,b --probe=a,127.0.0.1,c", "is there twice"),
+        (Program::Pod, "--probe=a,127.0.0.1,b --probe=a,127.0.0.1,c", "is used twice"),
         (Program::Pod, "--prometheus-namespace=a-b", "letters, digits and _"),
-        (Program::Pod, "-- --cache-size=x", "cannot be used"),
+        (Program::Pod, "-- --cache-size=x", "invalid value"),
         (Program::Sidecar, "--dnsmasq-poll-interval-ms=0", "is not a number"),
     ] {
         let problem = read(program, text).unwrap_err().to_string();
@@ -71,7 +71,7 @@ fn what_cannot_be_used_is_refused() {
 }
 
 #[test]
-fn times_are_read_as_in_go() {
+fn parses_durations_as_go_does() {
     for (text, millis) in
         [("10s", Some(10_000)), ("1m30s", Some(90_000)), ("500ms", Some(500)), ("0s", None), ("5", None), ("s", None)]
     {

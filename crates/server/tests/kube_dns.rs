@@ -130,7 +130,7 @@ fn a_config_map_is_watched_alone_and_a_bad_one_changes_nothing() {
 
     put("{ not JSON".to_owned());
     let line = pod.server.wait_for("The ConfigMap is refused");
-    assert!(line.contains("`stubDomains`: not the JSON that it must be"), "{line}");
+    assert!(line.contains("`stubDomains`: invalid JSON"), "{line}");
     wait_until("it is counted", || pod.metric("portolan_kube_dns_config_refused_total 1"));
     assert_eq!(pod.address("b.corp.example."), Some(other.own), "the one before stays in force");
 
@@ -186,7 +186,7 @@ fn before_the_cluster_is_known_the_pod_is_not_ready() {
 fn what_cannot_be_used_ends_it_with_one_line() {
     for (flags, said) in [
         (&["kube-dns", "--no-such-flag=1"][..], "unknown flag: --no-such-flag=1"),
-        (&["kube-dns", "--config-dir=a", "--config-map=b"], "exclude each other"),
+        (&["kube-dns", "--config-dir=a", "--config-map=b"], "cannot be used together"),
         (&["kube-dns", "--probe=a,b"], "--probe: 'a,b' is not LABEL,SERVER,NAME"),
     ] {
         let mut server = Server::start_with(&flags.iter().map(std::ffi::OsStr::new).collect::<Vec<_>>());
