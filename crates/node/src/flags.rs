@@ -1,4 +1,4 @@
-//! The flags of node-cache, and some of our own: one table, from which help and documentation come too.
+//! Flags of node-cache, and some of Portolan's own. One table serves the parser, the help and the documentation.
 
 use kubedns::{Container, Flag};
 
@@ -10,7 +10,7 @@ const fn void(name: &'static str, value: &'static str, instead: &'static str) ->
     Flag { name, value, of: Container::Own, help: "Accepted", instead: Some(instead) }
 }
 
-/// What is said of the two flags that name where node-cache puts its Corefile.
+/// Reason why the two flags for the location of node-cache's Corefile have no effect.
 const IN_MEMORY: &str = "the Corefile is made in memory from --basecorefile, and --print-corefile shows it";
 
 /// All flags.

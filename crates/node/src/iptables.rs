@@ -1,24 +1,24 @@
-//! The rules as arguments of `iptables` and `ip6tables`, with node-cache's comments, so that its scripts find them.
+//! Rules as arguments of `iptables` and `ip6tables`, with node-cache's comments, so that its scripts find them.
 //!
-//! A rule about where a packet goes holds only while that address is of this machine: should nobody be left to take the
-//! rules away, they end with the address, and packets go where they would go without a cache.
+//! A rule on the destination applies only while that address is local. If no process is left to remove the rules, they
+//! lose their effect with the address, and packets take the path they would take without a cache.
 
 use core::net::IpAddr;
 
 use crate::rules::{Hook, Protocol, Rule, Side, Verdict};
 
-/// What is done with a rule.
+/// Operation on a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Says whether it is there.
+    /// Checks if the rule exists.
     Check,
-    /// Puts it before all others of its chain.
+    /// Inserts the rule before all others of its chain.
     Insert,
-    /// Takes it away.
+    /// Deletes the rule.
     Delete,
 }
 
-/// The program and its arguments.
+/// Returns the program and its arguments.
 #[must_use]
 pub fn command(action: Action, rule: &Rule) -> (&'static str, Vec<String>) {
     let (program, length) = match rule.ip {
@@ -48,7 +48,7 @@ pub fn command(action: Action, rule: &Rule) -> (&'static str, Vec<String>) {
         Verdict::NoTrack => ("NOTRACK", "NodeLocal DNS Cache: skip conntrack"),
         Verdict::Accept => ("ACCEPT", "NodeLocal DNS Cache: allow DNS traffic"),
     };
-    // `-w`: another program may be at the tables just now.
+    // `-w` waits while another program holds the lock of the tables.
     let (ip, number) = (format!("{}/{length}", rule.ip), rule.port.to_string());
     let mut words = vec!["-w", "-t", table, action, chain, "-p", protocol, end, &ip, "-m", protocol, port, &number];
     if rule.side == Side::Destination {
@@ -66,7 +66,7 @@ mod tests {
     use crate::{FLAGS, Settings, rules};
 
     #[test]
-    fn the_rules_of_an_address() {
+    fn writes_the_rules_of_an_address() {
         let words = ["-localip", "169.254.20.10"].map(str::to_owned);
         let settings = Settings::read(&Words::read_by(FLAGS, words, &[]).unwrap(), &|_| false).unwrap();
         let written: Vec<String> = rules(&settings)
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_one_word_and_each_family_has_its_program() {
+    fn comments_are_one_argument_and_each_family_has_its_program() {
         let rule = Rule {
             hook: Hook::FilterInput,
             side: Side::Source,

@@ -1,8 +1,8 @@
-//! NodeLocal DNSCache as values: what node-cache's flags say ([`Settings`]), the Corefile that its template and the ConfigMap
-//! of kube-dns make ([`corefile()`]), which packets of the node are to be left alone ([`rules()`]), and the messages by which
-//! the kernel is told of interface, addresses and rules ([`link`], [`nftables`], [`iptables`]).
+//! NodeLocal DNSCache without I/O: node-cache's flags ([`Settings`]), the Corefile from its template and the ConfigMap
+//! of kube-dns ([`corefile()`]), the packets that bypass connection tracking ([`rules()`]), and the messages that
+//! configure the interface, its addresses and the rules in the kernel ([`link`], [`nftables`], [`iptables`]).
 //!
-//! Sending these messages, watching files and serving is done elsewhere: nothing here opens anything or asks the time.
+//! Other crates send these messages, watch files and serve. This crate opens nothing and reads no clock.
 
 mod flags;
 pub mod iptables;

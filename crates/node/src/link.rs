@@ -1,10 +1,10 @@
-//! Interfaces and their addresses as messages to the kernel (rtnetlink).
+//! Interfaces and their addresses as rtnetlink messages.
 
 use core::net::IpAddr;
 
 use crate::netlink::{ACK, CREATE, EXCLUSIVE, Messages, REPLACE, REQUEST};
 
-/// The part of the kernel that takes these.
+/// Netlink protocol (`NETLINK_ROUTE`).
 pub const PROTOCOL: i32 = 0;
 
 const NEW_LINK: u16 = 16;
@@ -32,7 +32,8 @@ fn request(kind: u16, flags: u16, write: impl FnOnce(&mut crate::netlink::Body<'
     messages
 }
 
-/// What every message about an interface begins with: its number, or 0 where a name says which, and what is to be set.
+/// Builds a `struct ifinfomsg`: interface index (0 if the message has a name instead), flags, and the mask of the flags
+/// to change.
 fn head(index: u32, flags: u32) -> [u8; 16] {
     let mut head = [0; 16];
     for (place, value) in [(4, index), (8, flags), (12, flags)] {
@@ -43,7 +44,7 @@ fn head(index: u32, flags: u32) -> [u8; 16] {
     head
 }
 
-/// Makes an interface.
+/// Creates an interface.
 #[must_use]
 pub fn make(name: &str, kind: &str) -> Messages {
     request(NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
@@ -61,7 +62,7 @@ pub fn remove(name: &str) -> Messages {
     })
 }
 
-/// Asks about an interface; [`index`] reads what comes.
+/// Requests information on an interface. [`index`] reads the response.
 #[must_use]
 pub fn look(name: &str) -> Messages {
     request(GET_LINK, 0, |body| {
@@ -69,14 +70,14 @@ pub fn look(name: &str) -> Messages {
     })
 }
 
-/// The number of the interface that a message is about.
+/// Returns the interface index in a message.
 #[must_use]
 pub fn index(message: &crate::netlink::Message<'_>) -> Option<u32> {
     let octets = message.body.get(4..8)?.try_into().ok()?;
     (message.kind == NEW_LINK).then(|| u32::from_ne_bytes(octets))
 }
 
-/// Has an interface give itself no address of IPv6: it would send packets that nobody reads.
+/// Disables the automatic IPv6 link-local address of an interface. It would only send packets that nothing receives.
 #[must_use]
 pub fn silence(index: u32) -> Messages {
     const NO_ADDRESS: u8 = 1;
@@ -89,7 +90,7 @@ pub fn silence(index: u32) -> Messages {
     })
 }
 
-/// Puts an interface up.
+/// Sets an interface up.
 #[must_use]
 pub fn up(index: u32) -> Messages {
     request(NEW_LINK, ACK, |body| {
@@ -97,10 +98,11 @@ pub fn up(index: u32) -> Messages {
     })
 }
 
-/// Gives an interface an address, for so many seconds, or for ever; one that it has gets the new time.
+/// Adds an address to an interface for a number of seconds, or without limit. An existing address gets the new
+/// lifetime.
 #[must_use]
 pub fn address(index: u32, ip: IpAddr, seconds: Option<u32>) -> Messages {
-    // Nobody else has it: looking whether somebody does would only delay the start.
+    // The address is unique to the node, so duplicate address detection would only delay the start.
     const NO_DETECTION: u8 = 2;
     const FOR_EVER: u32 = u32::MAX;
     let (family, length, octets) = match ip {
@@ -111,7 +113,7 @@ pub fn address(index: u32, ip: IpAddr, seconds: Option<u32>) -> Messages {
     request(NEW_ADDRESS, ACK | CREATE | REPLACE, |body| {
         body.raw(&[family, length, NO_DETECTION, 0]).raw(&index.to_ne_bytes());
         body.attribute(ADDRESS_LOCAL, &octets).attribute(ADDRESS, &octets);
-        // Preferred and valid for as long; when it was made and changed the kernel knows.
+        // Preferred and valid lifetime are equal. The kernel ignores the two timestamps.
         body.attribute(ADDRESS_LIFETIME, &[lifetime, lifetime, [0; 4], [0; 4]].concat());
     })
 }

@@ -1,37 +1,38 @@
-//! Messages to and from the kernel (netlink, RFC 3549 §2): a head, what is particular to the kind, attributes.
+//! Netlink messages to and from the kernel (RFC 3549 §2): a header, a part specific to the message type, and
+//! attributes.
 //!
-//! A dozen kinds are needed, of two of its parts; no library has both without far more around them.
+//! Only a dozen message types of two netlink families are needed. A library for both would bring far more.
 
-/// It is a request.
+/// Marks a request.
 pub const REQUEST: u16 = 1;
-/// The kernel says whether it did it.
+/// Requests an acknowledgement.
 pub const ACK: u16 = 4;
-/// What is there is replaced.
+/// Replaces an existing object.
 pub const REPLACE: u16 = 0x100;
-/// It is an error if it is there.
+/// Fails if the object exists.
 pub const EXCLUSIVE: u16 = 0x200;
-/// It is made if it is not there.
+/// Creates the object if it does not exist.
 pub const CREATE: u16 = 0x400;
 
-/// Octets of a head.
+/// Length of a header in bytes.
 const HEAD: usize = 16;
-/// The kind of a message that says how it went.
+/// Message type of an acknowledgement or error (`NLMSG_ERROR`).
 const OUTCOME: u16 = 2;
-/// Marks an attribute that has attributes within.
+/// Flag of an attribute that contains attributes.
 const NESTED: u16 = 0x8000;
 
-/// A message in the making, or several, one behind the other.
+/// One or more messages under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Messages(Vec<u8>);
 
 impl Messages {
-    /// The octets.
+    /// Returns the bytes.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.0
     }
 
-    /// Writes one more.
+    /// Appends a message.
     pub fn message(&mut self, kind: u16, flags: u16, number: u32, write: impl FnOnce(&mut Body<'_>)) {
         let start = self.0.len();
         self.0.extend([0; 4]);
@@ -47,32 +48,32 @@ impl Messages {
     }
 }
 
-/// What stands behind a head, or within an attribute.
+/// Writer for the content after a header or within an attribute.
 #[derive(Debug)]
 pub struct Body<'a>(&'a mut Vec<u8>);
 
 impl Body<'_> {
-    /// Writes octets as they are.
+    /// Appends raw bytes.
     pub fn raw(&mut self, octets: &[u8]) -> &mut Self {
         self.0.extend(octets);
         self
     }
 
-    /// Writes an attribute.
+    /// Appends an attribute.
     pub fn attribute(&mut self, kind: u16, octets: &[u8]) -> &mut Self {
         self.around(kind, |body| {
             body.raw(octets);
         })
     }
 
-    /// Writes an attribute with a text, a zero at its end.
+    /// Appends an attribute with a zero-terminated string.
     pub fn text(&mut self, kind: u16, text: &str) -> &mut Self {
         self.around(kind, |body| {
             body.raw(text.as_bytes()).raw(&[0]);
         })
     }
 
-    /// Writes an attribute with attributes within.
+    /// Appends an attribute that contains attributes.
     pub fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Body<'_>)) -> &mut Self {
         self.around(kind | NESTED, write)
     }
@@ -86,25 +87,25 @@ impl Body<'_> {
         if let Some(place) = self.0.get_mut(start..start + 2) {
             place.copy_from_slice(&length.to_ne_bytes());
         }
-        // The next one begins at a multiple of four octets.
+        // The next attribute must be aligned to four bytes.
         self.0.resize(self.0.len().next_multiple_of(4), 0);
         self
     }
 }
 
-/// A message from the kernel.
+/// Message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Its kind.
+    /// Message type.
     pub kind: u16,
-    /// The number of the request that it is about.
+    /// Sequence number of the request.
     pub number: u32,
-    /// What stands behind its head.
+    /// Content after the header.
     pub body: &'a [u8],
 }
 
 impl Message<'_> {
-    /// How the request went, if that is what this says: 0, or the number of an error.
+    /// Returns the result of the request, if this message is an acknowledgement: 0, or an error number.
     #[must_use]
     pub fn outcome(&self) -> Option<i32> {
         (self.kind == OUTCOME).then_some(())?;
@@ -113,7 +114,7 @@ impl Message<'_> {
     }
 }
 
-/// The messages of a datagram, until one of them is cut off.
+/// Splits a datagram into its messages. Stops at a truncated one.
 pub fn read(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     core::iter::from_fn(move || {
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_and_padding() {
+    fn writes_lengths_and_padding() {
         let mut messages = Messages::default();
         messages.message(16, REQUEST | ACK, 7, |body| {
             body.raw(&[9; 4]).text(3, "abc").nested(1, |body| {
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_and_what_is_cut_off() {
+    fn reads_results_and_stops_at_a_truncated_message() {
         let mut messages = Messages::default();
         messages.message(OUTCOME, 0, 1, |body| {
             body.raw(&(-17_i32).to_ne_bytes());

@@ -1,19 +1,19 @@
-//! The rules as a table of nftables: one batch of messages, which the kernel takes whole or not at all.
+//! Rules as an nftables table, sent as one atomic batch of messages.
 //!
-//! A table has an owner, the socket that made it: nobody else changes it, and it ends with that socket, however the process
-//! ends. Kernels before 5.12 know no owners; there a rule about where a packet goes holds only while that address is of
-//! this machine.
+//! The socket that creates a table owns it. Other processes cannot change the table, and the kernel removes it with the
+//! socket, however the process ends. Kernels before 5.12 do not support owners. There, a rule on the destination
+//! applies only while that address is local.
 //!
-//! Rules that accept have no place here: another table of nftables may still drop what one has accepted.
+//! Accept rules are left out, because another table may still drop what this one has accepted.
 
 use core::net::IpAddr;
 
 use crate::netlink::{ACK, Body, CREATE, Messages, REQUEST};
 use crate::rules::{Hook, Protocol, Rule, Side, Verdict};
 
-/// The part of the kernel that takes these.
+/// Netlink protocol (`NETLINK_NETFILTER`).
 pub const PROTOCOL: i32 = 12;
-/// The comment of the rules: node-cache's.
+/// Comment of the rules, the same as node-cache's.
 const COMMENT: &str = "NodeLocal DNS Cache: skip conntrack";
 
 const SUBSYSTEM: u16 = 10;
@@ -24,28 +24,29 @@ const GET_TABLE: u16 = SUBSYSTEM << 8 | 1;
 const DELETE_TABLE: u16 = SUBSYSTEM << 8 | 2;
 const NEW_CHAIN: u16 = SUBSYSTEM << 8 | 3;
 const NEW_RULE: u16 = SUBSYSTEM << 8 | 6;
-/// Both families of IP.
+/// Table family for both IPv4 and IPv6.
 const INET: u8 = 1;
-/// The register that expressions meet in.
+/// Register that the expressions use.
 const REGISTER: u32 = 1;
 
-/// A table.
+/// nftables table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Whether it ends with the socket that made it.
+    /// True if the socket that creates the table owns it.
     pub is_owned: bool,
 }
 
-/// Makes a table with these rules, in place of one of that name; the last message, and it alone, is answered if all goes well.
+/// Creates a table with these rules and replaces one of the same name. If the batch succeeds, the kernel acknowledges
+/// only the last message.
 #[must_use]
 pub fn make(table: &Table, rules: &[Rule]) -> Messages {
     const OWNED: u32 = 2;
     let mut batch = Batch::begin();
     let flags = if table.is_owned { OWNED } else { 0 };
     if !table.is_owned {
-        // What is not there cannot be deleted: so it is made first.
+        // Deleting a missing table would fail, so create it first.
         batch.request(NEW_TABLE, CREATE, |body| {
             body.text(1, &table.name);
         });
@@ -76,7 +77,7 @@ pub fn remove(table: &Table) -> Messages {
     batch.end()
 }
 
-/// Asks whether there is a table.
+/// Requests information on a table.
 #[must_use]
 pub fn look(table: &Table) -> Messages {
     let mut messages = Messages::default();
@@ -104,7 +105,7 @@ impl Batch {
         self.requests.push((kind, flags, body));
     }
 
-    /// Puts the requests between their marks, and has the last one answered.
+    /// Encloses the requests in batch markers, and requests an acknowledgement for the last one.
     fn end(self) -> Messages {
         const HEAD: usize = 16;
         let [_, subsystem] = SUBSYSTEM.to_be_bytes();
@@ -128,7 +129,7 @@ impl Batch {
 }
 
 fn chain(body: &mut Body<'_>, table: &str, name: &str, hook: Hook) {
-    /// Before connections are tracked.
+    /// Priority before connection tracking.
     const RAW: i32 = -300;
     const PREROUTING: u32 = 0;
     const OUTPUT: u32 = 3;
@@ -145,7 +146,7 @@ fn write_rule(body: &mut Body<'_>, table: &Table, chain: &str, rule: &Rule) {
     body.attribute(7, &comment);
 }
 
-/// What a packet must be, one after the other, and what then becomes of it.
+/// Writes the expressions of a rule: the conditions in order, then the verdict.
 fn expressions(body: &mut Body<'_>, table: &Table, rule: &Rule) {
     const NETWORK: u32 = 1;
     const TRANSPORT: u32 = 2;

@@ -1,33 +1,33 @@
-//! Which packets of the node are to be left alone: those to and from the cache are not tracked, so that nothing rewrites
-//! their addresses (kube-proxy would) and no table of connections fills with them.
+//! Rules for packets to and from the cache: they bypass connection tracking, so kube-proxy does not rewrite their
+//! addresses and they do not fill the conntrack table.
 
 use core::net::IpAddr;
 
 use crate::settings::Settings;
 
-/// Where a rule sees packets.
+/// Chain that a rule belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// What arrives, before it is tracked.
+    /// Incoming packets before connection tracking.
     RawPrerouting,
-    /// What is sent from here, before it is tracked.
+    /// Outgoing packets before connection tracking.
     RawOutput,
-    /// What arrives for this machine.
+    /// Incoming packets for this host.
     FilterInput,
-    /// What is sent from here.
+    /// Outgoing packets.
     FilterOutput,
 }
 
-/// Which end of a packet a rule looks at.
+/// End of a packet that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where it goes.
+    /// Destination address and port.
     Destination,
-    /// Where it comes from.
+    /// Source address and port.
     Source,
 }
 
-/// Of which protocol it is.
+/// Transport protocol that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP.
@@ -36,33 +36,33 @@ pub enum Protocol {
     Udp,
 }
 
-/// What becomes of it.
+/// Verdict of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is not tracked.
+    /// Skip connection tracking.
     NoTrack,
-    /// It is let through.
+    /// Accept the packet.
     Accept,
 }
 
-/// A rule.
+/// Packet filter rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Where.
+    /// Chain.
     pub hook: Hook,
-    /// Which end.
+    /// End of the packet.
     pub side: Side,
-    /// The address at that end.
+    /// Address at that end.
     pub ip: IpAddr,
-    /// The port at that end.
+    /// Port at that end.
     pub port: u16,
-    /// The protocol.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// What becomes of it.
+    /// Verdict.
     pub verdict: Verdict,
 }
 
-/// The rules for these settings: twelve an address, those of node-cache.
+/// Returns the rules for these settings: twelve per address, the same as node-cache's.
 #[must_use]
 pub fn rules(settings: &Settings) -> Vec<Rule> {
     settings.local.iter().flat_map(|ip| rules_of(*ip, settings.port, settings.health_port)).collect()
@@ -82,7 +82,7 @@ fn rules_of(ip: IpAddr, dns: u16, health: u16) -> impl Iterator<Item = Rule> {
         (RawOutput, Source, dns, Udp, NoTrack),
         (FilterOutput, Source, dns, Tcp, Accept),
         (FilterOutput, Source, dns, Udp, Accept),
-        // Clients in the network of the host.
+        // Clients with host networking.
         (RawOutput, Destination, dns, Tcp, NoTrack),
         (RawOutput, Destination, dns, Udp, NoTrack),
         // The kubelet's probes.

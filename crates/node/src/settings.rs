@@ -1,83 +1,83 @@
-//! What a command line of node-cache says.
+//! Settings from a command line of node-cache.
 
 use core::net::IpAddr;
 use core::time::Duration;
 
 use kubedns::{DNS_PORT, FlagError, Source, Words};
 
-/// Local addresses: a link-local one and a Service's, and room for more.
+/// Maximum number of local addresses. Usually there are two: a link-local one and a cluster IP.
 const ADDRESSES_MAX: usize = 16;
-/// How often interface and rules are looked at, at least.
+/// Maximum interval between checks of interface and rules.
 const SYNC_MAX: Duration = Duration::from_secs(1);
-/// How often the directory of the ConfigMap is looked at.
+/// Polling interval of the ConfigMap directory.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// The longest name of an interface: the kernel's 16 octets, one of them the zero at its end.
+/// Maximum length of an interface name: 16 bytes in the kernel, including the terminating zero.
 const INTERFACE_NAME_MAX: usize = 15;
 
-/// What an interface is made as.
+/// Kind of the interface to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterfaceKind {
-    /// A TUN device if there can be one, or else a dummy.
+    /// TUN device if possible, otherwise a dummy interface.
     Auto,
-    /// A TUN device, which ends with the processes that hold it.
+    /// TUN device. It disappears with the last process that holds it.
     Tun,
-    /// An interface of this kind, whose addresses expire unless they are renewed.
+    /// Interface of this kind. Its addresses expire unless they are renewed.
     Leased(String),
 }
 
-/// By what the rules are set.
+/// Program or API that sets the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// nftables if the kernel has it, or else iptables.
+    /// nftables if the kernel supports it, otherwise iptables.
     Auto,
-    /// A table of nftables.
+    /// nftables table.
     Nftables,
-    /// The programs `iptables` and `ip6tables`.
+    /// Programs `iptables` and `ip6tables`.
     Iptables,
-    /// Nothing: there are no rules.
+    /// No rules.
     None,
 }
 
-/// What a command line says.
+/// Settings from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The addresses to serve on.
+    /// Addresses to serve on.
     pub local: Vec<IpAddr>,
-    /// The file with the template of the Corefile.
+    /// Template file of the Corefile.
     pub template: String,
-    /// Where the ConfigMap of kube-dns is.
+    /// Location of the kube-dns ConfigMap.
     pub source: Source,
-    /// The Service that is asked about names of the cluster.
+    /// Service that answers queries for cluster names.
     pub upstream_service: String,
-    /// The interface to make, if one is to be made.
+    /// Name of the interface to create, if any.
     pub interface: Option<String>,
-    /// As what.
+    /// Kind of the interface.
     pub interface_kind: InterfaceKind,
-    /// By what rules are set.
+    /// Backend for the rules.
     pub backend: Backend,
-    /// How often interface and rules are looked at.
+    /// Interval between checks of interface and rules.
     pub sync: Duration,
-    /// Where the metrics of the set-up are.
+    /// Address of the metrics about the node setup.
     pub metrics: String,
-    /// The port of the health check.
+    /// Port of the health check.
     pub health_port: u16,
-    /// Whether interface and rules stay at the end.
+    /// True if interface and rules remain after the process has ended.
     pub stays: bool,
-    /// The port of DNS.
+    /// DNS port.
     pub port: u16,
-    /// The file for the process id.
+    /// PID file.
     pub pidfile: Option<String>,
-    /// Whether nothing is said at the start.
+    /// True if the startup messages are suppressed.
     pub is_quiet: bool,
-    /// The zone of the cluster, for templates that do not say it.
+    /// Cluster domain, for templates that do not contain it.
     pub domain: String,
 }
 
 impl Settings {
-    /// Reads a command line. `has_directory` says whether there is such a directory.
+    /// Parses a command line. `has_directory` returns true if a directory exists.
     ///
     /// # Errors
-    /// The first flag whose value cannot be used.
+    /// The first flag with an invalid value.
     pub fn read(words: &Words, has_directory: &dyn Fn(&str) -> bool) -> Result<Settings, FlagError> {
         const CONFIG_DIR: &str = "/etc/kube-dns";
         let text = |name: &str, default: &str| words.last(name).unwrap_or(default).to_owned();
@@ -109,7 +109,7 @@ impl Settings {
     }
 }
 
-/// The variable in which Kubernetes tells a container the cluster IP of a Service of its namespace.
+/// Returns the environment variable in which Kubernetes passes the cluster IP of a Service of the same namespace.
 #[must_use]
 pub fn service_variable(service: &str) -> String {
     format!("{}_SERVICE_HOST", service.to_ascii_uppercase().replace('-', "_"))
@@ -138,7 +138,7 @@ fn interface_name(words: &Words) -> Result<String, FlagError> {
     if is_fit && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%')) {
         return Ok(name.to_owned());
     }
-    Err(FlagError::Value(NAME, name.to_owned(), "the name of an interface, of at most 15 octets"))
+    Err(FlagError::Value(NAME, name.to_owned(), "an interface name of at most 15 bytes"))
 }
 
 fn backend(words: &Words) -> Result<Backend, FlagError> {
@@ -156,7 +156,8 @@ fn port(words: &Words, name: &'static str, default: u16) -> Result<u16, FlagErro
     port.ok_or_else(|| FlagError::Value(name, written.to_owned(), "a port"))
 }
 
-/// node-cache takes nanoseconds for seconds, so that `60ns` is a minute; people who write `60s` or `1m` mean what they write.
+/// Parses the sync interval. node-cache reads nanoseconds as seconds, so `60ns` is a minute. Other units have their
+/// usual meaning.
 fn sync(words: &Words) -> Result<Duration, FlagError> {
     const NAME: &str = "syncinterval";
     let Some(written) = words.last(NAME) else { return Ok(SYNC_MAX) };
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_of_the_stock_manifest() {
+    fn reads_the_command_line_of_the_stock_manifest() {
         let text = "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream";
         let settings = read(text).unwrap();
         assert_eq!(settings.local.len(), 2);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_switched_off_is_off() {
+    fn switches_off_interface_and_rules() {
         let settings =
             read("--localip=fd00::10 --setupinterface=false -setupiptables=false --skipteardown --dns.port=5353")
                 .unwrap();
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_read_as_they_are_meant() {
+    fn parses_intervals_with_or_without_unit() {
         for (text, milliseconds) in [("60ns", 1000), ("60s", 1000), ("1m", 1000), ("200ms", 200), ("60", 1000)] {
             let settings = read(&format!("-localip 1.1.1.1 -syncinterval {text}")).unwrap();
             assert_eq!(settings.sync, Duration::from_millis(milliseconds), "{text}");
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused() {
+    fn refuses_invalid_values() {
         for (text, said) in [
             ("", "flag --localip is missing"),
             ("-localip", "--localip needs a value"),
@@ -229,7 +230,7 @@ mod tests {
             ("-localip 1.1.1.1,fd00::1", "--localip: '1.1.1.1,fd00::1' is not a list of addresses of one family"),
             (
                 "-localip 1.1.1.1 -interfacename a/b",
-                "--interfacename: 'a/b' is not the name of an interface, of at most 15 octets",
+                "--interfacename: 'a/b' is not an interface name of at most 15 bytes",
             ),
             ("-localip 1.1.1.1 -syncinterval 0", "--syncinterval: '0' is not a duration"),
             ("-localip 1.1.1.1 -rules ebpf", "--rules: 'ebpf' is not nftables, iptables or auto"),
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_has_its_variable() {
+    fn builds_the_variable_of_a_service() {
         assert_eq!(service_variable("kube-dns-upstream"), "KUBE_DNS_UPSTREAM_SERVICE_HOST");
     }
 }

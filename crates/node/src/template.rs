@@ -1,4 +1,4 @@
-//! The Corefile that a template of node-cache makes, with what was found on the node put in for its `__PILLAR__` names.
+//! Builds the Corefile from a template of node-cache by replacing its `__PILLAR__` placeholders.
 
 use core::net::IpAddr;
 
@@ -6,22 +6,22 @@ use kubedns::{Dynamic, Hosts, NameServer, stub_blocks};
 
 use crate::settings::Settings;
 
-/// Who is asked about names outside when the ConfigMap does not say.
+/// Upstreams for outside names if the ConfigMap names none.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// Stands for the upstream Service as long as nobody knows its address: nothing listens there, so what is asked fails at
-/// once, and what was wrong shows in the log.
+/// Placeholder for the upstream Service while its address is unknown. Nothing listens there, so queries fail at once
+/// and the log shows the problem.
 const NOBODY: &str = "127.0.0.1:9";
 
-/// What was found on the node.
+/// Facts found on the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The template.
+    /// Template of the Corefile.
     pub template: String,
-    /// The address of the upstream Service, if it is known.
+    /// Address of the upstream Service, if known.
     pub cluster_dns: Option<IpAddr>,
 }
 
-/// Makes the Corefile: the template, and a block for each stub domain.
+/// Builds the Corefile: the filled template and a block for each stub domain.
 #[must_use]
 pub fn corefile(settings: &Settings, found: &Found, dynamic: &Dynamic, hosts: Hosts<'_>) -> String {
     let template =
@@ -48,7 +48,7 @@ fn replace(settings: &Settings, found: &Found, dynamic: &Dynamic, template: &str
         dynamic.upstreams.iter().map(|address| NameServer::Address(*address).to_string()).collect();
     let upstreams = if upstreams.is_empty() { RESOLV_CONF.to_owned() } else { upstreams.join(" ") };
     template
-        // A page has one address: what stands before a port is that of the link.
+        // A health endpoint has a single address, so before a port only the link-local one is inserted.
         .replace(&format!("{LOCAL}:"), &format!("{first}:"))
         .replace(LOCAL, &local.join(" "))
         .replace("__PILLAR__DNS__SERVER__", "")
@@ -57,7 +57,7 @@ fn replace(settings: &Settings, found: &Found, dynamic: &Dynamic, template: &str
         .replace(UPSTREAMS, &upstreams)
 }
 
-/// Name servers of the ConfigMap need not speak TCP: what goes to them goes as the client asked.
+/// Removes `force_tcp` from blocks that forward to the ConfigMap's name servers, because these may not support TCP.
 fn without_force_tcp(template: &str) -> String {
     let mut is_within = false;
     let kept = template.lines().filter(|line| {

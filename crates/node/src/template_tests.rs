@@ -44,7 +44,7 @@ fn made(config: &[(&str, &str)], cluster_dns: Option<&str>) -> String {
 }
 
 #[test]
-fn what_was_found_is_put_in() {
+fn replaces_the_placeholders() {
     let text = made(&[], Some("10.96.0.99"));
     for line in [
         "cluster.local:53 {",
@@ -60,7 +60,7 @@ fn what_was_found_is_put_in() {
 }
 
 #[test]
-fn name_servers_of_the_config_map_are_asked_as_clients_ask() {
+fn drops_force_tcp_for_name_servers_of_the_config_map() {
     let text = made(&[("upstreamNameservers", r#"["192.0.2.1", "192.0.2.2:5353"]"#)], Some("10.96.0.99"));
     assert!(text.contains("forward  .   192.0.2.1 192.0.2.2:5353   {\n    }\n"), "{text}");
     assert_eq!(text.matches("force_tcp").count(), 1, "only the cluster's: {text}");
@@ -74,16 +74,16 @@ fn each_stub_domain_has_a_block() {
     for part in ["errors", "cache 30", "bind 169.254.20.10 10.96.0.10", "forward . 192.0.2.3 ns.example.org\n}"] {
         assert!(block.contains(part), "{part} is not in\n{block}");
     }
-    assert!(!text.contains("none.example"), "nobody to ask: {text}");
+    assert!(!text.contains("none.example"), "no server to query: {text}");
 }
 
 #[test]
-fn an_upstream_service_that_is_not_known_fails_at_once() {
+fn an_unknown_upstream_service_fails_at_once() {
     assert!(made(&[], None).contains("forward . 127.0.0.1:9 {"));
 }
 
 #[test]
-fn addresses_of_ipv6_have_brackets_before_a_port() {
+fn ipv6_addresses_have_brackets_before_a_port() {
     let found =
         Found { template: "health __PILLAR__LOCAL__DNS__:8080 __PILLAR__LOCAL__DNS__".to_owned(), ..Found::default() };
     let text = corefile(&settings("-localip fd00::10"), &found, &Dynamic::default(), Hosts::AsWritten);
