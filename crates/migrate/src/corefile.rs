@@ -1,4 +1,4 @@
-//! An older Corefile, line by line: which rule holds for which directive.
+//! Migration of an older Corefile: applies the rules to each directive and server block.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use corefile::{Corefile, Diagnostic, Loader, Sources};
 use crate::draft::Draft;
 use crate::{Migration, rules};
 
-/// A text that is no Corefile: what is wrong, and where.
+/// Text that cannot be parsed as a Corefile.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
-    /// What is wrong.
+    /// Errors.
     pub problems: Vec<Diagnostic>,
-    /// The texts that it is wrong with.
+    /// Source texts that the errors refer to.
     pub sources: Sources,
 }
 
-/// Brings a Corefile of CoreDNS 1.1 or later to what is written today. With `defaults`, what newer installations have and
-/// this one has not is added too. Files that it imports are looked at and not changed.
+/// Updates a Corefile of CoreDNS 1.1 or later to the current syntax. With `defaults`, also adds the options that newer
+/// installations have by default. Checks imported files, but does not change them.
 ///
 /// # Errors
-/// If it is no Corefile.
+/// Fails if the text cannot be parsed.
 pub fn corefile(name: &Path, text: &str, loader: &dyn Loader, defaults: bool) -> Result<Migration, Unreadable> {
     let parsed = corefile::parse(name, text.to_owned(), &Verbatim(loader));
     if parsed.has_errors() {
@@ -42,7 +42,7 @@ pub fn corefile(name: &Path, text: &str, loader: &dyn Loader, defaults: bool) ->
     Ok(draft.finish())
 }
 
-/// Files as they are, and variables by their names: their values are those of another place.
+/// Loader that leaves variables as they are written, because their values belong to another environment.
 struct Verbatim<'a>(&'a dyn Loader);
 
 impl Loader for Verbatim<'_> {

@@ -1,17 +1,17 @@
-//! What rules write on: the text that was read, what is to be changed in it, and what there is to say.
+//! Migration in progress: the original text, the edits, and the notes.
 
 use corefile::{Directive, FileId, Line, ServerBlock, Sources, Span, Token};
 
 use crate::edits::{Edits, indentation};
 use crate::{Migration, Note, What};
 
-/// What was read and what is to become of it.
+/// Original text with the edits and notes so far.
 pub(crate) struct Draft<'a> {
     sources: &'a Sources,
     root: FileId,
-    /// Add what newer installations have.
+    /// True if the options of newer installations are added.
     pub(crate) defaults: bool,
-    /// Whom the notes are about: the directive that is looked at.
+    /// Directive under review, which the notes refer to.
     pub(crate) directive: String,
     edits: Edits,
     notes: Vec<(Span, Note)>,
@@ -22,7 +22,7 @@ impl<'a> Draft<'a> {
         Draft { sources, root, defaults, directive: String::new(), edits: Edits::default(), notes: Vec::new() }
     }
 
-    /// The new text, and the notes in the order of the old one.
+    /// Returns the new text, and the notes in the order of the original text.
     pub(crate) fn finish(self) -> Migration {
         let Draft { edits, mut notes, sources, root, .. } = self;
         notes.sort_by_key(|(span, _)| (span.file, span.start));
@@ -30,7 +30,7 @@ impl<'a> Draft<'a> {
         Migration { text: edits.apply(sources.text(root)), notes }
     }
 
-    /// Says something about a place, and since which release it is so.
+    /// Adds a note on a location, with the release that made the change.
     pub(crate) fn note(
         &mut self,
         what: What,
@@ -40,13 +40,13 @@ impl<'a> Draft<'a> {
     ) {
         let (place, directive) = (self.sources.place(span), Some(self.directive.clone()));
         let note = Note { what, place, text: text.into(), directive, since: since.into() };
-        // A snippet is met wherever it is imported, and spoken of once.
+        // A snippet is visited once per import. Its notes are reported once.
         if self.notes.iter().all(|(_, known)| *known != note) {
             self.notes.push((span, note));
         }
     }
 
-    /// The same about what holds for a whole file: at the first place there that shows it.
+    /// Adds a note that applies to a whole file, at its first location there.
     pub(crate) fn note_once_per_file(&mut self, what: What, span: Span, since: &'static str, text: &str) {
         let is_said = |(place, note): &(Span, Note)| place.file == span.file && note.text == text;
         if !self.notes.iter().any(is_said) {
@@ -54,14 +54,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Writes something else in place of words. Lines below the first are indented as the old ones are.
+    /// Replaces words. Further lines get the indentation of the original line.
     pub(crate) fn replace(&mut self, span: Span, text: &str) {
         if let Some((start, end)) = self.here(span) {
             self.edits.replace(start, end, self.indented(start, text));
         }
     }
 
-    /// Adds words behind a directive.
+    /// Appends words to a directive.
     pub(crate) fn append(&mut self, directive: &Directive, text: &str) {
         if let Some((start, end)) = self.here(directive.span()) {
             self.edits.replace(end, end, self.indented(start, text));
@@ -72,19 +72,19 @@ impl<'a> Draft<'a> {
         text.replace('\n', &format!("\n{}", indentation(self.sources.text(self.root), at)))
     }
 
-    /// Takes a line of a sub-block away.
+    /// Removes a line of a block.
     pub(crate) fn remove(&mut self, line: &Line) {
         self.remove_words(&line.words);
     }
 
-    /// Takes words away that are a whole line, or a directive with its block.
+    /// Removes words that form a whole line, or a directive with its block.
     pub(crate) fn remove_span(&mut self, span: Span) {
         if let Some((start, end)) = self.here(span) {
             self.edits.remove_line(self.sources.text(self.root), start, end);
         }
     }
 
-    /// Takes words at the end of a line away, with the blanks before them.
+    /// Removes words at the end of a line, with the blanks before them.
     pub(crate) fn remove_words(&mut self, words: &[Token]) {
         if let [first, .., last] | [first @ last] = words {
             self.remove_span(first.span.up_to(last.span));
@@ -98,17 +98,18 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Words as they were written, quotes and variables and all.
+    /// Returns words as written, with quotes and variables.
     pub(crate) fn written(&self, words: &[Token]) -> String {
         words.iter().map(|word| self.sources.slice(word.span)).collect::<Vec<_>>().join(" ")
     }
 
-    /// The zones of a directive as they were written: those that it names, or else the keys of its block.
+    /// Returns the zones of a directive as written: its own, or else the keys of its block.
     pub(crate) fn zones(&self, named: &[Token], block: &ServerBlock) -> String {
         self.written(if named.is_empty() { &block.keys } else { named })
     }
 
-    /// The octets of a place of the text that is changed; others are only spoken of.
+    /// Returns the byte range of a span in the file to change. For a span in an imported file, adds a note and returns
+    /// `None`.
     fn here(&mut self, span: Span) -> Option<(usize, usize)> {
         if span.file == self.root {
             return Some((span.start as usize, span.end as usize));
@@ -118,7 +119,7 @@ impl<'a> Draft<'a> {
             What::Look,
             span,
             None,
-            format!("this stands in an imported file, which is not changed: migrate `{file}` too"),
+            format!("this line is in an imported file, which is not changed: migrate `{file}` too"),
         );
         None
     }

@@ -1,8 +1,8 @@
-//! Changes of single places of a text, all other octets left alone.
+//! Edits at single positions of a text. All other bytes stay as they are.
 
 use std::collections::BTreeMap;
 
-/// Changes by the place where they begin. Two at one place are one: a snippet that is imported twice is changed once.
+/// Edits by start position. The first one at a position wins, so a snippet that is imported twice is changed once.
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
     by_start: BTreeMap<usize, Edit>,
@@ -15,12 +15,12 @@ struct Edit {
 }
 
 impl Edits {
-    /// Writes something else there.
+    /// Replaces a range.
     pub(crate) fn replace(&mut self, start: usize, end: usize, text: impl Into<String>) {
         self.by_start.entry(start).or_insert_with(|| Edit { end, text: text.into() });
     }
 
-    /// Takes a line away of which `start..end` are the words. What else stands on it, a comment above all, stays.
+    /// Removes the words `start..end` and their line. Anything else on the line stays, usually a comment.
     pub(crate) fn remove_line(&mut self, text: &str, start: usize, end: usize) {
         let before = text[..start].trim_end_matches([' ', '\t']);
         let alone_before = before.is_empty() || before.ends_with('\n');
@@ -30,13 +30,13 @@ impl Edits {
         match (alone_before, after.strip_prefix('\n')) {
             (true, Some(_)) => self.replace(before.len(), end + blank + 1, ""),
             (true, None) if after.is_empty() => self.replace(before.len(), text.len(), ""),
-            // Words that stood before it on the line keep their end of line; a comment keeps its indentation.
+            // Words before the removed ones keep their line end. A comment after them keeps the indentation.
             (false, Some(_)) => self.replace(before.len(), end + blank, ""),
             _ => self.replace(start, end + blank, ""),
         }
     }
 
-    /// Adds lines below the line in which `end` lies, indented as the line of `start` is.
+    /// Adds lines below the line that contains `end`, with the indentation of the line that contains `start`.
     pub(crate) fn add_below(&mut self, text: &str, (start, end): (usize, usize), lines: &[String]) {
         let at = text[end..].find('\n').map_or(text.len(), |length| end + length);
         let indent = indentation(text, start);
@@ -47,11 +47,11 @@ impl Edits {
         }
     }
 
-    /// The text with all changes.
+    /// Returns the text with all edits applied.
     pub(crate) fn apply(&self, text: &str) -> String {
         let (mut out, mut at) = (String::with_capacity(text.len()), 0);
         for (&start, edit) in &self.by_start {
-            // What lies within a place that is gone is gone with it.
+            // An edit inside a range that was replaced is obsolete.
             if start < at {
                 continue;
             }
@@ -64,7 +64,7 @@ impl Edits {
     }
 }
 
-/// What stands before the first word of the line of an octet.
+/// Returns the indentation of the line that contains a byte position.
 pub(crate) fn indentation(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_goes_and_what_else_stands_on_it_stays() {
+    fn removes_a_line_and_keeps_comments_and_other_words() {
         for (text, left) in [
             ("a\n  gone x\nb\n", "a\nb\n"),
             ("a\n  gone x # why\nb\n", "a\n  # why\nb\n"),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_added_once_with_the_indentation_of_their_neighbour() {
+    fn adds_lines_once_with_the_indentation_of_their_neighbour() {
         let text = "a\n\tb {\n\t}  # end\nc\n";
         let mut edits = Edits::default();
         for _ in 0..2 {

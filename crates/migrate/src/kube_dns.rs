@@ -1,4 +1,4 @@
-//! The kube-dns pod: its ConfigMap and the command lines of its containers.
+//! Migration of the kube-dns pod: its ConfigMap and the command lines of its containers.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use kubedns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Words};
 
 use crate::{Migration, Note, What, rules};
 
-/// Arguments of dnsmasq without which answers are the same: how its process runs, by which ports it asks, what it writes,
-/// and exceptions from what is not there.
+/// dnsmasq arguments that do not affect answers: process management, source ports, logging, and exceptions from
+/// features that do not exist here.
 const NOT_MISSED: &[&str] = &[
     "bind-dynamic",
     "bind-interfaces",
@@ -42,12 +42,12 @@ const NOT_MISSED: &[&str] = &[
     "user",
 ];
 
-/// Why a pod cannot be translated.
+/// Reason why a pod cannot be migrated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotTranslated {
-    /// A command line cannot be read.
+    /// Invalid command line.
     Flags(FlagError),
-    /// The ConfigMap cannot be read; kube-dns goes on with what it had.
+    /// Invalid ConfigMap. kube-dns would continue with the previous one.
     ConfigMap(Refused),
 }
 
@@ -55,15 +55,15 @@ impl fmt::Display for NotTranslated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotTranslated::Flags(error) => write!(f, "{error}"),
-            NotTranslated::ConfigMap(refused) => write!(f, "the ConfigMap is refused: {refused}"),
+            NotTranslated::ConfigMap(refused) => write!(f, "invalid ConfigMap: {refused}"),
         }
     }
 }
 
-/// The Corefile for what the ConfigMap (its `data`) and the containers (the arguments of each) say.
+/// Returns the Corefile for the `data` of the ConfigMap and the arguments of each container.
 ///
 /// # Errors
-/// If one of them cannot be read.
+/// Fails if the ConfigMap or a command line is invalid.
 pub fn kube_dns(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> Result<Migration, NotTranslated> {
     let line = one_command_line(containers);
     let program = if is_without_cluster(data, &line) { Program::Nanny } else { Program::Pod };
@@ -77,17 +77,17 @@ pub fn kube_dns(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> 
     Ok(Migration { text: kubedns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
 }
 
-/// Whether it is a dnsmasq that has no kube-dns behind it.
+/// Returns true if the pod is a dnsmasq without kube-dns.
 fn is_without_cluster(data: &BTreeMap<String, String>, line: &[String]) -> bool {
     let is_behind = |word: &String| word.contains(BEHIND_DNSMASQ);
     data.is_empty() && line.first().is_some_and(|word| word == "--") && !line.iter().any(is_behind)
 }
 
-/// Where dnsmasq asks kube-dns, in the stock pod.
+/// Server argument with which dnsmasq forwards to kube-dns in the stock pod.
 const BEHIND_DNSMASQ: &str = "127.0.0.1#10053";
 
-/// What became of a flag, by what is said of it. Those of the pod that do nothing have something in their place; what
-/// dnsmasq was told is lost if it did something for those who ask.
+/// Classifies a warning by its text. Flags of the pod without effect have a replacement, so they are dropped. An
+/// argument of dnsmasq is lost if it affected answers.
 fn became(said: &str) -> What {
     let words = said.split(':').next().unwrap_or_default();
     if !words.contains("does nothing") {
@@ -100,7 +100,7 @@ fn became(said: &str) -> What {
     }
 }
 
-/// The flags of all containers, and behind them the arguments of dnsmasq.
+/// Joins the flags of all containers, followed by `--` and the arguments of dnsmasq.
 fn one_command_line(containers: &[Vec<String>]) -> Vec<String> {
     let behind = |words: &[String]| words.iter().position(|word| word == "--");
     let (mut flags, mut dnsmasq) = (Vec::new(), Vec::new());
@@ -120,7 +120,7 @@ fn one_command_line(containers: &[Vec<String>]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// What is said of arguments of dnsmasq, and of flags before them.
+    /// Returns the notes for a command line.
     fn notes(words: &str) -> Vec<String> {
         let words = words.split_whitespace().map(str::to_owned).collect();
         let notes = kube_dns(&BTreeMap::new(), &[words]).expect("a command line").notes;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_something_is_lost_and_what_did_nothing_is_dropped() {
+    fn arguments_that_affected_answers_are_lost_and_others_dropped() {
         for (word, wanted) in [
             ("-- --conf-file=/etc/dnsmasq.conf", "lost: dnsmasq's --conf-file "),
             ("-- --stop-dns-rebind", "lost: dnsmasq's --stop-dns-rebind "),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_files_of_hosts_the_second_one_is_lost() {
+    fn the_second_of_two_hosts_files_is_lost() {
         let notes = notes("-- --addn-hosts=/a --addn-hosts=/b --cache-size=9");
         let words: Vec<&str> = notes.iter().filter_map(|note| note.split(':').next()).collect();
         assert_eq!(words, ["look", "lost"], "{notes:?}");

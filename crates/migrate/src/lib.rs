@@ -1,8 +1,8 @@
-//! From what a cluster's DNS is told today to a Corefile for this server, with each change and its reason.
+//! Converts the DNS configuration of an existing cluster to a Corefile for this server, with a note on each change.
 //!
-//! [`corefile()`] takes an older Corefile and changes only the words that must change: comments, blanks, imports and
-//! variables stay as they were written. [`kube_dns`] takes the ConfigMap and the command lines of the kube-dns pod. Nothing
-//! here reads files or asks anybody.
+//! [`corefile()`] takes an older Corefile and changes only what must change. Comments, blanks, imports and variables
+//! stay as written. [`kube_dns`] takes the ConfigMap and the command lines of the kube-dns pod. This crate is pure: it
+//! reads no files and uses no network.
 
 mod corefile;
 mod draft;
@@ -15,11 +15,11 @@ pub use corefile::{Unreadable, corefile};
 pub use kube_dns::{NotTranslated, kube_dns};
 pub use note::{Note, What};
 
-/// What came of a migration.
+/// Result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
     /// The new text.
     pub text: String,
-    /// What was changed and what could not be kept, in the order of the old text.
+    /// Changes and losses, in the order of the original text.
     pub notes: Vec<Note>,
 }

@@ -1,24 +1,24 @@
-//! What a migration says about a place of the old text.
+//! Notes of a migration on locations in the original text.
 
 use core::fmt;
 
-/// What became of it.
+/// Kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It is written in another way.
+    /// Rewritten in the current syntax.
     Changed,
-    /// It is not there any more, and nothing is lost.
+    /// Removed without any loss.
     Dropped,
-    /// It cannot be kept: what it did is lost.
+    /// Removed. Its function is lost.
     Lost,
-    /// It is as it was, and means something else than it did, or wants a look.
+    /// Unchanged, but its meaning differs or needs a review.
     Look,
-    /// Newer installations have more here.
+    /// Newer installations have more options here.
     Advice,
 }
 
 impl What {
-    /// The word before a note.
+    /// Returns the word that precedes a note.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -31,18 +31,18 @@ impl What {
     }
 }
 
-/// A note.
+/// Note on a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What became of it.
+    /// Kind.
     pub what: What,
-    /// `FILE:LINE:COLUMN` in the old text; empty for something without a place.
+    /// `FILE:LINE:COLUMN` in the original text, or empty without a location.
     pub place: String,
-    /// What was there and what is there now, in one line.
+    /// Description of the change in one line.
     pub text: String,
-    /// The directive that it is about; none if it is about no Corefile.
+    /// Directive that the note refers to, or `None` if the source is not a Corefile.
     pub directive: Option<String>,
-    /// The release of CoreDNS with which it became so, if it was one.
+    /// Release of CoreDNS that introduced the change, if any.
     pub since: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Corefiles before and after, with what is said of them: `cases/*.txt`.
+//! Migrated Corefiles with their notes: `cases/*.txt`.
 #![allow(clippy::expect_used, clippy::disallowed_methods, reason = "a test reads its cases and may fail")]
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use corefile::NoFiles;
 use migrate::{Migration, corefile as migrate};
 
-/// The lines below a heading, up to the next one.
+/// Returns the lines below a heading, up to the next one.
 fn part<'a>(case: &'a str, heading: &str) -> Option<&'a str> {
     let start = case.find(&format!("--- {heading}\n"))? + heading.len() + "--- \n".len();
     let rest = &case[start..];
@@ -14,7 +14,7 @@ fn part<'a>(case: &'a str, heading: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn corefiles_become_what_they_should() {
+fn migrates_all_cases() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let files = std::fs::read_dir(folder).expect("the cases");
     for file in files.map(|file| file.expect("a case").path()) {
@@ -31,12 +31,12 @@ fn corefiles_become_what_they_should() {
             assert!(note.starts_with(begin) && note.ends_with(end), "{name}: {note}\n  is not: {wanted}");
         }
         let again = migrate(Path::new("C"), &text, &NoFiles, defaults).expect("a Corefile");
-        assert_eq!(again.text, text, "{name}: what is new stays as it is");
+        assert_eq!(again.text, text, "{name}: a second migration changes nothing");
     }
 }
 
 #[test]
-fn what_is_no_corefile_is_refused_with_its_place() {
+fn refuses_a_text_that_is_not_a_corefile() {
     let refused = migrate(Path::new("C"), ". {\n  errors\n", &NoFiles, false).expect_err("there is no end");
     assert!(!refused.problems.is_empty());
 }

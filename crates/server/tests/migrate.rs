@@ -95,7 +95,7 @@ fn the_pod_of_kube_dns_and_a_command_line_of_dnsmasq() {
     let path = |path: &Path| path.display().to_string();
     let (code, text, said) = migrate(&[&path(&map), &path(&pod)], "");
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("look: if it is istiocoredns") && text.contains("global:53 {"), "{said}");
+    assert!(said.contains("look: if istiocoredns answers") && text.contains("global:53 {"), "{said}");
     assert!(text.contains("corp.example:53 {") && text.contains("kubernetes c.local in-addr.arpa"), "{text}");
     let (code, text, said) = migrate(&["--", "--server=/corp.example/10.0.0.1#54", "--cache-size=9"], "");
     assert_eq!(code, Some(0), "{said}");

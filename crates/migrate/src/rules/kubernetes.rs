@@ -1,4 +1,4 @@
-//! Options of `kubernetes` that are gone, and `federation`.
+//! Rules for removed options of `kubernetes`, and for `federation`.
 
 use corefile::{Directive, Line, ServerBlock};
 
@@ -6,11 +6,11 @@ use super::zones::{Gone, UPSTREAM, move_transfer, take_away};
 use crate::What;
 use crate::draft::Draft;
 
-/// Options that do nothing, since when, and why.
-const GONE: &[Gone] = &[UPSTREAM, ("resyncperiod", "1.6.0", "objects are watched, not listed again and again")];
-/// What *federations* needs besides.
+/// Options without effect: name, release, reason.
+const GONE: &[Gone] = &[UPSTREAM, ("resyncperiod", "1.6.0", "objects are watched, not listed periodically")];
+/// Requirement of *federations*, for notes.
 const WATCHES_NODES: &str =
-    "it watches Nodes for their zone and region: `portolan check --rbac` prints the right that it needs";
+    "it watches Nodes for their zone and region: `portolan check --rbac` prints the permission that it needs";
 
 pub(super) fn kubernetes(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     take_away(GONE, directive, draft);
@@ -21,21 +21,22 @@ pub(super) fn kubernetes(block: &ServerBlock, directive: &Directive, draft: &mut
             && name.text == "endpoint"
             && !rest.is_empty()
         {
-            let text = "only the first URL of `endpoint` counts: a load balancer in front of API servers has one";
+            let text = "only the first URL of `endpoint` is used: put a load balancer in front of several API servers";
             draft.note(What::Dropped, name.span, "1.4.0", text);
             draft.remove_words(rest);
         }
     }
-    let text = "`*` and `any` in names stand for nothing any more: `compat kube-dns` answers `*` again";
+    let text = "`*` and `any` in names no longer match anything: `compat kube-dns` answers `*` again";
     draft.note(What::Look, directive.name.span, "1.9.0", text);
 }
 
-/// `federation NAME DOMAIN` within `kubernetes` is a line of a directive of its own.
+/// Moves `federation NAME DOMAIN` out of `kubernetes` into the directive `federations`.
 fn move_federations(directive: &Directive, draft: &mut Draft<'_>) {
     let is_one = |line: &&Line| matches!(line.words.as_slice(), [name, _, _] if name.text == "federation");
     let lines: Vec<&Line> = directive.lines().iter().filter(is_one).collect();
     let Some(first) = lines.first().and_then(|line| line.words.first()) else { return };
-    // Services have no names in the zones of addresses. Without any zone it has those of the block, as `kubernetes` has.
+    // Services have no names in reverse zones. Without zones of its own, `federations` uses those of the block, like
+    // `kubernetes`.
     let zones = directive.args.iter().filter(|zone| !zone.text.trim_end_matches('.').ends_with(".arpa"));
     let zones: String = zones.map(|zone| format!("{} ", draft.written(core::slice::from_ref(zone)))).collect();
     let mut written = vec![format!("federations {zones}{{")];
@@ -50,7 +51,7 @@ fn move_federations(directive: &Directive, draft: &mut Draft<'_>) {
 }
 
 pub(super) fn federation(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    let why = "aliases are always followed by asking this server";
+    let why = "this server always resolves the targets of aliases itself";
     take_away(&[("upstream", "1.5.0", why)], directive, draft);
     let text = format!("`federation` is `federations` here; {WATCHES_NODES}");
     draft.replace(directive.name.span, "federations");

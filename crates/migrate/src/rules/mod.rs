@@ -1,6 +1,6 @@
-//! The rules, by directive: what was written in older Corefiles, what is written now, and since when.
+//! Migration rules by directive: old syntax, new syntax, and the release of CoreDNS that changed it.
 //!
-//! The versions are CoreDNS's. A rule changes words and says so; it never guesses what somebody meant.
+//! A rule rewrites words and adds a note. It never guesses intentions.
 
 mod kubernetes;
 mod proxy;
@@ -11,10 +11,10 @@ use corefile::{Directive, ServerBlock, Token};
 use crate::What;
 use crate::draft::Draft;
 
-/// A rule for one directive.
+/// Rule for one directive.
 type Rule = fn(&ServerBlock, &Directive, &mut Draft<'_>);
 
-/// Which rule holds for which directive; the others stay as they are.
+/// Rules by directive. Other directives stay as they are.
 static RULES: &[(&str, Rule)] = &[
     ("proxy", proxy::proxy),
     ("kubernetes", kubernetes::kubernetes),
@@ -32,30 +32,30 @@ static RULES: &[(&str, Rule)] = &[
     ("forward", forward),
 ];
 
-/// Brings one directive up to date.
+/// Applies the rule of a directive, if there is one.
 pub(crate) fn apply(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     if let Some((_, rule)) = RULES.iter().find(|(name, _)| *name == directive.name.text) {
         rule(block, directive, draft);
     }
 }
 
-/// What is said where `global` is asked for elsewhere.
-pub(crate) const MESH: &str = "if it is istiocoredns that is asked here for `global`, `istio` answers in its place: \
+/// Note on a forward of `global` to another server.
+pub(crate) const MESH: &str = "if istiocoredns answers for `global` here, replace it with `istio`: \
                                docs/from-istio-coredns-plugin.md";
 
-/// What a block as a whole does not have and newer installations do, and what it asks others for.
+/// Checks a block as a whole: plugins that newer installations have, and forwards for a mesh.
 pub(crate) fn look_at_block(block: &ServerBlock, draft: &mut Draft<'_>) {
     let of = |name: &str| block.directives.iter().find(|directive| directive.name.text == name);
     if let (Some(kubernetes), None) = (of("kubernetes"), of("ready")) {
-        add(kubernetes, "ready", "1.5.0", "a Pod that is not ready gets no queries", draft);
+        add(kubernetes, "ready", "1.5.0", "a Pod gets no queries until it is ready", draft);
     }
     if let (Some(forward), None) = (of("forward").or(of("proxy")), of("loop")) {
-        add(forward, "loop", "1.2.1", "a server that is its own upstream is noticed", draft);
+        add(forward, "loop", "1.2.1", "it detects a server that forwards to itself", draft);
     }
     look_at_mesh(block, draft);
 }
 
-/// Names of a mesh, which a second server was asked for: where `istio` does that.
+/// Notes directives that forward the names of a mesh to a second server, which `istio` can replace.
 fn look_at_mesh(block: &ServerBlock, draft: &mut Draft<'_>) {
     let is_mesh = |zone: &Token| matches!(zone.text.split(':').next(), Some("global" | "global."));
     let is_block = block.keys.iter().any(is_mesh);
@@ -68,7 +68,7 @@ fn look_at_mesh(block: &ServerBlock, draft: &mut Draft<'_>) {
     }
 }
 
-/// Adds a line that newer installations have, or speaks of it.
+/// Adds a line that newer installations have, or only notes that it is missing.
 fn add(below: &Directive, line: &str, since: &'static str, why: &str, draft: &mut Draft<'_>) {
     line.clone_into(&mut draft.directive);
     if draft.defaults {
@@ -80,7 +80,7 @@ fn add(below: &Directive, line: &str, since: &'static str, why: &str, draft: &mu
     }
 }
 
-/// Adds an option to a directive, or speaks of it.
+/// Adds an option to a directive, or only notes that it is missing.
 fn add_option(directive: &Directive, option: &str, since: &'static str, why: &str, draft: &mut Draft<'_>) {
     if !draft.defaults {
         let text = format!("`{}` of newer installations has `{option}`: {why}", directive.name.text);
@@ -94,26 +94,26 @@ fn add_option(directive: &Directive, option: &str, since: &'static str, why: &st
     }
 }
 
-/// Whether a sub-block has an option.
+/// Returns true if a block has an option.
 fn has(directive: &Directive, option: &str) -> bool {
     directive.lines().iter().any(|line| line.words.first().is_some_and(|word| word.text == option))
 }
 
 fn health(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     if !has(directive, "lameduck") {
-        let why = "clients have time to find another server when this one ends";
+        let why = "clients have time to switch to another server when this one ends";
         add_option(directive, "lameduck 5s", "1.6.5", why, draft);
     }
 }
 
 fn forward(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     if !has(directive, "max_concurrent") {
-        add_option(directive, "max_concurrent 1000", "1.7.0", "memory has a bound when upstreams are silent", draft);
+        add_option(directive, "max_concurrent 1000", "1.7.0", "it limits memory while upstreams are silent", draft);
     }
 }
 
 fn reverse(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
-    let text = "`reverse` is gone: `template` answers what can be computed from a name, `hosts` and `file` what cannot";
+    let text = "`reverse` is gone: use `template` for answers computed from the name, `hosts` or `file` for others";
     draft.note(What::Lost, directive.name.span, "1.3.0", text);
     draft.remove_span(directive.span());
 }
@@ -126,6 +126,6 @@ fn command(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
 
 fn prometheus(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     let text = "names of metrics have changed (`coredns_dns_request_count_total` is `coredns_dns_requests_total` and \
-                so on): dashboards and alerts from before want them, docs/from-older-coredns.md has the list";
+                so on): update dashboards and alerts, see the list in docs/from-older-coredns.md";
     draft.note_once_per_file(What::Look, directive.name.span, "1.7.0", text);
 }

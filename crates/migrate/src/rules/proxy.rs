@@ -1,11 +1,11 @@
-//! `proxy`, which *forward* and *grpc* replace: deprecated in 1.4.0, removed in 1.5.0.
+//! Rules for `proxy`, which *forward* and *grpc* replace. CoreDNS deprecated it in 1.4.0 and removed it in 1.5.0.
 
 use corefile::{Directive, Line, ServerBlock};
 
 use crate::What;
 use crate::draft::Draft;
 
-/// The release that has no `proxy` any more.
+/// Release of CoreDNS that removed `proxy`.
 const GONE: &str = "1.5.0";
 
 pub(super) fn proxy(_: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
@@ -27,28 +27,28 @@ fn option(line: &Line, calls: bool, draft: &mut Draft<'_>) {
         ["except", ..] | ["policy", "random" | "round_robin" | "sequential"] => {}
         ["policy", "first"] => write(line, "policy sequential", draft),
         ["policy", other, ..] => {
-            lose(line, &format!("there is no policy `{other}`: upstreams are asked in random order"), draft);
+            lose(line, &format!("policy `{other}` does not exist: upstreams are chosen at random"), draft);
         }
         ["max_fails", _] if !calls => {}
-        ["protocol", "dns"] | ["protocol", "grpc", "insecure"] => drop_line(line, "that is what happens anyway", draft),
+        ["protocol", "dns"] | ["protocol", "grpc", "insecure"] => drop_line(line, "this is the default", draft),
         ["protocol", "dns", "force_tcp"] => write(line, "force_tcp", draft),
         ["protocol", "grpc", files @ ..] => {
             let files = draft.written(&line.words[line.words.len() - files.len()..]);
             write(line, format!("tls {files}").trim_end(), draft);
         }
         ["protocol", "https_google", ..] => {
-            let why = "Google's own protocol has ended: `forward . tls://8.8.8.8 tls://8.8.4.4 {\n \
-                       tls_servername dns.google\n}` asks the same servers over TLS";
+            let why = "Google has shut this protocol down: `forward . tls://8.8.8.8 tls://8.8.4.4 {\n \
+                       tls_servername dns.google\n}` queries the same servers over TLS";
             gone(What::Lost, line, "1.2.0", &why.replace('\n', ""), draft);
         }
         ["fail_timeout", ..] => {
-            lose(line, "upstreams that fail are probed instead, every 0.5s (`health_check`)", draft);
+            lose(line, "failing upstreams are probed every 0.5s instead (`health_check`)", draft);
         }
         ["health_check", ..] => {
-            lose(line, "upstreams are probed by DNS and not by HTTP, and only those that have failed", draft);
+            lose(line, "health checks use DNS instead of HTTP, and only for failing upstreams", draft);
         }
-        ["spray", ..] => drop_line(line, "if all upstreams are down one of them is asked at random anyway", draft),
-        [name, ..] => lose(line, &format!("`{name}` is no option here"), draft),
+        ["spray", ..] => drop_line(line, "if all upstreams are down, a random one is tried anyway", draft),
+        [name, ..] => lose(line, &format!("`{name}` is not an option here"), draft),
         [] => {}
     }
 }

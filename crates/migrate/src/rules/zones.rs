@@ -1,15 +1,15 @@
-//! Options of the plugins that serve zones: what `transfer` has taken over, and what does nothing.
+//! Rules for plugins that serve zones: options that moved to `transfer`, and options without effect.
 
 use corefile::{Directive, Line, ServerBlock};
 
 use crate::What;
 use crate::draft::Draft;
 
-/// An option that does nothing any more, since when, and why.
+/// Option without effect: name, release, reason.
 pub(super) type Gone = (&'static str, &'static str, &'static str);
 
-pub(super) const UPSTREAM: Gone = ("upstream", "1.5.0", "names outside are always asked for by this server itself");
-const STUBZONES: Gone = ("stubzones", "1.5.0", "`forward ZONE ADDRESS` says it in the Corefile");
+pub(super) const UPSTREAM: Gone = ("upstream", "1.5.0", "this server always resolves outside names itself");
+const STUBZONES: Gone = ("stubzones", "1.5.0", "use `forward ZONE ADDRESS` in the Corefile");
 
 pub(super) fn file(block: &ServerBlock, directive: &Directive, draft: &mut Draft<'_>) {
     take_away(&[UPSTREAM], directive, draft);
@@ -40,7 +40,7 @@ pub(super) fn route53(_: &ServerBlock, directive: &Directive, draft: &mut Draft<
     take_away(&[UPSTREAM], directive, draft);
 }
 
-/// Takes options away that do nothing.
+/// Removes options without effect.
 pub(super) fn take_away(gone: &[Gone], directive: &Directive, draft: &mut Draft<'_>) {
     for line in directive.lines() {
         let Some(name) = line.words.first() else { continue };
@@ -51,7 +51,7 @@ pub(super) fn take_away(gone: &[Gone], directive: &Directive, draft: &mut Draft<
     }
 }
 
-/// `transfer to` is a directive of its own since 1.8.0.
+/// Moves `transfer to` into the directive `transfer`, which exists since 1.8.0.
 pub(super) fn move_transfer(zones: &str, directive: &Directive, draft: &mut Draft<'_>) {
     let is_out =
         |line: &&Line| matches!(line.words.as_slice(), [one, two, ..] if one.text == "transfer" && two.text == "to");
@@ -68,7 +68,7 @@ pub(super) fn move_transfer(zones: &str, directive: &Directive, draft: &mut Draf
     draft.add_below(directive, &written);
 }
 
-/// `no_reload` is `reload 0`.
+/// Replaces `no_reload` with `reload 0`.
 fn no_reload(directive: &Directive, draft: &mut Draft<'_>) {
     for word in directive.lines().iter().filter_map(|line| line.words.first()).filter(|word| word.text == "no_reload") {
         draft.replace(word.span, "reload 0");
@@ -76,7 +76,7 @@ fn no_reload(directive: &Directive, draft: &mut Draft<'_>) {
     }
 }
 
-/// The number of seconds at the end of `directory` is `reload` of its own.
+/// Replaces the number of seconds at the end of `directory` with the option `reload`.
 fn directory_timeout(line: &Line, draft: &mut Draft<'_>) {
     let [name, .., seconds] = line.words.as_slice() else { return };
     if name.text != "directory" || line.words.len() < 3 || seconds.text.parse::<u32>().is_err() {
