@@ -64,76 +64,76 @@ complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l defaults -
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l json -d 'Print the Corefile and the notes, or the comparison, as one JSON object'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l ttl -d 'With --check, compare times to live too; those of a cache count down'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'The zone of the cluster (cluster.local)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'The address to listen on (all)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-port -d 'The port to listen on (53)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l healthz-port -d 'The port of /readiness and /cache (8081)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kubecfg-file -d 'A kubeconfig file (that of the pod\'s service account)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kube-master-url -d 'The API server, without credentials; environment variables in it are replaced' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-dir -d 'A directory with the keys of the ConfigMap as files' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-map -d 'The ConfigMap, watched at the API server' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-map-namespace -d 'Its namespace (kube-system)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-period -d 'How often the directory is looked at; never less often than four times a second' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l federations -d 'Federations, where there is neither a directory nor a ConfigMap' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l nameservers -d 'Name servers for all names outside, where there is neither a directory nor a ConfigMap (those of /etc/resolv.conf)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l initial-sync-timeout -d 'Accepted; the start does not wait: until the cluster is known its names are SERVFAIL and /readiness says no' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l configDir -d 'A directory with the keys of the ConfigMap as files; as --config-dir' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kubednsServer -d 'Who knows the names of the cluster where name servers are named by them (this server)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasqExec -d 'Accepted; this server; no other program is run' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l syncInterval -d 'Accepted; the directory is looked at four times a second' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l logInterval -d 'Accepted; the metrics kubedns_dnsmasq_*' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l probe -d 'Asks a server again and again; may be repeated' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-addr -d 'The address of metrics and health checks (all)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-port -d 'Their port (10054)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-path -d 'The path of the metrics (/metrics)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-namespace -d 'How the names of the sidecar\'s metrics begin (kubedns)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-addr -d 'Where dnsmasq is, if it is another process (this server)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-port -d 'Its port (53)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-poll-interval-ms -d 'How often it is asked for its statistics (5000)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l v -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l vmodule -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l stderrthreshold -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-dir -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file-max-size -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-backtrace-at -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-flush-frequency -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l profiling -d 'Where the process spends its time, for pprof: localhost:6060/debug/pprof/'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l version -d 'Print the version and end'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l restartDnsmasq -d 'Accepted; a changed ConfigMap is always taken up, without a restart and with what is cached'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l logtostderr -d 'Accepted; the log is standard output, a line an event'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l alsologtostderr -d 'Accepted; the log is standard output, a line an event'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l add-dir-header -d 'Accepted; the log is standard output, a line an event'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l one-output -d 'Accepted; the log is standard output, a line an event'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-headers -d 'Accepted; the log is standard output, a line an event'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-log-headers -d 'Accepted; the log is standard output, a line an event'
-complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l print-corefile -d 'Print the Corefile that would be served and end'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'Cluster domain (cluster.local)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'Listening address (all)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-port -d 'Listening port (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l healthz-port -d 'Port of /readiness and /cache (8081)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kubecfg-file -d 'Kubeconfig file (that of the service account)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kube-master-url -d 'URL of the API server, without credentials; environment variables in it are expanded' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-dir -d 'Directory with the keys of the ConfigMap as files' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-map -d 'Name of the ConfigMap, which is watched at the API server' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-map-namespace -d 'Namespace of the ConfigMap (kube-system)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l config-period -d 'Polling interval of the directory; at most 250ms' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l federations -d 'Federations, used without a ConfigMap' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l nameservers -d 'Upstreams for outside names, used without a ConfigMap (those of /etc/resolv.conf)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l initial-sync-timeout -d 'Accepted; the start does not wait: until the cluster data is loaded, its names get SERVFAIL and /readiness fails' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l configDir -d 'Directory with the keys of the ConfigMap as files; same as --config-dir' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l kubednsServer -d 'Server that resolves name servers given by a cluster name (this server)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasqExec -d 'Accepted; this server replaces dnsmasq' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l syncInterval -d 'Accepted; the directory is polled four times a second' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l logInterval -d 'Accepted; see the metrics kubedns_dnsmasq_*' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l probe -d 'Query a server periodically; may be repeated' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-addr -d 'Address of metrics and health checks (all)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-port -d 'Port of metrics and health checks (10054)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-path -d 'Path of the metrics (/metrics)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l prometheus-namespace -d 'Prefix of the sidecar\'s metric names (kubedns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-addr -d 'Address of dnsmasq, if it is another process (this server)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-port -d 'Port of dnsmasq (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dnsmasq-poll-interval-ms -d 'Interval at which dnsmasq is queried for statistics (5000)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l v -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l vmodule -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l stderrthreshold -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-dir -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file-max-size -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-backtrace-at -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-flush-frequency -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l profiling -d 'Serve profiles for pprof at localhost:6060/debug/pprof/'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l version -d 'Print the version and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l restartDnsmasq -d 'Accepted; changes of the ConfigMap always take effect, without a restart and without losing the cache'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l logtostderr -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l alsologtostderr -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l add-dir-header -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l one-output -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-headers -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l skip-log-headers -d 'Accepted; the log is standard output, one event per line'
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l print-corefile -d 'Print the Corefile that would be served and exit'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l localip -d 'The addresses to serve on, all of one family; must be given' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l basecorefile -d 'The template of the Corefile (/etc/coredns/Corefile.base)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l kubednscm -d 'The ConfigMap of kube-dns as a directory (/etc/kube-dns, if there is one)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l upstreamsvc -d 'The Service that is asked about names of the cluster (kube-dns)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacename -d 'Its name (nodelocaldns)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l syncinterval -d 'How often interface and rules are looked at; never less often than each second' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l metrics-listen-address -d 'Where the metrics of the node\'s set-up are (0.0.0.0:9353)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l health-port -d 'The port of the health check, kept out of connection tracking too (8080)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l dns.port -d 'The port of DNS (53)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l pidfile -d 'Write the process id to this file, and remove it at the end' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l domain -d 'What __PILLAR__DNS__DOMAIN__ stands for, where it still stands (cluster.local)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacekind -d 'tun, dummy, or auto: tun where that is possible (auto)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l rules -d 'nftables, iptables, or auto: nftables where the kernel has it (auto)' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l conf -d 'Accepted; the Corefile is made in memory from --basecorefile, and --print-corefile shows it' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l corefile -d 'Accepted; the Corefile is made in memory from --basecorefile, and --print-corefile shows it' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l v -d 'Accepted; the log is standard output, a line an event' -r
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupinterface -d 'Make an interface with the addresses (true)'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupiptables -d 'Set rules that keep DNS on the node out of connection tracking (true)'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l skipteardown -d 'Leave interface and rules at the end (false)'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l quiet -d 'Say nothing about zones and version at the start'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l version -d 'Print the version and end'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l print-corefile -d 'Print the Corefile that would be served and end'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsignal -d 'Accepted; what changes is taken up within a second, without a signal and with what is cached'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l localip -d 'Addresses to serve on, all of one family; required' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l basecorefile -d 'Template of the Corefile (/etc/coredns/Corefile.base)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l kubednscm -d 'Directory with the ConfigMap of kube-dns (/etc/kube-dns, if it exists)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l upstreamsvc -d 'Service that answers queries for cluster names (kube-dns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacename -d 'Name of the interface (nodelocaldns)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l syncinterval -d 'Interval between checks of interface and rules; at most 1s' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l metrics-listen-address -d 'Address of the metrics about the node setup (0.0.0.0:9353)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l health-port -d 'Port of the health check, also excluded from connection tracking (8080)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l dns.port -d 'DNS port (53)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l pidfile -d 'Write the process ID to this file, and remove the file on exit' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l domain -d 'Replacement for __PILLAR__DNS__DOMAIN__ in the template (cluster.local)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacekind -d 'tun, dummy, or auto: tun if possible (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l rules -d 'nftables, iptables, or auto: nftables if the kernel supports it (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l conf -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l corefile -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l v -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupinterface -d 'Create an interface with the addresses (true)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l setupiptables -d 'Set rules that exclude DNS on the node from connection tracking (true)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l skipteardown -d 'Keep interface and rules on exit (false)'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l quiet -d 'Do not print zones and version at startup'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l version -d 'Print the version and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l print-corefile -d 'Print the Corefile that would be served and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l reloadwithsignal -d 'Accepted; changes take effect within a second, without a signal and without losing the cache'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'Accepted; `portolan -plugins` lists them'
-complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, a line an event'
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, one event per line'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
