@@ -1,5 +1,11 @@
-//! The same question asked twice at the same time goes out once (the class of CVE-2023-30464: birthday attacks on many
-//! identical questions in flight).
+//! Singleflight for upstream exchanges: identical queries that wait at the same time share one.
+//!
+//! It saves work when a popular name expires. It also prevents birthday attacks, in which an attacker sends many
+//! identical queries to increase the chance that one forged reply matches (the class of CVE-2023-30464).
+//!
+//! The first query with a [`Key`] becomes the leader and does the exchange. Later ones become followers and wait on a
+//! channel. The table belongs to the generation, so queries of different workers share exchanges too. If the leader is
+//! dropped before it has a reply, the channels close, and the first follower to join again becomes the next leader.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,10 +16,10 @@ use hashbrown::HashMap;
 use crate::labels::Told;
 use crate::{Query, Resolved};
 
-/// What came of a question, and the values of labels that came to be with it.
+/// Outcome of an exchange, and the label values that were set while it ran.
 pub(crate) type Outcome = (Resolved, Told);
 
-/// All that the answer of an upstream may depend on.
+/// Everything that the reply of an upstream may depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     block: usize,
@@ -22,14 +28,14 @@ pub(crate) struct Key {
     qtype: u16,
     qclass: u16,
     stream: bool,
-    /// What an upstream may send in one datagram: a cut answer for one client is no answer for another.
+    /// Limit for a UDP reply: a truncated reply for one client must not go to a client that accepts more.
     udp_size: u16,
     flags: u16,
     dnssec_ok: bool,
     onward: Vec<(u16, Box<[u8]>)>,
 }
 
-/// RD, AD and CD: the flags that are passed on.
+/// RD, AD and CD: the flags that are forwarded.
 const FLAGS_THAT_MATTER: u16 = 0x0130;
 
 impl Key {
@@ -42,7 +48,7 @@ impl Key {
             qtype: query.qtype.0,
             qclass: query.qclass.0,
             stream,
-            // Less than we take ourselves is not asked for; who takes less gets its part of the whole.
+            // A client that accepts less than this server does shares the full reply. It is cut when it is sent.
             udp_size: if stream { 0 } else { query.onward_udp_size() },
             flags: query.flags().0 & FLAGS_THAT_MATTER,
             dnssec_ok: query.dnssec_ok,
@@ -51,10 +57,10 @@ impl Key {
     }
 }
 
-/// Those that wait for the outcome of a question.
+/// Channels of the queries that wait for a leader.
 type Followers = Vec<Sender<Arc<Outcome>>>;
 
-/// Questions in flight, of all workers.
+/// Exchanges in flight, of all workers.
 pub(crate) struct Inflight {
     waiting: Mutex<HashMap<Key, Followers, RandomState>>,
 }
@@ -65,22 +71,22 @@ impl Default for Inflight {
     }
 }
 
-/// Who asks the outside world.
+/// Role of a query in a shared exchange.
 pub(crate) enum Seat<'a> {
-    /// This one does, and tells the others.
+    /// First query with this key: it does the exchange and publishes the outcome.
     Leader(Leader<'a>),
-    /// Another one does already.
+    /// Later query: it waits for the leader's outcome.
     Follower(Receiver<Arc<Outcome>>),
 }
 
-/// The duty to tell the others; if it is dropped before, they are told that nothing will come.
+/// Obligation to publish the outcome. Dropping it first closes the followers' channels.
 pub(crate) struct Leader<'a> {
     inflight: &'a Inflight,
     key: Option<Key>,
 }
 
 impl Inflight {
-    /// Takes a seat for a question.
+    /// Joins the exchange for `key`, as its leader if there is none yet.
     pub(crate) fn join(&self, key: Key) -> Seat<'_> {
         let Ok(mut waiting) = self.waiting.lock() else {
             return Seat::Leader(Leader { inflight: self, key: None });
@@ -96,7 +102,7 @@ impl Inflight {
 }
 
 impl Leader<'_> {
-    /// Tells the others.
+    /// Publishes the outcome to the followers.
     pub(crate) fn tell(mut self, resolved: &Resolved, query: &Query) {
         let followers = self.take_followers();
         if !followers.is_empty() {

@@ -1,9 +1,11 @@
-//! What plugins say about a query to each other: values by label, such as `geoip/country/code`.
+//! Metadata labels: values such as `geoip/country/code` that one plugin publishes for a query and others read.
 //!
-//! A value is made when somebody asks for it and at no other time, or, where it comes to be with the answer, kept with the
-//! query once it is known: a label that nobody reads costs nothing. Who publishes a label and who reads it are built in any
-//! order, and need not know each other. As in CoreDNS there are values only in the zones for which the directive `metadata`
-//! switches them on.
+//! A publisher registers a function that computes the value ([`Labels::publish`]), or sets the value once the answer
+//! is known ([`Labels::publish_told`]). A reader obtains a [`Label`] while it is built, and reads the value for each
+//! query. The order in which both are built does not matter.
+//!
+//! A label that nobody reads costs nothing: values are computed on demand, and a [`Teller`] does not compute values
+//! without readers. As in CoreDNS, labels have values only in the zones of the directive *metadata*.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::{Query, Zones};
 
-/// Makes the value of a label for a query; `None` if there is none.
+/// Computes the value of a label for a query; `None` if there is no value.
 pub type LabelSource = Box<dyn Fn(&Query) -> Option<String> + Send + Sync>;
 
 /// The labels of one server block.
@@ -22,7 +24,7 @@ pub struct Labels {
     zones: Arc<OnceLock<Zones>>,
 }
 
-/// A label that somebody publishes or reads.
+/// Label that a plugin publishes or reads.
 #[derive(Default)]
 struct Known {
     source: OnceLock<LabelSource>,
@@ -30,19 +32,19 @@ struct Known {
 }
 
 impl Labels {
-    /// Says what makes the values of a label; the first to say so does.
+    /// Registers the function that computes a label. If several plugins publish the same label, the first one wins.
     pub fn publish(&self, label: &str, source: impl Fn(&Query) -> Option<String> + Send + Sync + 'static) {
         let _ = self.known(label).source.set(Box::new(source));
     }
 
-    /// Publishes a label whose values come to be with the answer: who finds one out tells it.
+    /// Registers a label that the plugin sets with the returned [`Teller`] while it answers a query.
     #[must_use]
     pub fn publish_told(&self, label: &'static str) -> Teller {
         self.publish(label, move |query| query.told(label));
         Teller { label, known: self.known(label), zones: Arc::clone(&self.zones) }
     }
 
-    /// A label to read, whether or not somebody publishes it.
+    /// Returns a label for reading, even if no plugin publishes it.
     #[must_use]
     pub fn label(&self, label: &str) -> Label {
         let known = self.known(label);
@@ -50,15 +52,17 @@ impl Labels {
         Label { known, zones: Arc::clone(&self.zones) }
     }
 
-    /// A label to read, if somebody publishes or reads it already: for names that are known no sooner than they are asked
-    /// for. It is no reason to keep what is told.
+    /// Returns a label for reading if a plugin already publishes or reads it.
+    ///
+    /// It serves names that are only known when a query arrives. It does not count as a reader: a [`Teller`] sets a
+    /// value only if another plugin called [`Labels::label`].
     #[must_use]
     pub fn find(&self, label: &str) -> Option<Label> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(label).map(|known| Label { known: Arc::clone(known), zones: Arc::clone(&self.zones) })
     }
 
-    /// Labels have values for the names in these zones.
+    /// Enables labels for names in these zones.
     pub fn switch_on(&self, zones: Zones) {
         let _ = self.zones.set(zones);
     }
@@ -69,7 +73,7 @@ impl Labels {
     }
 }
 
-/// A label that can be read.
+/// Label that a plugin reads.
 #[derive(Clone)]
 pub struct Label {
     known: Arc<Known>,
@@ -77,8 +81,10 @@ pub struct Label {
 }
 
 impl Label {
-    /// Its value for a query; `None` if nobody publishes it, if it has none, or if labels are not switched on for the name
-    /// that the client asked.
+    /// Returns the value for a query.
+    ///
+    /// `None` if no plugin publishes the label, if the query has no value, or if labels are not enabled for the name
+    /// in the client's request.
     #[must_use]
     pub fn value(&self, query: &Query) -> Option<String> {
         let zones = self.zones.get()?;
@@ -89,7 +95,7 @@ impl Label {
 }
 
 impl PartialEq for Label {
-    /// Whether it is the same label of the same server block.
+    /// Returns true for the same label of the same server block.
     fn eq(&self, other: &Label) -> bool {
         Arc::ptr_eq(&self.known, &other.known)
     }
@@ -103,7 +109,7 @@ impl fmt::Debug for Label {
     }
 }
 
-/// Tells the values of a label as they come to be.
+/// Sets the values of a label while a query is answered.
 pub struct Teller {
     label: &'static str,
     known: Arc<Known>,
@@ -111,9 +117,10 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// Tells the value for a query, in the place of what was told of it before; `value` is called only if somebody reads
-    /// the label. What is told in [`Plugin::resolve`](crate::Plugin::resolve) holds for all who wait for the same answer,
-    /// and what the steps below a step tell of its question holds for the one that it asked for.
+    /// Sets the value for a query, in place of an earlier one. `value` runs only if a plugin reads the label.
+    ///
+    /// A value set in [`Plugin::resolve`](crate::Plugin::resolve) applies to all queries that share the exchange. A
+    /// value set in a subquery below a step applies to the query that asked.
     pub fn tell(&self, query: &Query, value: impl FnOnce() -> String) {
         if self.known.is_read.load(Ordering::Relaxed) && self.zones.get().is_some() {
             query.tell(self.label, value());
@@ -121,7 +128,7 @@ impl Teller {
     }
 }
 
-/// What was told of one query: a value at most for each label.
+/// Label values of one query, at most one for each label.
 #[derive(Clone, Default)]
 pub(crate) struct Told(Vec<(&'static str, String)>);
 
@@ -135,7 +142,7 @@ impl Told {
         self.0.push((label, value));
     }
 
-    /// Adds what was told elsewhere, later than what is here.
+    /// Merges `later`, whose values win.
     pub(crate) fn extend(&mut self, later: Told) {
         later.0.into_iter().for_each(|(label, value)| self.set(label, value));
     }
@@ -151,7 +158,7 @@ mod tests {
     use wire::Name;
 
     #[test]
-    fn a_label_has_a_value_where_it_is_switched_on_and_published() {
+    fn has_values_only_if_published_and_enabled() {
         let labels = Labels::default();
         let (read, nobody) = (labels.label("who/asks"), labels.label("who/not"));
         let mut query = Query::default();
@@ -166,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_kept_if_somebody_reads_it() {
+    fn keeps_a_value_only_if_a_plugin_reads_it() {
         let labels = Labels::default();
         let (read, unread) = (labels.publish_told("who/is-read"), labels.publish_told("who/is-not"));
         let query = Query::default();

@@ -1,7 +1,20 @@
-//! What a query goes through: the gate, the router, the chain of plugins down and up, and the answer's last form.
+//! The engine: takes a query through the gate, the router and the plugin chain, and writes the response.
 //!
-//! The engine knows no plugin, no socket, no clock and no runtime. It declares what a plugin is ([`Plugin`]), what it
-//! tells the world about itself (its manifest) and what it may ask of the world ([`Outside`]).
+//! ```text
+//!   datagram ─► gate ─► router ─► chain: down ─► answer ─► up ─► finish ─► datagram
+//!              parse,  address,          │         ▲
+//!              refuse  zone, view        └─ park ──┘  queries that wait for I/O
+//! ```
+//!
+//! The engine contains no plugin, no socket, no clock and no async runtime. It declares three interfaces instead:
+//!
+//! - [`Plugin`]: the hooks of a plugin. [`Verdict`], [`Query`] and [`Response`] are their vocabulary. Start with these
+//!   four   to write a plugin.
+//! - [`options::manifest`] and [`setup`]: how a directive declares its syntax, and what it may use while it is built.
+//! - [`Outside`]: the I/O that a plugin may do. The crate `net` implements it, and the testkit simulates it.
+//!
+//! A configuration becomes a [`Plan`] (checked, without I/O), and a plan becomes a [`Generation`] (running). A reload
+//! builds the next generation beside the current one. Each [`Worker`] is one thread with its own reusable buffers.
 
 mod advice;
 mod assemble;

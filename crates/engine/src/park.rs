@@ -1,4 +1,18 @@
-//! A walk that waits: one future from the moment it parks to its answer, and to the end of what goes on without a client.
+//! Parked queries: runs a walk that waits for I/O to completion, and the background work that it leaves behind.
+//!
+//! A worker answers most queries synchronously. The transport calls [`drive`] only for a walk that stopped with
+//! [`Turn::Waiting`]. One future then owns everything that belongs to the query:
+//!
+//! - The I/O of the step that waits ([`Plugin::resolve`](crate::Plugin::resolve)). Identical queries share it
+//!   (`inflight.rs`).
+//! - A client timeout (RFC 8767 §5): if a step sets one, the walk is split. The client gets its answer when the timer
+//!   expires, and the rest continues in the background.
+//! - Refreshes that hooks requested, such as a cache's prefetch.
+//!
+//! The future returns when the background work has completed too. Dropping it cancels all of that, apart from an
+//! exchange that other queries have taken over.
+//!
+//! The queries that wait hold their [`Generation`], so a reload does not affect them.
 
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
@@ -14,25 +28,28 @@ use crate::inflight::{Key, Seat};
 use crate::walk::{Parting, Patience};
 use crate::{Generation, LocalFuture, Moment, Outside, Resolved, Turn, Walk, Worker};
 
-/// How long a query may have waited for the answer to another's when that fails and it is asked again: clients wait five
-/// seconds, and an exchange takes up to four.
+/// Maximum age of a query for a second attempt, after the exchange that it shared with another query has failed.
+/// Clients wait for five seconds, and an exchange takes up to four.
 const ASK_AGAIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// What a parked walk needs to go on.
+/// Context that a parked walk needs to continue.
 #[derive(Clone)]
 pub struct Driver {
-    /// The configuration under which the query came: it stays until the answer is out.
+    /// Configuration that was current when the query arrived.
     pub generation: Arc<Generation>,
-    /// The worker's own; it is borrowed only while a hook runs.
+    /// Worker of this thread, borrowed only while a hook runs.
     pub worker: Rc<RefCell<Worker>>,
-    /// The outside world.
+    /// I/O.
     pub outside: Rc<dyn Outside>,
 }
 
-/// Drives a walk that waits to its end and gives it to `deliver`, which sends the answer; a walk without a client has
-/// no use for its answer and ignores it.
+/// Runs a parked walk to completion and passes it to `deliver`, which sends the response. For a walk without a client,
+/// `deliver` has nothing to do.
 ///
-/// What then still goes on, because a client lost patience or a step wants something anew, is driven to its end too.
+/// The future then continues with background work: refreshes, and walks whose client timed out.
+///
+/// Cancel safety: dropping the future drops the walk and its background work. Queries that wait for the same reply
+/// start their own exchange.
 pub async fn drive(driver: Driver, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Turn)) {
     let drive = Rc::new(Drive { driver, clientless: RefCell::default() });
     let _end = End(Rc::clone(&drive));
@@ -42,17 +59,17 @@ pub async fn drive(driver: Driver, walk: Box<Walk>, deliver: impl FnOnce(&mut Wa
     poll_fn(|context| drive.poll_clientless(context)).await;
 }
 
-/// One parked query and all that has come of it.
+/// A parked query and its background work.
 struct Drive {
     driver: Driver,
-    /// Walks that nobody waits for.
+    /// Walks without a client.
     clientless: RefCell<Vec<LocalFuture<'static, Finished>>>,
 }
 
-/// A walk at its end, and what has become of it.
+/// Completed walk and its result.
 type Finished = (Box<Walk>, Turn);
 
-/// Drops what goes on when the whole is dropped: it holds the whole itself.
+/// Drops the background walks when `drive` is dropped. They hold an `Rc` of the drive, so they would leak otherwise.
 struct End(Rc<Drive>);
 
 impl Drop for End {
@@ -62,7 +79,7 @@ impl Drop for End {
 }
 
 impl Drive {
-    /// Lets a walk wait and go on, until it waits no more.
+    /// Does I/O and resumes the walk until it no longer waits.
     async fn run(self: &Rc<Self>, mut walk: Box<Walk>) -> Finished {
         loop {
             let parted = walk.part_with_client(&mut self.driver.worker.borrow_mut());
@@ -83,8 +100,10 @@ impl Drive {
         }
     }
 
-    /// Lets the client's walk wait for what goes on below its step, but not for ever: then the step answers without it,
-    /// and what is below goes on alone (RFC 8767 §5, the client response timer).
+    /// Runs the background part of a split walk (`below`) until it completes or the client timeout expires.
+    ///
+    /// In the second case, the step that set the timeout answers the client without it, for example with stale data,
+    /// and the background part continues alone (RFC 8767 §5).
     async fn run_until(
         self: &Rc<Self>,
         client: &mut Box<Walk>,
@@ -114,7 +133,7 @@ impl Drive {
         Box::pin(async move { drive.run(walk).await })
     }
 
-    /// Begins the refreshes that hooks have asked for: under this generation, before another one can take them.
+    /// Starts the refreshes that hooks requested, with the generation of this query.
     fn take_refreshes(self: &Rc<Self>) {
         let Driver { generation, worker, .. } = &self.driver;
         loop {
@@ -127,19 +146,19 @@ impl Drive {
         }
     }
 
-    /// The value of `main`, with the walks without a client going on beside it.
+    /// Polls `main`, and the background walks along with it.
     async fn beside_clientless<F: Future>(&self, main: F) -> F::Output {
         let mut main = pin!(main);
         poll_fn(|context| {
             let polled = main.as_mut().poll(context);
-            // Afterwards: what `main` has just left must be polled once to be woken again.
+            // `main` may just have added a background walk, which must be polled once to register its waker.
             let _ = self.poll_clientless(context);
             polled
         })
         .await
     }
 
-    /// Ready when no walk without a client is left.
+    /// Polls the background walks; ready when all have completed.
     fn poll_clientless(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut waiting = Vec::new();
         loop {
@@ -161,10 +180,11 @@ impl Drive {
 }
 
 impl Driver {
-    /// Asks the outside world, unless the same question is on its way already. A notification is no question: each goes
-    /// out, whoever else sends one.
+    /// Does the I/O of a walk, or waits for an identical query to do it (singleflight).
+    ///
+    /// A NOTIFY is never shared, because it is not a question: each one has to go out.
     async fn resolve_once(&self, walk: &Walk) -> Resolved {
-        // Before it waits for another query's answer: that costs memory, too.
+        // A query that waits for another one's reply uses memory as well, so it needs a slot too.
         let _place = match self.generation.take_place(walk, &*self.outside) {
             Ok(place) => place,
             Err(failure) => return Resolved::Fail(failure),
@@ -181,7 +201,8 @@ impl Driver {
                     return resolved;
                 }
                 Seat::Follower(answer) => {
-                    // If the one who asked has gone with its worker, it is this one's turn.
+                    // The channel closes without a reply if the leader is dropped. In that case this query joins
+                    // again.
                     if let Ok(outcome) = answer.await {
                         let (resolved, told) = &*outcome;
                         if is_exchange_failure(resolved) && !asked_again && self.has_time(walk) {
@@ -196,12 +217,12 @@ impl Driver {
         }
     }
 
-    /// Whether the client of a walk still waits long enough for another exchange.
+    /// Returns true if the client still waits long enough for another exchange.
     fn has_time(&self, walk: &Walk) -> bool {
         self.outside.now().since(walk.query.received) <= ASK_AGAIN_WITHIN
     }
 
-    /// What the outside world says; a panic on the way there costs one answer, as it does in a hook.
+    /// Does the I/O of a walk. A panic becomes a failure of this query, as it does in a hook.
     async fn resolve(&self, walk: &Walk) -> Resolved {
         let mut future = None;
         poll_fn(|context| {
@@ -217,12 +238,12 @@ impl Driver {
     }
 }
 
-/// Whether an exchange with the outside world failed, and not this server.
+/// Returns true for a failed exchange, as opposed to an error in this server.
 fn is_exchange_failure(resolved: &Resolved) -> bool {
     matches!(resolved, Resolved::Fail(failure) if failure.ede != EdeCode::OTHER)
 }
 
-/// The value of `future`, unless `at` comes first.
+/// Returns the output of `future`, or `None` if `at` comes first.
 async fn before<F: Future>(outside: &dyn Outside, at: Moment, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut alarm = outside.sleep_until(at);

@@ -1,4 +1,33 @@
-//! The contract between the engine and a plugin.
+//! The contract between the engine and a plugin: the hooks that a plugin implements, and the I/O that it may use.
+//!
+//! # The chain
+//!
+//! The directives of a server block form a chain of middleware, in a fixed order. A query goes down the chain until
+//! one plugin answers it. The response goes up again through the plugins that passed the query on:
+//!
+//! ```text
+//!   client ──► cache.on_query ──► rewrite.on_query ──► forward.on_query ── Wait ──► forward.resolve
+//!   client ◄── cache.on_response ◄── rewrite.on_response ◄── forward.on_resolved ◄───────┘
+//! ```
+//!
+//! - [`Plugin::on_query`] runs on the way down. It answers, refuses, changes the question, or passes.
+//! - [`Plugin::on_response`] runs on the way up, for answers and for failures.
+//! - [`Plugin::resolve`] is the only asynchronous part. The engine calls it after a hook returned [`Verdict::Wait`],
+//!   for example to query an upstream. [`Plugin::on_resolved`] then inspects the reply.
+//! - [`Plugin::on_subanswer`] receives the answer to a subquery ([`Verdict::Ask`]), for example the target of a CNAME.
+//!
+//! Every hook tells the engine how to proceed by returning a [`Verdict`].
+//!
+//! # State
+//!
+//! One instance of a plugin serves all workers at once, so the hooks take `&self`. State that a plugin keeps from one
+//! hook to the next belongs to the query: a `u64` ([`Query::set_note`]), which costs nothing, or a boxed value
+//! ([`Query::keep`]).
+//!
+//! # I/O
+//!
+//! A plugin reaches the network, the clock, the log and the random source only through [`Outside`]. Scenarios
+//! therefore run the same plugin with simulated time and simulated upstreams.
 
 use core::any::Any;
 use core::fmt;
@@ -16,25 +45,31 @@ use crate::octets::{Dial, Listen, OctetListener, OctetStream};
 use crate::tls::TlsClient;
 use crate::{Failure, Moment, Query, Resolved, Response, Transport, Verdict, Worker};
 
-/// A future on the worker that received the query.
+/// Future that runs on the worker that received the query; it need not be `Send`.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// What a directive becomes in the chain: two short hooks, called on the thread that read the packet.
+/// A step in the chain of a server block.
 ///
-/// A hook never waits, never allocates on its usual path and takes no lock. What needs the outside world is said by
-/// [`Verdict::Wait`] and done in [`Plugin::resolve`].
+/// The hooks run synchronously on the thread that read the packet. They must not block, must not take a lock, and
+/// should not allocate on the usual path. A plugin that has to wait for I/O returns [`Verdict::Wait`] and does the I/O
+/// in [`Plugin::resolve`].
+///
+/// The engine calls `on_query` and `on_response` only if the plugin declares them in its [`Hooks`](crate::Hooks).
 pub trait Plugin: Send + Sync {
-    /// On the way down: answers, refuses, changes the question, or passes.
+    /// Handles a query on the way down: answers it, refuses it, changes the question, or passes.
     fn on_query(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
         Verdict::Pass
     }
 
-    /// On the way up: each answer from below comes by exactly once, failures too.
+    /// Handles a response on the way up. The engine calls it exactly once for each query that this step passed on,
+    /// also if the steps below failed or dropped the query.
     fn on_response(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
         Verdict::Pass
     }
 
-    /// The answer to a question that this plugin asked by [`Verdict::Ask`]; the response is as the plugin left it.
+    /// Handles the answer (`sub`) to a subquery that this plugin started with [`Verdict::Ask`].
+    ///
+    /// `response` is as the plugin left it before the subquery. The verdict continues from the hook that asked.
     fn on_subanswer(
         &self,
         _query: &mut Query,
@@ -45,33 +80,40 @@ pub trait Plugin: Send + Sync {
         Verdict::Done
     }
 
-    /// The message that [`Plugin::resolve`] gave stands in the response; failures do not come by here. `Pass` leaves it
-    /// and asks the next step, `Missing` says that it denies the name, `Ask` follows it.
+    /// Handles the message that [`Plugin::resolve`] returned; `response` already contains it. The engine does not call
+    /// this hook if `resolve` failed.
+    ///
+    /// `Done` keeps the message. `Pass` discards it and continues with the next step. `Missing` marks it as a denial
+    /// of the name, so that `fallthrough` applies. `Ask` starts a subquery, for example for the target of a CNAME.
     fn on_resolved(&self, _query: &mut Query, _response: &mut Response, _worker: &mut Worker) -> Verdict {
         Verdict::Done
     }
 
-    /// Takes one of the places for queries that wait at this plugin, after [`Verdict::Wait`]: also for a query that waits
-    /// for the answer to the same question of another one. `None` where there is no bound.
+    /// Reserves one of the slots for queries that wait at this plugin, as *forward*'s `max_concurrent` does.
+    ///
+    /// The engine calls it before [`Plugin::resolve`], and also for a query that only waits for the reply to an
+    /// identical one. `None` means that the plugin has no limit.
     ///
     /// # Errors
-    /// The answer at once, if all places are taken.
+    /// The failure to answer with at once, if all slots are in use.
     fn take_place(&self, _query: &Query, _outside: &dyn Outside) -> Result<Option<Place>, Failure> {
         Ok(None)
     }
 
-    /// What only the outside world knows, after [`Verdict::Wait`].
+    /// Does the I/O for a query after [`Verdict::Wait`].
+    ///
+    /// Identical queries that wait at the same step at the same time share one call (singleflight).
     fn resolve<'a>(&'a self, _query: &'a Query, _outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
         Box::pin(core::future::ready(Resolved::Pass))
     }
 }
 
-/// One of a number of places for queries that wait; dropping it makes it free again.
+/// Slot for one waiting query; dropping it frees the slot.
 #[derive(Debug)]
 pub struct Place(Arc<AtomicU32>);
 
 impl Place {
-    /// Takes a place if fewer than `most` are taken.
+    /// Takes a slot if fewer than `most` are in use.
     #[must_use]
     pub fn take(taken: &Arc<AtomicU32>, most: u32) -> Option<Place> {
         let before = taken.fetch_add(1, Ordering::Relaxed);
@@ -86,146 +128,152 @@ impl Drop for Place {
     }
 }
 
-/// The outside world, as far as a plugin may see it. The crate `net` is it in production, the testkit in scenarios.
+/// Everything a plugin may use of the outside world: clock, randomness, log and network.
+///
+/// The crate `net` implements it for production, the testkit for scenarios.
 pub trait Outside {
-    /// The time.
+    /// The monotonic time.
     fn now(&self) -> Moment;
 
-    /// The time since 1970 as the calendar has it. It may jump.
+    /// The wall-clock time since the Unix epoch. It may jump in either direction.
     fn since_1970(&self) -> Duration;
 
-    /// Comes back at `at`.
+    /// Completes at `at`.
     fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()>;
 
-    /// A number that nobody can guess.
+    /// Returns an unpredictable random number.
     fn random(&self) -> u64;
 
-    /// Reports an event to the log. It never blocks.
+    /// Writes an event to the log. Never blocks.
     fn log(&self, level: Level, source: Source<'_>, message: fmt::Arguments<'_>);
 
-    /// The counters of this thread.
+    /// The metric counters of this thread.
     fn counters(&self) -> &Counters;
 
-    /// Asks something of an HTTP server and gives the status of its answer.
+    /// Sends an HTTP request and returns the status code of the response.
+    ///
+    /// # Errors
+    /// A description of the failure, for the log.
     fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, String>>;
 
-    /// Sends a query over a transport and gives the message that answers it.
+    /// Sends a query to an upstream and returns the reply.
     ///
-    /// The id is chosen anew and put back; over UDP the source port is unpredictable, and datagrams that do not answer
-    /// the question are passed over until `exchange.until`.
+    /// The implementation sends a random message ID and restores the original one in the reply. Over UDP, it uses an
+    /// unpredictable source port and ignores datagrams that do not match the query until `exchange.until`.
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>>;
 
-    /// As [`Outside::exchange`], over a stream of its own and for an answer of several messages: each is given to `take`,
-    /// until that wants no more.
+    /// Like [`Outside::exchange`], over a new stream and for a reply of several messages (zone transfers). It passes
+    /// each message to `take` until that returns `false`.
     fn exchange_all<'a>(&'a self, exchange: Exchange<'a>, take: Take<'a>)
     -> LocalFuture<'a, Result<(), ExchangeError>>;
 
-    /// Opens a stream to a program that is no name server.
+    /// Opens a byte stream to a server that is not a DNS server.
     fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn OctetStream>>>;
 
-    /// Waits for programs that are no name servers to open streams.
+    /// Listens for byte streams that do not carry DNS.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system call.
     fn listen(&self, listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>>;
 }
 
-/// Takes a message; says whether more is to come.
+/// Callback for one message; returns true if it expects another one.
 pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
 
-/// What is asked of an HTTP server.
+/// HTTP request.
 #[derive(Clone, Copy)]
 pub struct Fetch<'a> {
-    /// `[HOST]:PORT`; without a host it is this machine.
+    /// `[HOST]:PORT`; an empty host is this machine.
     pub address: &'a str,
-    /// Within TLS.
+    /// TLS configuration; `None` sends the request in plain text.
     pub tls: Option<&'a TlsClient>,
-    /// The path.
+    /// Path of the URL.
     pub path: &'a str,
-    /// What is sent, with its content type; without it a page is asked for.
+    /// Content type and body of a POST request; `None` sends a GET request.
     pub post: Option<(&'static str, &'a [u8])>,
-    /// When to give up.
+    /// Deadline.
     pub until: Moment,
 }
 
-/// One attempt to get an answer from one upstream.
+/// One attempt to get a reply from one upstream.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange<'a> {
-    /// The upstream.
+    /// Address of the upstream.
     pub to: SocketAddr,
-    /// How to speak to it.
+    /// Transport.
     pub over: Transport,
-    /// Within TLS, if it is a stream.
+    /// TLS configuration for a stream; `None` is plain text.
     pub tls: Option<&'a TlsClient>,
-    /// The query; its id does not matter.
+    /// Query in wire form. The ID in it is ignored.
     pub query: &'a [u8],
-    /// When to give up.
+    /// Deadline.
     pub until: Moment,
-    /// How long connections may be kept, and from where they start.
+    /// Settings of the connection pool.
     pub connections: Connections,
-    /// For whom a connection without TLS is kept that ends by nothing else, as over gRPC: it is closed once nobody has this
-    /// any more. One within TLS is kept as long as somebody has that.
+    /// Owner of pooled connections without TLS that no idle timeout closes, such as those of gRPC: the pool closes
+    /// them after the last clone of the keeper is dropped. Connections with TLS live as long as their [`TlsClient`]
+    /// does.
     pub kept_for: Option<&'a Keeper>,
-    /// Over UDP, the query is sent once more, with the same id and from the same port, if there is no answer after so
-    /// long: a datagram may be lost. `None` where a second copy would mean something else.
+    /// Delay after which a UDP query is sent a second time, from the same port and with the same ID, in case a
+    /// datagram was lost. `None` if the query must not be repeated.
     pub again_after: Option<Duration>,
 }
 
-/// Somebody for whom connections are kept, by all its clones.
+/// Keeps pooled connections open while any clone exists.
 #[derive(Clone, Debug)]
 pub struct Keeper(pub Arc<dyn Any + Send + Sync>);
 
-/// What an upstream's connections may do.
+/// Settings of the pooled connections to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// Idle for so long they are closed.
+    /// Idle time after which a connection is closed.
     pub idle_max: Duration,
-    /// Older than this they are not used again; zero for no limit.
+    /// Age after which a connection is not reused; zero for no limit.
     pub age_max: Duration,
-    /// So many are kept while idle; zero for no limit.
+    /// Maximum number of idle connections; zero for no limit.
     pub kept_max: usize,
-    /// The address that they start from.
+    /// Source address; `None` lets the system choose.
     pub source: Option<IpAddr>,
 }
 
-/// An answer, and how it came.
+/// Reply of an upstream, and facts about the connection that carried it.
 #[derive(Clone, Debug)]
 pub struct Exchanged {
-    /// The message.
+    /// Message in wire form.
     pub reply: Vec<u8>,
-    /// Whether a connection that was open already carried it.
+    /// True if the connection was open before this exchange.
     pub reused: bool,
-    /// The local end, if the system knows.
+    /// Local address, if known.
     pub local: Option<SocketAddr>,
 }
 
-/// Why an attempt failed.
+/// Reason why an exchange failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExchangeError {
-    /// No answer in time.
+    /// The deadline passed without a reply.
     Timeout {
-        /// The local end, if a socket was open.
+        /// Local address, if a socket was open.
         local: Option<SocketAddr>,
     },
-    /// The system said no: refused, unreachable, reset.
+    /// A system call failed: connection refused, unreachable, reset.
     Network {
-        /// What was being done: `dial`, `read` or `write`.
+        /// Operation that failed: `dial`, `read` or `write`.
         during: &'static str,
-        /// What the system said.
+        /// Text of the system error.
         error: String,
     },
-    /// The other side closed the connection without an answer.
+    /// The peer closed the connection without a reply.
     Closed,
-    /// The reply is no message, promises more than it holds, or has the id of another query.
+    /// The reply is malformed, truncated in its encoding, or has a different ID.
     Unreadable,
-    /// The other side refused the call, in the words of gRPC.
+    /// The peer answered the call with a gRPC status other than OK.
     Status {
-        /// Its code.
+        /// Status code.
         code: u32,
-        /// What it said about it.
+        /// Status message.
         reason: String,
     },
-    /// A bound of our own was reached.
+    /// A limit of this server was reached.
     Exhausted,
 }
 

@@ -1,4 +1,16 @@
-//! A query on its way through the chain.
+//! The query that travels through the chain: the client's request, the current question, and the plugins' state.
+//!
+//! Two views of the question exist. [`Query::request`] holds the one that the client sent and never changes.
+//! [`Query::name`], [`Query::qtype`] and [`Query::qclass`] hold the current one, which plugins such as *rewrite*
+//! change on the way down.
+//!
+//! Plugins attach state in three ways:
+//!
+//! - [`Query::set_note`]: one `u64` for each step, without allocation.
+//! - [`Query::keep`]: one boxed value for each step.
+//! - [`Teller`](crate::Teller): values of metadata labels, for other plugins.
+//!
+//! A `Query` is reused for later queries, so that the usual path does not allocate.
 
 use core::any::Any;
 use core::cell::{Cell, RefCell};
@@ -12,41 +24,41 @@ use crate::labels::Told;
 use crate::walk::Patience;
 use crate::{Moment, UDP_SIZE};
 
-/// Steps in the longest chain: more than there are directives, a step each; a set of passed steps is one word.
+/// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
 pub const STEPS_MAX: usize = 64;
-/// EDNS options that go along to an upstream: more than any set of rules adds with sense.
+/// Maximum number of EDNS options for an upstream.
 const ONWARD_MAX: usize = 8;
-/// Octets that any client takes over UDP (RFC 1035 §4.2.1).
+/// Message size in bytes that every client accepts over UDP (RFC 1035 §4.2.1).
 const UDP_SIZE_MIN: u16 = 512;
-/// Octets of the longest message over a stream.
+/// Maximum size in bytes of a message over a stream.
 const STREAM_SIZE_MAX: u16 = u16::MAX;
 
-/// How a query came.
+/// Transport of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// One datagram each way.
+    /// UDP: one datagram in each direction.
     #[default]
     Udp,
-    /// A stream of length-prefixed messages.
+    /// TCP: a stream of length-prefixed messages.
     Tcp,
-    /// One message each way, each pair in a call of its own.
+    /// gRPC: one call for each query.
     Grpc,
 }
 
 impl Transport {
-    /// Whether a message may have 65,535 octets.
+    /// Returns true if a message may have up to 65,535 bytes.
     #[must_use]
     pub const fn is_stream(self) -> bool {
         matches!(self, Transport::Tcp | Transport::Grpc)
     }
 
-    /// Whether an answer may be many messages.
+    /// Returns true if a response may consist of several messages (zone transfers).
     #[must_use]
     pub const fn takes_many(self) -> bool {
         matches!(self, Transport::Tcp)
     }
 
-    /// As logs and metrics write it.
+    /// Name in logs and metrics. CoreDNS counts gRPC as `tcp`.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -56,14 +68,14 @@ impl Transport {
     }
 }
 
-/// From where to where a query came, and how.
+/// Addresses and transport of a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// The client.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// The address it asked.
+    /// Local address that received the query.
     pub local: SocketAddr,
-    /// The transport.
+    /// Transport.
     pub transport: Transport,
 }
 
@@ -76,54 +88,54 @@ impl Default for Path {
 
 /// A query, as the plugins see it.
 ///
-/// What the client sent stays in [`Query::request`]; what is asked now, after rewriting, are the fields beside it.
+/// [`Query::request`] is the client's message. The other fields hold the current question, after any rewriting.
 #[derive(Default)]
 pub struct Query {
-    /// What the client sent, read.
+    /// Parsed request of the client, or the question of a subquery.
     pub request: Request,
-    /// The octets that the client sent; empty in a question that a plugin asked.
+    /// Request of the client in wire form; empty for a subquery.
     pub packet: Vec<u8>,
-    /// From where to where.
+    /// Addresses and transport.
     pub path: Path,
-    /// When it was received.
+    /// Time of arrival.
     pub received: Moment,
-    /// The name asked, its case kept.
+    /// Current name, with its case preserved.
     name: Name,
-    /// The name asked, in lower case.
+    /// Current name, in lower case.
     key: Name,
-    /// The type asked.
+    /// Current type.
     pub qtype: Type,
-    /// The class asked.
+    /// Current class.
     pub qclass: Class,
-    /// Octets that the client takes over UDP, as far as the answer is concerned.
+    /// Maximum size in bytes of the response over UDP.
     pub udp_size: u16,
-    /// Octets that an answer from an upstream may have over UDP at most, by what a plugin says.
+    /// Maximum size in bytes of an upstream's reply over UDP, set by plugins such as *bufsize*.
     pub onward_size_max: u16,
-    /// Wants DNSSEC records (DO).
+    /// DNSSEC OK (DO): the client wants DNSSEC records.
     pub dnssec_ok: bool,
-    /// Index of the server block's site that serves it: which address, which zone.
+    /// Index of the site that serves the query: the combination of listener and zone.
     pub site: usize,
-    /// Octets of the name before the zone that matched the present step.
+    /// Number of bytes of the name before the zone that matched the current step.
     zone_at: usize,
-    /// Index of that zone among the step's zones.
+    /// Index of that zone among the zones of the step.
     zone_index: usize,
-    /// The name has changed and the answer does not know yet.
+    /// True if the name changed and the response still contains the old question.
     renamed: bool,
-    /// The present step.
+    /// Index of the current step.
     pub(crate) step: usize,
-    /// The step that does not wait for ever.
+    /// Client timeout that a step has set.
     pub(crate) patience: Option<Patience>,
-    /// Whether the client has gone; `None` while it cannot go before its answer is there.
+    /// Set to true when the client stops waiting. `None` if a client timeout is not possible.
     pub(crate) abandoned: Option<Rc<Cell<bool>>>,
     notes: Notes,
     kept: Vec<(usize, Box<dyn Any>)>,
-    /// EDNS options that go along to upstreams.
+    /// EDNS options for upstreams.
     onward: Vec<(OptionCode, Box<[u8]>)>,
-    /// Values of labels that came to be with the answer.
+    /// Label values that plugins set while they answered this query.
     told: RefCell<Told>,
 }
 
-/// One word a step for what a plugin must remember between its hooks.
+/// One `u64` for each step, which a plugin carries from one hook to the next.
 struct Notes([u64; STEPS_MAX]);
 
 impl Default for Notes {
@@ -133,7 +145,7 @@ impl Default for Notes {
 }
 
 impl Query {
-    /// Takes over what [`Query::request`] has read, for a chain of `steps` steps.
+    /// Initializes the current question and the EDNS parameters from [`Query::request`].
     pub(crate) fn begin(&mut self) {
         self.take_request();
         self.udp_size = self.request.opt.map_or(UDP_SIZE_MIN, |opt| opt.udp_size.max(UDP_SIZE_MIN));
@@ -142,7 +154,7 @@ impl Query {
         self.reset();
     }
 
-    /// Asks again what the client asked, whatever steps have made of it.
+    /// Sets the current question back to that of the request.
     pub(crate) fn take_request(&mut self) {
         self.name.set(self.request.name.as_ref());
         self.key.set_lowercase(self.request.name.as_ref());
@@ -150,7 +162,7 @@ impl Query {
         self.qclass = self.request.qclass;
     }
 
-    /// Asks what `other` asks.
+    /// Copies the current question of `other`.
     pub(crate) fn take_question(&mut self, other: &Query) {
         self.name.set(other.name.as_ref());
         self.key.set(other.key.as_ref());
@@ -158,10 +170,10 @@ impl Query {
         self.qclass = other.qclass;
     }
 
-    /// Becomes the question of a plugin: from the same client, by the same way, for another name and type.
+    /// Initializes a subquery for `name` and `qtype`: same client, transport and EDNS parameters as `parent`.
     pub(crate) fn begin_for(&mut self, parent: &Query, name: NameRef<'_>, qtype: Type) {
         self.request.header = parent.request.header;
-        // Whatever the client's message is, this is a question.
+        // The parent may be a NOTIFY; a subquery never is.
         self.request.header.flags = parent.request.header.flags.with_opcode(Opcode::QUERY);
         self.request.opt = parent.request.opt;
         self.request.name.set(name);
@@ -175,7 +187,7 @@ impl Query {
         self.onward_size_max = parent.onward_size_max;
     }
 
-    /// Becomes a copy of a query as it stands at its present step.
+    /// Copies a query in its state at the current step, except for kept values.
     pub(crate) fn copy_from(&mut self, other: &Query) {
         self.request = other.request.clone();
         self.packet.clear();
@@ -209,25 +221,27 @@ impl Query {
         self.told.get_mut().clear();
     }
 
-    /// Forgets what the steps of a longer life noted.
+    /// Clears the notes of the first `steps` steps.
     pub(crate) fn clear_notes(&mut self, steps: usize) {
         self.notes.0[..steps.min(STEPS_MAX)].fill(0);
     }
 
-    /// The name asked, its case kept.
+    /// Current name, with its case preserved.
     #[must_use]
     pub fn name(&self) -> NameRef<'_> {
         self.name.as_ref()
     }
 
-    /// The name asked, in lower case.
+    /// Current name, in lower case.
     #[must_use]
     pub fn key(&self) -> NameRef<'_> {
         self.key.as_ref()
     }
 
-    /// Asks for another name from here on; on the way up the step that changed it must put the old one back, and write
-    /// the answer for it ([`Response::rewrite`](crate::Response::rewrite)).
+    /// Changes the name for the steps below.
+    ///
+    /// On the way up, the step that changed the name must restore it and rewrite the response for it
+    /// ([`Response::rewrite`](crate::Response::rewrite)).
     pub fn set_name(&mut self, name: NameRef<'_>) {
         self.name.set(name);
         self.key.set_lowercase(name);
@@ -235,14 +249,15 @@ impl Query {
         self.renamed = true;
     }
 
-    /// Asks again what the client asked, or the plugin whose question it is: on the way up, what a step must do that has
-    /// changed the question on the way down, if none above it has.
+    /// Restores the original question: the client's, or that of the subquery.
+    ///
+    /// A step that changed the question calls it on the way up if no step above changed it as well.
     pub fn restore_question(&mut self) {
         self.take_request();
         self.set_zone(0, NameRef::ROOT);
     }
 
-    /// Whether the name has changed since this was last asked: the answer must then begin anew.
+    /// Returns true if the name changed since the last call. The response must then start again with the new question.
     pub(crate) fn take_renamed(&mut self) -> bool {
         core::mem::take(&mut self.renamed)
     }
@@ -252,152 +267,157 @@ impl Query {
         self.zone_at = self.key.octets().len() - zone.len();
     }
 
-    /// The zone that matched the present step, in the case of the question; the root once this step has changed the name.
+    /// Zone that matched the current step, in the case of the question. The root after this step has changed the name.
     #[must_use]
     pub fn zone(&self) -> NameRef<'_> {
         NameRef::from_octets(&self.name.octets()[self.zone_at..]).unwrap_or(NameRef::ROOT)
     }
 
-    /// Octets of the name that stand before [`Query::zone`].
+    /// Number of bytes of the name before [`Query::zone`].
     #[must_use]
     pub const fn zone_at(&self) -> usize {
         self.zone_at
     }
 
-    /// The index of the zone that matched among the zones of the present step.
+    /// Index of the matching zone among the zones of the current step.
     #[must_use]
     pub const fn zone_index(&self) -> usize {
         self.zone_index
     }
 
-    /// The header that the client sent.
+    /// Header of the request.
     #[must_use]
     pub const fn header(&self) -> Header {
         self.request.header
     }
 
-    /// The flags that the client sent.
+    /// Flags of the request.
     #[must_use]
     pub const fn flags(&self) -> Flags {
         self.request.header.flags
     }
 
-    /// Whether it is a question of a plugin, for which no client has sent octets.
+    /// Returns true for a subquery, which no client has sent.
     #[must_use]
     pub const fn is_own(&self) -> bool {
         self.packet.is_empty()
     }
 
-    /// What the client said by EDNS.
+    /// EDNS parameters of the request; `None` if it had no OPT record.
     #[must_use]
     pub const fn opt(&self) -> Option<Opt> {
         self.request.opt
     }
 
-    /// The EDNS options that the client sent.
+    /// EDNS options of the request.
     pub fn options(&self) -> impl Iterator<Item = (OptionCode, &[u8])> {
         self.request.options(&self.packet)
     }
 
-    /// The EDNS options that go along to an upstream. None of the client's do: they are for this server.
+    /// EDNS options for an upstream. The client's options are not among them, because EDNS is hop-by-hop (RFC 6891
+    /// §6.1.1).
     pub fn onward_options(&self) -> impl Iterator<Item = (OptionCode, &[u8])> {
         self.onward.iter().map(|(code, data)| (*code, &**data))
     }
 
-    /// Sends an EDNS option along to upstreams, beside others of its code; with [`ONWARD_MAX`] of them there already it
-    /// is left out.
+    /// Adds an EDNS option for upstreams. Several options may have the same code. With [`ONWARD_MAX`] options present,
+    /// the call has no effect.
     pub fn add_onward_option(&mut self, code: OptionCode, data: impl Into<Box<[u8]>>) {
         if self.onward.len() < ONWARD_MAX {
             self.onward.push((code, data.into()));
         }
     }
 
-    /// Sends the EDNS options along that `other` does.
+    /// Copies the EDNS options for upstreams from `other`.
     pub(crate) fn take_onward(&mut self, other: &Query) {
         self.onward.clone_from(&other.onward);
     }
 
-    /// Sends no EDNS option of this code along.
+    /// Removes all EDNS options with this code from those for upstreams.
     pub fn remove_onward_options(&mut self, code: OptionCode) {
         self.onward.retain(|(known, _)| *known != code);
     }
 
-    /// Octets that an answer from an upstream may have over UDP: not less than we take ourselves, whatever the client
-    /// takes, unless a plugin bounds it.
+    /// Maximum size in bytes of an upstream's reply over UDP.
+    ///
+    /// It is at least [`UDP_SIZE`], even if the client accepts less, unless a plugin set a lower limit.
     #[must_use]
     pub fn onward_udp_size(&self) -> u16 {
         self.udp_size.max(UDP_SIZE).min(self.onward_size_max)
     }
 
-    /// Octets that the answer may have.
+    /// Maximum size in bytes of the response.
     #[must_use]
     pub const fn size_max(&self) -> u16 {
         if self.path.transport.is_stream() { STREAM_SIZE_MAX } else { self.udp_size }
     }
 
-    /// The word that the present step has noted; 0 before it did.
+    /// Note of the current step; 0 if it has set none.
     #[must_use]
     pub fn note(&self) -> u64 {
         self.notes.0[self.step]
     }
 
-    /// Notes a word for this step's later hooks.
+    /// Stores a note for later hooks of this step.
     pub fn set_note(&mut self, word: u64) {
         self.notes.0[self.step] = word;
     }
 
-    /// The client waits at this step only until `until`: then the step sees a failure, and what is below goes on alone,
-    /// so that the step sees its answer too. No step between this one and one that waits may change the name; what this
-    /// step has kept is not there for the client's part, a note is there for both.
+    /// Sets the client response timer (RFC 8767 §5): the client waits at this step until `until`.
+    ///
+    /// If the timer expires, this step sees a failure and answers the client. The rest of the query continues in the
+    /// background, and this step sees its response too. Two restrictions apply. No step between this one and the one
+    /// that waits may change the name. A value that this step stored with [`Query::keep`] stays with the background
+    /// part, whereas its note is copied to both parts.
     pub fn wait_until(&mut self, until: Moment) {
         self.patience = Some(Patience { step: self.step, until });
     }
 
-    /// Whether somebody waits for the answer: not for that of a refresh, nor once a client's time was up.
+    /// Returns true if a client waits for the response. False for a refresh, and after the client's timer has expired.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         !self.abandoned.as_ref().is_some_and(|abandoned| abandoned.get())
     }
 
-    /// Keeps a value for this step's later hooks; it costs an allocation.
+    /// Stores a value for later hooks of this step, in place of an earlier one. Allocates.
     pub fn keep<T: 'static>(&mut self, value: T) {
         let step = self.step;
         self.kept.retain(|(keeper, _)| *keeper != step);
         self.kept.push((step, Box::new(value)));
     }
 
-    /// What a step of this walk, whichever, has kept of this type.
+    /// Value of this type that any step has stored.
     #[must_use]
     pub fn kept_by_any<T: 'static>(&self) -> Option<&T> {
         self.kept.iter().find_map(|(_, value)| value.downcast_ref())
     }
 
-    /// Takes over what the steps above `step` have kept.
+    /// Moves the values that the steps above `step` have stored from `other` to this query.
     pub(crate) fn take_kept_above(&mut self, step: usize, other: &mut Query) {
         self.kept.extend(other.kept.extract_if(.., |(keeper, _)| *keeper < step));
     }
 
-    /// Keeps the value of a label.
+    /// Sets the value of a label.
     pub(crate) fn tell(&self, label: &'static str, value: String) {
         self.told.borrow_mut().set(label, value);
     }
 
-    /// The value of a label that was told.
+    /// Value of a label that a plugin has set.
     pub(crate) fn told(&self, label: &str) -> Option<String> {
         self.told.borrow().get(label).map(str::to_owned)
     }
 
-    /// All values of labels that were told.
+    /// All label values that plugins have set.
     pub(crate) fn all_told(&self) -> Told {
         self.told.borrow().clone()
     }
 
-    /// Takes over what was told elsewhere.
+    /// Merges label values from another query; on conflict, they replace the present ones.
     pub(crate) fn hear(&self, told: Told) {
         self.told.borrow_mut().extend(told);
     }
 
-    /// Takes back what this step has kept.
+    /// Removes and returns the value of this type that this step has stored.
     pub fn take_kept<T: 'static>(&mut self) -> Option<T> {
         let at = self.kept.iter().position(|(keeper, value)| *keeper == self.step && value.is::<T>())?;
         self.kept.swap_remove(at).1.downcast().ok().map(|value| *value)

@@ -1,4 +1,13 @@
-//! An answer on its way up.
+//! The response that travels up the chain, and its conversion to wire form.
+//!
+//! A plugin starts from an empty response with the question of the query and adds records, or takes over the reply of
+//! an upstream ([`Response::adopt`]). The steps above may still change it. [`Response::finish`] writes it out last:
+//!
+//! 1. It cuts the message to the size that the client accepts and sets TC if records are missing.
+//! 2. It adds the OPT record if the query had one, with the Extended DNS Error and the options that plugins added.
+//! 3. It signs the message if a plugin registered a [`Seal`].
+//!
+//! A zone transfer is one response of several messages: see [`Continuation`].
 
 use std::borrow::Cow;
 
@@ -9,21 +18,21 @@ use wire::{
 
 use crate::{Failure, Query};
 
-/// Octets that we take over UDP and say so: no fragments on any path (RFC 9715 §3.1).
+/// UDP payload size in bytes that this server announces. It avoids fragmentation (RFC 9715 §3.1).
 pub const UDP_SIZE: u16 = 1232;
-/// Octets in the longest extra text of an Extended DNS Error: it must not push records out.
+/// Maximum length in bytes of the text of an Extended DNS Error. A longer text could displace records.
 const EDE_TEXT_MAX: usize = 96;
-/// Octets of the data of the longest Extended DNS Error: its code and its text.
+/// Maximum length in bytes of the data of an Extended DNS Error: code and text.
 const EDE_LEN_MAX: usize = 2 + EDE_TEXT_MAX;
-/// Octets before the data of an EDNS option: code and length.
+/// Length in bytes of the header of an EDNS option: code and length.
 const OPTION_HEADER_LEN: usize = 4;
-/// EDNS options that plugins may add to one answer.
+/// Maximum number of EDNS options that plugins may add to a response.
 const OPTIONS_MAX: usize = 4;
 
-/// The answer to a query, as the plugins see it.
+/// The response to a query, as the plugins see it.
 #[derive(Default)]
 pub struct Response {
-    /// The message.
+    /// Message.
     pub message: MessageBuf,
     failure: Option<Failure>,
     ede: Option<(EdeCode, Cow<'static, str>)>,
@@ -31,31 +40,34 @@ pub struct Response {
     seal: Option<Box<dyn Seal>>,
     more: Option<Box<dyn Continuation>>,
     rcode: Rcode,
-    /// The place, among the directives of its block, of the one that wrote the answer.
+    /// Index, among the directives of the block, of the plugin that wrote the answer.
     source: Option<usize>,
-    /// Made from what this process knows, not from what an upstream said.
+    /// True if the answer comes from local data, not from an upstream.
     local: bool,
     dropped: bool,
 }
 
-/// What must see the message as it leaves: TSIG (RFC 8945 §5.3), SIG(0).
+/// Signer of outgoing messages: TSIG (RFC 8945 §5.3), SIG(0).
 pub trait Seal {
-    /// Octets that its record takes at most; they are kept free.
+    /// Maximum length in bytes of the signature record. The response keeps this space free.
     fn room(&self) -> usize;
 
-    /// Writes a record in wire form over the message, in which that record is not counted yet; or nothing.
+    /// Appends the signature record for `message` to `record`, in wire form, or nothing. The counts in `message` do
+    /// not include that record yet.
     fn seal(&self, message: &[u8], record: &mut Vec<u8>);
 }
 
-/// More messages of the same answer, over a stream: zone transfers (RFC 5936 §2.2).
+/// Source of further messages of the same response over a stream: zone transfers (RFC 5936 §2.2).
 pub trait Continuation {
-    /// Writes the records of the next message, whose question and flags are those of the first; `false` if there is no
-    /// other message. It is called when the one before it is on its way, however long that took.
+    /// Writes the records of the next message and returns true, or returns false if there are no more messages.
+    ///
+    /// The engine has already set the question and the flags to those of the first message. It calls this method after
+    /// the previous message has been sent.
     fn next(&mut self, message: &mut MessageBuf) -> bool;
 }
 
 impl Response {
-    /// Begins an empty answer to `query`: QR, the opcode, RD and CD copied, NOERROR.
+    /// Starts an empty response to `query`: sets QR, copies the opcode, RD and CD, and sets NOERROR.
     pub fn begin(&mut self, query: &Query) {
         let asked = query.flags();
         let mut flags = Flags::default().with_response(true).with_opcode(asked.opcode());
@@ -70,7 +82,7 @@ impl Response {
         self.forget();
     }
 
-    /// Begins a bare refusal of something that could not be read: id, opcode and RD copied, no question.
+    /// Starts an error response to a message that could not be parsed: ID, opcode and RD copied, no question.
     pub fn begin_unread(&mut self, asked: Header, rcode: Rcode) {
         let flags = Flags::default()
             .with_response(true)
@@ -92,13 +104,13 @@ impl Response {
         self.dropped = false;
     }
 
-    /// Octets for question and records beside an OPT record, if the query had one.
+    /// Size in bytes available for the question and records, without the OPT record if the query had one.
     fn room(&self, query: &Query) -> usize {
         let opt = if query.opt().is_some() { OPT_FIXED_LEN } else { 0 };
         usize::from(query.size_max()) - opt
     }
 
-    /// The response code.
+    /// Response code.
     #[must_use]
     pub const fn rcode(&self) -> Rcode {
         self.rcode
@@ -110,18 +122,18 @@ impl Response {
         self.message.header.flags = self.message.header.flags.with_rcode(rcode);
     }
 
-    /// Sets AA: this server is an authority for the name.
+    /// Sets or clears AA: this server is authoritative for the name.
     pub fn set_authoritative(&mut self, on: bool) {
         self.message.header.flags = self.message.header.flags.with_authoritative(on);
     }
 
-    /// What went wrong, if it did.
+    /// Failure that this response reports, if any.
     #[must_use]
     pub const fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
 
-    /// Becomes an empty answer that says what went wrong.
+    /// Replaces the response by an error response.
     pub fn fail(&mut self, query: &Query, failure: Failure) {
         self.begin(query);
         self.set_rcode(failure.rcode);
@@ -130,18 +142,19 @@ impl Response {
         self.failure = Some(failure);
     }
 
-    /// Adds an Extended DNS Error with an extra text, for clients that speak EDNS.
+    /// Sets the Extended DNS Error, sent to clients that use EDNS.
     pub fn set_ede(&mut self, code: EdeCode, text: impl Into<Cow<'static, str>>) {
         self.ede = Some((code, text.into()));
     }
 
-    /// The Extended DNS Error that will be sent.
+    /// Code of the Extended DNS Error, if one is set.
     #[must_use]
     pub fn ede(&self) -> Option<EdeCode> {
         self.ede.as_ref().map(|(code, _)| *code)
     }
 
-    /// Adds an EDNS option, for clients that speak EDNS; another of the same code is replaced.
+    /// Sets an EDNS option, sent to clients that use EDNS. It replaces an option with the same code. If
+    /// [`OPTIONS_MAX`] other options exist, the call has no effect.
     pub fn set_option(&mut self, code: OptionCode, data: Vec<u8>) {
         self.options.retain(|(known, _)| *known != code);
         if self.options.len() < OPTIONS_MAX {
@@ -149,7 +162,7 @@ impl Response {
         }
     }
 
-    /// The place, among the directives of its block, of the one that wrote the answer, if one did.
+    /// Index, among the directives of the block, of the plugin that wrote the answer, if any.
     #[must_use]
     pub const fn source(&self) -> Option<usize> {
         self.source
@@ -159,18 +172,18 @@ impl Response {
         self.source = step;
     }
 
-    /// Whether the answer was made from what this process knows: a cache need not keep it.
+    /// Returns true if the answer comes from local data, so that caching it gains nothing.
     #[must_use]
     pub const fn is_local(&self) -> bool {
         self.local
     }
 
-    /// Says that the answer was made from what this process knows.
+    /// Marks the answer as coming from local data.
     pub fn set_local(&mut self) {
         self.local = true;
     }
 
-    /// Whether the client gets nothing.
+    /// Returns true if the client gets no response.
     #[must_use]
     pub const fn is_dropped(&self) -> bool {
         self.dropped
@@ -180,11 +193,11 @@ impl Response {
         self.dropped = true;
     }
 
-    /// Becomes what an upstream answered: its records, its code with the reason for it, and its flags; id, opcode, question, RD and CD stay the
-    /// client's (RFC 5625 §6.2).
+    /// Takes over the reply of an upstream: records, response code, Extended DNS Error, AA, RA, AD and TC. ID, opcode,
+    /// question, RD and CD remain those of the client (RFC 5625 §6.2).
     ///
     /// # Errors
-    /// If a name in it cannot be read; the response is then empty.
+    /// A name in the reply is malformed. The response is then empty.
     pub fn adopt(&mut self, message: &Message<'_>) -> Result<(), NameError> {
         let theirs = message.header().flags;
         let flags = self.message.header.flags;
@@ -196,7 +209,8 @@ impl Response {
         let upper = opt.map_or(0, |opt| Opt::from_fields(opt.class().0, opt.raw_ttl()).extended_rcode);
         self.set_rcode(Rcode(u16::from(upper) << 4 | theirs.rcode().0));
         self.ede = opt.and_then(|opt| ede_in(opt.rdata()));
-        // What is too long for this client is cut when it leaves: a cache above keeps the whole.
+        // The size limit of this client applies when the response is sent, so that a cache above can store all
+        // records.
         self.message.set_limit(usize::MAX);
         self.message.adopt(message)?;
         if theirs.truncated() {
@@ -205,12 +219,13 @@ impl Response {
         Ok(())
     }
 
-    /// Writes the message anew for the name that is asked now: its question is the query's, and `copy` gives each record
-    /// of the old message (the second) to the new one, with another owner, other data or in another order. `scratch` is
-    /// the worker's.
+    /// Rewrites the message for the current question of the query.
+    ///
+    /// `copy` receives the new message and the old one. It copies the records, and may change their owner, data or
+    /// order. `scratch` is the worker's scratch message.
     ///
     /// # Errors
-    /// As `copy` says; the message is then as it was.
+    /// The error of `copy`. The message is then unchanged.
     pub fn rewrite(
         &mut self,
         query: &Query,
@@ -231,7 +246,7 @@ impl Response {
         copied
     }
 
-    /// Takes the records that answer another question over, after those that stand here already.
+    /// Appends the answer records of another response, for example those of a CNAME target. Copies TC.
     pub fn append_answers(&mut self, sub: &Response) {
         self.append(Section::Answer, sub);
         if sub.message.is_truncated() {
@@ -239,7 +254,8 @@ impl Response {
         }
     }
 
-    /// Appends what denies the name or the type, if the other answer does: its SOA record, and proofs (RFC 2308 §2). Says so.
+    /// Appends the proof that the name or type does not exist, if `sub` contains one: its SOA and DNSSEC records (RFC
+    /// 2308 §2). Returns true if it did.
     pub fn append_denial(&mut self, sub: &Response) -> bool {
         let is_denial = sub.message.section(Section::Authority).any(|mark| mark.rtype == Type::SOA);
         if is_denial {
@@ -250,21 +266,21 @@ impl Response {
 
     fn append(&mut self, section: Section, sub: &Response) {
         let records = sub.message.section(section);
-        // What does not fit marks the message as cut.
+        // `push_record` sets TC if a record does not fit.
         let _ = records.map(|mark| self.message.push_record(section, &sub.message.record(mark))).find(Result::is_err);
     }
 
-    /// Has a record written over the finished message, behind it, whatever the message becomes: also if it is begun anew.
+    /// Registers a signer for the finished message. It remains registered if the response starts again.
     pub fn seal_with(&mut self, seal: Box<dyn Seal>) {
         self.seal = Some(seal);
     }
 
-    /// Has more messages follow this one, if the client came over a stream; what begins the answer anew ends that.
+    /// Registers a source of further messages, for clients on a stream. It is dropped if the response starts again.
     pub fn continue_with(&mut self, more: Box<dyn Continuation>) {
         self.more = Some(more);
     }
 
-    /// Writes out the next message of an answer of several, once the one before has been; `None` if that was the last.
+    /// Writes the next message of a response of several messages, in wire form. `None` after the last one.
     pub fn finish_next(&mut self, query: &Query) -> Option<&[u8]> {
         let mut more = self.more.take()?;
         let header = self.message.header;
@@ -278,24 +294,25 @@ impl Response {
         Some(self.finish(query))
     }
 
-    /// Whether more messages may follow this one.
+    /// Returns true if more messages may follow.
     #[must_use]
     pub const fn has_more(&self) -> bool {
         self.more.is_some()
     }
 
-    /// Is sealed as `other` was to be.
+    /// Takes over the signer of `other`, if it has one.
     pub(crate) fn take_seal(&mut self, other: &mut Response) {
         self.seal = other.seal.take().or(self.seal.take());
     }
 
-    /// Forgets the seal of an earlier life.
+    /// Removes the signer, before the response is reused for another query.
     pub(crate) fn unseal(&mut self) {
         self.seal = None;
     }
 
-    /// Writes the message out: cut to the client's size, with an OPT record if the query had one, and sealed if a plugin
-    /// wants it so. Of an answer of several messages this is the first ([`Response::finish_next`]).
+    /// Writes the response in wire form: cut to the client's size, with an OPT record if the query had one, and signed
+    /// if a plugin registered a signer. For a response of several messages, this is the first
+    /// ([`Response::finish_next`]).
     pub fn finish(&mut self, query: &Query) -> &[u8] {
         let Some(seal) = self.seal.take() else { return self.write_out(query, usize::from(query.size_max())) };
         let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(seal.room()));
@@ -310,8 +327,8 @@ impl Response {
         self.message.octets_at(0..self.message.len())
     }
 
-    /// Writes the message out as [`Response::finish`] would now, but without a seal and as a copy: for those who keep what
-    /// is answered. `scratch` is the worker's.
+    /// Writes a copy of the message as [`Response::finish`] would now, but without a signature. It serves plugins that
+    /// record responses, such as *dnstap*. `scratch` is the worker's scratch message.
     pub fn finish_copy<'s>(&mut self, query: &Query, scratch: &'s mut MessageBuf) -> &'s [u8] {
         scratch.copy_from(&self.message);
         core::mem::swap(&mut self.message, scratch);
@@ -342,7 +359,7 @@ impl Response {
     }
 }
 
-/// The first Extended DNS Error in the data of an OPT record, its text no longer than it can be sent.
+/// First Extended DNS Error in the data of an OPT record, with its text cut to [`EDE_TEXT_MAX`] bytes.
 fn ede_in(data: &[u8]) -> Option<(EdeCode, Cow<'static, str>)> {
     let (_, data) = wire::options(data).find(|(code, _)| *code == OptionCode::EXTENDED_ERROR)?;
     let (code, text) = data.split_first_chunk::<2>()?;
@@ -350,7 +367,7 @@ fn ede_in(data: &[u8]) -> Option<(EdeCode, Cow<'static, str>)> {
     Some((EdeCode(u16::from_be_bytes(*code)), if text.is_empty() { "".into() } else { text.into_owned().into() }))
 }
 
-/// The data of an Extended DNS Error option (RFC 8914 §2): code and text.
+/// Data of an Extended DNS Error option (RFC 8914 §2): code and text.
 fn ede_data<'b>(code: EdeCode, text: &str, buffer: &'b mut [u8; EDE_LEN_MAX]) -> &'b [u8] {
     let end = (0..=text.len().min(EDE_TEXT_MAX)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     buffer[..2].copy_from_slice(&code.0.to_be_bytes());

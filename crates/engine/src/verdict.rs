@@ -1,88 +1,105 @@
-//! What a hook says about a query.
+//! Verdicts: how a hook of a plugin tells the engine to proceed with a query.
+//!
+//! A hook returns a [`Verdict`]. The direction in which the query travels decides where it continues:
+//!
+//! | verdict | on the way down | on the way up |
+//! |---|---|---|
+//! | `Pass` | next step | next step above |
+//! | `Done` | turns around: the steps above see the response | next step above |
+//! | `Missing` | next step if `fallthrough` covers the name, else as `Done` | next step above |
+//! | `Fail` | turns around with an error response | replaces the response by an error |
+//! | `Drop` | turns around; the client gets no response | the client gets no response |
+//! | `Ask` | runs a subquery, then `on_subanswer` | the same |
+//! | `Wait` | runs `resolve`, then `on_resolved` | the same |
+//!
+//! A plugin reports a denial of a name in its own zone as `Missing`, not `Done`. Otherwise `fallthrough` has no
+//! effect.
 
 use std::borrow::Cow;
 
 use wire::{EdeCode, Name, Rcode, Type};
 
-/// What a hook decided. It is small: most verdicts are one of the first two.
+/// Decision of a hook. The common variants, `Pass` and `Done`, carry no data.
 #[must_use]
 #[derive(Debug)]
 pub enum Verdict {
-    /// Down: not mine. Up: nothing to add.
+    /// Continues with the next step: the plugin does not handle this query, or leaves the response unchanged.
     Pass,
-    /// The answer is in the response, written by this plugin. Down: turn around.
+    /// The plugin wrote the answer to the response. On the way down, the query turns around here.
     Done,
-    /// My zone, no such name: the response holds the denial; the engine applies `fallthrough`.
+    /// The name does not exist in the plugin's zone. The response contains the denial, and the engine applies
+    /// `fallthrough`.
     Missing,
-    /// It went wrong: the engine writes the code, the plugin `errors` reports the cause.
+    /// Answers with an error. The engine writes the response code, and the plugin *errors* logs the cause.
     Fail(Failure),
-    /// Say nothing to the client.
+    /// Sends no response to the client.
     Drop,
-    /// Another question first.
+    /// Runs a subquery first. Its answer goes to [`Plugin::on_subanswer`](crate::Plugin::on_subanswer).
     Ask(Box<Ask>),
-    /// Only the outside world knows: the engine calls [`Plugin::resolve`](crate::Plugin::resolve).
+    /// Waits for I/O: the engine calls [`Plugin::resolve`](crate::Plugin::resolve).
     Wait,
 }
 
-/// Something went wrong, or is refused.
+/// Error response and its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the client gets.
+    /// Response code for the client.
     pub rcode: Rcode,
-    /// Why, in the terms of RFC 8914, for clients that speak EDNS.
+    /// Extended DNS Error code (RFC 8914), sent to clients that use EDNS.
     pub ede: EdeCode,
-    /// Why, for the operator: the plugin `errors` logs it, if there is something to say.
+    /// Cause for the operator, logged by the plugin *errors*. Empty if there is nothing to log.
     pub cause: Cow<'static, str>,
-    /// The client gets the cause too, as the text of the Extended DNS Error: it names nothing of the operator's network.
+    /// True if the client gets the cause as the text of the Extended DNS Error. It must not reveal names or addresses
+    /// of the operator's network.
     pub is_cause_public: bool,
 }
 
 impl Failure {
-    /// SERVFAIL, with its reason.
+    /// Returns a SERVFAIL with this cause.
     pub fn servfail(ede: EdeCode, cause: impl Into<Cow<'static, str>>) -> Failure {
         Failure { rcode: Rcode::SERVFAIL, ede, cause: cause.into(), is_cause_public: false }
     }
 
-    /// REFUSED, with its reason.
+    /// Returns a REFUSED with this cause.
     pub fn refused(ede: EdeCode, cause: impl Into<Cow<'static, str>>) -> Failure {
         Failure { rcode: Rcode::REFUSED, ede, cause: cause.into(), is_cause_public: false }
     }
 
-    /// Sends the cause to the client too.
+    /// Sends the cause to the client as well.
     #[must_use]
     pub fn with_public_cause(self) -> Failure {
         Failure { is_cause_public: true, ..self }
     }
 }
 
-/// A question that a plugin asks before it can answer.
+/// Subquery: a question that a plugin asks before it can answer its own.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// The name.
+    /// Name.
     pub name: Name,
-    /// The type; the class is IN.
+    /// Type. The class is always IN.
     pub qtype: Type,
-    /// Who is asked.
+    /// Where the subquery starts.
     pub whom: Whom,
 }
 
-/// Who answers the question of a plugin.
+/// Starting point of a subquery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Whom {
-    /// The steps below the plugin that asks.
+    /// The step below the plugin that asks. The subquery stays in the same server block.
     Below,
-    /// The whole server, from the routing on.
+    /// The whole server: the subquery is routed like a query of a client and may reach another server block.
     #[default]
     Server,
 }
 
-/// What came of waiting.
+/// Outcome of [`Plugin::resolve`](crate::Plugin::resolve).
 #[derive(Clone, Debug)]
 pub enum Resolved {
-    /// A message that answers the question.
+    /// Reply in wire form.
     Reply(Vec<u8>),
-    /// Nothing: the next step is asked.
+    /// No reply; the query continues with the next step.
     Pass,
-    /// It failed.
+    /// Error response.
     Fail(Failure),
 }

@@ -1,14 +1,20 @@
-//! One query's walk: down the chain until a step answers, and up again past the steps that let it through.
+//! The state machine that takes one query down the chain until a step answers, and its response up again.
 //!
 //! ```text
-//!            ┌────────────── Ask: a sub-walk, whose answer comes back to the step that asked
+//!            ┌────────────── Ask: a subquery, whose answer goes back to the step that asked
 //!            │
-//!   Down(0) ─┴─► Down(i) ──Done, Missing, Fail, end of chain──► Up(i) ──► Up(0) ──► the client, or the asking walk
+//!   Down(0) ─┴─► Down(i) ──Done, Missing, Fail, end of chain──► Up(i) ──► Up(0) ──► the client, or the parent walk
 //!                  │  ▲                                           ▲
 //!                Wait └── Pass ── resumed ── Reply, Fail ─────────┘
 //! ```
 //!
-//! A step that waited sees the reply before it goes up (`on_resolved`): there it may still pass, deny or ask.
+//! A [`Walk`] holds one query, its response, and the position in the chain. It stops in one of two ways: the response
+//! is complete ([`Turn::Answered`], [`Turn::Dropped`]), or a step waits for I/O ([`Turn::Waiting`]). In the second
+//! case the walk is parked (`park.rs`). [`Generation::resume`] continues it with the reply. The step that waited sees
+//! the reply first (`on_resolved`) and may still pass, deny the name, or ask a subquery.
+//!
+//! A bit mask records the steps that passed the query on and have a hook for the response. On the way up, the walk
+//! visits these steps from the lowest to the highest. A subquery is a walk of its own that owns its parent.
 
 use core::cell::Cell;
 use std::rc::Rc;
@@ -18,56 +24,56 @@ use wire::{EdeCode, Name, NameRef};
 use crate::generation::Generation;
 use crate::{Ask, Failure, Moment, Query, Resolved, Response, Step, Verdict, Whom, Worker};
 
-/// Walks that may wait for each other: a CNAME chain across zones, or a loop of them.
+/// Maximum nesting depth of subqueries. It bounds a CNAME chain across zones, and ends a loop of CNAMEs.
 const DEPTH_MAX: usize = 8;
 
-/// What has become of a walk.
+/// Result of running a walk as far as it can go.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The answer stands in the response.
+    /// The response is complete.
     Answered,
-    /// The client gets nothing.
+    /// The client gets no response.
     Dropped,
-    /// The outside world must be asked: [`drive`](crate::drive) does, and goes on.
+    /// A step waits for I/O. [`drive`](crate::drive) does it and continues the walk.
     Waiting,
 }
 
-/// Where a walk goes on.
+/// Next move of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
-    /// The first step at or below this one.
+    /// Calls the first step at or below this index.
     Down(usize),
-    /// The last step above this one that was passed.
+    /// Calls the lowest recorded step above this index.
     Up(usize),
-    /// The present step, which waited and whose answer has come.
+    /// Calls `on_resolved` of the current step, whose reply has arrived.
     Resolved,
 }
 
-/// A query and its answer on their way; walks are reused.
+/// Progress of one query through the chain. Walks are pooled and reused.
 #[derive(Default)]
 pub struct Walk {
-    /// The question.
+    /// Query.
     pub query: Query,
-    /// The answer so far.
+    /// Response so far.
     pub response: Response,
     pub(crate) listener: usize,
     pub(crate) block: usize,
-    /// The step at which the walk stands.
+    /// Index of the current step.
     pub(crate) at: usize,
-    /// Whether the hook that spoke last was on the way up.
+    /// True if the last hook ran on the way up.
     upwards: bool,
-    /// A bit for each step that let the query through and wants to see the answer.
+    /// Bit mask of the steps that passed the query on and have a hook for the response.
     passed: u64,
-    /// The walk that waits for this one's answer.
+    /// Walk that waits for the answer to this subquery.
     parent: Option<Box<Walk>>,
-    /// Whom that walk asks, if there is one.
+    /// Starting point of this subquery.
     whom: Whom,
     depth: usize,
 }
 
 impl Walk {
-    /// Forgets an earlier life.
+    /// Resets a reused walk.
     pub(crate) fn begin(&mut self) {
         self.at = 0;
         self.upwards = false;
@@ -77,7 +83,8 @@ impl Walk {
         self.response.unseal();
     }
 
-    /// Becomes a walk without a client, from below the present step of `query` and up to it.
+    /// Turns this walk into a refresh of `query`: a copy without a client that starts below the current step, and goes
+    /// up to that step only.
     pub(crate) fn begin_refresh(&mut self, query: &Query) {
         self.begin();
         self.query.copy_from(query);
@@ -86,8 +93,10 @@ impl Walk {
         self.passed = 1 << query.step;
     }
 
-    /// Takes the client away if a step of this walk, or of one that waits for it, has a limit to its patience: gives the
-    /// client's walk, in which the steps above that step are left, and the limit. What stays here goes on without it.
+    /// Splits the walk in two if a step of it, or of a parent walk, has set a client timeout.
+    ///
+    /// Returns the client's part and the timeout. The client's part contains the steps above the one with the timeout.
+    /// The rest stays in `self` and continues without a client.
     pub(crate) fn part_with_client(&mut self, worker: &mut Worker) -> Option<Parting> {
         let waiting = self.outermost_with_patience()?;
         let patience = waiting.query.patience.take()?;
@@ -109,7 +118,8 @@ impl Walk {
         Some(Parting { client, patience, abandoned })
     }
 
-    /// Of the walks that wait for each other, the one nearest to the client in which a step has a limit to its patience.
+    /// Returns the walk nearest to the client, among this one and its parents, in which a step has set a client
+    /// timeout.
     fn outermost_with_patience(&mut self) -> Option<&mut Walk> {
         let chain = core::iter::successors(Some(&*self), |walk| walk.parent.as_deref());
         let has_patience = |(_, walk): &(usize, &Walk)| walk.query.patience.is_some();
@@ -118,38 +128,38 @@ impl Walk {
     }
 }
 
-/// A client that waits for a walk apart from its own, for a while.
+/// Client's part of a walk that was split because of a client timeout.
 pub(crate) struct Parting {
-    /// The client's walk.
+    /// Walk of the client.
     pub(crate) client: Box<Walk>,
-    /// How long it waits.
+    /// Timeout, and the step that set it.
     pub(crate) patience: Patience,
-    /// Tells the other walk that it waits no more.
+    /// Flag that tells the background part that the client no longer waits.
     pub(crate) abandoned: Rc<Cell<bool>>,
 }
 
-/// A step that does not let its client wait for ever.
+/// Client timeout (RFC 8767 §5) that a step has set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// The step.
+    /// Index of the step.
     pub(crate) step: usize,
-    /// When it goes on without an answer.
+    /// Time when the client stops waiting.
     pub(crate) until: Moment,
 }
 
-/// The bits of the steps above `step`.
+/// Bit mask of the steps above `step`.
 const fn steps_above(step: usize) -> u64 {
     if step < u64::BITS as usize { (1 << step) - 1 } else { u64::MAX }
 }
 
 impl Generation {
-    /// Begins at the first step of the block that serves the query.
+    /// Starts at the first step of the block that serves the query.
     pub(crate) fn descend(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
         walk.response.begin(&walk.query);
         self.go(walk, Move::Down(0), worker)
     }
 
-    /// Goes on with a walk without a client that [`Worker::next_refresh`] gave.
+    /// Runs a refresh that [`Worker::next_refresh`] returned.
     pub fn run_refresh(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
         walk.block = self.sites.get(walk.query.site).map_or(0, |site| site.block);
         walk.listener = self.sites.get(walk.query.site).map_or(0, |site| site.listener);
@@ -158,7 +168,7 @@ impl Generation {
         self.guarded(walk, worker, |generation, walk, worker| generation.go(walk, Move::Down(from), worker))
     }
 
-    /// Goes on with a walk that waited, with what came of it.
+    /// Continues a parked walk with the outcome of its I/O.
     pub fn resume(&self, walk: &mut Box<Walk>, resolved: &Resolved, worker: &mut Worker) -> Turn {
         self.guarded(walk, worker, |generation, walk, worker| {
             let next = match walk.take_over(resolved) {
@@ -173,8 +183,10 @@ impl Generation {
         })
     }
 
-    /// Goes on upwards with the client's walk that [`Walk::part_with_client`] gave: with the answer of the other part,
-    /// which has passed `step`, or without one, so that `step` sees a failure.
+    /// Continues the client's part of a split walk upwards.
+    ///
+    /// With the background part `below`, which has completed up to `step`, it takes over that part's response. Without
+    /// one, the timeout has expired, and `step` sees a failure.
     pub(crate) fn rejoin(
         &self,
         walk: &mut Box<Walk>,
@@ -220,7 +232,7 @@ impl Generation {
         }
     }
 
-    /// Asks the first step at or below `from` that has a hook on the way down and is for this name.
+    /// Calls the first step at or below `from` that serves this name and has a hook for the way down.
     fn call_down(&self, walk: &mut Walk, from: usize, worker: &mut Worker) -> Verdict {
         let steps = self.blocks[walk.block].chain.steps();
         for (at, step) in steps.iter().enumerate().skip(from) {
@@ -242,7 +254,7 @@ impl Generation {
         Verdict::Fail(nobody_answers(steps))
     }
 
-    /// Shows the step that waited what has come.
+    /// Calls `on_resolved` of the step that waited.
     fn call_resolved(&self, walk: &mut Walk, worker: &mut Worker) -> Verdict {
         let step = &self.blocks[walk.block].chain.steps()[walk.at];
         let verdict = step.plugin.on_resolved(&mut walk.query, &mut walk.response, worker);
@@ -252,7 +264,7 @@ impl Generation {
         verdict
     }
 
-    /// Shows the answer to the last passed step above `above`; `None` at the top.
+    /// Calls the lowest recorded step above `above`; `None` at the top of the chain.
     fn call_up(&self, walk: &mut Walk, above: usize, worker: &mut Worker) -> Option<Verdict> {
         let at = (walk.passed & steps_above(above)).checked_ilog2()? as usize;
         walk.passed &= !(1 << at);
@@ -263,7 +275,7 @@ impl Generation {
         Some(step.plugin.on_response(&mut walk.query, &mut walk.response, worker))
     }
 
-    /// Where a verdict that neither waits nor asks leads.
+    /// Maps a verdict other than `Wait` and `Ask` to the next move.
     fn settle(&self, walk: &mut Walk, verdict: Verdict) -> Move {
         let at = walk.at;
         match verdict {
@@ -279,7 +291,7 @@ impl Generation {
             }
             Verdict::Fail(failure) => {
                 walk.response.fail(&walk.query, failure);
-                // Nothing was asked of the outside world: to fail again costs as little.
+                // The failure cost no I/O, so a cache gains nothing by storing it.
                 walk.response.set_local();
                 Move::Up(at)
             }
@@ -303,7 +315,7 @@ impl Generation {
         step.is_some_and(|step| step.fallthrough.contain(walk.query.key()))
     }
 
-    /// Puts a sub-walk on top of this one.
+    /// Starts a subquery. The current walk becomes its parent.
     fn ask(&self, walk: &mut Box<Walk>, ask: &Ask, worker: &mut Worker) -> Move {
         let mut sub = worker.take_walk();
         sub.begin();
@@ -335,7 +347,7 @@ impl Generation {
         next
     }
 
-    /// Gives the answer of a sub-walk to the step that asked.
+    /// Passes the answer of a subquery to the step that asked.
     fn hand_over(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Verdict {
         let Some(parent) = walk.parent.take() else { return Verdict::Done };
         let mut sub = core::mem::replace(walk, parent);
@@ -356,7 +368,7 @@ impl Walk {
         self.query.step = step;
     }
 
-    /// What the outside world said, as the verdict of the hook that waited for it.
+    /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
     fn take_over(&mut self, resolved: &Resolved) -> Verdict {
         let octets = match resolved {
             Resolved::Pass => return Verdict::Pass,
@@ -373,7 +385,7 @@ impl Walk {
         }
     }
 
-    /// Goes back to the walk of the client after a sub-walk came to grief, and fails there.
+    /// Unwinds to the client's walk after a panic in a subquery, and fails that walk.
     pub(crate) fn unwind(self: &mut Box<Self>, failure: Failure) {
         while let Some(parent) = self.parent.take() {
             *self = parent;
@@ -383,12 +395,12 @@ impl Walk {
     }
 }
 
-/// All steps of a chain have passed the query on.
+/// Failure of a query that every step of a chain passed on.
 fn nobody_answers(steps: &[Step]) -> Failure {
     match steps.last() {
-        // The client asked the wrong server; that is no news here.
+        // The client asked a server that is not responsible. The operator needs no log line for that.
         Some(last) if last.is_authority => Failure::refused(EdeCode::NOT_AUTHORITATIVE, ""),
-        // Logs name the last plugin, as CoreDNS does.
+        // CoreDNS logs the name of the last plugin as well.
         last => {
             let last = last.map_or("", |step| step.name);
             Failure::servfail(EdeCode::NOT_AUTHORITATIVE, format!("plugin/{last}: no next plugin found"))
