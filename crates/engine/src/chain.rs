@@ -1,10 +1,10 @@
-//! The steps of one server block, in the order of the plugin list.
+//! Chain of the plugins of one server block, in the order of the plugin list.
 
 use wire::{Name, NameRef};
 
 use crate::{Plugin, Zones};
 
-/// Which hooks a plugin has: the others are not called.
+/// Hooks that a plugin implements. The engine does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Hooks {
     /// [`Plugin::on_query`].
@@ -14,34 +14,35 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Acts on the way down only.
+    /// Way down only.
     pub const DOWN: Hooks = Hooks { down: true, up: false };
-    /// Acts on the way up only.
+    /// Way up only.
     pub const UP: Hooks = Hooks { down: false, up: true };
-    /// Acts on both ways.
+    /// Both ways.
     pub const BOTH: Hooks = Hooks { down: true, up: true };
 }
 
-/// One plugin in a chain.
+/// A plugin in a chain.
 pub struct Step {
-    /// The directive.
+    /// Name of the directive.
     pub name: &'static str,
-    /// Its place among the directives of its block: what metrics know it by.
+    /// Index among the directives of the block. Metrics identify the step by it.
     pub order: usize,
-    /// The plugin.
+    /// Plugin.
     pub plugin: Box<dyn Plugin>,
-    /// Its hooks.
+    /// Hooks that it implements.
     pub hooks: Hooks,
-    /// The zones in which it acts; `None` for all.
+    /// Zones in which it acts; `None` for all zones.
     pub zones: Option<Zones>,
-    /// The zones in which a name that it does not have goes on to the next step.
+    /// Zones in which a name that it denies continues with the next step.
     pub fallthrough: Zones,
-    /// Where it is the last step, what it passes is refused.
+    /// True if queries that it passes on are refused when it is the last step.
     pub is_authority: bool,
 }
 
 impl Step {
-    /// The zone of this step in which a name (in lower case) lies: its index and the zone; `None` if it is not for it.
+    /// Returns the zone of this step that contains `key` (in lower case), with its index. `None` if this step does not
+    /// serve the name.
     pub(crate) fn zone_of(&self, key: NameRef<'_>) -> Option<(usize, Option<&Name>)> {
         match &self.zones {
             None => Some((0, None)),
@@ -50,20 +51,20 @@ impl Step {
     }
 }
 
-/// The steps of one server block.
+/// Steps of a server block.
 #[derive(Default)]
 pub struct Chain {
     steps: Vec<Step>,
 }
 
 impl Chain {
-    /// A chain of these steps, top first.
+    /// Builds a chain from steps in order, top first.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Chain {
         Chain { steps }
     }
 
-    /// The steps, top first.
+    /// Steps in order, top first.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps

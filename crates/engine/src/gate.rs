@@ -1,19 +1,23 @@
-//! What is let in: the same for every transport, before any plugin (the class of CVE-2026-86003 is one gate too few).
+//! The gate: parses and filters incoming packets, before routing and before any plugin.
+//!
+//! Every transport passes its packets through [`admit`], so no transport can skip a check (the class of
+//! CVE-2026-86003).
 
 use wire::{Header, Malformed, Opcode, Rcode, Request};
 
-/// What happens to a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is a query, and has been read.
+    /// A query. `request` contains the parsed message.
     Query,
-    /// It gets this code and nothing else.
+    /// Answered with this response code only.
     Reject(Header, Rcode),
-    /// It gets no answer: too short to have an id, or itself an answer (which would make two servers talk for ever).
+    /// Not answered. The packet is too short to contain an ID, or it is a response itself. Answering responses could
+    /// make two servers send each other messages forever.
     Silence,
 }
 
-/// Reads a packet into `request`, or says what becomes of it.
+/// Parses a packet into `request` and decides whether to process, reject or ignore it.
 pub fn admit(packet: &[u8], request: &mut Request) -> Admission {
     let Some(header) = Header::read(packet).filter(|header| !header.flags.is_response()) else {
         return Admission::Silence;

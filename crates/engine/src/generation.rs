@@ -1,4 +1,10 @@
-//! One generation of the configuration, as it runs: listeners, sites, blocks. A reload builds the next one.
+//! Running configuration: listeners, sites and server blocks.
+//!
+//! A generation is immutable. A reload builds the next one, while queries in progress keep the one they started with.
+//!
+//! Each *listener* is one address with one transport. It has a router from zones to *sites*, and each site belongs to
+//! one server *block*, which has one chain. A plugin that panics costs one query, not the worker: the entry points
+//! catch the panic and answer with SERVFAIL.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,39 +18,39 @@ use crate::setup::{BlockFilter, Listening};
 use crate::tls::TlsServer;
 use crate::{Chain, Failure, LocalFuture, Outside, Place, Query, Resolved, Router, Scheme, Turn, Walk, Worker};
 
-/// An address that is listened on, with the zones served there.
+/// Address that the server listens on, and the zones served there.
 #[derive(Default)]
 pub struct Listener {
-    /// As metrics and logs write it: `dns://:53`.
+    /// Value of the metric label `server`, also used in logs: `dns://:53`.
     pub label: String,
-    /// Its zones.
+    /// Zones served here.
     pub router: Router,
-    /// Whether classes other than IN reach the chains: a block here has a directive that handles them.
+    /// True if classes other than IN reach the chains, because a block here has a directive that handles them.
     pub any_class: bool,
-    /// What its clients are greeted with, if its streams are TLS.
+    /// TLS configuration of encrypted streams.
     pub tls: Option<Arc<dyn TlsServer>>,
-    /// How its clients speak.
+    /// Transport.
     pub scheme: Scheme,
-    /// What directives say of how it is served.
+    /// Settings from the directives of its blocks.
     pub listening: Listening,
 }
 
-/// A zone served on an address.
+/// Zone served by a listener.
 pub struct Site {
     /// Index of the listener.
     pub listener: usize,
     /// Index of the server block.
     pub block: usize,
-    /// The zone, as metrics write it.
+    /// Value of the metric label `zone`.
     pub zone: String,
 }
 
-/// A server block.
+/// Server block.
 #[derive(Default)]
 pub struct Block {
-    /// Its plugins.
+    /// Plugins.
     pub chain: Chain,
-    /// Which queries it wants; all of them without one.
+    /// Predicate for the queries that it accepts; `None` accepts all.
     pub filter: Option<BlockFilter>,
 }
 
@@ -54,24 +60,24 @@ impl Block {
     }
 }
 
-/// One generation of the configuration.
+/// Running configuration.
 #[derive(Default)]
 pub struct Generation {
-    /// The addresses listened on.
+    /// Listeners.
     pub listeners: Vec<Listener>,
-    /// The zones served on them.
+    /// Sites, for all listeners.
     pub sites: Vec<Site>,
-    /// The server blocks.
+    /// Server blocks.
     pub blocks: Vec<Block>,
-    /// What the server counts itself.
+    /// Metrics of the server itself.
     pub metrics: ServerMetrics,
-    /// Whether a panic ends the process, as `debug` asks.
+    /// True if a panic terminates the process, as the directive *debug* requests.
     pub panics_end: bool,
     pub(crate) inflight: crate::inflight::Inflight,
 }
 
 impl Generation {
-    /// Answers the packet in [`Query::packet`](crate::Query::packet), as far as this process knows the answer.
+    /// Processes the packet in [`Query::packet`](crate::Query::packet) until it is answered or has to wait for I/O.
     pub fn receive(&self, listener: usize, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
         walk.begin();
         walk.listener = listener;
@@ -104,7 +110,7 @@ impl Generation {
         }
     }
 
-    /// Finds the server block for the name that is asked.
+    /// Finds the server block for the current name.
     pub(crate) fn route(&self, walk: &mut Walk) -> Result<(), Failure> {
         let query = &mut walk.query;
         let wants = |site: usize| self.blocks[self.sites[site].block].wants(query);
@@ -128,14 +134,14 @@ impl Generation {
         Turn::Answered
     }
 
-    /// Runs a part of a walk; a panic in it costs one SERVFAIL and not the worker.
+    /// Runs a part of a walk. A panic in it becomes a SERVFAIL response, and the worker continues.
     pub(crate) fn guarded(
         &self,
         walk: &mut Box<Walk>,
         worker: &mut Worker,
         part: impl FnOnce(&Self, &mut Box<Walk>, &mut Worker) -> Turn,
     ) -> Turn {
-        // What a panic may leave half-done is the walk and the worker's buffers, and both are begun anew.
+        // A panic can leave the walk and the worker's buffers inconsistent. Both are reset before they are used again.
         self.caught(|| part(self, walk, worker)).unwrap_or_else(|panic| {
             let failure = self.report_panic(walk, &panic, worker);
             walk.unwind(failure);
@@ -144,7 +150,7 @@ impl Generation {
         })
     }
 
-    /// The value of `part`, or the text of a panic in it.
+    /// Returns the value of `part`, or the text of a panic in it.
     pub(crate) fn caught<T>(&self, part: impl FnOnce() -> T) -> Result<T, String> {
         if self.panics_end {
             return Ok(part());
@@ -152,7 +158,7 @@ impl Generation {
         catch_unwind(AssertUnwindSafe(part)).map_err(|panic| panic_text(&*panic).to_owned())
     }
 
-    /// Logs and counts a panic; gives the failure that it is to the client.
+    /// Logs and counts a panic, and returns the failure for the client.
     pub(crate) fn report_panic(&self, walk: &Walk, text: &str, worker: &mut Worker) -> Failure {
         let label = &self.listeners[walk.listener].label;
         worker.log_text(Level::Error, Source::Server, format_args!("Recovered from panic in server: {label:?} {text}"));
@@ -160,12 +166,12 @@ impl Generation {
         Failure::servfail(EdeCode::OTHER, "a plugin panicked")
     }
 
-    /// Takes a place at the plugin where a walk is to wait.
+    /// Reserves a slot at the plugin where a walk waits.
     pub(crate) fn take_place(&self, walk: &Walk, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
         self.blocks[walk.block].chain.steps()[walk.at].plugin.take_place(&walk.query, outside)
     }
 
-    /// What the outside world says to a walk that waits.
+    /// Starts the I/O of a walk that waits.
     pub(crate) fn resolve<'a>(&'a self, walk: &'a Walk, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
         self.blocks[walk.block].chain.steps()[walk.at].plugin.resolve(&walk.query, outside)
     }

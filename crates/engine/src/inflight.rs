@@ -86,7 +86,7 @@ pub(crate) struct Leader<'a> {
 }
 
 impl Inflight {
-    /// Joins the exchange for `key`, as its leader if there is none yet.
+    /// Joins the exchange for `key`, as its leader if no other query leads it.
     pub(crate) fn join(&self, key: Key) -> Seat<'_> {
         let Ok(mut waiting) = self.waiting.lock() else {
             return Seat::Leader(Leader { inflight: self, key: None });

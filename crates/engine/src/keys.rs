@@ -1,4 +1,4 @@
-//! Keys of server blocks: `[SCHEME://]ZONE[:PORT]`, where the zone may be a CIDR prefix.
+//! Keys of server blocks: `[SCHEME://]ZONE[:PORT]`, where the zone may also be a CIDR prefix.
 
 use core::fmt;
 
@@ -9,10 +9,10 @@ use crate::codes;
 use crate::options::Usage;
 use crate::options::{cidr_zones, zone_doubt};
 
-/// How a key is written.
+/// Syntax of a key.
 const USAGE: Usage = Usage("[SCHEME://]ZONE[:PORT]");
 
-/// The transport that a key asks for.
+/// Transport of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
     /// UDP and TCP.
@@ -33,7 +33,7 @@ pub enum Scheme {
 impl Scheme {
     const ALL: [Scheme; 6] = [Scheme::Dns, Scheme::Tls, Scheme::Https, Scheme::Https3, Scheme::Quic, Scheme::Grpc];
 
-    /// As keys write it.
+    /// Name as written in a key.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Scheme {
         }
     }
 
-    /// Whether this build serves it.
+    /// Returns true if this build serves the transport.
     pub(crate) const fn is_here(self) -> bool {
         matches!(self, Scheme::Dns | Scheme::Tls | Scheme::Grpc)
     }
@@ -60,16 +60,16 @@ impl Scheme {
     }
 }
 
-/// A zone served on a port.
+/// Zone served on a port.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// The transport.
+    /// Transport.
     pub scheme: Scheme,
-    /// The zone, in lower case.
+    /// Zone, in lower case.
     pub zone: Name,
-    /// The port.
+    /// Port.
     pub port: u16,
-    /// Where it was written.
+    /// Position in the Corefile.
     pub span: Span,
 }
 
@@ -79,10 +79,10 @@ impl fmt::Display for Key {
     }
 }
 
-/// Reads a key; a CIDR prefix that does not end between labels gives several.
+/// Parses a key. A CIDR prefix that does not end at a label boundary yields several keys.
 ///
 /// # Errors
-/// If it is none.
+/// The port is out of range, or the zone is not a domain name.
 pub(crate) fn read_key(token: &Token, dns_port: u16) -> Result<Vec<Key>, Box<Diagnostic>> {
     let (scheme, rest) = split_scheme(&token.text);
     let problem =
@@ -112,7 +112,7 @@ pub(crate) fn read_key(token: &Token, dns_port: u16) -> Result<Vec<Key>, Box<Dia
     Ok(zones.into_iter().map(|zone| Key { scheme, zone, port, span: token.span }).collect())
 }
 
-/// Says that a key is hardly the zone that it is read as.
+/// Returns a warning if the key is valid, but probably not what its author meant.
 pub(crate) fn doubt_key(token: &Token) -> Option<Diagnostic> {
     let rest = split_scheme(&token.text).1;
     let doubt = match rest.contains("://") {
@@ -131,7 +131,7 @@ fn split_scheme(text: &str) -> (Scheme, &str) {
     found.unwrap_or((Scheme::Dns, text))
 }
 
-/// A port as Go reads whole numbers: with a sign or leading zeros; text is no port but a part of the zone.
+/// Parses a port like Go's `strconv.Atoi`: a sign and leading zeros are allowed. Any other text is part of the zone.
 fn read_port(text: &str) -> Option<i64> {
     text.parse().ok()
 }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_normalised() {
+    fn parses_and_normalises_keys() {
         let cases = [
             ("LAB.Test", "dns://lab.test.:53"),
             ("lab.test:1053", "dns://lab.test.:1053"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_none() {
+    fn refuses_invalid_keys() {
         for (text, part) in [
             (":53", "not a valid domain name"),
             ("lab.test:", "after last colon"),

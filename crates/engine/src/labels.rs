@@ -4,7 +4,7 @@
 //! is known ([`Labels::publish_told`]). A reader obtains a [`Label`] while it is built, and reads the value for each
 //! query. The order in which both are built does not matter.
 //!
-//! A label that nobody reads costs nothing: values are computed on demand, and a [`Teller`] does not compute values
+//! A label without readers costs nothing: values are computed on demand, and a [`Teller`] does not compute values
 //! without readers. As in CoreDNS, labels have values only in the zones of the directive *metadata*.
 
 use core::fmt;
@@ -180,7 +180,7 @@ mod tests {
         let label = labels.label("who/is-read");
         read.tell(&query, || unreachable!("labels are not switched on"));
         labels.switch_on(Zones::all());
-        unread.tell(&query, || unreachable!("nobody reads it"));
+        unread.tell(&query, || unreachable!("no plugin reads it"));
         read.tell(&query, || "one".to_owned());
         read.tell(&query, || "two".to_owned());
         assert_eq!(label.value(&query).as_deref(), Some("two"));

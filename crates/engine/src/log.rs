@@ -1,8 +1,9 @@
 //! Log events: a level, a source and a message, from the place that reports them to the thread that writes them.
 //!
-//! A plugin reports an event with [`Worker::log`](crate::Worker::log) in a hook, or with [`Outside::log`](crate::Outside::log)
-//! in a job. Events travel as bytes in an [`EventBuffer`], one buffer per batch of queries, so that a query allocates
-//! nothing. What an event looks like is decided where it is written: [`Event`] displays as CoreDNS's text form.
+//! A plugin reports an event with [`Worker::log`](crate::Worker::log) in a hook, or with
+//! [`Outside::log`](crate::Outside::log) in a job. Events travel as bytes in an [`EventBuffer`], one buffer per
+//! batch of queries, so that a query does not allocate. The writer decides on the format: [`Event`] displays as
+//! CoreDNS's text form.
 //!
 //! ```
 //! use engine::log::{EventBuffer, Level, Source};
@@ -90,7 +91,7 @@ impl<'a> Source<'a> {
 /// An event, as it is read from a buffer. It displays as one line of text without a line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Time since 1970.
+    /// Wall-clock time since the Unix epoch.
     pub time: Duration,
     /// Severity.
     pub level: Level,
@@ -131,7 +132,7 @@ impl fmt::Display for Event<'_> {
     }
 }
 
-/// An event that somebody else reports: a file watch, for which no log is at hand.
+/// Event reported by code without access to the log, such as a file watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// Severity.
@@ -143,7 +144,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Makes one.
+    /// Creates a notice.
     pub fn new(level: Level, directive: &'static str, message: impl Into<String>) -> Notice {
         Notice { level, directive, message: message.into() }
     }
@@ -158,7 +159,7 @@ impl Notice {
 /// Bytes of an event before its name and its message: time, level, source, length of the name, length of the message.
 const HEAD: usize = 8 + 1 + 1 + 1 + 4;
 
-/// Events in one bounded run of bytes.
+/// Bounded buffer of encoded events.
 #[derive(Debug)]
 pub struct EventBuffer {
     bytes: Vec<u8>,
@@ -168,14 +169,14 @@ pub struct EventBuffer {
 }
 
 impl EventBuffer {
-    /// A buffer for about this many bytes. All of them are reserved now, so that no event allocates.
+    /// Creates a buffer of `bytes_max` bytes. It reserves them at once, so that adding an event does not allocate.
     #[must_use]
     pub fn new(bytes_max: usize) -> EventBuffer {
         EventBuffer { bytes: Vec::with_capacity(bytes_max), events: 0, bytes_max, dropped: 0 }
     }
 
-    /// Appends an event, whose message `write` appends to the bytes that it is given. If that exceeds the bound, the event
-    /// is dropped and counted.
+    /// Appends an event, whose message `write` appends to the given bytes. If the buffer is full, the event is dropped
+    /// and counted.
     pub fn push(&mut self, time: Duration, level: Level, source: Source<'_>, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         let name = if let Source::Plugin(name) = source { name.as_bytes() } else { &[] };
@@ -191,7 +192,7 @@ impl EventBuffer {
         self.bytes.extend_from_slice(name);
         let message = self.bytes.len();
         write(&mut self.bytes);
-        // One message that is longer than the buffer would take the memory for good.
+        // A message longer than the buffer would otherwise keep the additional memory allocated.
         if self.bytes.len() > self.bytes_max {
             self.bytes.truncate(start);
             self.bytes.shrink_to(self.bytes_max);
@@ -203,7 +204,8 @@ impl EventBuffer {
         self.events += 1;
     }
 
-    /// Appends all events of another buffer, or drops and counts them if there is no room. Adds what that one dropped.
+    /// Appends all events of another buffer, or drops and counts them if they do not fit. Adds the count of events
+    /// that `other` dropped.
     pub fn append(&mut self, other: &EventBuffer) {
         self.dropped += other.dropped;
         if self.bytes.len() + other.bytes.len() > self.bytes_max {
@@ -214,24 +216,24 @@ impl EventBuffer {
         self.events += other.events;
     }
 
-    /// Removes all events, and the count of those that were dropped.
+    /// Removes all events and resets the count of dropped ones.
     pub fn clear(&mut self) {
         self.bytes.clear();
         (self.events, self.dropped) = (0, 0);
     }
 
-    /// No event is in the buffer, and none was dropped.
+    /// Returns true if the buffer has no events and dropped none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events == 0 && self.dropped == 0
     }
 
-    /// Number of events that did not fit, which begins at 0 again.
+    /// Returns and resets the number of dropped events.
     pub fn take_dropped(&mut self) -> u64 {
         core::mem::take(&mut self.dropped)
     }
 
-    /// The events, in the order in which they were reported.
+    /// Iterates over the events, in the order in which they were reported.
     #[must_use]
     pub fn events(&self) -> Events<'_> {
         Events { bytes: &self.bytes }

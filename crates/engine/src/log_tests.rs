@@ -11,7 +11,7 @@ fn push(buffer: &mut EventBuffer, source: Source<'_>, text: &str) {
 }
 
 #[test]
-fn text_form_is_that_of_coredns() {
+fn writes_events_like_coredns() {
     let mut buffer = EventBuffer::new(1024);
     for (level, source) in [
         (Level::Error, Source::Plugin("errors")),
@@ -44,7 +44,7 @@ fn drops_and_counts_events_beyond_the_bound() {
 }
 
 #[test]
-fn append_takes_all_events_or_counts_them() {
+fn appends_all_events_or_counts_them_as_dropped() {
     let mut queue = EventBuffer::new(100);
     let mut batch = EventBuffer::new(60);
     push(&mut batch, Source::Server, "one");

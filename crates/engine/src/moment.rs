@@ -1,18 +1,18 @@
-//! Time as a parameter: a monotonic instant that tests can make up.
+//! Monotonic time as a value, which tests can simulate.
 
 use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
-/// A monotonic instant, in nanoseconds since some start (of the process, of a scenario).
+/// Monotonic instant, in nanoseconds since an arbitrary start (of the process, or of a scenario).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Moment(u64);
 
 impl Moment {
-    /// The start itself.
+    /// Start.
     pub const START: Moment = Moment(0);
 
-    /// The instant this many nanoseconds after the start.
+    /// Returns the instant `nanos` nanoseconds after the start.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Moment {
         Moment(nanos)
@@ -24,7 +24,7 @@ impl Moment {
         self.0
     }
 
-    /// Time since `earlier`; zero if that is later.
+    /// Time since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Moment) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -34,7 +34,7 @@ impl Moment {
 impl Add<Duration> for Moment {
     type Output = Moment;
 
-    /// Five centuries fit; what does not is the end of time.
+    /// Adds a duration. Saturates after about five centuries.
     fn add(self, span: Duration) -> Moment {
         Moment(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
     }

@@ -1,4 +1,4 @@
-//! Streams of octets to programs that are no name servers: what collects messages, spans, statistics.
+//! Byte streams to servers that are not DNS servers, for example a dnstap or trace collector.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,50 +7,50 @@ use std::sync::Arc;
 use crate::tls::{TlsClient, TlsServer};
 use crate::{LocalFuture, Moment};
 
-/// Where a stream leads to, or is waited for.
+/// Address of a byte stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A socket in the file system.
+    /// Path of a Unix domain socket.
     Unix(PathBuf),
     /// `HOST:PORT`.
     Tcp(String),
 }
 
-/// A stream that is to be opened.
+/// Parameters of an outgoing stream.
 #[derive(Clone, Copy)]
 pub struct Dial<'a> {
-    /// Where it leads to.
+    /// Address to connect to.
     pub to: &'a Place,
-    /// Within TLS.
+    /// TLS configuration; `None` for plain text.
     pub tls: Option<&'a TlsClient>,
-    /// Octets that the system keeps for it until they can be sent; `None` for what it thinks right.
+    /// Size in bytes of the send buffer; `None` for the default of the system.
     pub send_buffer: Option<usize>,
-    /// When to give up.
+    /// Deadline.
     pub until: Moment,
 }
 
-/// Where streams are waited for.
+/// Parameters of a listener.
 #[derive(Clone, Copy)]
 pub struct Listen<'a> {
-    /// Where. A socket in the file system that nobody listens on any more is replaced.
+    /// Address to listen on. A stale Unix domain socket is replaced.
     pub at: &'a Place,
-    /// Within TLS.
+    /// TLS configuration; `None` for plain text.
     pub tls: Option<&'a Arc<dyn TlsServer>>,
-    /// As [`Dial::send_buffer`].
+    /// Size in bytes of the send buffer of accepted streams; see [`Dial::send_buffer`].
     pub send_buffer: Option<usize>,
 }
 
-/// A stream of octets, both ways; it is closed when it is dropped.
+/// Bidirectional byte stream, closed on drop.
 pub trait OctetStream {
-    /// Reads what there is, as far as it fits; 0 octets at the end.
+    /// Reads available bytes into `buffer` and returns their number; 0 at the end of the stream.
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> LocalFuture<'a, io::Result<usize>>;
 
-    /// Writes all octets.
+    /// Writes all bytes.
     fn write_all<'a>(&'a mut self, octets: &'a [u8]) -> LocalFuture<'a, io::Result<()>>;
 }
 
-/// A place where streams arrive; it is closed when it is dropped.
+/// Listener for byte streams, closed on drop.
 pub trait OctetListener {
-    /// The next one.
+    /// Accepts the next stream.
     fn accept(&self) -> LocalFuture<'_, io::Result<Box<dyn OctetStream>>>;
 }

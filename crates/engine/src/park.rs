@@ -9,8 +9,7 @@
 //!   expires, and the rest continues in the background.
 //! - Refreshes that hooks requested, such as a cache's prefetch.
 //!
-//! The future returns when the background work has completed too. Dropping it cancels all of that, apart from an
-//! exchange that other queries have taken over.
+//! The future returns when the background work has completed too. Dropping it cancels all of that.
 //!
 //! The queries that wait hold their [`Generation`], so a reload does not affect them.
 

@@ -1,4 +1,12 @@
-//! From a Corefile to what it means, the [`Plan`]. No input and no output; all that is wrong is said at once.
+//! Planning: checks a parsed Corefile and derives its meaning, the [`Plan`].
+//!
+//! Planning does no I/O, so `portolan check` can run it anywhere. It reports all problems of a Corefile at once
+//! instead of stopping at the first.
+//!
+//! 1. Parse the keys of each server block, and check the names of its directives.
+//! 2. Let each directive parse its lines, in the order of the chain.
+//! 3. Merge the addresses of all blocks into listeners, and report zones that conflict.
+//! 4. If there are no errors so far, look for likely mistakes that span several directives (`advice`).
 
 use core::net::IpAddr;
 
@@ -11,29 +19,29 @@ use crate::options::{Acts, Directive, Later, Traits};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 
-/// A place in the ordered list of directives.
+/// Entry in the ordered list of directives.
 #[derive(Clone, Copy)]
 pub enum Slot {
-    /// A directive of this build.
+    /// Directive of this build.
     Here(&'static dyn Directive),
-    /// A directive of CoreDNS that this build does not have yet.
+    /// Directive of CoreDNS that this build does not implement yet.
     Later(&'static Later),
-    /// One that CoreDNS does not have, but Corefiles do; its place does not matter.
+    /// Directive that occurs in Corefiles, but is not part of CoreDNS. Its position in the list has no effect.
     Gone(&'static Gone),
 }
 
-/// A directive that CoreDNS does not have: it had it once, or some builds of it have it.
+/// Directive that is not part of CoreDNS: either an older version had it, or a custom build has it.
 pub struct Gone {
-    /// The directive.
+    /// Name.
     pub name: &'static str,
-    /// The version of CoreDNS that removed it; `None` if it never was a part of it.
+    /// Version of CoreDNS that removed it; `None` if it was never part of CoreDNS.
     pub removed_in: Option<&'static str>,
-    /// What to do, as a sentence without a full stop; empty if there is nothing to say.
+    /// Advice for the user, as a sentence without a full stop; may be empty.
     pub instead: &'static str,
 }
 
 impl Slot {
-    /// The directive.
+    /// Name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -43,7 +51,7 @@ impl Slot {
         }
     }
 
-    /// What reads it.
+    /// Parser of the directive.
     fn directive(&self) -> Option<&'static dyn Directive> {
         match self {
             Slot::Here(directive) => Some(*directive),
@@ -53,17 +61,17 @@ impl Slot {
     }
 }
 
-/// What planning needs to know besides the Corefile.
+/// Input of planning besides the Corefile.
 pub struct Planning<'a> {
-    /// The directives, in the order of the chain.
+    /// Directives, in the order of the chain.
     pub slots: &'a [Slot],
-    /// The port of keys without one.
+    /// Default port of `dns://` keys.
     pub dns_port: u16,
-    /// The addresses of a network interface, if there is one of that name.
+    /// Addresses of a network interface; `None` if it does not exist.
     pub interface: &'a dyn Fn(&str) -> Option<Vec<IpAddr>>,
 }
 
-/// Reads what a Corefile means. Returns `None` and adds to `problems` if something in it is wrong or cannot be served.
+/// Derives the meaning of a Corefile. Returns `None` and adds to `problems` if it has errors or cannot be served.
 pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnostic>) -> Option<Plan> {
     let before = problems.len();
     let keys: Vec<Vec<Key>> = file.blocks.iter().map(|block| read_keys(block, planning.dns_port, problems)).collect();
@@ -107,7 +115,7 @@ fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>)
     keys
 }
 
-/// An encrypted scheme without certificates: CoreDNS serves it in the clear without a word.
+/// Warns of an encrypted scheme without certificates. CoreDNS serves it in plain text without a warning.
 fn warn_of_clear_text(keys: &[Key], info: &BlockInfo, problems: &mut Vec<Diagnostic>) {
     if let Some(key) = keys.iter().find(|key| matches!(key.scheme, Scheme::Tls | Scheme::Grpc) && !info.encrypts) {
         let message = format!("`{key}` without `tls` is served without encryption");
@@ -117,7 +125,7 @@ fn warn_of_clear_text(keys: &[Key], info: &BlockInfo, problems: &mut Vec<Diagnos
 
 fn check_directives(file: &Corefile, slots: &[Slot], problems: &mut Vec<Diagnostic>) {
     for name in file.blocks.iter().flat_map(|block| &block.directives).map(|directive| &directive.name) {
-        // What is gone stands behind what is there, and may be there again.
+        // The list of removed directives follows the available ones, so a name in both is available.
         match slots.iter().find(|slot| slot.name() == name.text) {
             Some(Slot::Here(_) | Slot::Later(_)) => {}
             Some(Slot::Gone(gone)) => problems.push(gone_directive(name, gone)),
@@ -148,8 +156,9 @@ fn unknown_directive(name: &Token, slots: &[Slot]) -> Diagnostic {
     }
 }
 
-/// Reads the directives of a block in the order of the chain, whatever their order in the file. Gives also whether all is
-/// known that they say about the block as a whole.
+/// Parses the directives of a block in the order of the chain, whatever their order in the file.
+///
+/// Also returns false if a directive with errors might have changed the settings of the whole block.
 fn plan_block(
     written: &ServerBlock,
     keys: Vec<Key>,
@@ -182,7 +191,7 @@ fn plan_block(
     (PlannedBlock { keys, info, directives }, is_known)
 }
 
-/// The addresses that a block listens on; `None` stands for all of the machine.
+/// Addresses that a block listens on; `None` is all addresses of the machine.
 fn listen_addresses(
     settings: &BlockSettings,
     planning: &Planning<'_>,
@@ -199,7 +208,7 @@ fn listen_addresses(
     let except = resolve(&settings.bind_except);
     let mut addresses = Vec::new();
     for ip in resolve(&settings.bind).into_iter().filter(|ip| !except.contains(ip)) {
-        // As in Go, the unspecified address of either family is every address of both.
+        // In Go, the unspecified address of either family listens on all addresses of both.
         let address = (!ip.is_unspecified()).then_some(ip);
         if !addresses.contains(&address) {
             addresses.push(address);
@@ -216,15 +225,15 @@ fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, 
     })
 }
 
-/// What a server block serves, and on which addresses.
+/// Keys of a server block, and the addresses it listens on.
 struct Place {
     keys: Vec<Key>,
     addresses: Vec<Option<IpAddr>>,
-    /// It wants only some of the queries, so that others may serve the same; or nobody knows, as what says so is wrong.
+    /// True if other blocks may serve the same zones: the block has a view, or errors hide whether it has one.
     shares: bool,
 }
 
-/// One address is listened on once, whatever the number of blocks that are served there.
+/// Merges the blocks into listeners, one for each address.
 fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<PlannedListener> {
     let mut listeners: Vec<PlannedListener> = Vec::new();
     for (block, place) in places.iter().enumerate() {
@@ -253,8 +262,8 @@ fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<Plann
     listeners
 }
 
-/// What is wrong with serving a key on an address beside what is served already; `taken` says whether a block lets no
-/// other one serve the same.
+/// Returns the conflict between a key on an address and the existing listeners. `taken` returns true for a block that
+/// does not share its zones.
 fn conflict(
     key: &Key,
     ip: Option<IpAddr>,
@@ -277,7 +286,7 @@ fn conflict(
     Some(Diagnostic::error(codes::KEY_CONFLICT, key.span, message))
 }
 
-/// Tells each block on which addresses which of its zones are served.
+/// Assigns the sites to their server blocks.
 fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
     let mut index = 0;
     for (number, block) in blocks.iter_mut().enumerate() {
@@ -299,7 +308,8 @@ fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
     }
 }
 
-/// Tells each block the zones that are served beside its own on its addresses, and those that its directives name.
+/// Sets the zones that clients of each block can reach: those of all blocks on the same addresses, and those that its
+/// directives name.
 fn assign_reachable(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
     for (number, block) in blocks.iter_mut().enumerate() {
         let serve_it = |listener: &&PlannedListener| listener.zones.iter().any(|(_, block)| *block == number);

@@ -28,13 +28,13 @@ static BIND: crate::options::Manifest<Vec<BindTarget>> =
         .settings(|config, settings| settings.bind.extend(config.iter().cloned()));
 
 #[test]
-fn one_address_is_listened_on_once() {
+fn merges_blocks_on_the_same_address_into_one_listener() {
     let listeners = planned("a.test b.test:54 {\n}\nc.test {\n}\n").unwrap();
     assert_eq!(listeners, ["dns://:53 a.test. 0", "dns://:53 c.test. 1", "dns://:54 b.test. 0"]);
 }
 
 #[test]
-fn bound_addresses() {
+fn listens_on_the_addresses_of_bind() {
     let listeners = planned("a.test {\n bind lo\n bind 127.0.0.1\n}\n").unwrap();
     assert_eq!(listeners, ["dns://127.0.0.1:53 a.test. 0", "dns://[::1]:53 a.test. 0"]);
     assert_eq!(planned(". {\n bind 0.0.0.0 ::\n}\n").unwrap(), ["dns://:53 . 0"]);
@@ -43,7 +43,7 @@ fn bound_addresses() {
 }
 
 #[test]
-fn what_cannot_be_served_twice() {
+fn refuses_conflicting_zones_and_unknown_names() {
     for (text, part) in [
         ("a.test {\n}\na.test {\n}\n", "already defined"),
         ("a.test a.test {\n}\n", "already defined"),
@@ -68,7 +68,7 @@ fn refuses_a_transport_that_this_build_does_not_serve() {
 }
 
 #[test]
-fn everything_wrong_is_said_at_once() {
+fn reports_all_problems_at_once() {
     let messages = planned("a..b {\n nonsense\n bind\n}\n:53 {\n}\n").unwrap_err();
     assert_eq!(messages.len(), 4, "{messages:?}");
 }

@@ -1,4 +1,4 @@
-//! What planning a Corefile comes to: server blocks with the meaning of their directives, and the addresses to listen on.
+//! Result of planning a Corefile: server blocks with parsed directives, and the addresses to listen on.
 
 use core::net::IpAddr;
 
@@ -9,31 +9,31 @@ use crate::keys::{Key, Scheme};
 use crate::options::Meant;
 use crate::setup::{BlockInfo, BlockSettings};
 
-/// What a Corefile means.
+/// Meaning of a Corefile: checked, but not running.
 pub struct Plan {
     pub(crate) blocks: Vec<PlannedBlock>,
     pub(crate) listeners: Vec<PlannedListener>,
 }
 
 impl Plan {
-    /// The addresses to listen on.
+    /// Addresses to listen on.
     #[must_use]
     pub fn listeners(&self) -> &[PlannedListener] {
         &self.listeners
     }
 }
 
-/// A server block, and what its directives mean.
+/// Server block with parsed directives.
 pub(crate) struct PlannedBlock {
-    /// Its keys; those of a CIDR prefix one by one.
+    /// Keys. A CIDR prefix has been expanded to its zones.
     pub(crate) keys: Vec<Key>,
     pub(crate) info: BlockInfo,
-    /// What each directive means, in the order of the chain.
+    /// Name, position and meaning of each directive, in the order of the chain.
     pub(crate) directives: Vec<(&'static str, Span, Box<dyn Meant>)>,
 }
 
 impl PlannedBlock {
-    /// What its directives say about it as a whole.
+    /// Settings of the block as a whole, merged from its directives.
     pub(crate) fn settings(&self) -> BlockSettings {
         let mut settings = BlockSettings::default();
         for (_, _, meant) in &self.directives {
@@ -43,21 +43,21 @@ impl PlannedBlock {
     }
 }
 
-/// An address to listen on, and what is served there.
+/// Address to listen on, and the zones served there.
 #[derive(Clone, Debug)]
 pub struct PlannedListener {
-    /// The transport.
+    /// Transport.
     pub scheme: Scheme,
-    /// The address; `None` for all of this machine.
+    /// Address; `None` for all addresses of this machine.
     pub ip: Option<IpAddr>,
-    /// The port.
+    /// Port.
     pub port: u16,
-    /// The zones served, with the index of their server block.
+    /// Zones, each with the index of its server block.
     pub zones: Vec<(Name, usize)>,
 }
 
 impl PlannedListener {
-    /// As metrics and logs write it: `dns://:53`, `dns://[::1]:53`.
+    /// Value of the metric label `server`, also used in logs: `dns://:53`, `dns://[::1]:53`.
     #[must_use]
     pub fn label(&self) -> String {
         let host = match self.ip {

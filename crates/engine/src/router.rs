@@ -1,16 +1,16 @@
-//! Which site serves a name: the longest zone wins, and a DS record belongs to the parent.
+//! Router: selects the site for a query. The longest matching zone wins, and DS queries go to the parent zone.
 
 use wire::{NameRef, Type};
 
 use crate::zones::ZoneMap;
 
-/// The zones that one listening address serves.
+/// Zones that a listener serves.
 #[derive(Default)]
 pub struct Router {
     sites: ZoneMap<Sites>,
 }
 
-/// The sites of one zone: several if all but one of them are views.
+/// Sites of one zone. There are several if at most one of them has no view filter.
 struct Sites {
     first: usize,
     others: Vec<usize>,
@@ -23,7 +23,7 @@ impl Sites {
 }
 
 impl Router {
-    /// Serves `zone` by the site of this index too, after those that were added before.
+    /// Adds a site for `zone`, after those added before.
     pub fn add(&mut self, zone: NameRef<'_>, site: usize) {
         let sites = self.sites.entry(zone, || Sites { first: site, others: Vec::new() });
         if sites.first != site {
@@ -31,12 +31,13 @@ impl Router {
         }
     }
 
-    /// The site for a name (in lower case) and type: the first one that wants the query, as `wants` says, of the longest
-    /// zone that has one.
+    /// Returns the site for a name (in lower case) and type: in the longest zone with a site that `wants` accepts, the
+    /// first such site.
     ///
-    /// Where a name is the apex of one zone and lies in another, DS is answered by the next zone up, which alone has it
-    /// (RFC 4035 §3.1.4.1); the root does not count as such here: it is there to forward. CoreDNS takes the topmost zone,
-    /// and takes it for names inside a zone too, which then has no DS for its own delegations.
+    /// A DS query for the apex of a zone goes to the enclosing zone, which is authoritative for that record (RFC 4035
+    /// §3.1.4.1). The root zone is not considered an enclosing zone, because a block for it usually forwards. CoreDNS
+    /// differs: it picks the topmost zone, also for names below an apex, so that a zone has no DS records for its own
+    /// delegations.
     #[must_use]
     pub fn find(&self, key: NameRef<'_>, qtype: Type, wants: impl Fn(usize) -> bool) -> Option<usize> {
         let wanting = |sites: &Sites| sites.iter().find(|site| wants(*site));
@@ -53,7 +54,7 @@ mod tests {
     use wire::Name;
 
     #[test]
-    fn ds_goes_to_the_parent() {
+    fn routes_ds_queries_to_the_parent_zone() {
         let name = |text: &str| Name::from_text(text).unwrap();
         let mut router = Router::default();
         for (site, zone) in [".", "org.", "example.org.", "sub.example.org."].into_iter().enumerate() {
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_site_that_wants_it_gets_it() {
+    fn selects_the_first_site_that_accepts_the_query() {
         let name = |text: &str| Name::from_text(text).unwrap();
         let mut router = Router::default();
         for (site, zone) in [".", "org.", "org.", "ORG."].into_iter().enumerate() {

@@ -1,4 +1,18 @@
-//! What a directive may ask for while it is made to run: typed capabilities, and jobs that the edge does for it.
+//! Building a plugin from its directive: what it may use of the process and of the plugins below, and what it may
+//! request.
+//!
+//! The `build` function of a directive gets a [`Setup`] and returns a [`Part`]: the plugin, its hooks and its zones.
+//! During the build it can
+//!
+//! - read files ([`Setup::files`]) and register metrics ([`Setup::registry`]),
+//! - use interfaces that other code offers, found by type ([`Capabilities`]): those of the process, and those of the
+//!   directives further down in the same server block, which are built first,
+//! - request work from the host process ([`Needs`]): HTTP pages, background jobs, watched files, commands, TLS for a
+//!   listener,
+//! - take over state from the previous generation ([`Carried`]), so that a reload keeps caches and connections.
+//!
+//! A build has no side effects outside these requests. If the build of any directive fails, the new generation is
+//! discarded and the running one continues.
 
 use core::any::{Any, TypeId};
 use core::fmt::Display;
@@ -26,70 +40,72 @@ use crate::metrics::Registry;
 use crate::tls::TlsServer;
 use crate::{Hooks, Labels, LocalFuture, Outside, Plugin, Query, Witnesses, Zones};
 
-/// What a directive becomes in the chain.
+/// Result of building a directive: a plugin, and where it acts.
 pub struct Part {
-    /// The plugin.
+    /// Plugin.
     pub plugin: Box<dyn Plugin>,
-    /// Its hooks.
+    /// Hooks that the plugin implements.
     pub hooks: Hooks,
-    /// The zones in which it acts; `None` for all that its block serves.
+    /// Zones in which it acts; `None` for all zones of its block.
     pub zones: Option<Zones>,
-    /// The zones in which a name that it does not have goes on to the next step.
+    /// Zones in which a name that it denies continues with the next step (`fallthrough`).
     pub fallthrough: Zones,
-    /// It is an authority for its zones: where it is the last of its chain, other names are refused. After others they are a
-    /// failure of this server, which was told to answer them and not how.
+    /// True if the plugin is authoritative for its zones.
+    ///
+    /// It matters only if the plugin is the last of its chain: queries for other names then get REFUSED. After any
+    /// other plugin they get SERVFAIL, because the chain lacks a plugin that answers them.
     pub is_authority: bool,
 }
 
 impl Part {
-    /// A plugin that acts in all zones of its block and passes nothing on.
+    /// Returns a part that acts in all zones of its block, without `fallthrough`.
     #[must_use]
     pub fn new(plugin: impl Plugin + 'static, hooks: Hooks) -> Part {
         Part { plugin: Box::new(plugin), hooks, zones: None, fallthrough: Zones::default(), is_authority: false }
     }
 }
 
-/// The server block in which a directive stands.
+/// Server block that contains a directive.
 #[derive(Clone, Debug, Default)]
 pub struct BlockInfo {
-    /// The zones of its keys, in order.
+    /// Zones of its keys, in order.
     pub zones: Vec<Name>,
-    /// The addresses that it is served on with the zones there.
+    /// Sites: one for each combination of listener and zone.
     pub sites: Vec<SiteInfo>,
-    /// All zones that clients of its addresses find: those of every block there, and those that its own directives name.
+    /// All zones that clients of its addresses can reach: those of every block on the same addresses, and those that
+    /// its own directives name.
     pub reachable: Zones,
-    /// Its directives, in the order of the chain: a step is known by its place here.
+    /// Names of its directives, in the order of the chain. Metrics identify a step by its index here.
     pub directives: Vec<&'static str>,
-    /// A directive of it handles questions of classes other than IN.
+    /// True if one of its directives handles queries of classes other than IN.
     pub any_class: bool,
-    /// A directive of it has certificates.
+    /// True if one of its directives configures TLS.
     pub encrypts: bool,
-    /// Where relative file names start.
+    /// Base directory of relative file names.
     pub root: PathBuf,
-    /// Its name as a view: it serves only the queries that it wants; empty if it is none.
+    /// Name of its view; empty without one. A view serves only the queries that match its filter.
     pub view: String,
-    /// What directives say of the addresses that it is served on.
+    /// Settings of its listeners.
     pub listening: Listening,
 }
 
-/// What directives say of how an address is served; one with several blocks has that of the first of them.
+/// Settings of a listener. If several blocks share it, the settings of the first block apply.
 #[derive(Clone, Debug, Default)]
 pub struct Listening {
-    /// How long clients on streams may take.
+    /// Timeouts of streams.
     pub timeouts: Timeouts,
-    /// What becomes of what proxies say; `None` if nobody looks for it.
+    /// Policy for PROXY protocol headers; `None` disables the protocol.
     pub proxy: Option<ProxyPolicy>,
-    /// How much clients may do that make calls.
+    /// Limits for gRPC.
     pub calls: CallLimits,
 }
 
-/// How much clients may do where each query is a call of its own within a connection (gRPC); 0 is any number. The numbers
-/// are CoreDNS's where nothing is said.
+/// Limits for gRPC connections; 0 means no limit. The defaults are those of CoreDNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Connections open to an address.
+    /// Maximum number of connections to a listener.
     pub connections_max: usize,
-    /// Calls open on one connection.
+    /// Maximum number of concurrent calls on a connection.
     pub calls_max: u32,
 }
 
@@ -99,7 +115,7 @@ impl Default for CallLimits {
     }
 }
 
-/// What becomes of the header of a proxy (the PROXY protocol), by the proxy's address.
+/// Handling of PROXY protocol headers, depending on the address of the proxy.
 #[derive(Clone)]
 pub struct ProxyPolicy(pub Arc<dyn Fn(IpAddr) -> ProxyHeader + Send + Sync>);
 
@@ -109,95 +125,95 @@ impl core::fmt::Debug for ProxyPolicy {
     }
 }
 
-/// What becomes of the header of a proxy.
+/// Handling of a PROXY protocol header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyHeader {
-    /// It is believed.
+    /// Uses the client address in the header.
     Use,
-    /// It is read and forgotten.
+    /// Parses and discards the header.
     Ignore,
-    /// Who sends one is not served.
+    /// Closes the connection, or drops the datagram, if it starts with a header.
     Reject,
-    /// Nobody looks for one.
+    /// Treats the data as DNS without looking for a header.
     Skip,
 }
 
-/// How long clients on streams may take, and how much they may ask, where a directive says so.
+/// Timeouts and limits of streams; `None` keeps the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a query to arrive once its first octet has.
+    /// Time for the rest of a query to arrive after its first byte.
     pub read: Option<Duration>,
-    /// For an answer to be accepted.
+    /// Time for a response to be accepted by the client.
     pub write: Option<Duration>,
-    /// Without a query.
+    /// Time that a connection may be idle.
     pub idle: Option<Duration>,
-    /// Queries on one connection.
+    /// Maximum number of queries on one connection.
     pub queries_max: Option<u32>,
 }
 
-/// What directives say about their server block as a whole.
+/// Settings that directives make for their server block as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct BlockSettings {
-    /// The addresses and interfaces to listen on; all of the machine if there is none.
+    /// Addresses and interfaces to listen on. Empty for all addresses of the machine.
     pub bind: Vec<BindTarget>,
-    /// Those of them that are not listened on.
+    /// Addresses and interfaces to exclude.
     pub bind_except: Vec<BindTarget>,
-    /// Where relative file names start.
+    /// Base directory of relative file names.
     pub root: PathBuf,
-    /// Its name as a view: other blocks may serve the same zones; empty if it is none.
+    /// Name of the view; empty without one. Views let several blocks serve the same zones.
     pub view: String,
-    /// How its addresses are served.
+    /// Settings of the listeners.
     pub listening: Listening,
 }
 
-/// An address or a network interface, as written.
+/// Address or network interface, as written in the Corefile.
 #[derive(Clone, Debug)]
 pub struct BindTarget {
-    /// The word.
+    /// Text.
     pub text: String,
-    /// Where it stands.
+    /// Position.
     pub span: Span,
 }
 
-/// One zone of a server block on one address.
+/// One zone of a server block on one listener.
 #[derive(Clone, Debug)]
 pub struct SiteInfo {
-    /// Its index, as in [`Query::site`](crate::Query::site).
+    /// Index, as in [`Query::site`](crate::Query::site).
     pub index: usize,
-    /// Index of its listener.
+    /// Index of the listener.
     pub listener: usize,
-    /// The zone.
+    /// Zone.
     pub origin: Name,
-    /// The address, as metrics write it: `dns://:53`.
+    /// Value of the metric label `server`: `dns://:53`.
     pub server: String,
-    /// The zone, as metrics write it.
+    /// Value of the metric label `zone`.
     pub zone: String,
-    /// The name of the view, as metrics write it; empty without one.
+    /// Value of the metric label `view`; empty without one.
     pub view: String,
-    /// The address that is listened on; `None` for all of the machine.
+    /// Address of the listener; `None` for all addresses of the machine.
     pub ip: Option<IpAddr>,
-    /// The port that is listened on.
+    /// Port of the listener.
     pub port: u16,
 }
 
-/// Why a directive cannot be made to run: something of the world is not as it must be.
+/// Reason why a directive could not be built, although its syntax is correct: for example, a file is missing.
 #[derive(Clone, Debug)]
 pub struct SetupError {
-    /// What is wrong, in one line.
+    /// Problem, in one line.
     pub message: String,
-    /// What to do about it.
+    /// Remedy.
     pub help: Option<String>,
     /// The directive whose absence is the cause. If that one failed itself, this error is not reported.
     pub(crate) missing: Option<&'static str>,
 }
 
 impl SetupError {
-    /// An error without a remedy to name.
+    /// Returns an error without a remedy.
     pub fn new(message: impl Into<String>) -> SetupError {
         SetupError { message: message.into(), help: None, missing: None }
     }
 
-    /// Names the remedy.
+    /// Adds a remedy.
     #[must_use]
     pub fn with_help(self, help: impl Into<String>) -> SetupError {
         SetupError { help: Some(help.into()), ..self }
@@ -210,23 +226,23 @@ impl SetupError {
     }
 }
 
-/// What a directive may ask for while it is made to run.
+/// Context in which a directive is built.
 ///
-/// Directives are made from the bottom of the chain to its top: what one needs of those below is there already.
+/// Directives are built from the bottom of the chain to the top, so a directive finds what those below it offer.
 pub struct Setup<'a> {
-    /// The directive's server block.
+    /// Server block of the directive.
     pub block: &'a BlockInfo,
-    /// The series of the process.
+    /// Metrics of the process.
     pub registry: &'a Arc<Registry>,
-    /// Files, at this moment.
+    /// File system.
     pub files: &'a dyn Files,
-    /// What the process offers.
+    /// Interfaces that the process offers.
     pub process: &'a Capabilities,
-    /// What the directives below offer.
+    /// Interfaces that the directives further down the chain offer.
     pub below: &'a mut Capabilities,
-    /// What the edge is to do.
+    /// Requests to the host process.
     pub needs: &'a mut Needs,
-    /// What outlives a reload.
+    /// State that survives a reload.
     pub carried: &'a mut Carried,
     /// The line of the current directive that is being built, by its index among the directive's lines.
     pub(crate) line: usize,
@@ -237,26 +253,26 @@ pub struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// The zones of a directive: those it names, or those of its block.
+    /// Returns the zones that a directive names, or those of its block if it names no zones.
     #[must_use]
     pub fn zones_or_keys(&self, named: &[Name]) -> Zones {
         let zones = if named.is_empty() { &self.block.zones } else { named };
         zones.iter().cloned().collect()
     }
 
-    /// The labels of this server block.
+    /// Returns the metadata labels of this server block.
     #[must_use]
     pub fn labels(&mut self) -> Arc<Labels> {
         self.common()
     }
 
-    /// Who hears of the exchanges with the upstreams of this server block.
+    /// Returns the observers of this server block's exchanges with upstreams.
     #[must_use]
     pub fn witnesses(&mut self) -> Arc<Witnesses> {
         self.common()
     }
 
-    /// A thing that the directives of this server block have in common, whoever asks for it first.
+    /// Returns an object that the directives of this server block share. The first call creates it.
     fn common<T: Any + Default>(&mut self) -> Arc<T> {
         let known = self.below.find();
         known.unwrap_or_else(|| {
@@ -266,7 +282,7 @@ impl Setup<'_> {
         })
     }
 
-    /// Says what is not as the directive needs it, though it goes on without.
+    /// Records a warning about a problem that does not prevent the directive from working.
     pub fn warn(&mut self, message: impl Display) {
         self.warned.push((self.line, message.to_string()));
     }
@@ -283,85 +299,85 @@ impl Setup<'_> {
         self.line = 0;
     }
 
-    /// A file name of the Corefile, from `root` if it is relative.
+    /// Resolves a file name of the Corefile against `root`.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.block.root.join(name)
     }
 }
 
-/// Files, read at once.
+/// File system, with blocking calls.
 pub trait Files {
-    /// The contents of a file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system call.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// Whether there is a file of this name.
+    /// Returns true if the path is a file.
     fn is_file(&self, path: &Path) -> bool;
 
-    /// What changes when the contents of a file do.
+    /// Returns metadata that changes when the contents of the file change.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system call.
     fn stamp(&self, path: &Path) -> io::Result<Stamp>;
 
-    /// The files below a directory, at any depth, sorted; at most [`LISTED_MAX`].
+    /// Lists the files below a directory recursively, sorted, and at most [`LISTED_MAX`].
     ///
     /// # Errors
-    /// As the system says, if the directory itself cannot be read.
+    /// The error of the system call, if the directory itself cannot be read.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
 
-    /// Puts a file in the place of one that may be there: others see the one or the other, and nothing between.
+    /// Replaces a file atomically: a reader sees either the old contents or the new ones.
     ///
     /// # Errors
-    /// As the system says, or as `write` does; what was there is there still.
+    /// The error of a system call or of `write`. The old file is then unchanged.
     fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()>;
 }
 
-/// Files that one directory is taken to have: as many zones as a server may have.
+/// Maximum number of files in a directory listing: the maximum number of zones of a server.
 pub const LISTED_MAX: usize = 100_000;
 
-/// What changes when the contents of a file do.
+/// File metadata that changes when the contents of the file change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// When it was written, in nanoseconds of whatever clock.
+    /// Modification time, in nanoseconds since an arbitrary start.
     pub modified: u128,
-    /// Its octets.
+    /// Length in bytes.
     pub len: u64,
 }
 
-/// Things offered and required by their type: most of them traits, as `Arc<dyn Trait>`.
+/// Registry of interfaces by type, most of them `Arc<dyn Trait>`.
 #[derive(Default)]
 pub struct Capabilities {
     by_type: HashMap<TypeId, Box<dyn Any>>,
 }
 
 impl Capabilities {
-    /// Offers a thing; one of the same type is replaced.
+    /// Registers a value, in place of another one of the same type.
     pub fn provide<T: Any>(&mut self, thing: T) {
         self.by_type.insert(TypeId::of::<T>(), Box::new(thing));
     }
 
-    /// Takes the thing of this type away, if it is offered.
+    /// Removes and returns the value of this type.
     pub fn take<T: Any>(&mut self) -> Option<T> {
         self.by_type.remove(&TypeId::of::<T>())?.downcast().ok().map(|thing| *thing)
     }
 
-    /// The thing of this type, if it is offered.
+    /// Returns a clone of the value of this type.
     #[must_use]
     pub fn find<T: Any + Clone>(&self) -> Option<T> {
         self.by_type.get(&TypeId::of::<T>())?.downcast_ref().cloned()
     }
 }
 
-/// The zones in which a directive below answers every name from memory: keeping its answers gains nothing.
+/// Zones in which a directive further down answers every name from memory, so that caching its answers gains nothing.
 #[derive(Clone, Debug, Default)]
 pub struct LocalZones(pub Zones);
 
 impl LocalZones {
-    /// Says so of these zones, but for those of them in which names fall through.
+    /// Adds `zones`, except for those that overlap with `fallthrough`.
     pub fn add(below: &mut Capabilities, zones: &Zones, fallthrough: &Zones) {
         let LocalZones(known) = below.find().unwrap_or_default();
         let overlaps =
@@ -372,22 +388,29 @@ impl LocalZones {
     }
 }
 
-/// Which queries a directive below answers from memory, by what it knows at that moment and who asks: what others have
-/// answered before must not stand in for that. One that finds another below it asks that too.
+/// Predicate for the queries that a directive further down answers from memory at this moment.
+///
+/// A cached answer to another query must not replace such an answer. A directive that finds a predicate from below
+/// must include it in its own.
 #[derive(Clone)]
 pub struct LocalAnswers(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
 
-/// Puts something around each plugin below the directive that offers it: what a step does, and when, is seen from there.
-/// It is given the directive and its plugin with the hooks it has, and gives what takes its place.
+/// Wraps each plugin below the directive that offers it, for example to trace or measure the steps.
+///
+/// The function gets the name of a directive, its plugin and its hooks, and returns their replacement.
 pub struct Around(pub Box<PutAround>);
 
 type PutAround = dyn Fn(&'static str, Box<dyn Plugin>, Hooks) -> (Box<dyn Plugin>, Hooks);
 
-/// Which queries a server block wants: another one of the same zone, or of a shorter one, gets the others.
+/// Predicate for the queries that a server block accepts. Other queries go to another block with the same zone or a
+/// parent zone.
 #[derive(Clone)]
 pub struct BlockFilter(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
 
-/// What outlives a reload, by a key that says all that it depends on.
+/// State that survives a reload.
+///
+/// Each object has a key that names everything it depends on. A directive whose settings have changed uses another key
+/// and therefore starts with a new object.
 #[derive(Default)]
 pub struct Carried {
     before: HashMap<String, Arc<dyn Any + Send + Sync>>,
@@ -395,13 +418,15 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// For the next generation: what this one holds is there to be taken over, and is gone afterwards if it is not.
+    /// Returns the state for the next generation. It offers the objects of this generation, and drops those that no
+    /// directive takes over.
     #[must_use]
     pub fn next(&self) -> Carried {
         Carried { before: self.now.clone(), now: HashMap::new() }
     }
 
-    /// The thing under `key` that the last generation had or another directive of this one has; else a new one.
+    /// Returns the object with this key, from the previous generation or another directive of this one. Creates it
+    /// with `make` if it does not exist or has another type.
     pub fn take_over<T: Any + Send + Sync>(&mut self, key: String, make: impl FnOnce() -> T) -> Arc<T> {
         let known = self.now.get(&key).or_else(|| self.before.get(&key)).cloned();
         let thing = known.and_then(|thing| thing.downcast().ok()).unwrap_or_else(|| Arc::new(make()));
@@ -409,51 +434,51 @@ impl Carried {
         thing
     }
 
-    /// Forgets what nobody has taken over: the generation is built.
+    /// Drops the objects that no directive has taken over. Called when the generation has been built.
     pub(crate) fn forget_the_rest(&mut self) {
         self.before.clear();
     }
 }
 
-/// What the edge is to do for the directives of one generation.
+/// Requests of the directives of one generation to the host process.
 #[derive(Default)]
 pub struct Needs {
-    /// Pages to serve.
+    /// HTTP pages to serve.
     pub pages: Vec<Page>,
-    /// Files to look at.
+    /// Files to watch.
     pub inspections: Vec<Inspection>,
-    /// TLS of listeners, by their labels.
+    /// TLS configurations of listeners, by the listener's label.
     pub tls: Vec<(String, Arc<dyn TlsServer>)>,
-    /// Jobs to run beside the queries, as long as the generation serves.
+    /// Jobs that run as long as the generation serves.
     pub jobs: Vec<Job>,
-    /// Jobs that are told when the generation ends.
+    /// Jobs that get a grace period when the generation ends.
     pub lasting_jobs: Vec<LastingJob>,
-    /// How long to go on serving after the order to end.
+    /// Time to continue serving after a termination signal.
     pub lameduck: Duration,
-    /// How often to look for a new Corefile, and how far apart replicas should do it.
+    /// Interval between checks of the Corefile, and its maximum random jitter, which spreads the reloads of replicas.
     pub reload: Option<(Duration, Duration)>,
-    /// Who can say whether it is ready.
+    /// Readiness checks.
     pub readiness: Arc<Readiness>,
-    /// Programs to run.
+    /// Commands to run.
     pub commands: Vec<Command>,
-    /// A panic ends the process.
+    /// True if a panic terminates the process.
     pub panics_end: bool,
-    /// What is not as directives need it, for the log: they go on without.
+    /// Warnings for the log.
     pub warnings: Vec<Warned>,
-    /// What is to be there before this generation takes the place of another.
+    /// Conditions to wait for before this generation replaces the current one.
     pub awaited: Vec<Awaited>,
 }
 
-/// A warning of a directive, with its place in the Corefile.
+/// Warning of a directive, with its position in the Corefile.
 pub struct Warned {
-    /// The event for the log.
+    /// Log event.
     pub notice: Notice,
-    /// The directive's place.
+    /// Position of the directive.
     pub span: Span,
 }
 
 impl Warned {
-    /// The warning as a check shows it.
+    /// Converts the warning to a diagnostic for `portolan check`.
     #[must_use]
     pub fn diagnostic(&self) -> Diagnostic {
         let Notice { directive, message, .. } = &self.notice;
@@ -461,61 +486,61 @@ impl Warned {
     }
 }
 
-/// Something that a generation needs to answer as well as the one before it did.
+/// Condition that the new generation needs to answer as well as the previous one, such as a synchronized cache.
 pub struct Awaited {
-    /// Who needs it.
+    /// Name of the directive.
     pub directive: &'static str,
-    /// Whether it is there.
+    /// Returns true once the condition holds.
     pub is_there: Box<dyn Fn() -> bool + Send>,
-    /// How long to wait for it.
+    /// Maximum time to wait.
     pub patience: Duration,
-    /// For the log, while it is waited for.
+    /// Log message while waiting.
     pub waiting: &'static str,
-    /// For the log, when the patience is over.
+    /// Log message if the time is up.
     pub missing: &'static str,
 }
 
-/// A program that is run at some moment.
+/// Command that runs on an event.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// At which.
+    /// Event.
     pub when: When,
-    /// Its name.
+    /// Program.
     pub program: String,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: Vec<String>,
-    /// Nobody waits for it.
+    /// True if the process does not wait for the command to finish.
     pub in_background: bool,
 }
 
-/// A moment in the life of the process.
+/// Event in the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// A configuration has been taken up.
+    /// A configuration became active.
     Start,
-    /// The process ends.
+    /// The process terminates.
     End,
     /// Certificates have been renewed.
     CertificatesRenewed,
 }
 
-/// A page that is served over HTTP.
+/// HTTP page.
 pub struct Page {
-    /// Where, as `[HOST]:PORT`.
+    /// Address of the HTTP server, as `[HOST]:PORT`.
     pub address: String,
-    /// Its path.
+    /// Path.
     pub path: Cow<'static, str>,
-    /// Within TLS: for all pages of the address.
+    /// TLS configuration. It applies to all pages of the address.
     pub tls: Option<Arc<dyn TlsServer>>,
-    /// Makes it; what stands behind the `?` of the request is given.
+    /// Handler. Its argument is the query string of the URL.
     pub make: Arc<MakePage>,
 }
 
-/// Makes a page.
+/// Handler of a page: takes the query string of the URL, returns the response.
 pub type MakePage = dyn Fn(&str) -> LocalFuture<'static, PageContent> + Send + Sync;
 
 impl Page {
-    /// A page that is made at once, whatever is asked of it.
+    /// Returns a page that ignores the query string and is produced synchronously.
     pub fn new(
         address: String,
         path: impl Into<Cow<'static, str>>,
@@ -526,18 +551,18 @@ impl Page {
     }
 }
 
-/// What a page says.
+/// HTTP response.
 pub struct PageContent {
-    /// The HTTP status.
+    /// Status code.
     pub status: u16,
-    /// The content type.
+    /// Content type.
     pub content_type: &'static str,
-    /// The body.
+    /// Body.
     pub body: Cow<'static, [u8]>,
 }
 
 impl PageContent {
-    /// Plain text.
+    /// Returns a response of plain text.
     pub fn text(status: u16, body: impl Into<Cow<'static, str>>) -> PageContent {
         let body = match body.into() {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
@@ -547,24 +572,27 @@ impl PageContent {
     }
 }
 
-/// Files that are looked at again and again.
+/// Periodic check of files for changes.
 pub struct Inspection {
-    /// How often; 0 is never.
+    /// Interval; 0 disables the check.
     pub every: Duration,
-    /// For the first time as soon as the configuration serves, and not only when that time is over.
+    /// True to run the first check as soon as the generation serves, instead of one interval later.
     pub at_once: bool,
-    /// Looks. It may take its time: it is not called where queries are answered.
+    /// Check. It may block, because it does not run on a worker thread.
     pub look: Look,
 }
 
 impl Inspection {
-    /// Looks when `every` is over, and again each time.
+    /// Returns a check that first runs after one interval.
     pub fn new(every: Duration, look: impl FnMut(Looking<'_>) + Send + 'static) -> Inspection {
         Inspection { every, at_once: false, look: Box::new(look) }
     }
 
-    /// Of one file, which has just been read: `changed` is told the contents when they are others than before, or that
-    /// there are none; what it finds wrong is logged as of this directive, so it names the place: `FILE:LINE: WHAT`.
+    /// Returns a check of one file, whose contents at build time are in `read`.
+    ///
+    /// `changed` runs if the contents differ from the last ones. It gets the new contents, or an error if the file
+    /// cannot be read. Its error is logged as a warning of `directive`, so it has to name the position: `FILE:LINE:
+    /// PROBLEM`.
     pub fn of_file(
         (directive, path): (&'static str, PathBuf),
         every: Duration,
@@ -572,7 +600,7 @@ impl Inspection {
         mut changed: impl FnMut(&dyn Files, io::Result<Vec<u8>>) -> Result<(), String> + Send + 'static,
     ) -> Inspection {
         let seed = foldhash::quality::RandomState::default();
-        // The contents may be long, so they are remembered by their hash.
+        // A hash identifies the contents, which may be large.
         let sign = move |read: &io::Result<Vec<u8>>| {
             read.as_ref().map(|octets| (octets.len(), seed.hash_one(octets))).map_err(io::Error::kind)
         };
@@ -592,39 +620,40 @@ impl Inspection {
     }
 }
 
-/// Looks at files.
+/// Function that checks files.
 pub type Look = Box<dyn FnMut(Looking<'_>) + Send>;
 
-/// What is there when files are looked at.
+/// Context of a file check.
 pub struct Looking<'a> {
-    /// The files.
+    /// File system.
     pub files: &'a dyn Files,
-    /// The time since 1970 as the calendar has it.
+    /// Wall-clock time since the Unix epoch.
     pub since_1970: Duration,
-    /// Events for the log.
+    /// Collects log events.
     pub notices: &'a mut Vec<Notice>,
 }
 
-/// A job beside the queries; it is dropped when the generation ends.
+/// Background job. The host drops it when the generation ends.
 pub type Job = Box<dyn FnOnce(Rc<dyn Outside>) -> LocalFuture<'static, ()> + Send>;
 
-/// A job that has something to bring to its end: it is told when the generation ends, and has [`FAREWELL`] from then on.
+/// Background job with a grace period: the [`Ending`] completes when the generation ends, and the job may then run for
+/// [`FAREWELL`] longer.
 pub type LastingJob = Box<dyn FnOnce(Rc<dyn Outside>, Ending) -> LocalFuture<'static, ()> + Send>;
 
-/// How long a job may go on when its generation has ended: to send what is left to somebody who listens takes less, and
-/// the process waits so long for it.
+/// Grace period of a job after its generation has ended. It is enough to send remaining data to a server that
+/// responds, and it bounds the delay of the termination.
 pub const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Comes when a generation ends.
+/// Future that completes when a generation ends.
 pub struct Ending(oneshot::Receiver<()>);
 
-/// Ends a generation for the one who has the other half, when it is dropped.
+/// Triggers the [`Ending`] when it is dropped.
 pub struct Ender {
     _sender: oneshot::Sender<()>,
 }
 
 impl Ending {
-    /// An end that has not come yet, and what brings it.
+    /// Returns a connected pair.
     #[must_use]
     pub fn new() -> (Ender, Ending) {
         let (sender, receiver) = oneshot::channel();
@@ -640,7 +669,7 @@ impl Future for Ending {
     }
 }
 
-/// Who can say whether it is ready, and who has been.
+/// Readiness of the plugins of a generation.
 #[derive(Default)]
 pub struct Readiness {
     members: Mutex<Vec<Member>>,
@@ -654,12 +683,14 @@ struct Member {
 }
 
 impl Readiness {
-    /// Adds one that can say whether it is ready.
+    /// Adds a readiness check.
     pub fn add(&self, name: &'static str, test: impl Fn() -> bool + Send + Sync + 'static) {
         self.lock().push(Member { name, test: Box::new(test), was_ready: false });
     }
 
-    /// The names of those that are not ready, sorted; unless `again`, who was ready once is not asked any more.
+    /// Returns the names of the plugins that are not ready, sorted and without duplicates.
+    ///
+    /// A plugin that was ready once counts as ready from then on, unless `again` is true.
     #[must_use]
     pub fn unready(&self, again: bool) -> Vec<&'static str> {
         let mut names = Vec::new();
@@ -676,12 +707,12 @@ impl Readiness {
         names
     }
 
-    /// Says that the process ends.
+    /// Records that the process terminates.
     pub fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the process ends.
+    /// Returns true if the process terminates.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)

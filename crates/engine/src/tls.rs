@@ -1,70 +1,72 @@
-//! TLS, as far as directives speak of it: what they read from files goes to whoever makes connections, and comes back as
-//! something that only that one can use.
+//! TLS configurations: the part that directives know, without a TLS library.
+//!
+//! A directive reads certificates and keys from files and passes them to a [`TlsMaker`], which the process offers. It
+//! gets back an opaque handle that only the network layer can use.
 
 use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
-/// What a client needs for TLS with an upstream: the contents of files, in PEM.
+/// TLS configuration for connections to an upstream. The file contents are in PEM format.
 #[derive(Clone, Debug, Default)]
 pub struct ClientTls {
-    /// The name that the upstream's certificate must have; without one it is its address.
+    /// Expected name in the certificate of the upstream; `None` expects its IP address.
     pub server_name: Option<String>,
-    /// The authorities that are believed; without them those of the system.
+    /// Trusted certificate authorities; `None` trusts those of the system.
     pub authorities: Option<Vec<u8>>,
-    /// The client's own certificates and key, if the upstream wants to know.
+    /// Client certificate, for an upstream that requests one.
     pub identity: Option<Identity>,
-    /// Any certificate will do: whoever is between the two can read all.
+    /// True to accept any certificate. Anyone on the path can then read and change the data.
     pub unverified: bool,
 }
 
-/// Certificates, the own one first, and the key to it.
+/// Certificate chain with the leaf first, and its private key.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// The certificates.
+    /// Certificates.
     pub certificates: Vec<u8>,
-    /// The private key.
+    /// Private key.
     pub key: Vec<u8>,
 }
 
-/// What a server needs for TLS with its clients.
+/// TLS configuration of a listener.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
-    /// What it shows.
+    /// Server certificate.
     pub identity: Identity,
-    /// Whether clients show certificates.
+    /// Policy for client certificates.
     pub clients: ClientCertificates,
-    /// The authorities that are believed about clients; without them those of the system.
+    /// Certificate authorities trusted for clients; `None` trusts those of the system.
     pub authorities: Option<Vec<u8>>,
 }
 
-/// Whether the clients of a server show certificates.
+/// Policy for client certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// They are not asked to.
+    /// Not requested.
     Unasked,
-    /// Those that do must show good ones.
+    /// Optional, but verified if present.
     Verified,
-    /// All must.
+    /// Required and verified.
     Required,
 }
 
-/// Makes TLS; the process offers it as `Arc<dyn TlsMaker>`.
+/// Factory for TLS configurations. The process offers it as `Arc<dyn TlsMaker>`.
 pub trait TlsMaker: Send + Sync {
-    /// For an upstream.
+    /// Builds the configuration for an upstream.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// The problem with `wanted`, in one line.
     fn client(&self, wanted: &ClientTls) -> Result<TlsClient, String>;
 
-    /// For a listener.
+    /// Builds the configuration of a listener.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// The problem with `wanted`, in one line.
     fn server(&self, wanted: &ServerTls) -> Result<Arc<dyn TlsServer>, String>;
 }
 
-/// TLS with an upstream; whoever made it knows what is in it.
+/// Opaque TLS configuration for an upstream. Only the [`TlsMaker`] that built it knows its type.
 #[derive(Clone)]
 pub struct TlsClient(pub Arc<dyn Any + Send + Sync>);
 
@@ -74,14 +76,14 @@ impl fmt::Debug for TlsClient {
     }
 }
 
-/// TLS of a listener.
+/// TLS configuration of a listener.
 pub trait TlsServer: Send + Sync + Any {
-    /// Uses other certificates for connections from now on.
+    /// Replaces the certificates for new connections.
     ///
     /// # Errors
-    /// What is wrong with them, in one line; those before are then used on.
+    /// The problem with `wanted`, in one line. The previous certificates then stay in use.
     fn renew(&self, wanted: &ServerTls) -> Result<(), String>;
 
-    /// Itself, for whoever made it.
+    /// Returns `self` for a downcast by its maker.
     fn as_any(&self) -> &dyn Any;
 }

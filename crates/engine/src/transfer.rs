@@ -1,39 +1,39 @@
-//! Zones as a whole: what a directive that has some offers to those above it that send them elsewhere.
+//! Zone contents for zone transfers: the interface between plugins that hold zones and *transfer*, which sends them.
 
 use std::sync::Arc;
 
 use wire::{MessageBuf, Name, NameRef};
 
-/// A directive whose zones can be transferred.
+/// Plugin whose zones can be transferred.
 pub trait ZoneSource: Send + Sync {
-    /// The zones that it has at the moment, in lower case.
+    /// Current zones, in lower case.
     fn zones(&self) -> Vec<Name>;
 
-    /// The serial of the zone (in lower case) at the moment; `None` if it cannot be served.
+    /// Current serial of a zone (in lower case); `None` if the zone cannot be served.
     fn serial(&self, zone: NameRef<'_>) -> Option<u32>;
 
-    /// The zone (in lower case) as it is at the moment; `None` if it cannot be served.
+    /// Snapshot of a zone (in lower case); `None` if the zone cannot be served.
     fn snapshot(&self, zone: NameRef<'_>) -> Option<Box<dyn ZoneSnapshot>>;
 }
 
-/// All records of a zone, as they were at one moment; what has been written is not written again.
+/// Snapshot of all records of a zone, which is read once from the beginning to the end.
 pub trait ZoneSnapshot {
-    /// The data of the SOA record, names in full, and its time to live in seconds.
+    /// TTL in seconds and uncompressed data of the SOA record.
     fn soa(&self) -> (u32, &[u8]);
 
-    /// How many records there are, the SOA record among them.
+    /// Number of records, including the SOA record.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns true if the zone has no records.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends records but for SOA, until none is left or the next does not fit, which marks the message truncated; says
-    /// whether none is left.
+    /// Appends the next records, without the SOA record, until the message is full or no records are left. A full
+    /// message is marked as truncated. Returns true if no records are left.
     fn write(&mut self, message: &mut MessageBuf) -> bool;
 }
 
-/// What the directives below offer: each adds itself.
+/// Zone sources of the plugins further down the chain. Each one adds itself.
 #[derive(Clone, Default)]
 pub struct ZoneSources(pub Vec<Arc<dyn ZoneSource>>);

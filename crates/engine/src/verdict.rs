@@ -79,7 +79,7 @@ pub struct Ask {
     pub name: Name,
     /// Type. The class is always IN.
     pub qtype: Type,
-    /// Where the subquery starts.
+    /// Starting point.
     pub whom: Whom,
 }
 

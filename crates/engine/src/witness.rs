@@ -1,4 +1,8 @@
-//! Who hears of the exchanges with upstreams: those who ask them and those who write it down need not know each other.
+//! Observers of exchanges with upstreams: a plugin that exchanges reports to them, and a plugin such as *dnstap*
+//! records.
+//!
+//! The two sides are independent of each other. Both get the [`Witnesses`] of their server block from
+//! [`Setup::witnesses`](crate::setup::Setup::witnesses).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -6,46 +10,46 @@ use std::sync::OnceLock;
 
 use crate::{Moment, Query, Transport};
 
-/// Those of one server block who want to hear of it may be as many: a directive is one, however often it stands.
+/// Maximum number of observers in a server block. Each directive adds at most one.
 const WITNESSES_MAX: usize = 4;
 
-/// One exchange with an upstream.
+/// Exchange with an upstream.
 #[derive(Clone, Copy, Debug)]
 pub struct Witnessed<'a> {
-    /// The upstream.
+    /// Address of the upstream.
     pub to: SocketAddr,
-    /// From where it was asked, if that is known.
+    /// Local address, if known.
     pub local: Option<SocketAddr>,
-    /// How.
+    /// Transport.
     pub over: Transport,
-    /// Within TLS.
+    /// True for TLS.
     pub encrypted: bool,
-    /// What was sent.
+    /// Query in wire form.
     pub query: &'a [u8],
-    /// What came; `None` if nothing of use did.
+    /// Reply in wire form; `None` if the exchange failed.
     pub reply: Option<&'a [u8]>,
-    /// When it was sent.
+    /// Time of sending.
     pub sent: Moment,
-    /// When it was sent, by the calendar.
+    /// Wall-clock time of sending, since the Unix epoch.
     pub sent_since_1970: Duration,
-    /// How long it took.
+    /// Duration of the exchange.
     pub took: Duration,
 }
 
-/// Hears of exchanges with upstreams.
+/// Observer of exchanges with upstreams.
 pub trait Witness: Send + Sync {
-    /// One has come to its end, for this query.
+    /// Called after each exchange for `query`.
     fn saw(&self, query: &Query, exchange: &Witnessed<'_>);
 }
 
-/// Those who want to hear of exchanges with the upstreams of one server block.
+/// Observers of the exchanges with the upstreams of one server block.
 #[derive(Default)]
 pub struct Witnesses {
     places: [OnceLock<Box<dyn Witness>>; WITNESSES_MAX],
 }
 
 impl Witnesses {
-    /// Adds one; when all places are taken it hears nothing.
+    /// Adds an observer. If [`WITNESSES_MAX`] are present, the call has no effect.
     pub fn add(&self, witness: impl Witness + 'static) {
         let mut witness: Box<dyn Witness> = Box::new(witness);
         for place in &self.places {
@@ -56,13 +60,13 @@ impl Witnesses {
         }
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no observers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places[0].get().is_none()
     }
 
-    /// Tells all of an exchange.
+    /// Notifies all observers of an exchange.
     pub fn tell(&self, query: &Query, exchange: &Witnessed<'_>) {
         self.places.iter().map_while(OnceLock::get).for_each(|witness| witness.saw(query, exchange));
     }

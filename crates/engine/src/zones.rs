@@ -1,14 +1,15 @@
-//! Zones and the longest match among them (RFC 1034 §4.3.2 step 2).
+//! Zones, and the longest match of a name among them (RFC 1034 §4.3.2 step 2).
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use wire::{Name, NameRef};
 
-/// Values by zone; a name finds that of the longest zone it lies in.
+/// Map from zones to values. A lookup finds the longest zone that contains a name, with one hash lookup for each
+/// distinct label count.
 #[derive(Clone, Debug)]
 pub struct ZoneMap<T> {
     by_zone: HashMap<Box<[u8]>, T, RandomState>,
-    /// The label counts that occur, longest first: only these ancestors of a name can be found.
+    /// Label counts of the zones, in descending order. Other ancestors of a name need no lookup.
     depths: Vec<usize>,
 }
 
@@ -19,13 +20,13 @@ impl<T> Default for ZoneMap<T> {
 }
 
 impl<T> ZoneMap<T> {
-    /// No zones.
+    /// Creates an empty map.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value of a zone, made by `new` if the zone is not there yet.
+    /// Returns the value of a zone, inserted with `new` if it is absent.
     pub fn entry(&mut self, zone: NameRef<'_>, new: impl FnOnce() -> T) -> &mut T {
         let depth = zone.labels().count();
         if let Err(at) = self.depths.binary_search_by(|known| depth.cmp(known)) {
@@ -35,13 +36,13 @@ impl<T> ZoneMap<T> {
         self.by_zone.entry(key).or_insert_with(new)
     }
 
-    /// The value of exactly this zone, which is in lower case.
+    /// Returns the value of exactly this zone (in lower case).
     #[must_use]
     pub fn get(&self, zone: NameRef<'_>) -> Option<&T> {
         self.by_zone.get(zone.octets())
     }
 
-    /// The zones in which `name` (in lower case) lies, longest first, with their values.
+    /// Iterates over the zones that contain `name` (in lower case), longest first, with their values.
     pub fn matches<'a>(&'a self, name: NameRef<'a>) -> impl Iterator<Item = (NameRef<'a>, &'a T)> {
         let labels = name.labels().count();
         let (mut at, mut depth) = (name, labels);
@@ -54,25 +55,25 @@ impl<T> ZoneMap<T> {
         })
     }
 
-    /// The longest zone in which `name` (in lower case) lies.
+    /// Returns the longest zone that contains `name` (in lower case), and its value.
     #[must_use]
     pub fn longest<'a>(&'a self, name: NameRef<'a>) -> Option<(NameRef<'a>, &'a T)> {
         self.matches(name).next()
     }
 
-    /// All zones with their values, in no order.
+    /// Iterates over all zones and their values, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (NameRef<'_>, &T)> {
         self.by_zone.iter().filter_map(|(zone, value)| Some((NameRef::from_octets(zone).ok()?, value)))
     }
 
-    /// Whether there is no zone.
+    /// Returns true if the map is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_zone.is_empty()
     }
 }
 
-/// A set of zones, in the order in which they were written.
+/// Set of zones, in the order of the Corefile.
 #[derive(Clone, Debug, Default)]
 pub struct Zones {
     names: Vec<Name>,
@@ -80,37 +81,37 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// The zone that holds every name.
+    /// Returns the set of the root zone, which contains every name.
     #[must_use]
     pub fn all() -> Zones {
         [Name::root()].into_iter().collect()
     }
 
-    /// The zones in lower case, in the order in which they were written.
+    /// Zones in lower case, in the order of the Corefile.
     #[must_use]
     pub fn names(&self) -> &[Name] {
         &self.names
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Whether every name lies in one of them.
+    /// Returns true if the set contains the root zone, and therefore every name.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.map.get(NameRef::ROOT).is_some()
     }
 
-    /// The longest zone that holds `name` (in lower case), as index into [`Zones::names`].
+    /// Returns the index in [`Zones::names`] of the longest zone that contains `name` (in lower case).
     #[must_use]
     pub fn find(&self, name: NameRef<'_>) -> Option<usize> {
         self.map.longest(name).map(|(_, index)| *index)
     }
 
-    /// Whether one of them holds `name` (in lower case).
+    /// Returns true if one of the zones contains `name` (in lower case).
     #[must_use]
     pub fn contain(&self, name: NameRef<'_>) -> bool {
         self.find(name).is_some()
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_zone_wins() {
+    fn finds_the_longest_matching_zone() {
         let zones = zones(&["org.", "Example.ORG.", ".", "a.b.example.org."]);
         let cases = [
             ("www.example.org.", "example.org."),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_outside_finds_nothing() {
+    fn finds_no_zone_for_a_name_outside_all_zones() {
         let zones = zones(&["cluster.local.", "cluster.local."]);
         assert_eq!(zones.names().len(), 1);
         assert!(!zones.contain(Name::from_text("mycluster.local.").unwrap().as_ref()));

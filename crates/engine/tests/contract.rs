@@ -65,7 +65,7 @@ fn scenarios() {
 
 /// An answer is signed as it leaves: after truncation, with its EDNS options, and after what stands above has changed it.
 #[test]
-fn what_leaves_is_signed() {
+fn signs_answers_as_they_leave() {
     let records: String = (0..20).map(|number| format!("www.test. 60 IN A 192.0.2.{number}\n")).collect();
     let mut server = server(&format!(
         "test {{\ndns64\nsign\nrename {{\nold.test new.test\n}}\nfragile\nrecords {{\n{records}}}\n}}"
@@ -88,7 +88,7 @@ fn what_leaves_is_signed() {
 
 /// A client that is answered without those who were asked gets a signature too, and so does one that waited.
 #[test]
-fn what_waited_is_signed() {
+fn signs_answers_that_waited() {
     let mut server = server("test {\nsign\nstale 30s {\nverify 200ms\n}\noutward 192.0.2.53\n}");
     let address = "192.0.2.53:53".parse().unwrap();
     let entry = |delay, reaction| Entry { names: Names::Any, qtype: None, over: None, delay, once: false, reaction };
@@ -105,7 +105,7 @@ fn what_waited_is_signed() {
 
 /// Each message of an answer of several is signed, and has its own place in the row.
 #[test]
-fn what_follows_is_signed() {
+fn signs_every_message_of_a_zone_transfer() {
     let mut server = server("test {\nsign\nstream 3\n}");
     let query = question("all.test.", Type::AXFR).packet();
     let arrival = Arrival { transport: engine::Transport::Tcp, ..Arrival::default() };

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_round_until_the_time_is_up() {
+    fn cycles_through_upstreams_until_the_deadline() {
         let health = [Health::default(), Health::default()];
         let mut attempts = Attempts::new(limits(), vec![1, 0]);
         let mut ask = |seconds| asked(attempts.next(seconds * SECOND, 0, |at| &health[at]));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_over_those_that_are_down() {
+    fn skips_upstreams_that_are_down() {
         let health = [down(), Health::default()];
         let mut attempts = Attempts::new(limits(), vec![0, 1]);
         for _ in 0..3 {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_against_hope_or_not_at_all_when_all_are_down() {
+    fn tries_a_random_upstream_or_fails_fast_if_all_are_down() {
         let health = [down(), down()];
         let next = Attempts::new(limits(), vec![0, 1]).next(Duration::ZERO, 7, |at| &health[at]);
         assert_eq!(asked(next), Some((1, 2 * SECOND, true)));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_bounded() {
+    fn gives_up_after_the_maximum_number_of_failures() {
         let health = Health::default();
         let mut attempts = Attempts::new(Limits { failures_max: Some(2), ..limits() }, vec![0]);
         for _ in 0..2 {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_upstream_is_asked_once_if_all_failed_the_last_time() {
+    fn tries_each_upstream_once_with_once_each() {
         let health = Health::default();
         for (failures_max, attempted) in [(None, 2), (Some(4), 2), (Some(1), 1)] {
             let mut attempts = Attempts::new(Limits { failures_max, ..limits() }, vec![0, 1]).once_each();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn fails_over_while_another_is_left() {
+    fn fails_over_while_untried_upstreams_are_left() {
         let health = Health::default();
         let servfail = Reply::read(b"\0\0\x80\x02\0\x01\0\0\0\0\0\0").unwrap();
         let mut attempts = Attempts::new(limits(), vec![0, 1]);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn down_after_more_failures_than_allowed() {
+    fn is_down_after_more_failures_than_max_fails() {
         let health = Health::default();
         health.suspect();
         for _ in 0..2 {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_policy_names_every_upstream_once() {
+    fn orders_every_upstream_exactly_once() {
         for policy in [Policy::Random, Policy::RoundRobin(AtomicUsize::new(0)), Policy::Sequential] {
             for random in [0, 1, 12_345_678, u64::MAX] {
                 let mut order = policy.order(5, random);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn round_robin_begins_with_the_second() {
+    fn round_robin_starts_with_the_second_upstream() {
         let policy = Policy::RoundRobin(AtomicUsize::new(0));
         let turns: Vec<_> = (0..4).map(|_| policy.order(3, 0)).collect();
         assert_eq!(turns, [[1, 0, 2], [2, 0, 1], [0, 1, 2], [1, 0, 2]]);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn random_reaches_every_order() {
+    fn random_yields_every_order() {
         let orders: std::collections::HashSet<_> = (0..6).map(|random| Policy::Random.order(3, random)).collect();
         assert_eq!(orders.len(), 6);
     }

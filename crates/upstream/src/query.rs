@@ -60,7 +60,7 @@ mod tests {
     use wire::{Opcode, Request};
 
     #[test]
-    fn nothing_of_the_client_s_hop_goes_along() {
+    fn omits_hop_by_hop_data_of_the_client() {
         let name = Name::from_text("Www.Example.").unwrap();
         let asked = Flags(0x0130).with_response(false).with_truncated(true);
         let question = (name.as_ref(), Type::AAAA, Class::IN);

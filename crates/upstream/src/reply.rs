@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_promises_more_than_it_holds() {
+    fn refuses_replies_with_missing_or_malformed_records() {
         let reply = |flags: u8, answers: u8, rest: &[u8]| {
             [&[0, 1, flags, 0, 0, 1, 0, answers, 0, 0, 0, 0][..], b"\x01a\0\0\x01\0\x01", rest].concat()
         };

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn upstreams_as_they_are_written() {
+    fn parses_upstreams() {
         let address = |protocol, address: &str, name: Option<&str>| {
             Ok(Target::Address { protocol, address: address.parse().unwrap(), server_name: name.map(str::to_owned) })
         };
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resolv_conf_gives_its_name_servers() {
+    fn reads_nameservers_from_resolv_conf() {
         let text =
             "# c\nsearch a.test\nnameserver 10.0.0.1\n nameserver\tfe80::1%eth0 x\nnameserver x\noptions ndots:5\n";
         let found: Vec<_> =

@@ -1,4 +1,4 @@
-//! The cells that one thread counts in.
+//! Storage of the counters of one thread.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -7,16 +7,16 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Counter, Histogram};
 
-/// Cells in a segment: a page and a bit; a segment exists once something in it was counted.
+/// Cells in a segment, which occupies two pages and is allocated on first use.
 const SEGMENT: usize = 1024;
-/// Segments in a slab.
+/// Maximum number of segments in a slab.
 const SEGMENTS_MAX: usize = 512;
-/// Cells in a slab, so series in a process: far beyond what a scrape should carry.
+/// Maximum number of cells in a slab, and so of series in a process. It is far more than a scrape should return.
 pub(crate) const CELLS_MAX: usize = SEGMENT * SEGMENTS_MAX;
 
 type Segment = [AtomicU64; SEGMENT];
 
-/// Cells by number, growing in segments that never move.
+/// Growable array of cells. Its segments never move, so that other threads can read them.
 pub(crate) struct Slab {
     segments: Box<[OnceLock<Box<Segment>>]>,
 }
@@ -37,10 +37,10 @@ impl Slab {
     }
 }
 
-/// What one thread counts in.
+/// Counters of one thread.
 pub struct Counters {
     slab: Arc<Slab>,
-    /// One thread writes: an addition is a load and a store.
+    /// Makes the type `!Sync`. With a single writer, an addition is a plain load and store.
     one_writer: PhantomData<Cell<()>>,
 }
 
@@ -49,17 +49,17 @@ impl Counters {
         Counters { slab, one_writer: PhantomData }
     }
 
-    /// Counts one.
+    /// Increments a counter.
     pub fn count(&self, counter: Counter) {
         self.add(counter, 1);
     }
 
-    /// Counts `many`.
+    /// Adds `many` to a counter.
     pub fn add(&self, counter: Counter, many: u64) {
         self.add_to(counter.0 as usize, many);
     }
 
-    /// Observes a value, in the unit of the histogram's buckets.
+    /// Adds an observation, in the unit of the histogram's buckets.
     pub fn observe(&self, histogram: Histogram, value: u64) {
         let first = histogram.first as usize;
         self.add_to(first + histogram.buckets.index(value), 1);

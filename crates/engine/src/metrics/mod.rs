@@ -1,8 +1,8 @@
-//! Counting without contention: each thread has its own cells, the registry knows what they mean.
+//! Metrics without contention: each thread counts in its own cells, and the registry sums them when it is scraped.
 //!
-//! A [`Metric`] is declared once, beside the code that counts it; from the declaration come the series, the text that
-//! Prometheus reads (exposition format 0.0.4) and the tables in the documentation. A handle is a number; counting is an
-//! addition to a cell that no other thread writes.
+//! A [`Metric`] is declared once, next to the code that counts it. The declaration yields the series, the Prometheus
+//! text (exposition format 0.0.4) and the tables in the documentation. A handle such as [`Counter`] is an index.
+//! Counting adds to a cell that no other thread writes, without an atomic read-modify-write.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,33 +15,32 @@ pub use cells::Counters;
 pub use registry::{Counter, Histogram, Registry, Table};
 pub use server::{QueryMetrics, SERVER_METRICS, ServerMetrics};
 
-/// What a metric is.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// Only grows.
+    /// Monotonic counter.
     Counter,
-    /// Is read when asked for.
+    /// Value that is read when the metrics are scraped.
     Gauge,
-    /// Counts observations by size.
+    /// Distribution of observations over buckets.
     Histogram(&'static Buckets),
 }
 
-/// A family of series, as it is declared.
+/// Declaration of a metric: a family of series with the same name.
 #[derive(Debug)]
 pub struct Metric {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it counts, in one sentence.
+    /// Help text, in one sentence.
     pub help: &'static str,
-    /// What it is.
+    /// Type.
     pub kind: Kind,
-    /// The names of its labels.
+    /// Label names.
     pub labels: &'static [&'static str],
 }
 
 impl Metric {
-    /// The same under another name, which somebody has configured. It stays for the life of the process, once for each
-    /// name.
+    /// Returns the same metric under a configured name. The copy is leaked, once for each name.
     #[must_use]
     pub fn renamed(&'static self, name: &str) -> &'static Metric {
         static KNOWN: Mutex<Vec<&'static Metric>> = Mutex::new(Vec::new());
@@ -57,24 +56,24 @@ impl Metric {
     }
 }
 
-/// The buckets of a histogram.
+/// Buckets of a histogram.
 #[derive(Debug)]
 pub struct Buckets {
-    /// Upper bounds, in the unit of observation, growing.
+    /// Upper bounds in the unit of observation, ascending.
     pub bounds: &'static [u64],
-    /// Units of observation in one unit of the metric: 1e9 where nanoseconds are observed and seconds shown.
+    /// Factor between the unit of observation and that of the metric: 1e9 for nanoseconds shown as seconds.
     pub per_unit: f64,
 }
 
 impl Buckets {
-    /// The bucket of an observation; the last one has no bound.
+    /// Returns the index of the bucket for an observation. The last bucket has no upper bound.
     #[must_use]
     pub fn index(&self, value: u64) -> usize {
         self.bounds.iter().position(|bound| value <= *bound).unwrap_or(self.bounds.len())
     }
 }
 
-/// So many bounds, each twice the one before.
+/// Returns `COUNT` bounds that start with `first` and double.
 #[must_use]
 pub const fn doubling<const COUNT: usize>(first: u64) -> [u64; COUNT] {
     let mut bounds = [first; COUNT];
@@ -86,14 +85,14 @@ pub const fn doubling<const COUNT: usize>(first: u64) -> [u64; COUNT] {
     bounds
 }
 
-/// From a quarter of a millisecond on, doubling sixteen times: times of queries.
+/// Buckets for query durations: 0.25 ms, doubled 15 times.
 pub static TIME: Buckets = Buckets { bounds: &doubling::<16>(250_000), per_unit: 1e9 };
 
-/// From a quarter of a millisecond on, times ten: times of rarer things.
+/// Coarse buckets for durations of rarer events: 0.25 ms, then powers of ten.
 pub static SLIM_TIME: Buckets =
     Buckets { bounds: &[250_000, 2_500_000, 25_000_000, 250_000_000, 2_500_000_000], per_unit: 1e9 };
 
-/// Octets of messages.
+/// Buckets for message sizes in bytes.
 pub static SIZE: Buckets = Buckets {
     bounds: &[0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16_000, 32_000, 48_000, 64_000],
     per_unit: 1.0,

@@ -1,4 +1,4 @@
-//! What the cells mean: families, label values, and gauges that are read when asked for.
+//! Registry of all series: maps families and label values to cells, and reads gauges when it is scraped.
 
 use core::fmt::Write;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,18 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::cells::{CELLS_MAX, Counters, Slab};
 use super::{Buckets, Kind, Metric, text};
 
-/// A series that only grows.
+/// Handle of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter(pub(crate) u32);
 
-/// A series of observations.
+/// Handle of a histogram.
 #[derive(Clone, Copy, Debug)]
 pub struct Histogram {
     pub(crate) first: u32,
     pub(crate) buckets: &'static Buckets,
 }
 
-/// Series of one family that differ in up to three labels, addressed by their places.
+/// Handle of a table: the series of one family that differ in up to three labels. A series is addressed by the indices
+/// of its label values.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     first: u32,
@@ -27,13 +28,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// The counter at these places.
+    /// Returns the counter at these indices.
     #[must_use]
     pub fn counter(&self, places: [usize; 3]) -> Counter {
         Counter(self.cell(places))
     }
 
-    /// The histogram at these places; `None` if the family has none.
+    /// Returns the histogram at these indices; `None` if the metric is not a histogram.
     #[must_use]
     pub fn histogram(&self, places: [usize; 3]) -> Option<Histogram> {
         self.buckets.map(|buckets| Histogram { first: self.cell(places), buckets })
@@ -50,10 +51,12 @@ type Gauge = Box<dyn Fn() -> Option<f64> + Send + Sync>;
 
 #[derive(Default)]
 struct Family {
-    /// Cells by the text of the labels; a reload with other plugins may add cells for labels that have some already.
+    /// Cells by label text. A label set can have several cells, because a reload with other plugins may register it
+    /// again as part of another table.
     series: BTreeMap<String, Vec<u32>>,
     gauges: BTreeMap<String, Gauge>,
-    /// Labels of single counters, which are shown before they count: an alert on their increase needs the 0.
+    /// Label text of single counters. They are exported from the start, because an alert on `increase()` needs the
+    /// initial 0.
     single: BTreeSet<String>,
     tables: Vec<(String, Table)>,
 }
@@ -65,20 +68,20 @@ struct Known {
     cells: u32,
 }
 
-/// All series of the process; they outlive reloads.
+/// All series of the process. They survive reloads.
 #[derive(Default)]
 pub struct Registry {
     known: Mutex<Known>,
 }
 
 impl Registry {
-    /// No series.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Arc<Registry> {
         Arc::new(Registry::default())
     }
 
-    /// Cells for one more thread.
+    /// Allocates the counters of one more thread.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let slab = Arc::new(Slab::new());
@@ -86,7 +89,7 @@ impl Registry {
         Counters::new(slab)
     }
 
-    /// The counter of a family with these label values. It is shown from now on, also while it is 0.
+    /// Returns the counter with these label values. It is exported from now on, even at 0.
     pub fn counter(&self, metric: &'static Metric, values: &[&str]) -> Counter {
         let counter = self.table(metric, values, &[]).counter([0; 3]);
         if let Some((_, family)) = self.lock().families.get_mut(metric.name) {
@@ -95,14 +98,14 @@ impl Registry {
         counter
     }
 
-    /// The histogram of a family with these label values; `None` if the family has none.
+    /// Returns the histogram with these label values; `None` if the metric is not a histogram.
     pub fn histogram(&self, metric: &'static Metric, values: &[&str]) -> Option<Histogram> {
         self.table(metric, values, &[]).histogram([0; 3])
     }
 
-    /// The series of a family whose first labels have these values and whose last labels have each of `dimensions`.
+    /// Returns the series whose first labels have `values`, and whose last labels take each value in `dimensions`.
     ///
-    /// The same request gives the same series again, so that they survive a reload.
+    /// The same arguments always return the same series, so that they survive a reload.
     pub fn table(&self, metric: &'static Metric, values: &[&str], dimensions: &[&[&str]]) -> Table {
         let mut known = self.lock();
         let key = format!("{values:?}{dimensions:?}");
@@ -121,7 +124,7 @@ impl Registry {
             *cells += wanted;
             Table { first, strides, buckets }
         } else {
-            // Beyond the bound series share one cell behind the last: they are not shown and cost no more memory.
+            // Above the limit, all series share one cell that does not exist: they are not exported and use no memory.
             Table { first: small(CELLS_MAX), strides: [0; 3], buckets }
         };
         for places in all_places(sizes) {
@@ -133,18 +136,19 @@ impl Registry {
         table
     }
 
-    /// Shows counters, added together, as one series of another family too: an older name of the same thing.
+    /// Exports the sum of counters as a series of another metric as well, for example under an older name.
     pub fn alias(&self, metric: &'static Metric, values: &[&str], of: &[Counter]) {
         self.show(metric, values, of.iter().map(|counter| counter.0));
     }
 
-    /// Shows a histogram as one of another family too, which must have as many buckets: with another name, in another unit.
+    /// Exports a histogram as another metric as well, with another name or unit. Both must have the same number of
+    /// buckets.
     pub fn alias_histogram(&self, metric: &'static Metric, values: &[&str], of: Histogram) {
         let same = matches!(metric.kind, Kind::Histogram(buckets) if buckets.bounds.len() == of.buckets.bounds.len());
         self.show(metric, values, same.then_some(of.first).into_iter());
     }
 
-    /// Adds cells to a series, those that it does not have yet.
+    /// Adds cells to a series, except for those it already has.
     fn show(&self, metric: &'static Metric, values: &[&str], cells: impl Iterator<Item = u32>) {
         let labels = text::labels(metric.labels, values.iter().copied());
         let mut known = self.lock();
@@ -157,7 +161,7 @@ impl Registry {
         }
     }
 
-    /// Reads a gauge by `read` from now on; `None` from it leaves the series out. One with the same labels is replaced.
+    /// Registers a gauge, in place of one with the same labels. If `read` returns `None`, the series is omitted.
     pub fn gauge(
         &self,
         metric: &'static Metric,
@@ -170,14 +174,14 @@ impl Registry {
         family.gauges.insert(labels, Box::new(read));
     }
 
-    /// Takes all gauges of a family away.
+    /// Removes all gauges of a metric.
     pub fn forget_gauges(&self, metric: &'static Metric) {
         if let Some((_, family)) = self.lock().families.get_mut(metric.name) {
             family.gauges.clear();
         }
     }
 
-    /// All series in the text format that Prometheus reads.
+    /// Renders all series in the text format of Prometheus.
     #[must_use]
     pub fn render(&self) -> String {
         let known = self.lock();
@@ -188,14 +192,14 @@ impl Registry {
         out
     }
 
-    /// What a counter has reached, of all threads.
+    /// Returns the value of a counter, summed over all threads.
     #[must_use]
     pub fn read(&self, counter: Counter) -> u64 {
         self.lock().sum(&[counter.0])
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // What a panic elsewhere leaves here is whole: each change is one insertion.
+        // Ignores poisoning: each change is a single insertion, so a panic leaves the data consistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -206,8 +210,8 @@ impl Known {
         cells.iter().map(read).fold(0, u64::wrapping_add)
     }
 
-    /// A family's series. Those of tables and histograms that never counted are left out, as Prometheus clients do: there may
-    /// be hundreds.
+    /// Renders a family. Series of tables and histograms without any observation are omitted, because there may be
+    /// hundreds.
     fn render_family(&self, out: &mut String, metric: &Metric, family: &Family) {
         let start = out.len();
         text::head(out, metric);
@@ -258,7 +262,7 @@ fn all_places(sizes: [u32; 3]) -> impl Iterator<Item = [usize; 3]> {
     (0..first).flat_map(move |a| (0..second).flat_map(move |b| (0..third).map(move |c| [a, b, c])))
 }
 
-/// A count that is far below four thousand million.
+/// Converts a count that is far below 2³².
 fn small(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! What is counted of every query, under CoreDNS's names and labels: dashboards and alerts keep working.
+//! Metrics of every query, with CoreDNS's names and labels, so that existing dashboards and alerts keep working.
 
 use wire::{Rcode, Type};
 
@@ -51,13 +51,13 @@ static PANICS: Metric = Metric {
     labels: &[],
 };
 
-/// What the server counts itself, for the documentation.
+/// Metrics of the server itself, for the documentation.
 pub static SERVER_METRICS: [&Metric; 7] =
     [&REQUESTS, &REQUEST_DURATION, &REQUEST_SIZE, &RESPONSE_SIZE, &DO_REQUESTS, &RESPONSES, &PANICS];
 
 const PROTOCOLS: [&str; 2] = ["udp", "tcp"];
 const FAMILIES: [&str; 2] = ["1", "2"];
-/// The types that have a series of their own; all others share the last.
+/// Types with their own label value. All other types share `other`.
 const TYPES: [(Type, &str); 19] = [
     (Type::A, "A"),
     (Type::AAAA, "AAAA"),
@@ -79,10 +79,10 @@ const TYPES: [(Type, &str); 19] = [
     (Type::AXFR, "AXFR"),
     (Type::ANY, "ANY"),
 ];
-/// Response codes with a series of their own: those of a header, and those of EDNS.
+/// Number of response codes with their own label value: those in the header, and those of EDNS.
 const RCODES: usize = 24;
 
-/// What is counted of the queries to one site.
+/// Query metrics of one site.
 #[derive(Clone, Copy)]
 pub struct QueryMetrics {
     requests: Table,
@@ -94,7 +94,7 @@ pub struct QueryMetrics {
 }
 
 impl QueryMetrics {
-    /// The series of a site, whose chain has these steps.
+    /// Registers the series of a site. `steps` are the names of its plugins.
     #[must_use]
     pub fn new(registry: &Registry, [server, zone, view]: [&str; 3], steps: &[&str]) -> QueryMetrics {
         let site = [server, zone, view];
@@ -113,7 +113,7 @@ impl QueryMetrics {
         }
     }
 
-    /// Counts a query and its answer.
+    /// Counts a query and its response.
     pub fn count(&self, query: &Query, response: &Response, worker: &Worker) {
         let counters = &worker.counters;
         let protocol = usize::from(query.path.transport != Transport::Udp);
@@ -147,7 +147,7 @@ fn rcode_label(number: usize) -> String {
     rcode.mnemonic().map_or_else(|| rcode.0.to_string(), str::to_owned)
 }
 
-/// What the server counts where no plugin does.
+/// Metrics that no plugin counts.
 #[derive(Default)]
 pub struct ServerMetrics {
     dropped: Vec<QueryMetrics>,
@@ -155,14 +155,14 @@ pub struct ServerMetrics {
 }
 
 impl ServerMetrics {
-    /// The series for the listeners with these labels.
+    /// Registers the series of listeners with these labels.
     #[must_use]
     pub fn new<'a>(registry: &Registry, listeners: impl Iterator<Item = &'a str>) -> ServerMetrics {
         let dropped = listeners.map(|server| QueryMetrics::new(registry, [server, "dropped", ""], &[])).collect();
         ServerMetrics { dropped, panics: Some(registry.counter(&PANICS, &[])) }
     }
 
-    /// Counts a query that no server block was there for.
+    /// Counts a query for which there is no server block.
     pub(crate) fn count_dropped(&self, walk: &Walk, worker: &Worker) {
         if let Some(metrics) = self.dropped.get(walk.listener) {
             metrics.count(&walk.query, &walk.response, worker);

@@ -8,7 +8,7 @@ static TOOK: Metric =
 static SIZE_NOW: Metric = Metric { name: "entries", help: "Entries.", kind: Kind::Gauge, labels: &["type"] };
 
 #[test]
-fn series_of_all_threads_are_summed() {
+fn sums_a_series_over_all_threads() {
     let registry = Registry::new();
     let table = registry.table(&HITS, &["dns://:53"], &[&["success", "denial"]]);
     let threads: Vec<_> = [3, 4].map(|hits| (registry.counters(), hits)).into();
@@ -16,7 +16,7 @@ fn series_of_all_threads_are_summed() {
         (0..*hits).for_each(|_| counters.count(table.counter([1, 0, 0])));
     }
     assert_eq!(registry.read(table.counter([1, 0, 0])), 7);
-    // A series with labels that never counted is not shown.
+    // A series of a table is omitted until it counts.
     assert_eq!(
         registry.render(),
         "# HELP hits_total Hits.\n# TYPE hits_total counter\nhits_total{server=\"dns://:53\",type=\"denial\"} 7\n"
@@ -24,7 +24,7 @@ fn series_of_all_threads_are_summed() {
 }
 
 #[test]
-fn a_single_counter_is_shown_before_it_counts() {
+fn exports_a_single_counter_at_zero() {
     let registry = Registry::new();
     registry.counter(&PLAIN, &[]);
     registry.counter(&HITS, &["s", "a"]);
@@ -35,13 +35,13 @@ fn a_single_counter_is_shown_before_it_counts() {
 }
 
 #[test]
-fn the_same_request_gives_the_same_series() {
+fn returns_the_same_series_for_the_same_labels() {
     let registry = Registry::new();
     let counters = registry.counters();
     counters.count(registry.counter(&PLAIN, &[]));
     counters.count(registry.counter(&PLAIN, &[]));
     assert!(registry.render().ends_with("plain_total 2\n"));
-    // Other dimensions, one label set in common: its line appears once.
+    // The two tables overlap in one label set, which must be exported once.
     let before = registry.table(&HITS, &["s"], &[&["a", "b"]]);
     let after = registry.table(&HITS, &["s"], &[&["b", "c"]]);
     counters.count(before.counter([1, 0, 0]));
@@ -50,7 +50,7 @@ fn the_same_request_gives_the_same_series() {
 }
 
 #[test]
-fn histograms_are_cumulative() {
+fn renders_cumulative_histograms() {
     let registry = Registry::new();
     let counters = registry.counters();
     let took = registry.histogram(&TOOK, &["up\"stream"]).unwrap();
@@ -71,7 +71,7 @@ fn histograms_are_cumulative() {
 }
 
 #[test]
-fn gauges_are_read_when_asked_for() {
+fn reads_gauges_when_rendered() {
     let registry = Registry::new();
     let size = Arc::new(std::sync::atomic::AtomicU32::new(3));
     let read = Arc::clone(&size);
@@ -82,14 +82,14 @@ fn gauges_are_read_when_asked_for() {
 }
 
 #[test]
-fn a_series_has_an_older_name_too() {
+fn exports_a_series_under_an_older_name() {
     static SLOW: Metric =
         Metric { name: "slow_ms", help: "Slow.", kind: Kind::Histogram(&IN_MILLISECONDS), labels: &[] };
     static IN_MILLISECONDS: Buckets = Buckets { bounds: SLIM_TIME.bounds, per_unit: 1e6 };
     let registry = Registry::new();
     let counters = registry.counters();
     let hits = ["a", "b"].map(|kind| registry.counter(&HITS, &["s", kind]));
-    // Asked for again, as by a reload, it counts once.
+    // A reload registers the alias again.
     (0..2).for_each(|_| registry.alias(PLAIN.renamed("old_hits"), &[], &hits));
     let took = registry.histogram(&TOOK, &["x"]).unwrap();
     registry.alias_histogram(&SLOW, &[], took);

@@ -1,10 +1,10 @@
-//! The text that Prometheus reads (exposition format 0.0.4).
+//! Text format of Prometheus (exposition format 0.0.4).
 
 use core::fmt::Write;
 
 use super::{Buckets, Kind, Metric};
 
-/// The two lines before a family.
+/// Writes the `HELP` and `TYPE` lines of a family.
 pub(super) fn head(out: &mut String, metric: &Metric) {
     let kind = match metric.kind {
         Kind::Counter => "counter",
@@ -14,7 +14,7 @@ pub(super) fn head(out: &mut String, metric: &Metric) {
     let _ = writeln!(out, "# HELP {} {}\n# TYPE {0} {kind}", metric.name, metric.help);
 }
 
-/// Labels with their values, without braces; quotes, backslashes and line ends escaped.
+/// Formats labels without braces; escapes quotes, backslashes and line feeds in the values.
 pub(super) fn labels<'a>(names: &[&str], values: impl Iterator<Item = &'a str>) -> String {
     let mut out = String::new();
     for (name, value) in names.iter().zip(values) {
@@ -25,12 +25,12 @@ pub(super) fn labels<'a>(names: &[&str], values: impl Iterator<Item = &'a str>) 
     out
 }
 
-/// Labels in braces, or nothing.
+/// Puts labels in braces, unless there are no labels.
 pub(super) fn braced(labels: &str) -> String {
     if labels.is_empty() { String::new() } else { format!("{{{labels}}}") }
 }
 
-/// The lines of one histogram; `counts` has one more than there are bounds.
+/// Writes the lines of a histogram. `counts` has one element more than there are bounds.
 pub(super) fn histogram(out: &mut String, name: &str, labels: &str, buckets: &Buckets, counts: &[u64], sum: f64) {
     let comma = if labels.is_empty() { "" } else { "," };
     let mut total = 0;

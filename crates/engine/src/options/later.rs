@@ -1,4 +1,5 @@
-//! Directives of CoreDNS that this build does not have: they are checked as far as their usage lines go, and not served.
+//! Directives of CoreDNS that this build does not implement. They are checked against their usage lines, but not
+//! served.
 
 use core::net::IpAddr;
 
@@ -13,15 +14,15 @@ use crate::codes;
 use crate::metrics::Metric;
 use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
 
-/// A directive that is to come.
+/// Directive that is not implemented yet.
 pub struct Later {
-    /// How its own line is written, its name included.
+    /// Syntax of its own line, including the name.
     pub usage: Usage,
-    /// Whether it may stand more than once in a server block.
+    /// True if it may occur more than once in a server block.
     pub repeated: bool,
-    /// What it does in the chain.
+    /// Effect in the chain.
     pub acts: Acts,
-    /// How its properties are written.
+    /// Syntax of its properties.
     pub properties: &'static [&'static str],
 }
 
@@ -95,7 +96,7 @@ impl Later {
     }
 }
 
-/// Whether there are as many words as the usage line has, and those for numbers, durations, addresses and choices are such.
+/// Checks the number of words against the usage line, and the values of numbers, durations, addresses and choices.
 fn check_words(name: &Token, words: &[Token], usage: Usage) -> Result<(), Problem> {
     let mut args = Args::new(name, words, usage)?;
     for wanted in usage.arguments().split(' ') {
@@ -124,7 +125,8 @@ fn check_word(args: &Args<'_>, word: &Token, wanted: &str) -> Result<(), Problem
     }
 }
 
-/// A well-formed directive without an implementation; it is never built, because [`codes::not_here`] refuses the Corefile.
+/// Well-formed directive without an implementation. It is never built, because [`codes::not_here`] rejects the
+/// Corefile.
 struct NotHere(Vec<PlacedRole>);
 
 impl Meant for NotHere {

@@ -1,4 +1,14 @@
-//! A plugin's manifest, and reading its lines by it.
+//! Manifest of a directive, and the parser that it drives.
+//!
+//! A plugin declares one `static` [`Manifest`] with its configuration type `C`. For each line of the directive, the
+//! parser creates a configuration, passes the words of the line and of its properties to the setters, and runs the
+//! checks. All lines of a server block are then built into one plugin.
+//!
+//! ```text
+//!   Manifest::new("ttl_cap", "limits TTLs", README, Config::default, build)
+//!       .arguments("ttl_cap SECONDS", |config, args| { config.cap = args.number(0..=86_400)?; Ok(()) })
+//!       .metrics(&[&CAPPED])
+//! ```
 
 use corefile::{Diagnostic, Line, Token, did_you_mean};
 
@@ -9,12 +19,12 @@ use crate::codes;
 use crate::metrics::Metric;
 use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
 
-/// Takes the words of a line into a configuration.
+/// Setter: stores the words of a line in a configuration.
 pub type Set<C> = fn(&mut C, &mut Args<'_>) -> Result<(), Problem>;
 
-/// What a directive is, written once: begun by [`Manifest::new`], completed by what differs from the usual.
+/// Declaration of a directive. [`Manifest::new`] sets the required parts and defaults, the builder methods the rest.
 pub struct Manifest<C: 'static> {
-    /// The directive.
+    /// Name.
     pub name: &'static str,
     summary: &'static str,
     readme: &'static str,
@@ -36,8 +46,10 @@ pub struct Manifest<C: 'static> {
 }
 
 impl<C: 'static> Manifest<C> {
-    /// A directive that stands once in a server block, without arguments or properties: its name, what it does in one
-    /// sentence without a full stop, its README, its configuration before anything was read, and how it is made to run.
+    /// Declares a directive that occurs once in a server block and has no arguments or properties.
+    ///
+    /// `summary` says in one sentence, without a full stop, what the directive does. `start` creates the initial
+    /// configuration, and `build` creates the plugin.
     #[must_use]
     pub const fn new(
         name: &'static str,
@@ -68,152 +80,153 @@ impl<C: 'static> Manifest<C> {
         }
     }
 
-    /// It may stand any number of times.
+    /// Allows several lines in a server block.
     #[must_use]
     pub const fn repeated(self) -> Self {
         Manifest { repeat: Repeat::Many, ..self }
     }
 
-    /// It may stand again, as in CoreDNS, but only its first line counts; a warning says so.
+    /// Allows several lines in a server block, like CoreDNS, but only the first one has an effect. A warning says so.
     #[must_use]
     pub const fn repeated_in_vain(self) -> Self {
         Manifest { repeat: Repeat::InVain, ..self }
     }
 
-    /// The words on its own line, as they are written (its name included), and what takes them.
+    /// Declares the syntax of the directive's own line, including its name, and its setter.
     #[must_use]
     pub const fn arguments(self, usage: &'static str, set: Set<C>) -> Self {
         Manifest { usage: Usage(usage), arguments: set, ..self }
     }
 
-    /// The lines of its sub-block.
+    /// Declares the properties in its sub-block.
     #[must_use]
     pub const fn properties(self, properties: &'static [Property<C>]) -> Self {
         Manifest { properties, ..self }
     }
 
-    /// Lines of its sub-block that begin with no property's name have a meaning: how they are written, and what takes them.
+    /// Declares the syntax and the setter of lines in its sub-block that do not start with the name of a property.
     #[must_use]
     pub const fn other_lines(self, usage: &'static str, set: Set<C>) -> Self {
         Manifest { other_lines: Some((Usage(usage), set)), ..self }
     }
 
-    /// What is to be done when all lines have been read; `set` is given no words.
+    /// Sets a function that completes the configuration after all lines. It gets no words.
     #[must_use]
     pub const fn complete(self, set: Set<C>) -> Self {
         Manifest { complete: set, ..self }
     }
 
-    /// What it counts.
+    /// Declares the metrics.
     #[must_use]
     pub const fn metrics(self, metrics: &'static [&'static Metric]) -> Self {
         Manifest { metrics, ..self }
     }
 
-    /// What no single line shows to be wrong.
+    /// Sets a check of the complete configuration, for errors that no single line shows.
     #[must_use]
     pub const fn check(self, check: fn(&Writing<'_, C>) -> Result<(), Problem>) -> Self {
         Manifest { check, ..self }
     }
 
-    /// What it says about its server block as a whole, before anything is made to run.
+    /// Sets a function that changes settings of the server block, before any plugin is built.
     #[must_use]
     pub const fn settings(self, settings: fn(&C, &mut BlockSettings)) -> Self {
         Manifest { settings: Some(settings), ..self }
     }
 
-    /// It handles questions of classes other than IN; without such a directive the server refuses them.
+    /// Declares that the directive handles classes other than IN. The server refuses other classes without such a
+    /// directive.
     #[must_use]
     pub const fn any_class(self) -> Self {
         Manifest { traits: Traits { any_class: true, ..self.traits }, ..self }
     }
 
-    /// It gives its server block the certificates that encrypted schemes need.
+    /// Declares that the directive provides the certificates for encrypted transports.
     #[must_use]
     pub const fn encrypts(self) -> Self {
         Manifest { traits: Traits { encrypts: true, ..self.traits }, ..self }
     }
 
-    /// What a line of it does in the chain.
+    /// Sets the function that describes the effect of a line in the chain, for warnings about the whole Corefile.
     #[must_use]
     pub const fn role(self, role: fn(&Writing<'_, C>) -> Role) -> Self {
         Manifest { role, ..self }
     }
 
-    /// Properties that CoreDNS had once and refuses today.
+    /// Declares properties that older versions of CoreDNS had. They are errors.
     #[must_use]
     pub const fn removed(self, removed: &'static [Old]) -> Self {
         Manifest { removed, ..self }
     }
 
-    /// Properties among its own that are taken and have no effect.
+    /// Declares which of its properties are accepted without effect. They yield a warning.
     #[must_use]
     pub const fn deprecated(self, deprecated: &'static [Old]) -> Self {
         Manifest { deprecated, ..self }
     }
 }
 
-/// Properties of a directive that the engine acts on, whatever its lines say.
+/// Properties of a directive that the engine needs before it parses any line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// It handles questions of classes other than IN.
+    /// True if it handles classes other than IN.
     pub any_class: bool,
-    /// It encrypts the addresses of its server block, if their scheme asks for that.
+    /// True if it provides the certificates for encrypted transports.
     pub encrypts: bool,
 }
 
-/// A property of an older version of CoreDNS.
+/// Property of an older version of CoreDNS.
 pub struct Old {
-    /// Its first word.
+    /// Name.
     pub name: &'static str,
-    /// Since when, and what to do, as a sentence without a full stop.
+    /// Version of the change, and what to do, as a sentence without a full stop.
     pub instead: &'static str,
 }
 
-/// Makes the lines of a directive run.
+/// Builds a plugin from the configurations of all lines. `None` if the directive adds no step to the chain.
 pub type Build<C> = fn(Vec<C>, &mut Setup<'_>) -> Result<Option<Part>, SetupError>;
 
-/// How often a directive may stand in a server block.
+/// Number of lines that a directive may have in a server block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repeat {
-    /// Once.
+    /// One line.
     Once,
-    /// Any number of times, but only the first line counts.
+    /// Several lines, of which only the first has an effect.
     InVain,
-    /// Any number of times; each line has its own configuration, in order.
+    /// Several lines, each with its own configuration, in order.
     Many,
 }
 
-/// A line of a directive's sub-block.
+/// Property: a line in the sub-block of a directive.
 pub struct Property<C> {
-    /// How it is written, its name included.
+    /// Syntax, including the name.
     pub usage: Usage,
-    /// What holds without it, as the documentation shows it; empty if nothing does.
+    /// Default for the documentation; may be empty.
     pub default: &'static str,
-    /// What it means, in one or two sentences.
+    /// Documentation, in one or two sentences.
     pub doc: &'static str,
-    /// Takes its words.
+    /// Setter.
     pub set: Set<C>,
 }
 
-/// A directive as it was written, with what it means.
+/// Parsed line of a directive, with its source.
 pub struct Writing<'a, C> {
-    /// What it means.
+    /// Configuration.
     pub config: &'a C,
-    /// The line it began on.
+    /// Source line.
     pub written: &'a corefile::Directive,
-    /// The server block it stands in.
+    /// Server block that contains it.
     pub block: &'a BlockInfo,
 }
 
 impl<C> Writing<'_, C> {
-    /// A problem with the directive as a whole.
+    /// Returns an error at the name of the directive.
     #[must_use]
     pub fn problem(&self, message: impl Into<String>) -> Problem {
         Box::new(Diagnostic::error(codes::VALUE, self.written.name.span, message))
     }
 
-    /// A problem with a property, at its first line.
+    /// Returns an error at the first line of a property.
     #[must_use]
     pub fn problem_with(&self, property: &str, message: impl Into<String>) -> Problem {
         let words = self.written.lines().iter().filter_map(|line| line.words.first());
@@ -222,27 +235,27 @@ impl<C> Writing<'_, C> {
     }
 }
 
-/// A manifest, whatever its configuration is.
+/// A [`Manifest`] without its configuration type.
 pub trait Directive: Sync {
-    /// The directive.
+    /// Name.
     fn name(&self) -> &'static str;
-    /// What it does.
+    /// Summary.
     fn summary(&self) -> &'static str;
-    /// Its README.
+    /// README.
     fn readme(&self) -> &'static str;
-    /// How its own line is written.
+    /// Syntax of its own line.
     fn usage(&self) -> Usage;
-    /// How its properties are written, with default and meaning.
+    /// Properties, for the documentation.
     fn properties(&self) -> Vec<Listed>;
-    /// What it counts.
+    /// Metrics.
     fn metrics(&self) -> &'static [&'static Metric];
-    /// Whether it says something about its server block as a whole.
+    /// Returns true if it changes settings of the server block.
     fn speaks_of_block(&self) -> bool;
-    /// What the engine must know of it.
+    /// Properties that the engine needs.
     fn traits(&self) -> Traits {
         Traits::default()
     }
-    /// Reads all lines of a server block that begin with this directive; `None` if one is wrong.
+    /// Parses all lines of the directive in a server block. `None` if there is an error, which is added to `problems`.
     fn read(
         &self,
         lines: &[&corefile::Directive],
@@ -251,28 +264,28 @@ pub trait Directive: Sync {
     ) -> Option<Box<dyn Meant>>;
 }
 
-/// A property, for the documentation.
+/// Property, for the documentation.
 pub struct Listed {
-    /// How it is written.
+    /// Syntax.
     pub usage: Usage,
-    /// What holds without it.
+    /// Default.
     pub default: &'static str,
-    /// What it means.
+    /// Documentation.
     pub doc: &'static str,
 }
 
-/// A directive that was read and found right.
+/// Parsed directive without errors.
 pub trait Meant: Send {
-    /// What its lines do in the chain, in their order.
+    /// Roles of its lines in the chain, in order.
     fn roles(&self) -> &[PlacedRole];
 
-    /// What it says about its server block as a whole.
+    /// Applies its settings to the server block.
     fn settings(&self, settings: &mut BlockSettings);
 
-    /// Makes it run.
+    /// Builds the plugin.
     ///
     /// # Errors
-    /// If what it needs of the world is not there.
+    /// A resource is missing or unusable, for example a file.
     fn build(self: Box<Self>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError>;
 }
 
@@ -333,7 +346,7 @@ impl<C: Send + 'static> Directive for Manifest<C> {
 }
 
 impl<C: 'static> Manifest<C> {
-    /// What is wrong with a second line.
+    /// Returns the diagnostic for a second line, if the directive does not allow it.
     fn refuse_repeated(&self, second: &corefile::Directive) -> Option<Diagnostic> {
         let (name, span) = (self.name, second.name.span);
         match self.repeat {
@@ -398,7 +411,7 @@ impl<C: 'static> Manifest<C> {
     }
 }
 
-/// Takes the words of a line into a configuration, and notes what is wrong with them.
+/// Passes the words of a line to a setter and collects errors and warnings.
 fn take<C>(problems: &mut Vec<Diagnostic>, config: &mut C, args: Result<Args<'_>, Problem>, set: Set<C>) {
     let taken = args.and_then(|mut args| set(config, &mut args).map(|()| args.into_warnings()));
     match taken {

@@ -1,8 +1,8 @@
-//! How a plugin says what may be written for it: once, in its own folder.
+//! Declaration of a directive's syntax, once, in the plugin's own directory.
 //!
-//! A [`Manifest`] holds the directive's name, its arguments and properties with defaults and explanations, and its
-//! metrics. From it come the parser, its error messages with place and usage, the Syntax blocks in the READMEs, the man
-//! pages and `portolan -plugins`.
+//! A [`Manifest`] holds the name of the directive, its arguments, its properties with defaults and documentation, and
+//! its metrics. It yields the parser with its error messages, the syntax in the README, the man page, and `portolan
+//! -plugins`.
 
 mod args;
 mod later;

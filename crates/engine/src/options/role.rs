@@ -1,6 +1,6 @@
-//! What a line does in its chain, as far as its text shows it: what warnings about a whole Corefile are made from.
+//! Role of a line in its chain, as far as the Corefile shows it: the basis of warnings about a whole Corefile.
 //!
-//! A directive that says nothing about itself is one that looks on. Nothing here is asked while queries are answered.
+//! A directive without a declared role is a passive observer. Roles have no effect on queries.
 
 use core::net::SocketAddr;
 
@@ -10,74 +10,74 @@ use wire::Name;
 use super::values::zone_names;
 use crate::keys::Scheme;
 
-/// What a line does with the queries that come to it.
+/// Effect of a line on the queries that reach it.
 #[derive(Clone, Debug, Default)]
 pub struct Role {
-    /// The zones in which it acts; none for all that its block serves.
+    /// Zones in which it acts; empty for all zones of its block.
     pub zones: Vec<Name>,
-    /// How it acts.
+    /// Effect.
     pub acts: Acts,
-    /// Names in its zones that it leaves alone, with all below them.
+    /// Names in its zones that it ignores, including all subdomains.
     pub except: Vec<Name>,
-    /// Zones in which the names that it does not have go on.
+    /// Zones in which names that it denies continue with the next step.
     pub fallthrough: Vec<Name>,
-    /// Whom it asks.
+    /// Upstreams that it queries.
     pub asks: Vec<Asked>,
-    /// A directive of its block whose data it uses, wherever their queries come to.
+    /// Directive of the same block whose data it uses, even for queries that reach another block.
     pub uses: Option<&'static str>,
 }
 
-/// How a line acts on queries and answers.
+/// Effect on queries and responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Acts {
-    /// It looks on, or changes little.
+    /// Observes only, or changes little.
     #[default]
     Aside,
-    /// It works on the answers of those below it, and is idle without any.
+    /// Processes the responses of the steps below, and has no effect without them.
     OnAnswers,
-    /// It gives the query another name, for those below it.
+    /// Changes the name for the steps below.
     Renames,
-    /// It answers some names or types of its zones, and passes the others on.
+    /// Answers some names or types of its zones, and passes the others on.
     AnswersSome,
-    /// It answers or denies all names of its zones, but those that fall through.
+    /// Answers or denies all names of its zones, except for those that fall through.
     AnswersAll,
 }
 
-/// A server that a line passes queries on to.
+/// Upstream that a line forwards queries to.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// How.
+    /// Transport.
     pub scheme: Scheme,
-    /// Where.
+    /// Address.
     pub address: SocketAddr,
-    /// The word that names it.
+    /// Position of the word that names it.
     pub span: Span,
 }
 
 impl Role {
-    /// Of a line that acts so in these zones.
+    /// Returns the role of a line with this effect in these zones.
     #[must_use]
     pub fn new(acts: Acts, zones: &[Name]) -> Role {
         Role { acts, zones: zones.to_vec(), ..Role::default() }
     }
 
-    /// Of a line that answers all of its zones, but for what falls through.
+    /// Returns the role of a line that answers all names of its zones, except for those that fall through.
     #[must_use]
     pub fn answers(zones: &[Name], fallthrough: &[Name]) -> Role {
         Role { fallthrough: fallthrough.to_vec(), ..Role::new(Acts::AnswersAll, zones) }
     }
 }
 
-/// A role, with the places that a warning may point at.
+/// Role with the source positions for warnings.
 #[derive(Clone, Debug)]
 pub struct PlacedRole {
-    /// What the line does.
+    /// Role.
     pub role: Role,
-    /// The directive.
+    /// Position of the directive's name.
     pub name: Span,
-    /// Its property `fallthrough`, or the directive.
+    /// Position of the property `fallthrough`; that of the name if absent.
     pub fallthrough: Span,
-    /// The words among its arguments that name zones in which it acts.
+    /// Positions of the arguments that name zones in which it acts, with these zones.
     pub named: Vec<(Span, Vec<Name>)>,
 }
 

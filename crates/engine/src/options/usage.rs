@@ -1,27 +1,27 @@
-//! A usage line: what is shown to people, and how many words it takes.
+//! Usage line: the syntax shown to users, which also defines how many words are allowed.
 
 use core::fmt;
 
-/// A usage line, such as `success CAPACITY [TTL] [MINTTL]` or `except NAME...`.
+/// Usage line, such as `success CAPACITY [TTL] [MINTTL]` or `except NAME...`.
 ///
-/// Words in capitals stand for values, `[…]` may be left out, `...` may be repeated, `a|b` is one of the two.
+/// Words in capitals are placeholders, `[…]` is optional, `...` may be repeated, and `a|b` is a choice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Usage(pub &'static str);
 
 impl Usage {
-    /// The first word.
+    /// Returns the first word.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.split(' ').next().unwrap_or_default()
     }
 
-    /// The words after the first.
+    /// Returns the words after the first.
     #[must_use]
     pub fn arguments(self) -> &'static str {
         self.0.split_once(' ').map_or("", |(_, arguments)| arguments)
     }
 
-    /// How many words must follow the name, and how many may; `None` for any number.
+    /// Returns the minimum and maximum number of words after the name; `None` if there is no maximum.
     #[must_use]
     pub fn arity(self) -> (usize, Option<usize>) {
         let (mut least, mut most, mut depth) = (0, Some(0), 0usize);
@@ -35,7 +35,7 @@ impl Usage {
         (least, most)
     }
 
-    /// Whether so many words may follow the name.
+    /// Returns true if this number of words may follow the name.
     #[must_use]
     pub fn takes(self, words: usize) -> bool {
         let (least, most) = self.arity();
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_usage_line_counts_its_words() {
+    fn derives_the_number_of_words_from_a_usage_line() {
         let cases = [
             ("loop", (0, Some(0))),
             ("ttl SECONDS", (1, Some(1))),

@@ -1,11 +1,11 @@
-//! Values as Corefiles write them.
+//! Parsers for values in Corefiles.
 
 use core::net::IpAddr;
 use core::time::Duration;
 
 use wire::{Name, reverse_name};
 
-/// Nanoseconds in each unit of a Go duration.
+/// Units of Go durations, in nanoseconds.
 const UNITS: [(&str, f64); 8] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -17,10 +17,10 @@ const UNITS: [(&str, f64); 8] = [
     ("h", 3600e9),
 ];
 
-/// A Go duration: `30s`, `1h20m`, `1.5s`, `500ms`, `0`; a sign is allowed and gives `None` here if it makes it negative.
+/// Parses a Go duration: `30s`, `1h20m`, `1.5s`, `500ms`, `0`.
 ///
 /// # Errors
-/// Says whether the text is no duration, or one below zero.
+/// The text is not a duration, or the duration is negative.
 pub fn duration(text: &str) -> Result<Duration, DurationError> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -45,21 +45,23 @@ pub fn duration(text: &str) -> Result<Duration, DurationError> {
     if negative && nanos > 0.0 {
         return Err(DurationError::Negative);
     }
-    // Go's durations end after 292 years.
+    // The maximum of Go's type is 292 years.
     Duration::try_from_secs_f64(nanos / 1e9).ok().filter(|_| nanos < 9.2e18).ok_or(DurationError::NotADuration)
 }
 
-/// Why a text is not a duration that can be used.
+/// Reason why a text is not a usable duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurationError {
-    /// It does not read as one.
+    /// Not a duration.
     NotADuration,
-    /// It is below zero.
+    /// Negative duration.
     Negative,
 }
 
-/// The zones that a word names: a name in lower case, or the reverse zones that cover a CIDR prefix, which are several
-/// where it does not end between octets (IPv4) or nibbles (IPv6); none if it is neither.
+/// Returns the zones that a word names, in lower case.
+///
+/// A domain name yields one zone. A CIDR prefix yields its reverse zones: several if it does not end at a byte (IPv4)
+/// or nibble (IPv6) boundary. Empty if the word is neither.
 #[must_use]
 pub fn zone_names(word: &str) -> Vec<Name> {
     if let Some(zones) = cidr_zones(word) {
@@ -68,7 +70,7 @@ pub fn zone_names(word: &str) -> Vec<Name> {
     Name::from_text(without_port(word)).map(Name::into_lowercase).into_iter().collect()
 }
 
-/// A zone without the transport and the port that may stand around it.
+/// Removes a transport and a port.
 fn without_port(word: &str) -> &str {
     let zone = word.split_once("://").map_or(word, |(_, zone)| zone);
     match zone.rsplit_once(':') {
@@ -77,7 +79,7 @@ fn without_port(word: &str) -> &str {
     }
 }
 
-/// Why a word that is taken for the name of a zone was hardly meant as one, if so: CoreDNS takes nearly any.
+/// Returns the reason why a word is probably not meant as a zone, although CoreDNS accepts nearly any word as one.
 pub(crate) fn zone_doubt(word: &str) -> Option<&'static str> {
     let zone = without_port(word);
     if cidr_zones(zone).is_some() {
@@ -98,7 +100,7 @@ pub(crate) fn zone_doubt(word: &str) -> Option<&'static str> {
     (!zone.bytes().all(plain)).then_some("names of hosts and zones have letters, digits and hyphens (RFC 1123 §2.1)")
 }
 
-/// The reverse zones that cover a prefix, if the text is one.
+/// Returns the reverse zones that cover a CIDR prefix; `None` if the text is not one.
 pub(crate) fn cidr_zones(text: &str) -> Option<Vec<Name>> {
     let (address, bits) = text.split_once('/')?;
     let address: IpAddr = address.parse().ok()?;
@@ -110,7 +112,7 @@ pub(crate) fn cidr_zones(text: &str) -> Option<Vec<Name>> {
     if bits > width {
         return None;
     }
-    // The prefix is cut into prefixes that end where labels do.
+    // Splits the prefix into prefixes that end at label boundaries.
     let whole = bits.div_ceil(step) * step;
     let first = if bits == 0 { 0 } else { value >> (128 - bits) << (128 - bits) };
     let zones = (0..1u128 << (whole - bits)).map(|number| {
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_of_go() {
+    fn parses_durations_like_go() {
         let cases = [
             ("30s", Ok(30_000)),
             ("1h20m", Ok(4_800_000)),
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_hardly_zones() {
+    fn doubts_words_that_are_unlikely_to_be_zones() {
         let cases = [
             ("lab.test", ""),
             (".", ""),
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_of_words() {
+    fn converts_words_to_zones() {
         assert_eq!(zones("Lab.Test"), ["lab.test."]);
         assert_eq!(zones("dns://lab.test:1053"), ["lab.test."]);
         assert_eq!(zones("10.0.0.0/8"), ["10.in-addr.arpa."]);
