@@ -97,7 +97,7 @@ impl Generation {
 
     fn dispatch(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
         if walk.query.qclass != Class::IN && !self.listeners[walk.listener].any_class {
-            return self.refuse(walk, Failure::refused(EdeCode::NOT_SUPPORTED, "class is not served here"), worker);
+            return self.refuse(walk, Failure::refused(EdeCode::NOT_SUPPORTED, "class not supported"), worker);
         }
         if walk.query.opt().is_some_and(|opt| opt.version != 0) {
             walk.response.begin(&walk.query);
@@ -115,7 +115,7 @@ impl Generation {
         let query = &mut walk.query;
         let wants = |site: usize| self.blocks[self.sites[site].block].wants(query);
         let site = self.listeners[walk.listener].router.find(query.key(), query.qtype, wants);
-        let outside = || Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no zone here holds the name");
+        let outside = || Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no server block serves this name");
         let site = site.ok_or_else(outside)?;
         let block = self.sites[site].block;
         let steps = self.blocks[block].chain.steps().len();

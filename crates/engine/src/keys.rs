@@ -97,7 +97,7 @@ pub(crate) fn read_key(token: &Token, dns_port: u16) -> Result<Vec<Key>, Box<Dia
     let port = match port.map(u16::try_from) {
         None => scheme.port(dns_port),
         Some(Ok(port)) => port,
-        Some(Err(_)) => return Err(problem(format!("`{}` has no valid port: at most 65535", token.text))),
+        Some(Err(_)) => return Err(problem(format!("port of `{}` is out of range; the maximum is 65535", token.text))),
     };
     let zones = match cidr_zones(zone) {
         Some(zones) => zones,
@@ -116,10 +116,10 @@ pub(crate) fn read_key(token: &Token, dns_port: u16) -> Result<Vec<Key>, Box<Dia
 pub(crate) fn doubt_key(token: &Token) -> Option<Diagnostic> {
     let rest = split_scheme(&token.text).1;
     let doubt = match rest.contains("://") {
-        true => "what stands before `://` is no transport of DNS",
+        true => "the text before `://` is not a DNS transport",
         false => zone_doubt(rest)?,
     };
-    let message = format!("`{}` is hardly a zone: {doubt}", token.text);
+    let message = format!("`{}` is probably not meant as a zone: {doubt}", token.text);
     Some(Diagnostic::warning(codes::KEY_UNLIKELY, token.span, message).with_usage(USAGE.0))
 }
 
@@ -179,8 +179,8 @@ mod tests {
             (":53", "not a valid domain name"),
             ("lab.test:", "after last colon"),
             ("a..b", "not a valid domain name"),
-            (".:99999", "no valid port"),
-            (".:-1", "no valid port"),
+            (".:99999", "maximum is 65535"),
+            (".:-1", "maximum is 65535"),
         ] {
             let message = read(text).unwrap_err();
             assert!(message.contains(part), "{text}: {message}");

@@ -138,7 +138,8 @@ fn gone_directive(name: &Token, gone: &Gone) -> Diagnostic {
     let (code, message) = match gone.removed_in {
         Some(version) => (codes::DIRECTIVE_REMOVED, format!("CoreDNS {version} removed the directive `{}`", gone.name)),
         None => {
-            let message = format!("`{}` is no directive of CoreDNS, but of some builds with more plugins", gone.name);
+            let message =
+                format!("`{}` is not part of CoreDNS; only custom builds with additional plugins have it", gone.name);
             (codes::DIRECTIVE_FOREIGN, message)
         }
     };

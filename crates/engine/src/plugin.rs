@@ -282,10 +282,10 @@ impl fmt::Display for ExchangeError {
         match self {
             ExchangeError::Timeout { .. } => f.write_str("no answer in time"),
             ExchangeError::Network { during, error } => write!(f, "{during}: {error}"),
-            ExchangeError::Closed => f.write_str("the connection was closed"),
-            ExchangeError::Unreadable => f.write_str("the answer cannot be read"),
+            ExchangeError::Closed => f.write_str("connection closed by the peer"),
+            ExchangeError::Unreadable => f.write_str("malformed reply"),
             ExchangeError::Status { code, reason } => write!(f, "status {code}: {reason}"),
-            ExchangeError::Exhausted => f.write_str("there are too many questions on their way"),
+            ExchangeError::Exhausted => f.write_str("too many queries in flight"),
         }
     }
 }

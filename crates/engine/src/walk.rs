@@ -327,7 +327,7 @@ impl Generation {
         sub.query.site = walk.query.site;
         sub.response.begin(&sub.query);
         let next = if sub.depth > DEPTH_MAX {
-            sub.response.fail(&sub.query, Failure::servfail(EdeCode::OTHER, "too many questions for one answer"));
+            sub.response.fail(&sub.query, Failure::servfail(EdeCode::OTHER, "too many nested subqueries"));
             Move::Up(0)
         } else if ask.whom == Whom::Below {
             sub.query.clear_notes(self.blocks[sub.block].chain.steps().len());

@@ -1,4 +1,5 @@
-//! One query's attempts: which upstream next, until one answers, the time is up, or all have been tried enough.
+//! Attempts of one query: selects the next upstream until one answers, the deadline passes, or too many attempts
+//! failed.
 
 use core::time::Duration;
 
@@ -6,49 +7,49 @@ use wire::Rcode;
 
 use crate::{Health, Reply};
 
-/// How often and how long may be tried.
+/// Limits for the attempts of one query.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// When all is over, counted from the same start as `now`.
+    /// Deadline for all attempts, on the same clock as `now`.
     pub deadline: Duration,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     pub each: Duration,
-    /// Failed attempts; `None` for as many as fit.
+    /// Maximum number of failed attempts; `None` for no limit within the deadline.
     pub failures_max: Option<usize>,
-    /// Failed probes in a row that an upstream may have and not count as down.
+    /// Maximum number of consecutive failed health checks. An upstream with more is down; 0 disables the check.
     pub max_fails: u32,
-    /// If all upstreams are down, none is tried.
+    /// True to fail at once if all upstreams are down, instead of trying one of them.
     pub fail_fast: bool,
 }
 
-/// What to do next.
+/// Next action of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Ask this upstream, and give up at that time.
+    /// Query this upstream.
     Ask {
-        /// Its place.
+        /// Index of the upstream.
         upstream: usize,
-        /// When to give up.
+        /// Deadline of the attempt.
         until: Duration,
-        /// All upstreams are down: this one was taken at random.
+        /// True if all upstreams are down. This one was selected at random.
         against_hope: bool,
     },
-    /// All upstreams are down, and that is reason enough to try none.
+    /// Stop: all upstreams are down, and `fail_fast` is set.
     AllDown,
-    /// Enough was tried.
+    /// Stop: the limits are reached.
     GiveUp,
 }
 
-/// What a reply says about going on.
+/// Decision about a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the answer.
+    /// Return the reply.
     Take,
-    /// Another upstream may know better; if none is left, it is the answer.
+    /// Query the next upstream. If all have been tried, return the reply.
     TryAnother,
 }
 
-/// The attempts of one query.
+/// Attempts of one query.
 pub struct Attempts {
     limits: Limits,
     order: Vec<usize>,
@@ -58,13 +59,14 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Attempts with the upstreams in this order.
+    /// Starts attempts with the upstreams in this order.
     #[must_use]
     pub fn new(limits: Limits, order: Vec<usize>) -> Attempts {
         Attempts { limits, order, at: 0, down: 0, failures: 0 }
     }
 
-    /// The same, but each upstream is asked once: all of them failed the last time, and a client waits.
+    /// Limits the attempts to one for each upstream. It shortens the wait of the client if all upstreams failed the
+    /// last time.
     #[must_use]
     pub fn once_each(mut self) -> Attempts {
         let each = self.order.len();
@@ -72,7 +74,7 @@ impl Attempts {
         self
     }
 
-    /// What to do next; `random` is a fresh random number.
+    /// Returns the next action. `random` is a new random number.
     pub fn next<'h>(&mut self, now: Duration, random: u64, health: impl Fn(usize) -> &'h Health) -> Next {
         let enough = self.limits.failures_max.is_some_and(|most| self.failures >= most);
         if self.order.is_empty() || enough || now >= self.limits.deadline {
@@ -96,7 +98,7 @@ impl Attempts {
         }
     }
 
-    /// The probes themselves may be what fails, so one upstream is asked all the same.
+    /// Selects a random upstream although all are down, because the health checks themselves may be what fails.
     fn all_down(&self, until: Duration, random: u64) -> Next {
         if self.limits.fail_fast {
             return Next::AllDown;
@@ -105,13 +107,13 @@ impl Attempts {
         Next::Ask { upstream: self.order[place], until, against_hope: true }
     }
 
-    /// The attempt failed.
+    /// Records a failed attempt.
     pub fn failed(&mut self) {
         self.failures += 1;
     }
 
-    /// The attempt gave a reply: is it the answer, or may another upstream know better? `failover` says for which
-    /// response codes one may.
+    /// Decides whether a reply is the answer. `failover` returns true for response codes for which another upstream
+    /// should be tried.
     #[must_use]
     pub fn judge(&self, reply: Reply, failover: impl Fn(Rcode) -> bool) -> Verdict {
         let another_left = self.at < self.order.len();

@@ -1,16 +1,16 @@
-//! Whether an upstream is well.
+//! Health of an upstream.
 //!
 //! ```text
-//!   well ──an exchange fails──► suspected ──more than `max_fails` probes fail──► down
-//!    ▲                              │                                              │
-//!    └──────────a probe is answered─┴──────────────────────────────────────────────┘
+//!   healthy ──an exchange fails──► suspect ──more than `max_fails` checks fail──► down
+//!      ▲                              │                                             │
+//!      └──────a check is answered─────┴─────────────────────────────────────────────┘
 //! ```
 //!
-//! Nothing is probed while all is well, and any answer to a probe is a good one: what it says is not asked.
+//! A healthy upstream is not checked. Any reply to a check counts as success, whatever its response code.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Whether one upstream is well, for all threads.
+/// Health of one upstream, shared by all threads.
 #[derive(Debug, Default)]
 pub struct Health {
     suspected: AtomicBool,
@@ -18,30 +18,30 @@ pub struct Health {
 }
 
 impl Health {
-    /// An exchange with it failed: it is probed from now on.
+    /// Records a failed exchange. The upstream is checked from now on.
     pub fn suspect(&self) {
         self.suspected.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is to be probed.
+    /// Returns true if the upstream needs health checks.
     #[must_use]
     pub fn is_suspected(&self) -> bool {
         self.suspected.load(Ordering::Relaxed)
     }
 
-    /// A probe was answered.
+    /// Records a successful health check.
     pub fn probe_answered(&self) {
         self.failed_probes.store(0, Ordering::Relaxed);
         self.suspected.store(false, Ordering::Relaxed);
     }
 
-    /// A probe was not answered.
+    /// Records a failed health check.
     pub fn probe_failed(&self) {
         let failed = self.failed_probes.load(Ordering::Relaxed);
         self.failed_probes.store(failed.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Whether it is down: more probes in a row than `max_fails` failed. With 0 it never is.
+    /// Returns true if more than `max_fails` consecutive health checks failed. Always false if `max_fails` is 0.
     #[must_use]
     pub fn is_down(&self, max_fails: u32) -> bool {
         max_fails > 0 && self.failed_probes.load(Ordering::Relaxed) > max_fails

@@ -1,5 +1,12 @@
-//! Which upstream is asked, what it is asked, and whether it is well: as values and decisions, without a socket, a clock
-//! or a runtime. Whoever has those asks [`Attempts`] what to do next and says what came of it.
+//! Upstream selection: which upstream to query next, which message to send, and which upstreams are down.
+//!
+//! The crate contains decisions only: no socket, no clock, no runtime. The caller (such as *forward*) does the
+//! exchanges:
+//!
+//! 1. [`Policy::order`] returns the order of the upstreams for one query.
+//! 2. [`Attempts::next`] returns the next upstream and the deadline, or the reason to stop.
+//! 3. The caller sends the message from [`outgoing`] and reports the outcome: [`Attempts::failed`] and
+//!    [`Health::suspect`] for an error, [`Attempts::judge`] for a reply.
 
 mod attempts;
 mod health;

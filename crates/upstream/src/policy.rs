@@ -1,27 +1,27 @@
-//! In which order upstreams are asked.
+//! Order in which upstreams are queried.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The rule by which upstreams take turns.
+/// Load balancing policy.
 #[derive(Debug, Default)]
 pub enum Policy {
-    /// In random order.
+    /// Random order.
     #[default]
     Random,
-    /// From the next one on; the first turn is the second upstream's.
+    /// Each query starts with the next upstream. Like in CoreDNS, the first query starts with the second upstream.
     RoundRobin(AtomicUsize),
-    /// Always from the first one on.
+    /// Order of the Corefile.
     Sequential,
 }
 
 impl Policy {
-    /// The order of `count` upstreams for one query, as places; `random` is a fresh random number.
+    /// Returns the order of `count` upstreams for one query, as indices. `random` is a new random number.
     #[must_use]
     pub fn order(&self, count: usize, mut random: u64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
         match self {
             Policy::Sequential => {}
-            // The others follow in the order of the file, not from there on.
+            // The other upstreams keep the order of the Corefile; the order is not rotated.
             Policy::RoundRobin(turn) if count > 0 => {
                 let first = (turn.fetch_add(1, Ordering::Relaxed) + 1) % count;
                 let first = order.remove(first);

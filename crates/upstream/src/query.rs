@@ -1,12 +1,14 @@
-//! The message that is sent to an upstream: made anew, so that nothing of the client's hop goes along.
+//! Queries to upstreams: new messages, so that no hop-by-hop data of the client is forwarded.
 
 use wire::{Class, Flags, HEADER_LEN, Header, MessageBuf, Name, NameRef, Opt, OptionCode, Rcode, Type};
 
-/// Octets that are taken from an upstream over UDP at most, whatever the client takes.
+/// Maximum size in bytes of a UDP reply from an upstream, whatever the client accepts.
 const UDP_SIZE_MAX: u16 = 4096;
 
-/// A query for an upstream: the question, the opcode, RD, CD and AD of the client, and an OPT record of our own with DO if
-/// the client had set it. Options of the client are for this server alone (RFC 6891 §6.1.1); `options` are our own.
+/// Builds the query for an upstream, with the ID 0.
+///
+/// It contains the question, and the client's opcode, RD, CD and AD. Its OPT record is new, with DO if the client set
+/// it. The options of the client are not forwarded (RFC 6891 §6.1.1); `options` are those of this server.
 #[must_use]
 pub fn outgoing<'o>(
     (name, qtype, qclass): (NameRef<'_>, Type, Class),
@@ -25,15 +27,16 @@ pub fn outgoing<'o>(
     compose((name, qtype, qclass), flags, Some(opt), options)
 }
 
-/// A query that only asks whether somebody is there: `NAME NS`.
+/// Builds a health check: a query for the NS records of `name`.
 #[must_use]
 pub fn probe(name: &Name, recursion_desired: bool) -> Vec<u8> {
     let flags = Flags::default().with_recursion_desired(recursion_desired);
     compose((name.as_ref(), Type::NS, Class::IN), flags, None, core::iter::empty())
 }
 
-/// The query as its own answer, with this response code and nothing else: what an upstream says that answers without a
-/// message. `None` if the query is none.
+/// Builds a reply to a query from a response code alone, for an upstream that returns an error without a message.
+///
+/// `None` if the query is malformed.
 #[must_use]
 pub fn answered_with(query: &[u8], rcode: Rcode) -> Option<Vec<u8>> {
     let Header { id, flags, .. } = Header::read(query)?;

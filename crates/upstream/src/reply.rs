@@ -1,8 +1,8 @@
-//! What comes back, as far as it matters here: whether it can be passed on, and what its header says about going on.
+//! Replies of upstreams: validation, and the header fields that decide on another attempt.
 
 use wire::{Flags, Header, Message, Rcode};
 
-/// A reply as far as going on depends on it.
+/// Header fields of a reply that decide on another attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply {
     flags: Flags,
@@ -10,34 +10,36 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Reads the header of a reply.
+    /// Parses the header of a reply.
     #[must_use]
     pub fn read(octets: &[u8]) -> Option<Reply> {
         Header::read(octets).map(|header| Reply { flags: header.flags, answers: header.answers })
     }
 
-    /// The lower four bits of its response code.
+    /// Lower four bits of the response code.
     #[must_use]
     pub fn rcode(&self) -> Rcode {
         self.flags.rcode()
     }
 
-    /// Whether it was cut.
+    /// Returns true if the reply is truncated (TC).
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.flags.truncated()
     }
 
-    /// Whether it says that the name has no such record.
+    /// Returns true if the reply is NOERROR without answers.
     #[must_use]
     pub fn is_nodata(&self) -> bool {
         self.rcode() == Rcode::NOERROR && self.answers == 0
     }
 }
 
-/// The reply if all that its header counts is there and each record can be read: what cannot is not passed on and not kept.
-/// One that was cut in the middle of a record says so by TC, and is then taken for an empty one (RFC 2181 §9: what a
-/// truncated reply holds is not used).
+/// Returns the reply if it contains all records that its header counts, and each of them is well-formed. Other replies
+/// must not be forwarded or cached.
+///
+/// A reply with TC that ends within a record becomes an empty one with TC, because the records of a truncated reply
+/// must not be used (RFC 2181 §9).
 #[must_use]
 pub fn readable(mut reply: Vec<u8>) -> Option<Vec<u8>> {
     if Message::parse(&reply).is_ok_and(|message| message.records().all(|record| record.is_well_formed())) {
@@ -49,7 +51,7 @@ pub fn readable(mut reply: Vec<u8>) -> Option<Vec<u8>> {
     Some(reply)
 }
 
-/// Where a header counts the records of the three sections (RFC 1035 §4.1.1).
+/// Counts of the records in a header (RFC 1035 §4.1.1).
 const COUNTS_OF_RECORDS: core::ops::Range<usize> = 6..12;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Upstreams as Corefiles write them.
+//! Upstreams as written in a Corefile, and name servers in resolv.conf(5).
 
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
-/// The port of DNS.
+/// Default port of DNS.
 const DNS_PORT: u16 = 53;
 
-/// How an upstream is spoken to.
+/// Protocol of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// UDP and TCP.
@@ -17,45 +17,45 @@ pub enum Protocol {
     Https,
 }
 
-/// An upstream, as it was written.
+/// Upstream in a Corefile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// An address.
+    /// IP address.
     Address {
-        /// How it is spoken to.
+        /// Protocol.
         protocol: Protocol,
-        /// Where.
+        /// Address and port.
         address: SocketAddr,
-        /// The name of its certificate, written behind a `%`.
+        /// Name expected in the certificate, written after a `%`.
         server_name: Option<String>,
     },
-    /// A host's name, to be looked up, or a file with `nameserver` lines, with the port for what is found.
+    /// Host name to look up, or path of a file with `nameserver` lines.
     Named {
-        /// How it is spoken to.
+        /// Protocol.
         protocol: Protocol,
-        /// The name.
+        /// Host name or path.
         name: String,
-        /// The port.
+        /// Port of the addresses found.
         port: u16,
     },
 }
 
-/// Why a text names no upstream.
+/// Reason why a text is not a valid upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// `quic`, `grpc` and what else may stand before `://`.
+    /// Unsupported scheme before `://`, such as `quic` or `grpc`.
     Scheme(String),
-    /// An `https` upstream with a path.
+    /// `https` upstream with a path.
     Path,
-    /// Not a port.
+    /// Invalid port.
     Port(String),
-    /// Nothing, or not a name.
+    /// Empty, or not a name.
     Name,
-    /// Four or more dotted numbers that are no IPv4 address; the last label of a host's name is not a number.
+    /// Text that ends with a number, but is not an IPv4 address. The last label of a host name is not numeric.
     Numeric,
-    /// A character that is in no name of a host, such as a comma between two upstreams.
+    /// Character that cannot occur in a host name, such as a comma between two upstreams.
     Character(char),
-    /// A placeholder of node-cache's template that nothing has replaced.
+    /// Placeholder of node-cache's template that has not been replaced.
     Placeholder,
 }
 
@@ -65,26 +65,26 @@ impl fmt::Display for TargetError {
             TargetError::Scheme(scheme) => {
                 write!(f, "'{scheme}' is not supported as a destination protocol in forward")
             }
-            TargetError::Path => f.write_str("an upstream over HTTPS is written without a path"),
-            TargetError::Port(text) => write!(f, "`{text}` is no port"),
+            TargetError::Path => f.write_str("an `https://` upstream must not have a path"),
+            TargetError::Port(text) => write!(f, "`{text}` is not a valid port; the maximum is 65535"),
             TargetError::Name => f.write_str("expected an IP address, a host name or the path of a file"),
-            TargetError::Numeric => f.write_str("not an IP address, and the name of a host does not end with a number"),
+            TargetError::Numeric => f.write_str("not an IP address, and a host name cannot end with a number"),
             TargetError::Character(character) => {
-                write!(f, "`{character}` is in no address and no host name; separate upstreams with blanks")
+                write!(f, "`{character}` is not allowed in an address or host name; separate upstreams with spaces")
             }
             TargetError::Placeholder => f.write_str(
-                "a placeholder of node-cache's template; `portolan node --print-corefile` prints the Corefile without them",
+                "unreplaced placeholder of node-cache's template; `portolan node --print-corefile` prints the final Corefile",
             ),
         }
     }
 }
 
 impl Target {
-    /// Reads an upstream: an address with or without a port, `dns://`, `tls://` or `https://` before it, the name of a
-    /// file or of a host.
+    /// Parses an upstream: an IP address with or without a port, optionally after `dns://`, `tls://` or `https://`;
+    /// the path of a file; or a host name.
     ///
     /// # Errors
-    /// If it is none of these.
+    /// The text has another form.
     pub fn read(text: &str) -> Result<Target, TargetError> {
         let (protocol, rest) = match text.split_once("://") {
             None | Some(("dns", _)) => (Protocol::Dns, text.trim_start_matches("dns://")),
@@ -111,7 +111,7 @@ impl Target {
     }
 }
 
-/// Refuses what is hardly a host's name, although it would be a name of DNS.
+/// Rejects text that is a valid domain name, but hardly a host name.
 fn check_host(host: &str) -> Result<(), TargetError> {
     if host.contains("__PILLAR__") {
         return Err(TargetError::Placeholder);
@@ -122,12 +122,13 @@ fn check_host(host: &str) -> Result<(), TargetError> {
     if wire::Name::from_text(host).is_err() {
         return Err(TargetError::Name);
     }
-    // RFC 1123 §2.1: the last label of a host's name is alphabetic, so that no name looks like an address.
+    // RFC 1123 §2.1: the last label of a host name is alphabetic, so that a name never looks like an address.
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     if last.bytes().all(|byte| byte.is_ascii_digit()) { Err(TargetError::Numeric) } else { Ok(()) }
 }
 
-/// Host, port and the name of a certificate: `HOST[%NAME][:PORT]`, an IPv6 host in brackets if there is a port.
+/// Splits `HOST[%NAME][:PORT]` into host, port, and name in the certificate. An IPv6 address with a port is in
+/// brackets.
 fn split(text: &str, default: u16) -> Result<(String, u16, Option<String>), TargetError> {
     let (inside, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
@@ -143,30 +144,30 @@ fn split(text: &str, default: u16) -> Result<(String, u16, Option<String>), Targ
     Ok((host.to_owned(), port, name))
 }
 
-/// A `nameserver` line without an address.
+/// `nameserver` line without an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unlisted {
-    /// The line, counted from 1.
+    /// Line number, starting with 1.
     pub line: usize,
-    /// What stands where the address should.
+    /// Word in place of the address.
     pub word: String,
 }
 
 impl fmt::Display for Unlisted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unlisted { line, word } = self;
-        write!(f, "{line}: `{word}` behind `nameserver` is no address: the line means nothing")
+        write!(f, "{line}: line ignored: `{word}` is not an IP address")
     }
 }
 
-/// The addresses on the `nameserver` lines of a resolv.conf(5) file, and those lines that have none; other lines mean
-/// nothing here.
+/// Parses the `nameserver` lines of a resolv.conf(5) file: returns their addresses, and the lines without an address.
+/// Ignores other lines.
 pub fn nameservers(text: &str) -> impl Iterator<Item = Result<SocketAddr, Unlisted>> {
     text.lines().enumerate().filter_map(|(at, line)| {
         let mut words = line.split_whitespace();
         words.next().filter(|word| *word == "nameserver")?;
         let word = words.next().unwrap_or_default();
-        // An interface may be named behind an IPv6 address; the system finds it by the address.
+        // An IPv6 address may have a zone identifier, which is not needed here.
         let ip = word.split('%').next().and_then(|address| address.parse::<IpAddr>().ok());
         let address = ip.map(|ip| SocketAddr::new(ip, DNS_PORT));
         Some(address.ok_or_else(|| Unlisted { line: at + 1, word: word.to_owned() }))
@@ -223,7 +224,7 @@ mod tests {
             "# c\nsearch a.test\nnameserver 10.0.0.1\n nameserver\tfe80::1%eth0 x\nnameserver x\noptions ndots:5\n";
         let found: Vec<_> =
             nameservers(text).map(|found| found.map_or_else(|bad| bad.to_string(), |good| good.to_string())).collect();
-        let bad = "5: `x` behind `nameserver` is no address: the line means nothing";
+        let bad = "5: line ignored: `x` is not an IP address";
         assert_eq!(found, ["10.0.0.1:53", "[fe80::1]:53", bad]);
     }
 }

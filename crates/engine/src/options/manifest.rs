@@ -357,7 +357,7 @@ impl<C: 'static> Manifest<C> {
             }
             Repeat::InVain => {
                 let message =
-                    format!("`{name}` stands more than once in this server block: only its first line counts");
+                    format!("`{name}` occurs more than once in this server block; only its first line counts");
                 Some(Diagnostic::warning(codes::REPEATED, span, message))
             }
         }
@@ -406,7 +406,7 @@ impl<C: 'static> Manifest<C> {
         Box::new(match did_you_mean(&name.text, names.clone()) {
             Some(near) => problem.with_help(format!("did you mean `{near}`?")),
             None if self.properties.is_empty() => problem.with_help(format!("`{}` has no properties", self.name)),
-            None => problem.with_help(format!("its properties are: {}", names.collect::<Vec<_>>().join(", "))),
+            None => problem.with_help(format!("valid properties: {}", names.collect::<Vec<_>>().join(", "))),
         })
     }
 }

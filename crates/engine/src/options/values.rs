@@ -86,18 +86,17 @@ pub(crate) fn zone_doubt(word: &str) -> Option<&'static str> {
         return None;
     }
     if [word, zone].iter().any(|text| text.parse::<IpAddr>().is_ok()) {
-        return Some(
-            "an address is taken for a name: the zone of an address is written with `/32` or `/128` behind it",
-        );
+        return Some("an address is read as a domain name; append `/32` or `/128` for its reverse zone");
     }
     if zone.split_once('/').is_some_and(|(address, _)| address.parse::<IpAddr>().is_ok()) {
-        return Some("no prefix of an address, so it is taken for a name: too many bits, or none");
+        return Some("not a valid prefix length, so the word is read as a domain name");
     }
     if !zone.is_ascii() {
-        return Some("queries have internationalized names in their ASCII form, `xn--...` (RFC 5890 §2.3.2.1)");
+        return Some("queries contain internationalized names in their ASCII form, `xn--...` (RFC 5890 §2.3.2.1)");
     }
     let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.*\\/".contains(&octet);
-    (!zone.bytes().all(plain)).then_some("names of hosts and zones have letters, digits and hyphens (RFC 1123 §2.1)")
+    (!zone.bytes().all(plain))
+        .then_some("names of hosts and zones consist of letters, digits and hyphens (RFC 1123 §2.1)")
 }
 
 /// Returns the reverse zones that cover a CIDR prefix; `None` if the text is not one.
@@ -174,8 +173,8 @@ mod tests {
             ("32/27.104.21.172.in-addr.arpa", ""),
             ("192.0.2.1:53", "an address"),
             ("::1", "an address"),
-            ("10.0.0.0/33", "no prefix"),
-            ("10.0.0.0/", "no prefix"),
+            ("10.0.0.0/33", "not a valid prefix"),
+            ("10.0.0.0/", "not a valid prefix"),
             ("a,b", "letters"),
             ("30;", "letters"),
             ("lab.test:dns", "letters"),
