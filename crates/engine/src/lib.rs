@@ -10,7 +10,7 @@
 //!
 //! - [`Plugin`]: the hooks of a plugin. [`Verdict`], [`Query`] and [`Response`] are their vocabulary. Start with these
 //!   four   to write a plugin.
-//! - [`options::manifest`] and [`setup`]: how a directive declares its syntax, and what it may use while it is built.
+//! - [`options::Manifest`] and [`setup`]: how a directive declares its syntax, and what it may use while it is built.
 //! - [`Outside`]: the I/O that a plugin may do. The crate `net` implements it, and the testkit simulates it.
 //!
 //! A configuration becomes a [`Plan`] (checked, without I/O), and a plan becomes a [`Generation`] (running). A reload

@@ -11,7 +11,7 @@
 //!
 //! The future returns when the background work has completed too. Dropping it cancels all of that.
 //!
-//! The queries that wait hold their [`Generation`], so a reload does not affect them.
+//! A parked query holds the [`Generation`] that it started with, so a reload does not affect it.
 
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};

@@ -320,7 +320,7 @@ impl Query {
         self.onward.iter().map(|(code, data)| (*code, &**data))
     }
 
-    /// Adds an EDNS option for upstreams. Several options may have the same code. With [`ONWARD_MAX`] options present,
+    /// Adds an EDNS option for upstreams. Several options may have the same code. With `ONWARD_MAX` options present,
     /// the call has no effect.
     pub fn add_onward_option(&mut self, code: OptionCode, data: impl Into<Box<[u8]>>) {
         if self.onward.len() < ONWARD_MAX {

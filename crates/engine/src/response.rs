@@ -154,7 +154,7 @@ impl Response {
     }
 
     /// Sets an EDNS option, sent to clients that use EDNS. It replaces an option with the same code. If
-    /// [`OPTIONS_MAX`] other options exist, the call has no effect.
+    /// `OPTIONS_MAX` other options exist, the call has no effect.
     pub fn set_option(&mut self, code: OptionCode, data: Vec<u8>) {
         self.options.retain(|(known, _)| *known != code);
         if self.options.len() < OPTIONS_MAX {

@@ -11,8 +11,7 @@
 //!   listener,
 //! - take over state from the previous generation ([`Carried`]), so that a reload keeps caches and connections.
 //!
-//! A build has no side effects outside these requests. If the build of any directive fails, the new generation is
-//! discarded and the running one continues.
+//! If the build of any directive fails, the new generation is discarded and the running one continues.
 
 use core::any::{Any, TypeId};
 use core::fmt::Display;

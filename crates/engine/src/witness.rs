@@ -49,7 +49,7 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
-    /// Adds an observer. If [`WITNESSES_MAX`] are present, the call has no effect.
+    /// Adds an observer. If `WITNESSES_MAX` are present, the call has no effect.
     pub fn add(&self, witness: impl Witness + 'static) {
         let mut witness: Box<dyn Witness> = Box::new(witness);
         for place in &self.places {

@@ -1,9 +1,10 @@
-//! What the contract between engine and plugins can say: toy plugins, each with the hooks of a real one, and scenarios
-//! that hold them to it.
+//! Tests of the plugin contract: minimal plugins, each with the hooks of a real one, and scenarios that run them.
 //!
-//! From top to bottom as in a real chain: `tally` (counts what comes by), `read` (reads a label), `observe` (trace, dnstap), `dns64`, `sign` (tsig), `rename` and
-//! `rename_again` (rewrite), `onward` (rewrite edns0), `autopath`, `fragile` (panics), `chase_above`, `stale` (cache), `chase` (follows CNAMEs), `directory`
-//! (etcd), `stream` (transfer), and two directives of the testkit that answer. What was learned stands in `docs/decisions/0003-plugin-contract.md`.
+//! From top to bottom, as in a real chain: `tally` (counts queries and answers), `read` (reads a label), `observe`
+//! (*trace*, *dnstap*), `dns64`, `sign` (*tsig*), `rename` and `rename_again` (*rewrite*), `onward` (`rewrite edns0`),
+//! `autopath`, `fragile` (panics), `chase_above`, `stale` (*cache*), `chase` (follows CNAMEs), `directory` (*etcd*),
+//! `stream` (*transfer*), and two directives of the testkit that answer. `docs/decisions/0003-plugin-contract.md`
+//! records the conclusions.
 
 #[path = "contract/autopath.rs"]
 mod autopath;
@@ -63,7 +64,7 @@ fn scenarios() {
     testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract"), &SLOTS, &[]);
 }
 
-/// An answer is signed as it leaves: after truncation, with its EDNS options, and after what stands above has changed it.
+/// Signing comes last: after truncation, after the EDNS options, and after the steps above have changed the answer.
 #[test]
 fn signs_answers_as_they_leave() {
     let records: String = (0..20).map(|number| format!("www.test. 60 IN A 192.0.2.{number}\n")).collect();
@@ -73,7 +74,7 @@ fn signs_answers_as_they_leave() {
     for (name, qtype, udp_size, flags) in [
         ("www.test.", Type::A, None, "aa rd"),
         ("www.test.", Type::A, Some(512), "aa rd"),
-        // Twenty addresses of sixteen octets do not fit into 512 beside a signature.
+        // Twenty addresses of 16 bytes do not fit into 512 bytes together with a signature.
         ("www.test.", Type::AAAA, None, "tc rd"),
         ("www.test.", Type::AAAA, Some(1232), "rd"),
         ("none.old.test.", Type::A, None, "aa rd"),
@@ -86,7 +87,7 @@ fn signs_answers_as_they_leave() {
     }
 }
 
-/// A client that is answered without those who were asked gets a signature too, and so does one that waited.
+/// Includes an answer after the client timeout, while the exchange continues in the background.
 #[test]
 fn signs_answers_that_waited() {
     let mut server = server("test {\nsign\nstale 30s {\nverify 200ms\n}\noutward 192.0.2.53\n}");
@@ -103,7 +104,7 @@ fn signs_answers_that_waited() {
     }
 }
 
-/// Each message of an answer of several is signed, and has its own place in the row.
+/// Each message of a zone transfer is signed.
 #[test]
 fn signs_every_message_of_a_zone_transfer() {
     let mut server = server("test {\nsign\nstream 3\n}");
@@ -130,12 +131,12 @@ fn question(name: &str, qtype: Type) -> Question {
 fn assert_signed(query: &[u8], outcome: Option<Outcome>, flags: &str, size_max: u16) {
     let answer = outcome.and_then(|outcome| outcome.answer).unwrap_or_default();
     assert!(sign::verified(query, &answer), "{answer:02x?}");
-    assert!(answer.len() <= usize::from(size_max), "{} octets", answer.len());
+    assert!(answer.len() <= usize::from(size_max), "{} bytes", answer.len());
     let parsed = Parsed::read(&answer).ok();
     assert_eq!(parsed.map(|parsed| parsed.flag_names().join(" ")).as_deref(), Some(flags));
 }
 
-/// A plugin that passes everything on.
+/// Plugin that passes on every query.
 struct Pass;
 
 impl engine::Plugin for Pass {}

@@ -1,4 +1,4 @@
-//! What the engine does with a query before, beside and behind the plugins: scenarios with directives that stand in for
+//! Scenarios of the engine itself: the processing before and after the plugins, with directives of the testkit as
 //! plugins.
 
 #[test]

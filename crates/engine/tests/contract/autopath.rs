@@ -1,4 +1,4 @@
-//! Walks the client's search path here, so that the client need not: several questions to the steps below, one after the
+//! Walks the client's search path on its behalf, as *autopath* does: subqueries to the steps below, one after the
 //! other, until one is not denied.
 
 use engine::options::Manifest;
@@ -43,7 +43,7 @@ impl Plugin for Autopath {
             return Verdict::Done;
         }
         if tried == 0 {
-            // The first denial is the answer if all are denied.
+            // If all subqueries are denied, the first denial is the answer.
             take_over(query, sub, response);
         }
         query.set_note(tried + 1);
@@ -55,7 +55,7 @@ impl Plugin for Autopath {
 }
 
 impl Autopath {
-    /// Asks for the name with the next part of the search path in the place of the first.
+    /// Queries the name with the next element of the search path in place of the first one.
     fn try_next(&self, query: &Query) -> Verdict {
         let next = usize::try_from(query.note()).ok().and_then(|at| self.search.get(at));
         let (Some(first), Some(next)) = (self.search.first(), next) else { return Verdict::Pass };
@@ -66,7 +66,7 @@ impl Autopath {
     }
 }
 
-/// `name` with `to` in the place of its suffix `from`; `None` if it has no such suffix or grows too long.
+/// Replaces the suffix `from` of `name` by `to`; `None` if it has no such suffix or becomes too long.
 fn with_suffix(name: NameRef<'_>, from: NameRef<'_>, to: NameRef<'_>) -> Option<Name> {
     let labels = name.labels().count().checked_sub(from.labels().count()).filter(|_| name.is_within(from))?;
     let mut changed = Name::root();
@@ -75,7 +75,7 @@ fn with_suffix(name: NameRef<'_>, from: NameRef<'_>, to: NameRef<'_>) -> Option<
     Some(changed)
 }
 
-/// Answers with what was found, behind an alias if it was found under another name.
+/// Answers with the records found, after a CNAME if they have another name.
 fn take_over(query: &Query, sub: &Response, response: &mut Response) {
     response.begin(query);
     response.set_rcode(sub.rcode());

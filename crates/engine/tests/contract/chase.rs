@@ -1,13 +1,13 @@
-//! Follows a CNAME that leads out of the answer, as `kubernetes` does for services with an external name.
+//! Follows a CNAME whose target is not in the answer, as *kubernetes* does for Services of type `ExternalName`.
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use wire::{Name, Section, Type};
 
-/// It stands below the toy cache, as `kubernetes` stands below `cache`.
+/// Variant below the test cache, as *kubernetes* is below *cache*.
 pub static CHASE: Manifest<()> = Manifest::new("chase", "follows CNAMEs", "", || (), build);
-/// The same above the cache, as `dns64` and `rewrite` stand there.
+/// Variant above the test cache, as *dns64* and *rewrite* are above *cache*.
 pub static CHASE_ABOVE: Manifest<()> = Manifest::new("chase_above", "follows CNAMEs", "", || (), build);
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -36,7 +36,7 @@ impl Plugin for Chase {
     }
 }
 
-/// Where the last record of the answer points to, if it is a CNAME that was not asked for.
+/// Returns the target of the last answer record, if it is a CNAME that the query did not ask for.
 fn open_end(query: &Query, response: &Response) -> Option<Name> {
     let last = response.message.section(Section::Answer).last()?;
     let open = last.rtype == Type::CNAME && query.qtype != Type::CNAME;

@@ -1,4 +1,4 @@
-//! Reads its records from a store outside, as `etcd` does: a step that waits, and has something to say about what came.
+//! Reads its records from an external store, as *etcd* does: a step that waits, and then inspects the reply.
 
 use core::time::Duration;
 
@@ -33,7 +33,7 @@ fn build(configs: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupE
     Ok(Some(Part { fallthrough, ..Part::new(Directory { records }, Hooks::DOWN) }))
 }
 
-/// How long the store takes.
+/// Latency of the store.
 const DELAY: Duration = Duration::from_millis(10);
 
 struct Directory {

@@ -1,4 +1,4 @@
-//! Answers for IPv6 from IPv4 (RFC 6147): a question asked on the way up.
+//! Synthesizes AAAA records from A records (RFC 6147), with a subquery on the way up.
 
 use core::net::Ipv6Addr;
 
@@ -9,7 +9,7 @@ use wire::{Owner, Rcode, Section, Type};
 
 pub static MANIFEST: Manifest<()> = Manifest::new("dns64", "answers for IPv6 from IPv4", "", || (), build);
 
-/// The well-known prefix (RFC 6052 §2.1).
+/// Well-known prefix (RFC 6052 §2.1).
 const PREFIX: [u8; 12] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -1,4 +1,4 @@
-//! Panics where the first label of the name says: one bad query may cost one answer and no more.
+//! Panics at the place that the first label of the name selects. A panic must cost one answer and nothing else.
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
@@ -14,7 +14,7 @@ fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
 struct Fragile;
 
 impl Fragile {
-    /// Breaks if the first label of the name is this one.
+    /// Panics if the first label of the name is `place`.
     fn at(query: &Query, place: &str) {
         assert!(!is(query, place), "broke at {place}");
     }

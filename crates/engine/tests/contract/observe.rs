@@ -1,4 +1,4 @@
-//! Sees what the steps below do: *trace*, *dnstap*. And says goodbye.
+//! Wraps the steps below and records their calls, as *trace* and *dnstap* do. Has a job with a grace period.
 
 use std::cell::RefCell;
 
@@ -24,7 +24,7 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
     Ok(Some(Part::new(Observe, Hooks::BOTH)))
 }
 
-/// Where a query was, on its way down and up.
+/// Steps that a query passed, on its way down and up.
 #[derive(Default)]
 struct Places(RefCell<String>);
 
@@ -34,7 +34,7 @@ impl Places {
     }
 }
 
-/// Writes it down.
+/// Records a step.
 struct Observe;
 
 impl Plugin for Observe {
@@ -50,13 +50,13 @@ impl Plugin for Observe {
         worker.log_text(
             Level::Info,
             Source::Plugin("observe"),
-            format_args!("{} {octets} octets", places.trim_start()),
+            format_args!("{} {octets} bytes", places.trim_start()),
         );
         Verdict::Pass
     }
 }
 
-/// Stands around a plugin.
+/// Wrapper around a plugin.
 struct Observed {
     name: &'static str,
     plugin: Box<dyn Plugin>,

@@ -1,4 +1,4 @@
-//! Sends an EDNS option along to upstreams: `rewrite edns0`.
+//! Adds an EDNS option for upstreams, as `rewrite edns0` does.
 
 use engine::options::Manifest;
 use engine::setup::Part;
@@ -8,7 +8,7 @@ use wire::OptionCode;
 pub static MANIFEST: Manifest<()> =
     Manifest::new("onward", "tells upstreams who asks", "", || (), |_, _| Ok(Some(Part::new(Onward, Hooks::DOWN))));
 
-/// A code for local use (RFC 6891 §9).
+/// Option code for local use (RFC 6891 §9).
 const CODE: OptionCode = OptionCode(65_001);
 
 struct Onward;

@@ -1,4 +1,4 @@
-//! Reads a label once the answer is there: *log*. Switches labels on for all names, as *metadata* does.
+//! Reads a label after the answer, as *log* does. Enables labels for all names, as *metadata* does.
 
 use engine::log::{Level, Source};
 use engine::options::Manifest;

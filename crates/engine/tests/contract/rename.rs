@@ -1,11 +1,12 @@
-//! Changes the name on the way down and puts it back on the way up, in the question and in the owners: `rewrite name`.
+//! Changes the name on the way down and restores it on the way up, in the question and the owner names, as `rewrite
+//! name` does.
 
 use engine::options::{Manifest, zone_names};
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{EdeCode, Name, NameError, NameRef, Owner};
 
-/// Two of them in one chain show that each puts back what it changed itself.
+/// Two of them in one chain show that each restores its own change.
 pub static RENAME: Manifest<Rules> = manifest("rename");
 pub static RENAME_AGAIN: Manifest<Rules> = manifest("rename_again");
 
@@ -17,7 +18,7 @@ const fn manifest(name: &'static str) -> Manifest<Rules> {
     })
 }
 
-/// Rules that are tried one after the other, each on what the one before has made of the name.
+/// Rules that apply in order, each to the result of the previous one.
 type Rules = Vec<Rule>;
 
 pub struct Rule {
@@ -33,7 +34,7 @@ struct Rename {
     rules: Rules,
 }
 
-/// What was asked before, and which rules have changed it.
+/// Original question, and the rules that changed it.
 struct Before {
     name: Name,
     applied: Vec<usize>,
@@ -80,7 +81,7 @@ impl Plugin for Rename {
 }
 
 impl Rename {
-    /// The name as it was before these rules.
+    /// Returns the name before these rules.
     fn back(&self, name: Name, applied: &[usize]) -> Name {
         applied.iter().rev().fold(name, |name, at| {
             let rule = &self.rules[*at];
@@ -89,7 +90,7 @@ impl Rename {
     }
 }
 
-/// `name` with `to` in the place of its suffix `from`, if it has that.
+/// Replaces the suffix `from` of `name` by `to`, if it has that suffix.
 fn swap_suffix(name: NameRef<'_>, from: NameRef<'_>, to: NameRef<'_>) -> Option<Result<Name, NameError>> {
     let labels = name.labels().count().checked_sub(from.labels().count()).filter(|_| name.is_within(from))?;
     let mut changed = Name::root();

@@ -1,4 +1,5 @@
-//! Signs what leaves, as `tsig` does: over the octets of the query as they came, and the finished answer. Its "signature" is a sum that tests can check.
+//! Signs outgoing responses, as *tsig* does: over the bytes of the query as received, and the finished response. The
+//! "signature" is a checksum that tests can verify.
 
 use core::time::Duration;
 
@@ -9,9 +10,9 @@ use wire::Type;
 
 pub static MANIFEST: Manifest<()> = Manifest::new("sign", "signs what leaves", "", || (), build);
 
-/// Octets of the toy's record before its data: root owner, type, class ANY, TTL, length.
+/// Length in bytes of the record before its data: root owner, type, class ANY, TTL, length.
 const FIXED_LEN: usize = 11;
-/// Octets of its data: seconds since 1970, sum.
+/// Length in bytes of its data: seconds since the Unix epoch, checksum.
 const DATA_LEN: usize = 16;
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -21,9 +22,9 @@ fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
 struct Sign;
 
 impl Plugin for Sign {
-    /// The seal holds from here on, whatever becomes of the answer: a failure is signed too.
+    /// Registers the signer on the way down, so that a failure is signed too.
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        // The server's own questions leave by no socket.
+        // Subqueries are not sent to a client.
         if !query.is_own() {
             response.seal_with(Box::new(Sum { query: sum(&query.packet), at: worker.since_1970() }));
         }
@@ -31,7 +32,7 @@ impl Plugin for Sign {
     }
 }
 
-/// The signature of one answer: over the query, the time, and the answer.
+/// Signer of one response: over the query, the time, and the response.
 struct Sum {
     query: u64,
     at: Duration,
@@ -52,9 +53,9 @@ impl Seal for Sum {
     }
 }
 
-/// Whether an answer ends with the right signature: for tests.
+/// Returns true if a response ends with the correct signature.
 pub fn verified(query: &[u8], answer: &[u8]) -> bool {
-    // The record is not counted in what it signs (RFC 8945 §4.3.3).
+    // The count of additional records does not include the signature when it is computed (RFC 8945 §4.3.3).
     const ADDITIONALS_AT: usize = 11;
     let mut unsigned = answer.to_vec();
     unsigned.truncate(answer.len().saturating_sub(FIXED_LEN + DATA_LEN));

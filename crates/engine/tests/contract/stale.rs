@@ -1,4 +1,4 @@
-//! A cache that serves what is past its time: `serve_stale verify [TIMEOUT]` and `serve_stale immediate` of `cache`.
+//! Cache that serves stale answers: `serve_stale verify [TIMEOUT]` and `serve_stale immediate` of *cache*.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -74,7 +74,7 @@ struct Entry {
     refreshing: bool,
 }
 
-/// What the step notes for its way up.
+/// Note for the way up: no stale entry exists.
 const MISSED: u64 = 0;
 const MAY_SERVE_STALE: u64 = 1;
 

@@ -1,4 +1,4 @@
-//! As *transfer* does: an answer to AXFR of several messages, each with one record.
+//! Answers AXFR with several messages of one record each, as *transfer* does.
 
 use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};

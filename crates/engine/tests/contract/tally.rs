@@ -1,4 +1,4 @@
-//! Counts what comes by, down and up: each query once, each answer once.
+//! Counts the queries on the way down and the answers on the way up, each exactly once.
 
 use engine::metrics::{Counter, Kind, Metric};
 use engine::options::Manifest;
