@@ -5,7 +5,7 @@ use engine::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Whom, Worker};
 use wire::Type;
 
-pub static MANIFEST: Manifest<()> = Manifest::new("fragile", "panics where the name says", "", || (), build);
+pub static MANIFEST: Manifest<()> = Manifest::new("fragile", "panics on request of the name", "", || (), build);
 
 fn build(_: Vec<()>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     Ok(Some(Part::new(Fragile, Hooks::BOTH)))

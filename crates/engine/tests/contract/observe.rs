@@ -7,7 +7,7 @@ use engine::options::Manifest;
 use engine::setup::{Around, Part, Setup, SetupError};
 use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
 
-pub static MANIFEST: Manifest<()> = Manifest::new("observe", "writes down where a query was", "", || (), build);
+pub static MANIFEST: Manifest<()> = Manifest::new("observe", "logs the steps of a query", "", || (), build);
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     setup.below.provide(Around(Box::new(|name, plugin, hooks| {
@@ -47,11 +47,7 @@ impl Plugin for Observe {
         let Some(Places(places)) = query.take_kept() else { return Verdict::Pass };
         let octets = response.finish_copy(query, &mut worker.scratch).len();
         let places = places.borrow();
-        worker.log_text(
-            Level::Info,
-            Source::Plugin("observe"),
-            format_args!("{} {octets} bytes", places.trim_start()),
-        );
+        worker.log_text(Level::Info, Source::Plugin("observe"), format_args!("{} {octets} bytes", places.trim_start()));
         Verdict::Pass
     }
 }

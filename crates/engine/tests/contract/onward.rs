@@ -5,8 +5,13 @@ use engine::setup::Part;
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::OptionCode;
 
-pub static MANIFEST: Manifest<()> =
-    Manifest::new("onward", "tells upstreams who asks", "", || (), |_, _| Ok(Some(Part::new(Onward, Hooks::DOWN))));
+pub static MANIFEST: Manifest<()> = Manifest::new(
+    "onward",
+    "adds an EDNS option for upstreams",
+    "",
+    || (),
+    |_, _| Ok(Some(Part::new(Onward, Hooks::DOWN))),
+);
 
 /// Option code for local use (RFC 6891 §9).
 const CODE: OptionCode = OptionCode(65_001);

@@ -5,14 +5,11 @@ use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Label, Plugin, Query, Response, Verdict, Worker, Zones};
 
-pub static MANIFEST: Manifest<String> =
-    Manifest::new("read", "writes down the value of a label", "", String::new, build).arguments(
-        "read LABEL",
-        |label, args| {
-            *label = args.word()?.text.clone();
-            Ok(())
-        },
-    );
+pub static MANIFEST: Manifest<String> = Manifest::new("read", "logs the value of a label", "", String::new, build)
+    .arguments("read LABEL", |label, args| {
+        *label = args.word()?.text.clone();
+        Ok(())
+    });
 
 fn build(labels: Vec<String>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(label) = labels.into_iter().next() else { return Ok(None) };

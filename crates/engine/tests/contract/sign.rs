@@ -8,7 +8,7 @@ use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Seal, Verdict, Worker};
 use wire::Type;
 
-pub static MANIFEST: Manifest<()> = Manifest::new("sign", "signs what leaves", "", || (), build);
+pub static MANIFEST: Manifest<()> = Manifest::new("sign", "signs responses", "", || (), build);
 
 /// Length in bytes of the record before its data: root owner, type, class ANY, TTL, length.
 const FIXED_LEN: usize = 11;

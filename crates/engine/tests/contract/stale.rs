@@ -11,7 +11,7 @@ use wire::{EdeCode, Flags, Mark, Rcode, Type};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "stale",
-    "a cache that serves what is past its time",
+    "a cache that serves stale answers",
     "",
     || Config { fresh: Duration::ZERO, mode: Mode::Verify, patience: None },
     build,
@@ -24,7 +24,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("verify [TIMEOUT]"),
         default: "",
-        doc: "Asks below first, for so long.",
+        doc: "Queries below first, until the timeout.",
         set: |config, args| {
             config.patience = if args.rest().is_empty() { None } else { Some(args.duration()?) };
             Ok(())
@@ -33,7 +33,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("immediate"),
         default: "",
-        doc: "Answers at once and asks below in the background.",
+        doc: "Answers at once and queries below in the background.",
         set: |config, _| {
             config.mode = Mode::Immediate;
             Ok(())

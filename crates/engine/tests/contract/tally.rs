@@ -5,10 +5,11 @@ use engine::options::Manifest;
 use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 
-pub static MANIFEST: Manifest<()> = Manifest::new("tally", "counts what comes by", "", || (), build).metrics(&[&TALLY]);
+pub static MANIFEST: Manifest<()> =
+    Manifest::new("tally", "counts queries and answers", "", || (), build).metrics(&[&TALLY]);
 
 static TALLY: Metric =
-    Metric { name: "tally_total", help: "What came by.", kind: Kind::Counter, labels: &["zone", "what"] };
+    Metric { name: "tally_total", help: "Queries and answers.", kind: Kind::Counter, labels: &["zone", "what"] };
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let zone = setup.block.sites.first().map_or("", |site| site.zone.as_str());
