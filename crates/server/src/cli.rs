@@ -1,4 +1,4 @@
-//! The command line: CoreDNS's flags, with one dash or two, and the commands of our own.
+//! Command line: CoreDNS's flags, with one dash or two, and Portolan's own subcommands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,27 +12,27 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use kubedns::Program;
 
-/// What was asked for.
+/// Command selected by the command line.
 #[derive(Debug)]
 pub enum Command {
-    /// Serve.
+    /// Serve DNS.
     Serve(ServeOptions),
-    /// Say what is wrong with a Corefile.
+    /// Check a Corefile.
     Check(CheckOptions),
-    /// Check a DNS server against the Kubernetes DNS specification.
+    /// Test a DNS server against the Kubernetes DNS specification.
     Conformance(ConformanceOptions),
-    /// Bring what a cluster's DNS is told today to a Corefile for this server, or compare two servers.
+    /// Convert an existing cluster DNS configuration to a Corefile, or compare two servers.
     Migrate(MigrateOptions),
-    /// Be the kube-dns pod, or one of its containers.
+    /// Run as the kube-dns pod or as one of its containers.
     KubeDns {
-        /// Which.
+        /// The pod or the container.
         program: Program,
-        /// Its flags.
+        /// Arguments after the program name or the subcommand.
         words: Vec<String>,
     },
-    /// Be the cache of a node.
+    /// Run as NodeLocal DNSCache.
     Node {
-        /// Its flags.
+        /// Arguments after the program name or the subcommand.
         words: Vec<String>,
     },
     /// Print the version.
@@ -41,17 +41,17 @@ pub enum Command {
     Plugins,
 }
 
-/// The port of DNS (RFC 1035 §4.2).
+/// Default DNS port (RFC 1035 §4.2).
 const DNS_PORT: &str = "53";
-/// The flags of CoreDNS that may stand with one dash.
+/// Flags that may be written with a single dash, as in CoreDNS.
 const SINGLE_DASH: [&str; 8] = ["conf", "dns.port", "log-format", "pidfile", "plugins", "quiet", "version", "help"];
 
-/// The command line as clap knows it: help, man page and completions come from it.
+/// Returns the clap definition of the command line, from which help, man pages and completions are generated.
 #[must_use]
 pub fn command() -> clap::Command {
     let path = || value_parser!(PathBuf);
     clap::Command::new("portolan")
-        .about("A Kubernetes cluster's DNS: serves an unchanged Corefile of CoreDNS")
+        .about("DNS server for Kubernetes clusters; runs CoreDNS Corefiles without changes")
         .disable_version_flag(true)
         .args_conflicts_with_subcommands(true)
         .arg(
@@ -59,7 +59,7 @@ pub fn command() -> clap::Command {
                 .long("conf")
                 .value_name("FILE")
                 .value_parser(path())
-                .help("The Corefile; `stdin` reads standard input. Without it: `Corefile` here, or a built-in one"),
+                .help("Corefile to load; `stdin` reads standard input [default: ./Corefile, or a built-in one]"),
         )
         .arg(
             Arg::new("port")
@@ -68,27 +68,23 @@ pub fn command() -> clap::Command {
                 .value_name("PORT")
                 .value_parser(value_parser!(u16))
                 .default_value(DNS_PORT)
-                .help("The port for keys of the Corefile that have none"),
+                .help("Port for server blocks without one"),
         )
         .arg(
             Arg::new("pidfile")
                 .long("pidfile")
                 .value_name("FILE")
                 .value_parser(path())
-                .help("Write the process id to this file, and remove it at the end"),
+                .help("Write the process ID to this file and remove the file on exit"),
         )
         .arg(
-            option(
-                "log-format",
-                "FORM",
-                "Form of the log: `text`, as CoreDNS writes it, or `json`, one object per line",
-            )
-            .value_parser(["text", "json"])
-            .default_value("text"),
+            option("log-format", "FORM", "Log format: `text`, as CoreDNS writes it, or `json`, one object per line")
+                .value_parser(["text", "json"])
+                .default_value("text"),
         )
-        .arg(flag("quiet", "Say nothing about zones and version at the start"))
-        .arg(flag("plugins", "Print the directives of this build and end"))
-        .arg(flag("version", "Print the version and end"))
+        .arg(flag("quiet", "Do not print zones and version at startup"))
+        .arg(flag("plugins", "Print the directives of this build and exit"))
+        .arg(flag("version", "Print the version and exit"))
         .subcommand(check_command())
         .subcommand(conformance_command())
         .subcommand(migrate_command())
@@ -100,25 +96,25 @@ fn check_command() -> clap::Command {
     clap::Command::new("check")
         .about("Check a Corefile for errors and likely mistakes")
         .long_about(
-            "Check a Corefile for errors, with which the server could not start, and for likely mistakes (warnings). It \
-             starts nothing and asks no server. Exits with 0 if there is no error, with 1 if there is one (with --strict \
-             also for a warning), and with 2 if the Corefile could not be read.",
+            "Check a Corefile for errors, which prevent the server from starting, and for likely mistakes (warnings). The \
+             command opens no socket and sends no query. Exits with 0 if there is no error, with 1 if there is one (with \
+             --strict also for a warning), and with 2 if the Corefile could not be read.",
         )
         .arg(
             Arg::new("file")
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
                 .help(
-                    "A Corefile, or manifests (YAML or JSON) with one in a ConfigMap; `-` is standard input \
+                    "Corefile, or manifests (YAML or JSON) with a Corefile in a ConfigMap; `-` is standard input \
                      [default: Corefile]",
                 ),
         )
-        .arg(flag("json", "Say what is wrong as one JSON document"))
-        .arg(flag("sarif", "Say what is wrong as SARIF 2.1.0").conflicts_with("json"))
-        .arg(flag("files", "Read the files that it names too (zones, keys, certificates), as the start would; ask nobody"))
+        .arg(flag("json", "Print the diagnostics as one JSON document"))
+        .arg(flag("sarif", "Print the diagnostics as SARIF 2.1.0").conflicts_with("json"))
+        .arg(flag("files", "Also read the files that the Corefile names (zones, keys, certificates), as at startup"))
         .arg(flag("strict", "Treat warnings as errors"))
-        .arg(flag("rbac", "Print the ClusterRole or the Roles that it needs of the API server"))
-        .arg(option("explain", "CODE", "Say what a code means, such as chain/never-asked, and end"))
+        .arg(flag("rbac", "Print the ClusterRole or Roles that the Corefile needs"))
+        .arg(option("explain", "CODE", "Explain a diagnostic code, such as chain/never-asked, and exit"))
 }
 
 fn check_options(matches: &ArgMatches) -> CheckOptions {
@@ -138,74 +134,76 @@ fn check_options(matches: &ArgMatches) -> CheckOptions {
 
 fn conformance_command() -> clap::Command {
     clap::Command::new("conformance")
-        .about("Checks a DNS server, any, against the Kubernetes DNS specification")
+        .about("Test any DNS server against the Kubernetes DNS specification")
         .long_about(
-            "Checks a DNS server, any, against the Kubernetes DNS specification and what the end-to-end tests of Kubernetes \
-             ask. With a kubeconfig, or in a Pod, it creates its objects in a scratch namespace and deletes it at the end. \
-             Ends with 0 if all holds, with 1 if something does not, with 2 if the checks could not be made.",
+            "Test any DNS server against the Kubernetes DNS specification and the queries of Kubernetes' end-to-end tests. \
+             With --kubeconfig, or in a Pod, the command creates its objects in a temporary namespace and deletes the \
+             namespace at the end. Exits with 0 if all checks pass, with 1 if one fails, and with 2 if the checks could not \
+             run.",
         )
         .arg(
-            option("server", "ADDR[:PORT]", "The server; without it the first one of /etc/resolv.conf")
+            option("server", "ADDR[:PORT]", "Server to test [default: the first name server in /etc/resolv.conf]")
                 .value_parser(read_server),
         )
-        .arg(option("zone", "ZONE", "The zone of the cluster").default_value("cluster.local"))
+        .arg(option("zone", "ZONE", "Cluster domain").default_value("cluster.local"))
         .arg(
             option("kubeconfig", "FILE", "Create the objects in the cluster of this kubeconfig")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["manifests", "no-create"]),
         )
-        .arg(option("context", "NAME", "A context of the kubeconfig other than its current one").requires("kubeconfig"))
+        .arg(option("context", "NAME", "Context of the kubeconfig [default: its current context]").requires("kubeconfig"))
         .arg(
-            option("manifests", "FILE", "Write the objects into this file, which the server reads, and change them there")
+            option("manifests", "FILE", "Write the objects to this file, which the server under test reads")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with("no-create"),
         )
-        .arg(flag("no-create", "Create nothing: the server has what --print-manifests prints"))
-        .arg(flag("print-manifests", "Print the objects as manifests and end"))
+        .arg(flag("no-create", "Create no objects: the cluster already has those of --print-manifests"))
+        .arg(flag("print-manifests", "Print the objects as manifests and exit"))
         .arg(
-            option("namespace", "PREFIX", "The namespace of the objects; of a scratch namespace how it begins")
+            option("namespace", "PREFIX", "Namespace of the objects, or name prefix of the temporary namespace")
                 .default_value("dns-conformance"),
         )
-        .arg(flag("json", "Say what came out as JSON"))
-        .arg(option("filter", "TEXT", "Make only checks with this text in their name or in what they say").default_value(""))
+        .arg(flag("json", "Print the results as JSON"))
+        .arg(option("filter", "TEXT", "Run only checks with this text in their name or description").default_value(""))
 }
 
 fn migrate_command() -> clap::Command {
     clap::Command::new("migrate")
-        .about("Makes a Corefile for this server of what a cluster's DNS is told today")
+        .about("Convert an existing cluster DNS configuration to a Corefile")
         .long_about(
-            "Makes a Corefile for this server of an older Corefile, or of the ConfigMap and the Deployment of kube-dns, and \
-             prints it; what was changed and why goes to standard error. It writes to no cluster. With --check it asks two \
-             servers the same questions instead: those in the files, a line `NAME TYPE` each, of a query log, or about the \
-             Services in manifests. Ends with 1 if something is lost, refused or answered in different ways.",
+            "Convert an older Corefile, or the ConfigMap and Deployment of kube-dns, to a Corefile for this server and print \
+             it. The changes and their reasons go to standard error. The command never writes to a cluster. With --check it \
+             compares the answers of two servers instead; the queries come from lines `NAME TYPE`, from a query log, or from \
+             the Services in manifests. Exits with 1 if a setting has no equivalent, the result is not valid, or the answers \
+             differ, and with 2 if the input could not be used.",
         )
         .arg(
             Arg::new("files")
                 .value_name("FILE")
                 .num_args(0..)
                 .value_parser(value_parser!(PathBuf))
-                .help("Corefiles or manifests; standard input (`-`) without any"),
+                .help("Corefiles or manifests [default: `-`, standard input]"),
         )
         .arg(
-            option("from", "VERSION", "Also name what has changed since this version of CoreDNS")
+            option("from", "VERSION", "Also list behaviour that changed since this version of CoreDNS")
                 .value_parser(read_version),
         )
-        .arg(flag("defaults", "Add what newer installations have: ready, loop, lameduck, max_concurrent"))
+        .arg(flag("defaults", "Add the defaults of newer installations: ready, loop, lameduck, max_concurrent"))
         .arg(flag("json", "Print the Corefile and the notes, or the comparison, as one JSON object"))
         .arg(
-            option("check", "OLD NEW", "Compare the answers of these two servers: addresses or names of hosts")
+            option("check", "OLD NEW", "Compare the answers of these two servers, given as addresses or host names")
                 .num_args(2)
                 .value_names(["OLD", "NEW"])
                 .value_parser(read_server),
         )
-        .arg(flag("ttl", "With --check, compare times to live too; those of a cache count down").requires("check"))
-        .arg(option("zone", "ZONE", "The zone of the cluster, for questions about Services").default_value("cluster.local"))
+        .arg(flag("ttl", "With --check, also compare TTLs; the TTLs of a cache count down").requires("check"))
+        .arg(option("zone", "ZONE", "Cluster domain, for queries about Services").default_value("cluster.local"))
         .arg(
             Arg::new("dnsmasq")
                 .value_name("DNSMASQ-ARGUMENT")
                 .last(true)
                 .num_args(0..)
-                .help("A command line of dnsmasq, such as --cache-size=1000"),
+                .help("Arguments for dnsmasq, such as --cache-size=1000"),
         )
 }
 
@@ -302,10 +300,10 @@ fn wants_help(words: &[String]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| matches!(word.as_str(), "--help" | "-help" | "-h"))
 }
 
-/// The help of a command whose flags are not read by clap.
+/// Returns the help of a command whose flags clap does not parse, as the error that prints it.
 fn help_of(command: clap::Command, name: &'static str) -> clap::Error {
     let kind = ErrorKind::DisplayHelp;
-    // Only what clap makes itself is shown without a word about an error before it.
+    // clap prints an `error:` prefix unless it created the error itself, so let it parse `--help`.
     let asked = command.bin_name(name).try_get_matches_from([name, "--help"]);
     asked.err().unwrap_or_else(|| clap::Error::new(kind))
 }
@@ -335,7 +333,7 @@ fn from_matches(matches: &ArgMatches) -> Command {
     })
 }
 
-/// Reads a form that the parser has checked.
+/// Parses a format name that clap has already validated.
 fn log_format(name: Option<&String>) -> Format {
     if name.is_some_and(|name| name == "json") { Format::Json } else { Format::Text }
 }
@@ -347,7 +345,7 @@ fn two_dashes(word: OsString) -> OsString {
     if SINGLE_DASH.contains(&name) { format!("--{text}").into() } else { word }
 }
 
-/// The directives of this build, sorted.
+/// Returns the names of the directives in this build, sorted.
 pub fn plugin_names() -> impl Iterator<Item = &'static str> {
     let here = plugins::DIRECTIVES.iter().filter(|slot| matches!(slot, engine::Slot::Here(_)));
     let mut names: Vec<_> = here.map(engine::Slot::name).collect();
@@ -364,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn one_dash_or_two() {
+    fn accepts_flags_with_one_dash_or_two() {
         for text in [
             "portolan -conf Corefile -dns.port 1053",
             "portolan --conf=Corefile -p 1053",
@@ -395,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_an_address() {
+    fn conformance_server_is_an_address_with_an_optional_port() {
         for (text, address) in [
             ("10.96.0.10", "10.96.0.10:53"),
             ("127.0.0.1:1053", "127.0.0.1:1053"),

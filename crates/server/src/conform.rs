@@ -1,5 +1,5 @@
-//! `portolan conformance`: checks a DNS server, any, against the Kubernetes DNS specification.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+//! `portolan conformance`: tests any DNS server against the Kubernetes DNS specification.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -8,37 +8,37 @@ use std::process::ExitCode;
 use cluster::Source;
 use conformance::{Objects, Options, Problem, Report, SPECIFICATION, Told};
 
-/// The port of DNS (RFC 1035 §4.2).
+/// Default DNS port (RFC 1035 §4.2).
 const DNS_PORT: u16 = 53;
-/// Where a process finds its name server if nobody says which.
+/// File with the name server to test if the command line names none.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// The environment of a Pod has this, that of others has not.
+/// Environment variable that Kubernetes sets in every Pod.
 const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
-/// What it ends with if the checks could not be made.
+/// Exit code if the checks could not run.
 const COULD_NOT_RUN: u8 = 2;
 
-/// How the command was written.
+/// Options of `portolan conformance`.
 #[derive(Clone, Debug)]
 pub struct ConformanceOptions {
-    /// The server; without one the first of `/etc/resolv.conf`.
+    /// Server to test; `None` is the first name server in `/etc/resolv.conf`.
     pub server: Option<SocketAddr>,
-    /// The zone of the cluster.
+    /// Cluster domain.
     pub zone: String,
-    /// The kubeconfig, and the context in it.
+    /// Kubeconfig of the cluster in which to create the objects.
     pub kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig.
+    /// Context of the kubeconfig; `None` is its current context.
     pub context: Option<String>,
-    /// The file that the server reads.
+    /// File to write the objects to, which the server reads.
     pub manifests: Option<PathBuf>,
-    /// Create nothing.
+    /// True to create no objects.
     pub no_create: bool,
-    /// Only print the objects.
+    /// True to print the objects and exit.
     pub print_manifests: bool,
-    /// The namespace, or how it begins.
+    /// Namespace of the objects, or the prefix of the temporary namespace's name.
     pub namespace: String,
-    /// Speak JSON.
+    /// True to print the results as JSON.
     pub json: bool,
-    /// Only checks with this in them.
+    /// Substring of the name or description of the checks to run.
     pub filter: String,
 }
 
@@ -56,28 +56,28 @@ impl ConformanceOptions {
     }
 }
 
-/// Reads `ADDRESS` or `ADDRESS:PORT`.
+/// Parses `HOST` or `HOST:PORT`, with an IP address or a name as the host.
 ///
 /// # Errors
-/// A text that is neither.
+/// Returns a message if the text has another form or the name has no address.
 pub(crate) fn read_server(text: &str) -> Result<SocketAddr, String> {
     let plain = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let address = plain.map(|address| SocketAddr::new(address, DNS_PORT)).or_else(|_| text.parse());
     address.or_else(|_| look_up(text))
 }
 
-/// Looks up the host in `HOST[:PORT]`, as the system does; the first IPv4 address counts, or else the first.
+/// Resolves the host in `HOST[:PORT]` with the system resolver. Prefers the first IPv4 address.
 fn look_up(text: &str) -> Result<SocketAddr, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let port = if port.is_empty() { Some(DNS_PORT) } else { port.parse().ok() };
-    let wanted = || "an address or a host is wanted, such as 10.96.0.10, [::1]:1053 or dns.example.org:53".to_owned();
+    let wanted = || "expected an address or a host, such as 10.96.0.10, [::1]:1053 or dns.example.org:53".to_owned();
     let port = port.filter(|_| !host.is_empty() && !host.contains([':', '/', ' '])).ok_or_else(wanted)?;
     let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
     let found = found.min_by_key(SocketAddr::is_ipv6);
     found.ok_or_else(|| format!("{host} has no address"))
 }
 
-/// Makes the checks and says what came of them: success if all that is applicable holds.
+/// Runs the checks and prints their results. Succeeds if no applicable check fails.
 #[must_use]
 pub fn conform(options: &ConformanceOptions) -> ExitCode {
     if options.print_manifests {
@@ -90,7 +90,7 @@ pub fn conform(options: &ConformanceOptions) -> ExitCode {
         };
     }
     let Some(server) = options.server.or_else(own_server) else {
-        eprintln!("{RESOLV_CONF} names no server: which one is to be checked? Use --server");
+        eprintln!("{RESOLV_CONF} has no `nameserver` line; name the server to test with --server");
         return ExitCode::from(COULD_NOT_RUN);
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -138,7 +138,7 @@ fn could_not_run(problems: &[Problem]) -> ExitCode {
     ExitCode::from(COULD_NOT_RUN)
 }
 
-/// The server that this process itself would ask.
+/// Returns the first name server of the system.
 fn own_server() -> Option<SocketAddr> {
     let text = std::fs::read_to_string(RESOLV_CONF).ok()?;
     let addresses =

@@ -1,6 +1,5 @@
-//! The server: what is on the command line, which Corefile, how it is started, reloaded and ended. The only room in
-//! which all others meet.
-#![allow(clippy::disallowed_methods, reason = "this room is the edge: it reads files and the environment")]
+//! The server: command line, loading of the Corefile, startup, reload and shutdown. This crate connects all others.
+#![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads files and the environment")]
 
 mod admin;
 mod awaited;

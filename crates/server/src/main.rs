@@ -1,12 +1,12 @@
-//! The binary.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+//! Entry point of the `portolan` binary.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
 use std::process::ExitCode;
 
 use portolan::cli::{self, Command};
 
-/// Gives memory back to the system within a second after a burst, also that of idle threads; how it is set is in
-/// `.cargo/config.toml`, and why it is this one in `docs/decisions/0006-allocator.md`.
+/// Allocator that returns memory to the system within a second after a burst, including that of idle threads. It is
+/// configured in `.cargo/config.toml`; `docs/decisions/0006-allocator.md` has the reasons for the choice.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -129,7 +129,7 @@ fn a_config_map_is_watched_alone_and_a_bad_one_changes_nothing() {
     assert!(of_config.clone().all(|seen| seen.namespace == "kube-system"));
 
     put("{ not JSON".to_owned());
-    let line = pod.server.wait_for("The ConfigMap is refused");
+    let line = pod.server.wait_for("The ConfigMap is invalid");
     assert!(line.contains("`stubDomains`: invalid JSON"), "{line}");
     wait_until("it is counted", || pod.metric("portolan_kube_dns_config_refused_total 1"));
     assert_eq!(pod.address("b.corp.example."), Some(other.own), "the one before stays in force");

@@ -43,7 +43,7 @@ fn an_older_corefile_is_printed_as_it_is_written_today() {
     let (code, text, said) = migrate(&[], old);
     assert_eq!(text, "# ours\n.:53 {\n    health\n    forward . 192.0.2.1\n    cache {$TTL}\n}\n");
     assert!(said.contains("changed: `proxy` is `forward` (since 1.5.0)"), "{said}");
-    assert!(said.contains("`TTL` has no value here"), "{said}");
+    assert!(said.contains("environment variable `TTL` is not set here"), "{said}");
     assert_eq!(code, Some(0), "{said}");
     let (code, text, _) = migrate(&["--defaults"], old);
     assert!(text.contains("health {\n        lameduck 5s\n    }\n"), "{text}");

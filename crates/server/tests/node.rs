@@ -310,7 +310,7 @@ fn one_takes_over_from_another_and_no_question_is_lost() {
             assert_eq!(serving.wait(), Some(0));
             assert!(has_address(SERVICE), "the interface is of the one that serves");
             wait_until("only its rules are left", || tables() == 1);
-            next.wait_for("Takes over 2 addresses");
+            next.wait_for("Taking over the sockets of 2 addresses");
             serving = next;
         }
         let (asked, missed) = asker.end();
@@ -407,7 +407,7 @@ fn what_the_next_instance_does_not_serve_ends_with_the_last_one() {
         let mut first = before.start(&[]);
         assert!(is_open());
         let mut second = after.start(&[]);
-        second.wait_for("Takes over 3 addresses");
+        second.wait_for("Taking over the sockets of 3 addresses");
         first.signal("TERM");
         assert_eq!(first.wait(), Some(0));
         assert!(!is_open(), "somebody listens who does not answer");

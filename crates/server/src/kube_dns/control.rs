@@ -1,5 +1,6 @@
-//! What is served at present: the Corefile of a recipe, the newest ConfigMap that could be read, and the addresses that are
-//! known; made anew when one of them changes.
+//! Generates the Corefile to serve from a recipe, the last valid ConfigMap and the resolved name server addresses.
+//!
+//! The control task receives [`News`] of changes, generates the Corefile again and signals the server if its text changed.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -22,25 +23,25 @@ use crate::files::Disk;
 
 static UPDATES: Metric = Metric {
     name: "portolan_kube_dns_config_updates_total",
-    help: "Versions of the ConfigMap of `portolan kube-dns` that were taken up.",
+    help: "ConfigMap versions that `portolan kube-dns` applied.",
     kind: Kind::Counter,
     labels: &[],
 };
 static REFUSED: Metric = Metric {
     name: "portolan_kube_dns_config_refused_total",
-    help: "Versions of the ConfigMap of `portolan kube-dns` that could not be used; the one before stays in force.",
+    help: "ConfigMap versions that `portolan kube-dns` rejected as invalid; the previous version stays in use.",
     kind: Kind::Counter,
     labels: &[],
 };
 
-/// What is counted here.
+/// Metrics of this module, for the documentation.
 pub static METRICS: [&Metric; 2] = [&UPDATES, &REFUSED];
 
-/// News that may change what is served: so many may wait.
+/// Capacity of the channel of [`News`].
 const NEWS_MAX: usize = 16;
-/// How long it may take to say what the ConfigMap holds, before what there is without it is served.
+/// Limit for the first read of the ConfigMap. After it the server starts without the ConfigMap.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often resolv.conf is looked at.
+/// Interval between checks of resolv.conf for a change.
 const RESOLV_CONF_EVERY: Duration = Duration::from_millis(500);
 
 struct Control {
@@ -54,11 +55,14 @@ struct Control {
     refused: Counter,
 }
 
-/// Makes the Corefile, and keeps making it while this thread runs. It may wait for the ConfigMap, but not long. `also` can
-/// tell of other news.
+/// Generates the Corefile, and regenerates it on changes while the `LocalSet` of this thread runs. Waits up to [`PATIENCE`]
+/// for the ConfigMap.
+///
+/// `also` receives a sender for further news. The returned receiver gets a value when the Corefile changes (`false`), or when
+/// something that it names changes (`true`).
 ///
 /// # Errors
-/// In words, what can never become right by itself.
+/// Returns a message for a permanent error, which no retry can fix.
 pub(crate) async fn start(
     recipe: Rc<dyn Recipe>,
     registry: &Arc<Registry>,
@@ -70,7 +74,7 @@ pub(crate) async fn start(
     if *recipe.source() != Source::None {
         match timeout(PATIENCE, news.recv()).await {
             Ok(Some(News::Config(data))) => drop(control.take_config(&data)),
-            _ => tracing::warn!(target: LOG, "Begins without the ConfigMap: nobody has said yet what it holds"),
+            _ => tracing::warn!(target: LOG, "Starting without the ConfigMap: it could not be read in time"),
         }
     }
     control.make();
@@ -117,7 +121,7 @@ impl Control {
         }
     }
 
-    /// Takes what the ConfigMap holds, if it can be used; whether that is something new.
+    /// Applies a ConfigMap if it is valid. Returns true if that changed the settings.
     fn take_config(&mut self, data: &Data) -> bool {
         match Dynamic::read(data) {
             Ok(dynamic) if dynamic == self.dynamic => false,
@@ -130,13 +134,13 @@ impl Control {
             Err(refused) => {
                 self.counters.count(self.refused);
                 self.recipe.count_refused();
-                tracing::error!(target: LOG, "The ConfigMap is refused, the one before stays in force: {refused}");
+                tracing::error!(target: LOG, "The ConfigMap is invalid; the previous version stays in use: {refused}");
                 false
             }
         }
     }
 
-    /// Makes the Corefile; whether it is another one than before.
+    /// Generates the Corefile. Returns true if its text changed.
     fn make(&mut self) -> bool {
         self.wanted.set(self.recipe.named_hosts(&self.dynamic));
         let text = self.recipe.corefile(&self.dynamic, Hosts::Known(&self.hosts));
@@ -151,7 +155,7 @@ fn describe(dynamic: &Dynamic) -> String {
     format!("{} stub domains, {} upstreams, {} federations", stub_domains.len(), upstreams.len(), federations.len())
 }
 
-/// Tells when a file changes, from now on: it is to be read after this is called.
+/// Sends [`News::ResolvConf`] whenever a file changes. Changes count from the call, so read the file after it.
 fn follow_resolv_conf(path: PathBuf, news: Sender<News>) -> impl Future<Output = ()> {
     let stamp = move || Disk.stamp(&path).ok();
     let mut known = stamp();

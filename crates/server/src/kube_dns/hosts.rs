@@ -1,5 +1,7 @@
-//! The addresses of name servers that are named. kube-dns looked them up once; here they are looked up again and again, names
-//! of the cluster by this server itself.
+//! Addresses of name servers that are configured by host name.
+//!
+//! kube-dns resolved these names once. This module resolves them periodically, and resolves names of the cluster with this
+//! server itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,12 +16,13 @@ use tokio::sync::mpsc::Sender;
 use super::recipe::{Known, News, Recipe};
 use crate::lookup::Lookup;
 
-/// How soon a name without an address is looked up again.
+/// Interval between lookups while a name has no address.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How soon one with addresses is: a cluster IP does not change, and others have hardly shorter times to live.
+/// Interval between lookups when all names have addresses. A cluster IP does not change, and the TTLs of other names are
+/// rarely shorter.
 const RENEW: Duration = Duration::from_secs(30);
 
-/// The names that are wanted at present.
+/// Names to resolve, shared between the control task and the lookup task.
 #[derive(Clone, Default)]
 pub(super) struct Wanted {
     names: Rc<RefCell<BTreeSet<String>>>,
@@ -27,7 +30,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Wants these names and no others.
+    /// Replaces the names, and wakes the lookup task if they changed.
     pub(super) fn set(&self, names: BTreeSet<String>) {
         if *self.names.borrow() != names {
             *self.names.borrow_mut() = names;
@@ -36,7 +39,7 @@ impl Wanted {
     }
 }
 
-/// Looks names up for as long as it is polled.
+/// Resolves the wanted names periodically and sends the addresses when they change. Returns if the receiver is gone.
 pub(super) async fn follow(recipe: Rc<dyn Recipe>, wanted: Wanted, news: Sender<News>) {
     let mut known = Known::new();
     loop {
@@ -44,7 +47,7 @@ pub(super) async fn follow(recipe: Rc<dyn Recipe>, wanted: Wanted, news: Sender<
         let mut found = Known::new();
         for name in &names {
             let addresses = look_up(recipe.resolver(name), name).await;
-            // What was known stays while nobody can say anything better.
+            // A failed lookup keeps the last known addresses.
             if let Some(addresses) = addresses.or_else(|| known.get(name).cloned()) {
                 found.insert(name.clone(), addresses);
             }
@@ -73,7 +76,7 @@ async fn look_up(resolver: Option<SocketAddr>, name: &str) -> Option<Vec<IpAddr>
     let host = name.to_owned();
     let found = tokio::task::spawn_blocking(move || Lookup.lookup(&host, &resolvers)).await.ok()?;
     let mut addresses = found.ok().filter(|addresses| !addresses.is_empty())?;
-    // In one order, so that another one is no change.
+    // Sorted, so that a different order in the response does not count as a change.
     addresses.sort_unstable();
     addresses.dedup();
     Some(addresses)
@@ -89,7 +92,7 @@ mod tests {
     use super::*;
     use crate::kube_dns::pod::tests::settings;
 
-    /// A name server that knows one address for every name, and nothing at first.
+    /// Starts a name server that has no records for the first name that is looked up, then one address for every name.
     fn server() -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
@@ -104,7 +107,7 @@ mod tests {
                 let header = Header { flags: Flags::default().with_response(true), ..header };
                 let header = Header { id: header.id, flags: header.flags, ..Header::default() };
                 message.start(header, Some((request.name.as_ref(), request.qtype, Class::IN)));
-                // The first two questions are for A and AAAA of the first name.
+                // The first two queries are A and AAAA of the first lookup.
                 if request.qtype == Type::A && asked >= 2 {
                     message.push_a(Section::Answer, Owner::Question, 5, Ipv4Addr::new(192, 0, 2, 7));
                 }
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_cluster_are_looked_up_again_until_they_are_there() {
+    fn retries_cluster_names_until_they_resolve() {
         let settings = settings(&format!("-kubednsServer={}", server()));
         let (tell, mut news) = channel(1);
         let wanted = Wanted::default();

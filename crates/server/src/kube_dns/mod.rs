@@ -1,10 +1,14 @@
-//! `portolan kube-dns`: the kube-dns pod, or one of its containers, by the flags that they had.
+//! `portolan kube-dns`: drop-in replacement for the kube-dns pod or one of its containers, with their flags.
 //!
-//! Flags and ConfigMap become a Corefile (crate `kubedns`), and that is served like any other: a ConfigMap that changes is a
-//! Corefile that changes, taken over without a restart and with what is cached. `recipe` says what that takes, `pod` how it
-//! is for these flags; `source` brings the ConfigMap, `hosts` the addresses of name servers that are named, `control` makes
-//! the text of both.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+//! The crate `kubedns` turns the flags and the ConfigMap into a Corefile, which the server runs like any other. A change to
+//! the ConfigMap changes the Corefile, and the server reloads it without losing its cache.
+//!
+//! - `recipe`: the trait that generates a Corefile from its inputs; `portolan node` implements it too.
+//! - `pod`: its implementation for the kube-dns flags.
+//! - `source`: reads and watches the ConfigMap.
+//! - `hosts`: resolves name servers that are configured by host name.
+//! - `control`: regenerates the Corefile when an input changes.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
 pub(crate) mod control;
 mod hosts;
@@ -30,10 +34,10 @@ use crate::version::version_text;
 
 pub use control::METRICS;
 
-/// What pflag ends with when it cannot read a command line.
+/// Exit code of pflag for a command line that it cannot parse.
 const USAGE_ERROR: u8 = 2;
 
-/// Serves as the kube-dns pod, or as one of its containers, until it is told to end.
+/// Serves as the kube-dns pod, or as one of its containers, until a signal ends the process.
 #[must_use]
 pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
     let variable = |name: &str| std::env::var(name).ok();
@@ -60,14 +64,14 @@ pub(crate) fn usage_error(problem: &FlagError) -> ExitCode {
     ExitCode::from(USAGE_ERROR)
 }
 
-/// Prints the Corefile for what the ConfigMap says at this moment; name servers that are named stay so.
+/// Prints the Corefile for the current ConfigMap. Host names of name servers are not resolved.
 fn print(settings: &Settings, said: &[String]) -> ExitCode {
     said.iter().for_each(|line| eprintln!("{line}"));
     block_on(Format::default(), async {
         let registry = Registry::new();
         let data = source::read_once(settings, &registry).await.map_err(Refused)?;
         let dynamic =
-            Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is refused: {refused}")))?;
+            Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
         print!("{}", kubedns::corefile(settings, &dynamic, Hosts::AsWritten));
         Ok(ExitCode::SUCCESS)
     })
@@ -87,8 +91,8 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
     serve(&options, origin, &registry, Some(changes), Rc::new(Alone)).await
 }
 
-/// Which program of the pod a command line calls, by the name that it was started by or by `kube-dns` behind it, and its
-/// flags.
+/// Returns the program of the pod that a command line selects, and its arguments: by the name of the executable, or by the
+/// subcommand `kube-dns`.
 pub(crate) fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
     let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str());
     let text = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -98,14 +102,14 @@ pub(crate) fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
     (words.get(1)? == "kube-dns").then(|| (Program::Pod, text(words.get(2..).unwrap_or_default())))
 }
 
-/// The command as clap knows it: help, man page and completions come from it. Its flags are read by the crate `kubedns`.
+/// Returns the clap definition of the command, for help, man page and completions. The crate `kubedns` parses the flags.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("kube-dns")
-        .about("Is the kube-dns pod: takes the flags of its containers and its ConfigMap")
+        .about("Replace the kube-dns pod, with the flags of its containers and its ConfigMap")
         .long_about(
-            "Is the kube-dns pod: takes the flags of its three containers and follows its ConfigMap. The arguments of \
-             dnsmasq stand behind `--`. Started by the name of one of the containers (`kube-dns`, `dnsmasq-nanny`, \
-             `sidecar`) it is that container alone. What has no meaning here is said at the start.",
+            "Replace the kube-dns pod: accept the flags of its three containers and follow its ConfigMap. The arguments of \
+             dnsmasq come after `--`. If the executable has the name of one of the containers (`kube-dns`, `dnsmasq-nanny`, \
+             `sidecar`), replace only that container. Flags without an effect are logged at startup.",
         )
         .args(FLAGS.iter().map(argument))
         .arg(
@@ -113,7 +117,7 @@ pub(crate) fn command() -> clap::Command {
                 .value_name("DNSMASQ-ARGUMENT")
                 .last(true)
                 .num_args(0..)
-                .help("Arguments of dnsmasq, such as --cache-size=1000 or --server=/example.org/10.0.0.1#5353"),
+                .help("Arguments for dnsmasq, such as --cache-size=1000 or --server=/example.org/10.0.0.1#5353"),
         )
 }
 
@@ -123,7 +127,7 @@ pub(crate) fn argument(flag: &'static Flag) -> Arg {
         Container::KubeDns => "Flags of kube-dns",
         Container::Nanny => "Flags of dnsmasq-nanny",
         Container::Sidecar => "Flags of the sidecar",
-        Container::Log => "Flags of their logs",
+        Container::Log => "Logging flags",
         Container::Own => "Options",
     };
     let argument = Arg::new(flag.name).long(flag.name).help(help).help_heading(heading);
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_known_by_its_name_or_its_command() {
+    fn selects_the_program_by_executable_name_or_subcommand() {
         let called = |text: &str| {
             let words: Vec<OsString> = text.split(' ').map(OsString::from).collect();
             called(&words).map(|(program, words)| (program, words.join(" ")))
@@ -149,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn clap_knows_each_flag() {
+    fn clap_accepts_all_flags() {
         command().debug_assert();
     }
 }

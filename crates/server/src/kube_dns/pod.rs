@@ -1,4 +1,4 @@
-//! The recipe of the kube-dns pod: its flags, and who knows the name servers that are named in its ConfigMap.
+//! [`Recipe`] of the kube-dns pod: its flags, and the resolver for name servers that its ConfigMap names.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,9 +8,9 @@ use kubedns::{Dynamic, Hosts, Settings, Source};
 
 use super::recipe::{RESOLV_CONF, Recipe};
 
-/// Where the container kube-dns answers, for the others of its pod.
+/// Address at which the kube-dns container serves the other containers of its pod.
 const KUBE_DNS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10053);
-/// The zone that clusters usually have.
+/// Default cluster domain.
 const USUAL: &str = "cluster.local";
 
 impl Recipe for Settings {
@@ -59,7 +59,7 @@ impl Recipe for Settings {
     }
 }
 
-/// Whether a name is of the cluster with this zone, or of one with the usual zone.
+/// Returns true if a name is in the cluster domain `domain` or in the default one.
 pub(crate) fn is_of_cluster(name: &str, domain: &str) -> bool {
     let is_of = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     is_of(domain) || is_of(USUAL)
@@ -71,18 +71,18 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The pod with these flags.
+    /// Returns the settings of the pod with these flags.
     pub(in crate::kube_dns) fn settings(flags: &str) -> Settings {
         let words = Words::read(flags.split(' ').map(str::to_owned), Program::Pod.flags()).unwrap();
         Settings::read(Program::Pod, &words, &|_| None).unwrap().0
     }
 
     #[test]
-    fn the_server_itself_knows_the_cluster_and_the_system_all_else() {
+    fn resolves_cluster_names_itself_and_others_with_the_system_resolver() {
         let settings = settings("--domain=k8s.example --dns-port=5300");
         let own = Some(SocketAddr::from(([127, 0, 0, 1], 5300)));
         assert_eq!(settings.resolver("ns.prod.svc.k8s.example"), own);
-        // dnsmasq-nanny knew this one whatever the domain was.
+        // dnsmasq-nanny resolved `cluster.local` with kube-dns, whatever the domain was.
         assert_eq!(settings.resolver("ns.prod.svc.cluster.local"), own);
         assert_eq!(settings.resolver("ns.notk8s.example"), None);
         assert_eq!(settings.resolver("ns.example.org"), None);

@@ -1,4 +1,4 @@
-//! What a Corefile is made of, whoever makes it: a [`Recipe`] says how, [`News`] say when it is to be made anew.
+//! Generated Corefiles: a [`Recipe`] generates the text from its inputs, and [`News`] are changes of these inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -7,45 +7,45 @@ use std::path::PathBuf;
 use kubeapi::Data;
 use kubedns::{Dynamic, Hosts, Source};
 
-/// Where lines of the log say that they come from.
+/// Log target.
 pub(crate) const LOG: &str = "portolan";
 
-/// The upstreams of the system.
+/// File with the upstreams of the system.
 pub(super) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// What is made of the ConfigMap, and of what else.
+/// Generator of a Corefile from a ConfigMap and other inputs, such as flags.
 pub(crate) trait Recipe {
-    /// What the Corefile is called.
+    /// Returns the name of the Corefile in diagnostics.
     fn name(&self) -> &'static str;
-    /// Where the ConfigMap is.
+    /// Returns the location of the ConfigMap.
     fn source(&self) -> &Source;
-    /// The cluster that has it, if it is at the API server.
+    /// Returns the cluster to read the ConfigMap from, if its source is the API server.
     fn cluster(&self) -> cluster::Source;
-    /// The names of name servers that are named.
+    /// Returns the name servers that are configured by host name.
     fn named_hosts(&self, dynamic: &Dynamic) -> BTreeSet<String>;
-    /// Who knows such a name; `None` is the system.
+    /// Returns the server that resolves such a host name; `None` is the system resolver.
     fn resolver(&self, name: &str) -> Option<SocketAddr>;
-    /// The file with the upstreams of the system, if they may be asked.
+    /// Returns the file with the upstreams of the system, if the Corefile may use them.
     fn resolv_conf(&self) -> Option<PathBuf> {
         Some(RESOLV_CONF.into())
     }
-    /// Writes the Corefile.
+    /// Generates the Corefile.
     fn corefile(&self, dynamic: &Dynamic, hosts: Hosts<'_>) -> String;
-    /// The ConfigMap could not be used.
+    /// Counts a ConfigMap that was invalid.
     fn count_refused(&self) {}
 }
 
-/// Something that may change what is served.
+/// Change of an input of the Corefile.
 pub(crate) enum News {
-    /// The ConfigMap holds this.
+    /// New content of the ConfigMap.
     Config(Data),
-    /// Name servers that are named have these addresses.
+    /// New addresses of the name servers that are configured by host name.
     Hosts(Known),
-    /// The system has other name servers.
+    /// Change of the system's resolv.conf.
     ResolvConf,
-    /// What else the Corefile is made of has changed.
+    /// Change of the recipe itself, for example of its template.
     Recipe,
 }
 
-/// Names with their addresses.
+/// Host names with their addresses.
 pub(crate) type Known = BTreeMap<String, Vec<IpAddr>>;

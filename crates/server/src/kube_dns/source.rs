@@ -1,5 +1,4 @@
-//! Where the ConfigMap comes from: a directory that is looked at four times a second, or the API server, which says at once
-//! what has changed.
+//! Sources of the ConfigMap: a mounted directory, which is polled, or the API server, which is watched.
 
 use std::fs;
 use std::io;
@@ -14,15 +13,15 @@ use tokio::sync::mpsc::Sender;
 
 use super::recipe::{LOG, News, Recipe};
 
-/// Octets of the longest value: what a ConfigMap may have in all.
+/// Maximum size of a value, in bytes: Kubernetes limits a whole ConfigMap to this.
 const VALUE_MAX: u64 = 1 << 20;
-/// Files of a directory that are read.
+/// Maximum number of directory entries that are read.
 const FILES_MAX: usize = 100;
 
-/// What the ConfigMap holds at this moment; nothing if there is none.
+/// Returns the current content of the ConfigMap; empty if it does not exist.
 ///
 /// # Errors
-/// In words, if that cannot be known.
+/// Returns a message if the ConfigMap could not be read.
 pub(crate) async fn read_once(recipe: &dyn Recipe, registry: &Arc<Registry>) -> Result<Data, String> {
     match recipe.source() {
         Source::None => Ok(Data::new()),
@@ -36,10 +35,10 @@ pub(crate) async fn read_once(recipe: &dyn Recipe, registry: &Arc<Registry>) -> 
     }
 }
 
-/// Tells what the ConfigMap holds, at the beginning and after each change, for as long as somebody listens.
+/// Sends the content of the ConfigMap at the start and after each change, until the receiver is gone.
 ///
 /// # Errors
-/// In words, what can never become right by itself.
+/// Returns a message for a permanent error, which no retry can fix.
 pub(super) fn follow(recipe: &dyn Recipe, registry: &Arc<Registry>, news: Sender<News>) -> Result<(), String> {
     match recipe.source() {
         Source::None => {}
@@ -51,7 +50,7 @@ pub(super) fn follow(recipe: &dyn Recipe, registry: &Arc<Registry>, news: Sender
             let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
             tokio::task::spawn_local(async move {
                 let following = config_map.follow(|data| {
-                    // What is told while one is taken up waits; a ConfigMap does not change that often.
+                    // Unbounded, because a ConfigMap changes rarely and the receiver is fast.
                     let _ = tell.send(data);
                 });
                 let telling = async {
@@ -91,7 +90,8 @@ async fn follow_directory(path: PathBuf, every: Duration, news: Sender<News>) {
     }
 }
 
-/// The files of a directory that are not hidden, by their names. One that does not exist is empty: the volume is optional.
+/// Reads the files of a directory that are not hidden, by name. A missing directory counts as empty, because the volume is
+/// optional.
 fn read_directory(path: &Path) -> io::Result<Data> {
     let entries = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Data::new()),
@@ -101,12 +101,12 @@ fn read_directory(path: &Path) -> io::Result<Data> {
     for entry in entries.take(FILES_MAX) {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Kubernetes puts links into such directories, to files in hidden ones.
+        // The files of a ConfigMap volume are symbolic links into a hidden directory.
         if name.starts_with('.') || !entry.path().is_file() {
             continue;
         }
         if fs::metadata(entry.path())?.len() > VALUE_MAX {
-            return Err(io::Error::other(format!("{name} is longer than {VALUE_MAX} octets")));
+            return Err(io::Error::other(format!("{name} is too large; the maximum is {VALUE_MAX} bytes")));
         }
         data.insert(name, fs::read_to_string(entry.path())?);
     }

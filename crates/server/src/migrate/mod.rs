@@ -1,6 +1,6 @@
-//! `portolan migrate`: from what a cluster's DNS is told today to a Corefile for this server, and whether two servers
-//! answer the same. Nothing here writes to a cluster.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+//! `portolan migrate`: converts an existing cluster DNS configuration to a Corefile, and compares the answers of two servers.
+//! The command never writes to a cluster.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
 mod check;
 mod container;
@@ -22,46 +22,46 @@ use check::check;
 use container::without_program;
 use input::Input;
 
-/// What it ends with if nothing could be done.
+/// Exit code if the input could not be used.
 const COULD_NOT_RUN: u8 = 2;
-/// Octets of the longest input: a list of all Services of a large cluster.
+/// Maximum size of one input, in bytes: enough for a list of all Services of a large cluster.
 const INPUT_MAX: u64 = 256 << 20;
 
-/// How the command was written.
+/// Options of `portolan migrate`.
 #[derive(Clone, Debug, Default)]
 pub struct MigrateOptions {
-    /// Corefiles, or manifests of ConfigMaps, Deployments and DaemonSets; standard input if there is none.
+    /// Corefiles, or manifests of ConfigMaps, Deployments and DaemonSets; empty means standard input.
     pub files: Vec<PathBuf>,
-    /// Arguments of dnsmasq.
+    /// Arguments for dnsmasq.
     pub dnsmasq: Vec<String>,
-    /// The version of CoreDNS that the Corefile was written for.
+    /// CoreDNS version that the Corefile was written for.
     pub from: Option<Version>,
-    /// Add what newer installations have.
+    /// True to add the defaults of newer installations.
     pub defaults: bool,
-    /// Print the result, of a comparison too, as one JSON object.
+    /// True to print the result, also of a comparison, as one JSON object.
     pub json: bool,
-    /// Compare the answers of these two servers instead: the files have questions, log lines or Services.
+    /// Old and new server whose answers to compare instead. The files then have queries, log lines or Services.
     pub check: Option<[SocketAddr; 2]>,
-    /// Compare times to live too.
+    /// True to compare TTLs too.
     pub ttl: bool,
-    /// The zone of the cluster, for the questions about Services.
+    /// Cluster domain, for the queries about Services.
     pub zone: String,
 }
 
-/// A version of CoreDNS.
+/// CoreDNS version: major, minor, patch.
 pub type Version = [u32; 3];
 
-/// Reads `1.6.9`, `v1.6.9` or `1.6`.
+/// Parses `1.6.9`, `v1.6.9` or `1.6`; missing numbers are 0.
 pub(crate) fn read_version(text: &str) -> Result<Version, String> {
     let mut version = [0; 3];
     let mut parts = text.trim_start_matches('v').split('.');
     let is_read =
         version.iter_mut().zip(parts.by_ref()).all(|(number, part)| part.parse().map(|read| *number = read).is_ok());
-    if is_read && parts.next().is_none() { Ok(version) } else { Err("a version such as 1.6.9 is wanted".to_owned()) }
+    if is_read && parts.next().is_none() { Ok(version) } else { Err("expected a version such as 1.6.9".to_owned()) }
 }
 
-/// Reports whether a note tells something to those who come from `from`. What only means something else since a version is told
-/// to those who had an older one.
+/// Returns true if a note matters to users of the version `from`. A note about changed behaviour matters only to users of an
+/// older version.
 fn concerns(note: &Note, from: Option<Version>) -> bool {
     match note.since.filter(|_| note.what == What::Look).map(read_version) {
         Some(Ok(since)) => from.is_some_and(|from| from < since),
@@ -69,7 +69,7 @@ fn concerns(note: &Note, from: Option<Version>) -> bool {
     }
 }
 
-/// Migrates, or compares.
+/// Converts a configuration, or compares two servers.
 #[must_use]
 pub fn migrate(options: &MigrateOptions) -> ExitCode {
     let outcome = match options.check {
@@ -93,7 +93,7 @@ fn read(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// The files that were named; standard input if none was and nothing else says what to do.
+/// Returns the input files: standard input if the command line has neither files nor dnsmasq arguments.
 fn files(options: &MigrateOptions) -> Vec<PathBuf> {
     let none = options.files.is_empty() && options.dnsmasq.is_empty();
     if none { vec![PathBuf::from("-")] } else { options.files.clone() }
@@ -115,7 +115,7 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, String> {
     }
     if name.is_some_and(|name| name.contains("node-local")) {
         eprintln!(
-            "this is the Corefile of a node cache: `portolan node` takes it as it is, `__PILLAR__` words and all"
+            "this Corefile belongs to NodeLocal DNSCache: `portolan node` runs it unchanged, with its `__PILLAR__` variables"
         );
     }
     print!("{}", if options.json { format!("{:#}\n", json(&migration)) } else { migration.text.clone() });
@@ -123,12 +123,12 @@ fn translate(options: &MigrateOptions) -> Result<ExitCode, String> {
     Ok(if refused(&migration.text) || lost { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What came of it, for machines.
+/// Returns the Corefile and the notes as JSON.
 fn json(migration: &Migration) -> Value {
     json!({ "corefile": migration.text, "notes": migration.notes.iter().map(json_of_note).collect::<Vec<_>>() })
 }
 
-/// What a note knows; what it does not is not there.
+/// Returns a note as JSON, without the fields that it does not have.
 fn json_of_note(note: &Note) -> Value {
     let mut object = json!({ "what": note.what.word(), "text": note.text });
     let place = (!note.place.is_empty()).then_some(note.place.as_str());
@@ -152,18 +152,18 @@ fn migrated(input: &Input, defaults: bool) -> Result<(Option<String>, Migration)
                 .map_err(|unreadable| corefile::render(&unreadable.problems, &unreadable.sources, Style::Plain))?;
             Ok((Some(name.clone()), migration))
         }
-        [_, (second, _), ..] => Err(format!("{second}: one Corefile at a time")),
+        [_, (second, _), ..] => Err(format!("{second}: more than one Corefile; convert them one at a time")),
     }
 }
 
-/// Whether this server would refuse a Corefile; says why.
+/// Returns true if this server would not start with a Corefile, and prints the reasons.
 fn refused(text: &str) -> bool {
-    // What stands in for values of another place is not there to be looked at.
+    // node-cache's template variables have no values here, so the result cannot be checked.
     if text.contains("__PILLAR__") {
         return false;
     }
     if let Some(name) = unset_variable(text) {
-        eprintln!("`{name}` has no value here: whether this server takes the Corefile is not looked at");
+        eprintln!("the result was not checked: environment variable `{name}` is not set here");
         return false;
     }
     let origin = Origin::Text { name: "Corefile".into(), text: text.to_owned() };
@@ -179,7 +179,7 @@ fn refused(text: &str) -> bool {
     }
 }
 
-/// A variable of the environment that a Corefile uses and this process does not have.
+/// Returns the first environment variable that a Corefile uses and this process does not have.
 fn unset_variable(text: &str) -> Option<&str> {
     let named = |begin: &'static str, end: &'static str| {
         text.split(begin).skip(1).filter_map(move |rest| rest.split_once(end).map(|(name, _)| name))

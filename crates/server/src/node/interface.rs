@@ -1,8 +1,8 @@
-//! The interface with the local addresses.
+//! Network interface with the local addresses of the cache.
 //!
-//! A cache that dies must take its addresses with it, or the node would go on sending its questions to nobody. So the
-//! interface is one that the kernel removes with the last process that holds it; where there can be none, it is a dummy
-//! whose addresses expire within seconds unless they are renewed.
+//! If the cache crashes, its addresses must disappear, or the node would keep sending its queries to an address where no
+//! server listens. The interface is therefore a TUN device, which the kernel removes with the last process that holds it open.
+//! If the kernel does not allow that, the interface is a dummy whose addresses expire within seconds unless they are renewed.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,37 +12,37 @@ use node::{InterfaceKind, Settings, link};
 
 use super::kernel::Kernel;
 
-/// Seconds for which an address is leased: five times the interval in which it is renewed.
+/// Lifetime of an address in seconds: five times the renewal interval.
 const LEASE_SECONDS: u32 = 5;
-/// What is made where nothing can be held.
+/// Link kind to create if a TUN device is not available.
 const DUMMY: &str = "dummy";
 
-/// The interface.
+/// Network interface with the local addresses.
 pub(super) struct Interface {
     name: String,
     kind: InterfaceKind,
     addresses: Vec<IpAddr>,
-    /// Whether it is to outlive this process.
+    /// True if the interface must outlive this process.
     stays: bool,
     kernel: Kernel,
-    /// What keeps it, if the kernel is to remove it with this process.
+    /// Descriptor of the TUN device. The kernel removes the interface when the last one is closed.
     held: Option<OwnedFd>,
 }
 
-/// What went wrong, by the names that node-cache's metric has for it.
+/// Error with the interface, by the error types of node-cache's metric.
 pub(super) enum Trouble {
-    /// It cannot be made.
+    /// The interface or its addresses could not be created.
     Add(io::Error),
-    /// It cannot be looked at.
+    /// The interface could not be read.
     Check(io::Error),
 }
 
 impl Interface {
-    /// The interface of these settings, if they want one; it is not made yet.
+    /// Returns the interface of the settings, if they have one. Does not create it yet.
     pub(super) fn new(settings: &Settings) -> io::Result<Option<Interface>> {
         let Some(name) = settings.interface.clone() else { return Ok(None) };
         let kind = match &settings.interface_kind {
-            // One that ends with the process cannot stay.
+            // A TUN device cannot outlive the process.
             InterfaceKind::Auto if settings.stays => InterfaceKind::Leased(DUMMY.to_owned()),
             kind => kind.clone(),
         };
@@ -56,7 +56,7 @@ impl Interface {
         }))
     }
 
-    /// Sees to it that it is there, is up, and has its addresses; whether it had to be made.
+    /// Creates the interface if it is missing, brings it up and adds or renews its addresses. Returns true if it was missing.
     pub(super) fn ensure(&mut self) -> Result<bool, Trouble> {
         let known = self.index().map_err(Trouble::Check)?;
         let is_new = known.is_none();
@@ -64,13 +64,13 @@ impl Interface {
             self.held = None;
             self.make().map_err(Trouble::Add)?;
         } else if self.held.is_none() && !matches!(self.kind, InterfaceKind::Leased(_)) {
-            // Another instance may hold it too. If it is of another kind, its addresses are leased.
+            // Another instance may have created it. If it is no TUN device, its addresses get a lifetime.
             self.held = net::hold_interface(&self.name).ok();
         }
         let index = known.map_or_else(|| self.index(), |index| Ok(Some(index))).map_err(Trouble::Check)?;
         let index = index.ok_or_else(|| Trouble::Add(io::ErrorKind::NotFound.into()))?;
         if is_new {
-            // A kernel without IPv6 refuses, and then need not be told.
+            // A kernel without IPv6 rejects this, but does not need it either.
             let _ = self.kernel.order(&link::silence(index));
         }
         self.kernel.order(&link::up(index)).map_err(Trouble::Add)?;
@@ -81,14 +81,15 @@ impl Interface {
         Ok(is_new)
     }
 
-    /// How it is kept, for the log.
+    /// Returns a description for the log.
     pub(super) fn describe(&self) -> String {
-        let how = if self.held.is_some() { "held by this process" } else { "with addresses that expire" };
-        let how = if self.stays { "that stays" } else { how };
-        format!("Interface {} {how}", self.name)
+        let how =
+            if self.held.is_some() { "removed when this process ends" } else { "addresses expire unless renewed" };
+        let how = if self.stays { "permanent" } else { how };
+        format!("Created interface {} ({how})", self.name)
     }
 
-    /// Gives it up. If others serve on its addresses, it is left to them.
+    /// Releases the interface. Does not remove it if another instance serves on its addresses.
     pub(super) fn give_up(mut self, others_serve: bool) -> io::Result<()> {
         let was_held = self.held.take().is_some();
         if was_held || others_serve || self.stays || self.index()?.is_none() {

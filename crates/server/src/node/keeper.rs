@@ -1,5 +1,5 @@
-//! Keeps interface and rules: makes them, looks again and again whether they are there, takes them away at the end. On a
-//! thread of its own: what is leased must be renewed, whatever else goes on.
+//! Keeper thread: creates the interface and the packet filter rules, restores them if they disappear, and removes them at the
+//! end. It is a separate thread because addresses with a lifetime must be renewed on time, whatever the server does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,20 +16,20 @@ use super::packets::{self, Packets};
 
 pub(super) static ERRORS: Metric = Metric {
     name: "coredns_nodecache_setup_errors_total",
-    help: "Errors of `portolan node` with interface, rules and configuration of the node; `nftables` is our own.",
+    help: "Errors of `portolan node` with interface, rules and configuration of the node; node-cache has no `nftables`.",
     kind: Kind::Counter,
     labels: &["errortype"],
 };
 
-/// What can go wrong: the words of node-cache, and one of our own.
+/// Error types: those of node-cache, and `nftables`.
 const KINDS: [&str; 6] = ["iptables", "iptables_lock", "interface_add", "interface_check", "configmap", "nftables"];
 
-/// What went wrong, by its kind. Each is shown from the start, as 0: people have alerts on them.
+/// Error counters by type. All are exported from the start, with the value 0, because alerts on an increase need that.
 #[derive(Clone, Default)]
 pub(super) struct Errors(Arc<[AtomicU64; KINDS.len()]>);
 
 impl Errors {
-    /// Shows them among the metrics.
+    /// Creates the counters and exports them.
     pub(super) fn new(registry: &Registry) -> Errors {
         let errors = Errors::default();
         for (at, kind) in KINDS.iter().enumerate() {
@@ -41,7 +41,7 @@ impl Errors {
         errors
     }
 
-    /// Counts one.
+    /// Counts one error.
     pub(super) fn count(&self, kind: &str) {
         let place = KINDS.iter().zip(self.0.iter()).find(|(known, _)| **known == kind);
         if let Some((_, count)) = place {
@@ -51,15 +51,15 @@ impl Errors {
 }
 
 enum Order {
-    /// Set the rules, and keep them.
+    /// Set the rules and restore them if they disappear.
     SetRules,
-    /// Take the rules away.
+    /// Remove the rules.
     DropRules,
-    /// Take all away and end; or leave to others what they need too.
+    /// Remove everything that no other instance needs, and end.
     End { others_serve: bool },
 }
 
-/// The thread that keeps them.
+/// Handle of the keeper thread.
 pub(super) struct Keeper {
     orders: Sender<(Order, Sender<()>)>,
     found_interface: bool,
@@ -67,7 +67,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Makes the interface and begins to keep it.
+    /// Starts the thread and waits until the interface exists or could not be created.
     pub(super) fn start(settings: &Settings, errors: Errors) -> std::io::Result<Keeper> {
         let (orders, received) = channel();
         let settings = settings.clone();
@@ -79,22 +79,22 @@ impl Keeper {
         Ok(Keeper { orders, found_interface, thread })
     }
 
-    /// Whether the interface was there before: somebody else may serve.
+    /// Returns true if the interface existed before, so that another instance may be running.
     pub(super) fn found_interface(&self) -> bool {
         self.found_interface
     }
 
-    /// Sets the rules and keeps them.
+    /// Sets the rules and restores them from now on.
     pub(super) fn set_rules(&self) {
         self.tell(Order::SetRules);
     }
 
-    /// Takes the rules away.
+    /// Removes the rules.
     pub(super) fn drop_rules(&self) {
         self.tell(Order::DropRules);
     }
 
-    /// Takes all away, or leaves to others what they need too.
+    /// Removes everything that no other instance needs, and ends the thread.
     pub(super) fn end(self, others_serve: bool) {
         self.tell(Order::End { others_serve });
         let _ = self.thread.join();
@@ -146,7 +146,7 @@ impl Kept {
         }
     }
 
-    /// Looks whether all is there; gives whether the interface had to be made, if that is known.
+    /// Checks and restores interface and rules. Returns whether the interface was missing, if that is known.
     fn look(&mut self) -> Option<bool> {
         let outcome = self.interface.as_mut().map(Interface::ensure);
         let is_new = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok().copied());
@@ -178,7 +178,7 @@ impl Kept {
         }
     }
 
-    /// The rules first: without them packets go where they would go without a cache.
+    /// Removes the rules before the interface, so that packets reach the cluster DNS as they would without a cache.
     fn end(mut self, others_serve: bool) {
         self.drop_rules(others_serve);
         if let Some(Err(error)) = self.interface.take().map(|interface| interface.give_up(others_serve)) {
@@ -194,7 +194,7 @@ impl Kept {
         }
     }
 
-    /// Counts what went wrong, and says it once until something else is to be said.
+    /// Counts an error, and logs it unless it is the same as the last one.
     fn fail(&mut self, label: &str, what: &str) {
         self.errors.count(label);
         let line = format!("{label}: {what}");

@@ -1,4 +1,4 @@
-//! Asking the kernel: a request of crate `node` goes out, and how it went comes back.
+//! Netlink socket: sends the requests of the crate `node` and reads the responses.
 
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
@@ -7,28 +7,28 @@ use std::time::Duration;
 use node::netlink::{Message, Messages, read};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// The kernel answers at once; should it not, nothing may hang.
+/// Read timeout. The kernel answers immediately, so this only prevents a hang.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Octets of the longest datagram: what it says of an interface is a few thousand.
+/// Maximum size of a datagram, in bytes. The description of an interface has a few thousand.
 const DATAGRAM_MAX: usize = 32 * 1024;
 
-/// A connection to one part of the kernel.
+/// Netlink socket of one protocol.
 pub(super) struct Kernel(Socket);
 
 impl Kernel {
-    /// Opens one.
+    /// Opens a socket.
     pub(super) fn open(protocol: i32) -> io::Result<Kernel> {
         let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(protocol)))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         Ok(Kernel(socket))
     }
 
-    /// Has something done.
+    /// Sends a command and waits for its acknowledgement.
     pub(super) fn order(&self, messages: &Messages) -> io::Result<()> {
         self.ask(messages, |_| None)
     }
 
-    /// Asks something: `each` sees what comes, until it has found what it looks for.
+    /// Sends a request and passes each message of the response to `each`, until it returns a value.
     pub(super) fn find<T>(&self, messages: &Messages, each: impl Fn(&Message<'_>) -> Option<T>) -> io::Result<T> {
         let mut found = None;
         self.ask(messages, |message| {
@@ -55,7 +55,7 @@ impl Kernel {
         }
     }
 
-    /// What was said of requests before is of no use any more: a batch that fails has many errors, the first is enough.
+    /// Discards unread messages of earlier requests: a failed batch has many errors, of which only the first is read.
     fn forget(&self) {
         let mut rest = [MaybeUninit::uninit(); 16];
         while self.0.recv_with_flags(&mut rest, libc::MSG_DONTWAIT).is_ok() {}

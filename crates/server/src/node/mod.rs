@@ -1,9 +1,14 @@
-//! `portolan node`: the cache on each node, by node-cache's flags, its template and the ConfigMap of kube-dns.
+//! `portolan node`: drop-in replacement for NodeLocal DNSCache, with node-cache's flags and template and the ConfigMap of
+//! kube-dns.
 //!
-//! Flags, template and ConfigMap become a Corefile (crate `node`), which is served like any other. `interface` and `packets`
-//! set the node up, `keeper` sees to it that it stays so, `peers` are other instances on the node: one that starts takes the
-//! sockets over from the one that ends. `kernel` is how the first two ask the kernel.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+//! The crate `node` turns flags, template and ConfigMap into a Corefile, which the server runs like any other.
+//!
+//! - `interface` and `packets`: the network interface and the packet filter rules of the node.
+//! - `keeper`: the thread that creates both and restores them if they disappear.
+//! - `kernel`: netlink requests.
+//! - `peers`: other instances on the node; a new instance takes the sockets over from the old one.
+//! - `recipe`: the Corefile and its inputs.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
 mod interface;
 mod keeper;
@@ -37,13 +42,13 @@ use keeper::{Errors, Keeper};
 use peers::Peers;
 use recipe::NodeRecipe;
 
-/// Where lines of the log say that they come from.
+/// Log target.
 const LOG: &str = "portolan";
 
-/// What is counted here.
+/// Metrics of this command, for the documentation.
 pub static METRICS: [&Metric; 1] = [&keeper::ERRORS];
 
-/// Serves as the cache of this node until it is told to end.
+/// Serves as the DNS cache of this node until a signal ends the process.
 #[must_use]
 pub fn node(words: Vec<String>) -> ExitCode {
     let has_directory = |path: &str| Path::new(path).is_dir();
@@ -62,13 +67,13 @@ pub fn node(words: Vec<String>) -> ExitCode {
     }
 }
 
-/// Prints the Corefile for what template and ConfigMap say at this moment.
+/// Prints the Corefile for the current template and ConfigMap.
 async fn print(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| eprintln!("{line}"));
     let registry = Registry::new();
     let recipe = NodeRecipe::find(&settings, Errors::default()).map_err(Refused)?;
     let data = source::read_once(&*recipe, &registry).await.map_err(Refused)?;
-    let dynamic = Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is refused: {refused}")))?;
+    let dynamic = Dynamic::read(&data).map_err(|refused| Refused(format!("the ConfigMap is invalid: {refused}")))?;
     print!("{}", recipe.corefile(&dynamic, Hosts::AsWritten));
     Ok(ExitCode::SUCCESS)
 }
@@ -103,14 +108,14 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
     outcome
 }
 
-/// How long an instance that is there may take until it can be taken over from: one that serves since another has ended
-/// needs a moment to be found.
+/// Limit for finding the running instance. An instance that has just become the only one needs a moment to bind the name of
+/// the meeting point.
 const FIND_PATIENCE: Duration = Duration::from_millis(500);
-/// How soon it is looked for again.
+/// Interval between attempts to find it.
 const FIND_AGAIN: Duration = Duration::from_millis(5);
 
-/// Takes the sockets over from the instance that serves, if there is one. The rules come before that: should the other one
-/// end at this moment, they are in place.
+/// Takes the sockets over from the running instance, if there is one. Sets the rules first, so that they are in place even if
+/// the other instance ends at this moment.
 async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
     let patience = if keeper.found_interface() { FIND_PATIENCE } else { Duration::ZERO };
     let end = Instant::now() + patience;
@@ -122,7 +127,7 @@ async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
         match found {
             Some(Ok(stream)) => break Some(stream),
             Some(Err(error)) if Instant::now() >= end => {
-                tracing::warn!(target: LOG, "The instance that serves does not share its sockets: {error}");
+                tracing::warn!(target: LOG, "The running instance does not share its sockets: {error}");
                 break None;
             }
             None if Instant::now() >= end => break None,
@@ -132,7 +137,7 @@ async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
     tokio::task::spawn_local(Rc::clone(peers).meet(stream));
 }
 
-/// The page with all metrics, where node-cache has it beside the one that the Corefile names.
+/// Serves all metrics at node-cache's own address, in addition to the address that the Corefile names.
 fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin, Refused> {
     let page = plugins::metrics_page(registry, settings.metrics.clone(), "/metrics".to_owned());
     let mut admin = Admin::new(registry);
@@ -141,7 +146,7 @@ fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin,
     Ok(admin)
 }
 
-/// What goes with the server of a node: the node's set-up, and other instances.
+/// Setup of the node and connection to other instances, for the lifetime of the server.
 struct NodeCompanion {
     keeper: Keeper,
     peers: Rc<Peers>,
@@ -169,13 +174,13 @@ impl Companion for NodeCompanion {
         if self.peers.are_there() {
             return Ending::OthersServe;
         }
-        // Without them the cluster's own DNS gets what comes, while this process still answers what has come.
+        // Without the rules, new queries go to the cluster DNS while this process answers those it has received.
         self.keeper.drop_rules();
         Ending::Alone
     }
 }
 
-/// The flags, if a command line calls this command: by the name that it was started by, or by `node` behind it.
+/// Returns the arguments if a command line selects this command, by the name of the executable or the subcommand `node`.
 pub(crate) fn called(words: &[OsString]) -> Option<Vec<String>> {
     let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str());
     let behind = if name == Some("node-cache") {
@@ -186,14 +191,14 @@ pub(crate) fn called(words: &[OsString]) -> Option<Vec<String>> {
     Some(behind?.iter().map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
-/// The command as clap knows it: help, man page and completions come from it. Its flags are read by the crate `node`.
+/// Returns the clap definition of the command, for help, man page and completions. The crate `node` parses the flags.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("node")
-        .about("Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache")
+        .about("Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache")
         .long_about(
-            "Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache, sets up the \
-             interface and the rules, and takes over from an instance that runs. Started by the name `node-cache` it is \
-             this command. What has no meaning here is said at the start.",
+            "Replace NodeLocal DNSCache on a node: accept the flags and the template of node-cache, create the interface \
+             and the packet filter rules, and take over from a running instance. An executable with the name `node-cache` \
+             runs this command. Flags without an effect are logged at startup.",
         )
         .args(FLAGS.iter().map(argument))
 }
@@ -203,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_known_by_its_name_or_its_command() {
+    fn is_selected_by_executable_name_or_subcommand() {
         let called = |text: &str| {
             let words: Vec<OsString> = text.split(' ').map(OsString::from).collect();
             called(&words).map(|words| words.join(" "))
@@ -215,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn clap_knows_each_flag() {
+    fn clap_accepts_all_flags() {
         command().debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! The rules that keep DNS on the node out of connection tracking, set by nftables or by iptables.
+//! Packet filter rules that exclude the cache's DNS traffic from connection tracking, set with nftables or iptables.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -10,14 +10,14 @@ use node::{Backend, Rule, Settings, rules};
 
 use super::kernel::Kernel;
 
-/// The table where it cannot have an owner.
+/// Name of the nftables table if it cannot have an owner, and name prefix if it can.
 const TABLE: &str = "portolan_node";
-/// How often one rule is deleted: old versions of iptables let it be there more than once.
+/// Limit for deletions of one rule. Old versions of iptables allow duplicate rules.
 const COPIES_MAX: usize = 64;
-/// iptables ends with this when another program holds its lock.
+/// Exit code of iptables if another program holds its lock.
 const LOCKED: i32 = 4;
 
-/// The rules.
+/// Rules and the backend that sets them.
 pub(super) struct Packets {
     rules: Vec<Rule>,
     backend: Backend,
@@ -25,23 +25,23 @@ pub(super) struct Packets {
     table: Option<(Kernel, Table)>,
 }
 
-/// What went wrong, by the names of node-cache's metric, and one of our own.
+/// Error with the rules, by the error types of node-cache's metric and `nftables`.
 pub(super) enum Trouble {
-    /// nftables refuses.
+    /// The kernel rejected a netlink request.
     Nftables(io::Error),
-    /// iptables refuses.
+    /// iptables could not run or rejected a rule.
     Iptables(String),
     /// Another program holds the lock of iptables.
     IptablesLock,
 }
 
 impl Packets {
-    /// The rules for these settings; they are not set yet.
+    /// Returns the rules for the settings. Does not set them yet.
     pub(super) fn new(settings: &Settings) -> Packets {
         Packets { rules: rules(settings), backend: settings.backend, stays: settings.stays, table: None }
     }
 
-    /// Sees to it that they are set; whether something was missing.
+    /// Sets the rules that are missing. Returns true if there were any.
     pub(super) fn ensure(&mut self) -> Result<bool, Trouble> {
         match self.backend {
             Backend::None => Ok(false),
@@ -51,18 +51,18 @@ impl Packets {
         }
     }
 
-    /// By what they are set, for the log.
+    /// Returns a description for the log.
     pub(super) fn describe(&self) -> String {
         match &self.table {
             Some((_, table)) if table.is_owned => {
-                format!("Rules in table inet {}, which ends with this process", table.name)
+                format!("Rules set in table inet {}, which the kernel removes when this process ends", table.name)
             }
-            Some((_, table)) => format!("Rules in table inet {}", table.name),
-            None => "Rules set by iptables".to_owned(),
+            Some((_, table)) => format!("Rules set in table inet {}", table.name),
+            None => "Rules set with iptables".to_owned(),
         }
     }
 
-    /// Takes them away; if others serve on the same addresses, those that are not this process's alone are left to them.
+    /// Removes the rules. If another instance serves, leaves those that both share.
     pub(super) fn take_away(&mut self, others_serve: bool) -> Result<(), Trouble> {
         if self.stays {
             return Ok(());
@@ -76,7 +76,7 @@ impl Packets {
         }
     }
 
-    /// nftables if the kernel has it; or else iptables, and that from now on.
+    /// Sets the rules with nftables if the kernel supports it, else with iptables, and keeps that backend.
     fn choose(&mut self) -> Result<bool, Trouble> {
         match self.ensure_table() {
             Ok(is_new) => {
@@ -84,7 +84,7 @@ impl Packets {
                 Ok(is_new)
             }
             Err(error) if has_iptables() => {
-                tracing::info!(target: super::LOG, "No nftables here ({error}): iptables is used");
+                tracing::info!(target: super::LOG, "nftables is not available ({error}); using iptables");
                 self.backend = Backend::Iptables;
                 self.ensure_iptables()
             }
@@ -96,7 +96,7 @@ impl Packets {
         if let Some((kernel, table)) = &self.table {
             let is_there = kernel.order(&nftables::look(table)).is_ok();
             if is_there && table.is_owned {
-                // Nobody else can have changed it.
+                // The kernel lets no other process change a table with an owner.
                 return Ok(false);
             }
             kernel.order(&nftables::make(table, &self.rules))?;
@@ -122,7 +122,7 @@ impl Packets {
                 is_new = true;
                 if !iptables(Action::Insert, rule)? {
                     let (program, words) = command(Action::Insert, rule);
-                    return Err(Trouble::Iptables(format!("refused: {program} {}", words.join(" "))));
+                    return Err(Trouble::Iptables(format!("rule rejected: {program} {}", words.join(" "))));
                 }
             }
         }
@@ -141,10 +141,10 @@ impl Packets {
     }
 }
 
-/// A name that no other instance has: a table with an owner is that one's alone.
+/// Returns a random table name. Instances cannot share a table that has an owner.
 fn unique_name() -> String {
     let mut octets = [0; 4];
-    // Should chance fail, the name is taken at worst, and a table without an owner is made.
+    // If the generator fails, the name may be taken. The caller then creates a table without an owner.
     let _ = rand::fill(&mut octets);
     format!("{TABLE}_{:08x}", u32::from_ne_bytes(octets))
 }
@@ -155,7 +155,7 @@ fn has_iptables() -> bool {
     version.status().is_ok_and(|status| status.success())
 }
 
-/// Runs iptables; whether it did what it should.
+/// Runs iptables. Returns true if it succeeded.
 fn iptables(action: Action, rule: &Rule) -> Result<bool, Trouble> {
     let (program, words) = command(action, rule);
     let status = Command::new(program).args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();

@@ -1,8 +1,10 @@
-//! Other instances on this node. One that starts gets the sockets of the one that serves, and both read from them; one that
-//! ends while another serves just stops reading. So no question is lost, whichever comes and goes.
+//! Handover of sockets between instances on the same node, so that an update loses no query.
 //!
-//! They meet at a Unix socket without a file, which is of the network namespace: the one who has its name gives sockets, the
-//! others stay connected, and with that each knows that it is not alone.
+//! A new instance receives the sockets of the running one, and both read from them. An instance that ends while another one
+//! serves stops reading and leaves the remaining queries to it.
+//!
+//! Instances meet at a Unix socket in the abstract namespace, which belongs to the network namespace. The instance that has
+//! bound the name hands out sockets. The others stay connected to it, so that each side knows that the other one exists.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,41 +21,41 @@ use tokio::io::AsyncReadExt;
 
 use super::LOG;
 
-/// How long another instance may take to say what it has to say.
+/// Limit for each read from or write to another instance.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How soon the name is tried again.
+/// Interval between attempts to bind the name or to connect to it.
 const AGAIN: Duration = Duration::from_millis(5);
-/// Instances that may be connected at a time: one takes over from another, and some that were in a hurry.
+/// Maximum number of connected instances. One is usual during an update; quick restarts can overlap.
 const PEERS_MAX: usize = 16;
-/// What is said by one who wants the sockets.
+/// Request for the sockets.
 const WANTS: u8 = b'S';
-/// What is said by one who only wants to be known.
+/// Request of an instance that only announces itself.
 const GREETS: u8 = b'H';
-/// What is said when there are no more sockets.
+/// Message after the last socket.
 const END: &[u8] = b".";
 
 type Pair = (Option<UdpSocket>, TcpListener);
 type Sockets = BTreeMap<String, (SocketAddr, Vec<Pair>)>;
 
-/// The other instances.
+/// Connections to other instances, and the sockets to share with them.
 pub(super) struct Peers {
     name: Name,
-    /// What this process serves.
+    /// Sockets that this process serves.
     own: RefCell<Sockets>,
-    /// What another has given, and is not served yet.
+    /// Sockets from another instance that this process does not serve yet.
     given: RefCell<Sockets>,
     others: Cell<usize>,
 }
 
 impl Peers {
-    /// Those who serve with this interface.
+    /// Creates the meeting point of all instances with this interface name.
     pub(super) fn new(interface: &str) -> io::Result<Rc<Peers>> {
         let name = Name::from_abstract_name(format!("portolan-node/{interface}"))?;
         let (own, given) = Default::default();
         Ok(Rc::new(Peers { name, own, given, others: Cell::new(0) }))
     }
 
-    /// The instance that serves, if there is one.
+    /// Connects to the running instance, if there is one.
     pub(super) fn find(&self) -> Option<UnixStream> {
         let stream = UnixStream::connect_addr(&self.name).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -61,7 +63,10 @@ impl Peers {
         Some(stream)
     }
 
-    /// Gets the sockets of the instance that serves.
+    /// Receives the sockets of the running instance.
+    ///
+    /// # Errors
+    /// Returns an error if the other end belongs to another user or the transfer fails.
     pub(super) fn take_over(&self, stream: &UnixStream) -> io::Result<()> {
         if !is_trusted(stream)? {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -75,7 +80,7 @@ impl Peers {
                 if note != END {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                tracing::info!(target: LOG, "Takes over {} addresses from the instance that serves", given.len());
+                tracing::info!(target: LOG, "Taking over the sockets of {} addresses from the running instance", given.len());
                 *self.given.borrow_mut() = given;
                 return Ok(());
             }
@@ -86,18 +91,18 @@ impl Peers {
         }
     }
 
-    /// The sockets of this label, if another instance has given them.
+    /// Takes the received sockets of a listener, by its label.
     pub(super) fn given(&self, label: &str) -> Option<Opened> {
         let (bound, sockets) = self.given.borrow_mut().remove(label)?;
         Some(Opened { label: label.to_owned(), bound, sockets })
     }
 
-    /// Closes what another instance has given and this one does not serve: held open, it would take what nobody answers.
+    /// Closes the received sockets that this process does not serve: open, they would receive queries that nothing reads.
     pub(super) fn close_others(&self) {
         self.given.borrow_mut().clear();
     }
 
-    /// These are served from now on.
+    /// Adds sockets that this process serves, to share them with new instances.
     pub(super) fn keep(&self, opened: &Opened) {
         let clone =
             |(udp, tcp): &Pair| Some((udp.as_ref().map(UdpSocket::try_clone).transpose().ok()?, tcp.try_clone().ok()?));
@@ -105,17 +110,18 @@ impl Peers {
         self.own.borrow_mut().insert(opened.label.clone(), (opened.bound, pairs));
     }
 
-    /// Those of this label are served no more.
+    /// Removes the sockets of a listener that is no longer served.
     pub(super) fn forget(&self, label: &str) {
         self.own.borrow_mut().remove(label);
     }
 
-    /// Whether another instance serves too.
+    /// Returns true if another instance is connected.
     pub(super) fn are_there(&self) -> bool {
         self.others.get() > 0
     }
 
-    /// Meets others for as long as it is polled; `stream` leads to the one that was found at the start.
+    /// Keeps in contact with other instances for as long as it is polled: as a client while another instance has the name, and
+    /// as the server after that. `stream` is the connection from the start, if there is one.
     pub(super) async fn meet(self: Rc<Self>, mut stream: Option<UnixStream>) {
         loop {
             if let Some(stream) = stream.take() {
@@ -151,7 +157,7 @@ impl Peers {
         }
     }
 
-    /// Gives the sockets that this process serves.
+    /// Sends the sockets that this process serves.
     fn give(&self, stream: &UnixStream) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -168,11 +174,11 @@ impl Peers {
             let sockets: Vec<BorrowedFd<'_>> = part.iter().map(|(_, socket)| *socket).collect();
             send_sockets(stream, note.as_bytes(), &sockets)?;
         }
-        tracing::info!(target: LOG, "Another instance starts and shares {} addresses", own.len());
+        tracing::info!(target: LOG, "Sharing the sockets of {} addresses with a new instance", own.len());
         send_sockets(stream, END, &[])
     }
 
-    /// Counts another instance for as long as it is connected.
+    /// Counts a connected instance until it disconnects.
     async fn stay(&self, stream: UnixStream) {
         if stream.set_nonblocking(true).is_err() {
             return;
@@ -184,7 +190,7 @@ impl Peers {
     }
 }
 
-/// Puts a socket where its line says.
+/// Adds a received socket to its listener, according to its line `udp|tcp LABEL ADDRESS`. A UDP socket precedes its TCP socket.
 fn sort_in(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, given: &mut Sockets) {
     let mut words = line.split(' ');
     let (Some(kind), Some(label), Some(Ok(bound))) = (words.next(), words.next(), words.next().map(str::parse)) else {
@@ -198,7 +204,7 @@ fn sort_in(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, given
     pairs.push((datagrams.take(), socket.into()));
 }
 
-/// Whether the other end is of the same user, or of root: anybody in this network namespace can connect.
+/// Returns true if the other end belongs to the same user or to root. Every process in the network namespace can connect.
 fn is_trusted(stream: &UnixStream) -> io::Result<bool> {
     let other = net::user_of_peer(stream)?;
     Ok(other == 0 || other == net::own_user())

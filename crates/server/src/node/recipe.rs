@@ -1,5 +1,4 @@
-//! What the Corefile of `portolan node` is made of, beside the ConfigMap of kube-dns: the template, which is looked at four
-//! times a second, and the address of the upstream Service.
+//! [`Recipe`] of `portolan node`: the template, which is polled four times a second, and the address of the upstream Service.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -17,12 +16,12 @@ use super::keeper::Errors;
 use crate::kube_dns::pod::is_of_cluster;
 use crate::kube_dns::recipe::{News, Recipe};
 
-/// How often the template is looked at.
+/// Interval between reads of the template.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Octets of the longest template: what a ConfigMap may have in all.
+/// Maximum size of the template, in bytes: Kubernetes limits a whole ConfigMap to this.
 const TEMPLATE_MAX: u64 = 1 << 20;
 
-/// What the Corefile is made of.
+/// Inputs of the Corefile.
 pub(super) struct NodeRecipe {
     settings: Settings,
     found: RefCell<Found>,
@@ -30,17 +29,17 @@ pub(super) struct NodeRecipe {
 }
 
 impl NodeRecipe {
-    /// Reads the template and looks for the Service.
+    /// Reads the template and finds the address of the Service.
     ///
     /// # Errors
-    /// In words, if there is no template.
+    /// Returns a message if the template could not be read.
     pub(super) fn find(settings: &Settings, errors: Errors) -> Result<Rc<NodeRecipe>, String> {
         let template = read(&settings.template)?;
         let cluster_dns = upstream_service(settings);
         let asks_for_it = template.contains("__PILLAR__CLUSTER__DNS__");
         if cluster_dns.is_none() && asks_for_it {
             let variable = service_variable(&settings.upstream_service);
-            tracing::warn!(target: LOG, "Nobody says yet where the Service {} is: {variable} is not set", settings.upstream_service);
+            tracing::warn!(target: LOG, "Service {} not found: environment variable {variable} is not set", settings.upstream_service);
         }
         Ok(Rc::new(NodeRecipe {
             settings: settings.clone(),
@@ -49,11 +48,11 @@ impl NodeRecipe {
         }))
     }
 
-    /// Follows the template for as long as it is polled.
+    /// Polls the template and sends [`News::Recipe`] when it changes. Returns if the receiver is gone.
     pub(super) async fn follow(self: Rc<Self>, news: Sender<News>) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            // What cannot be read just now is read the next time; until then the one before stays in force.
+            // After a read error, the previous template stays in use until the next read.
             let Ok(template) = read(&self.settings.template) else { continue };
             if self.found.borrow().template != template {
                 self.found.borrow_mut().template = template;
@@ -100,12 +99,12 @@ impl Recipe for NodeRecipe {
 fn read(path: &str) -> Result<String, String> {
     let fail = |error: std::io::Error| format!("the template {path}: {error}");
     if std::fs::metadata(Path::new(path)).map_err(fail)?.len() > TEMPLATE_MAX {
-        return Err(format!("the template {path} is longer than {TEMPLATE_MAX} octets"));
+        return Err(format!("the template {path} is too large; the maximum is {TEMPLATE_MAX} bytes"));
     }
     std::fs::read_to_string(path).map_err(fail)
 }
 
-/// What Kubernetes has put into the environment, if the Service was there before the pod.
+/// Returns the address from the environment variable that Kubernetes sets if the Service is older than the pod.
 fn upstream_service(settings: &Settings) -> Option<IpAddr> {
     std::env::var(service_variable(&settings.upstream_service)).ok()?.parse().ok()
 }
