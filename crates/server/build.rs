@@ -1,9 +1,9 @@
-//! Passes the commit and the target to `src/version.rs`. A build without git or without a repository works too: then the
-//! commit is that of the variable `PORTOLAN_COMMIT`, or `unknown`.
+//! Passes the commit and the target to `src/version.rs`. The environment variable `PORTOLAN_COMMIT` overrides the commit of
+//! the repository. Without either, for example without git, the commit is `unknown`.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "a build script runs git and tells Cargo by its output"
+    reason = "a build script runs git and instructs Cargo through its output"
 )]
 
 use std::path::Path;
@@ -18,7 +18,7 @@ fn main() {
     println!("cargo:rustc-env=PORTOLAN_TARGET={target}");
 }
 
-/// Commit that is checked out. Cargo runs this program again when another one is.
+/// Returns the commit that is checked out, and makes Cargo run this script again when that changes.
 fn commit() -> Option<String> {
     for file in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", file])?;

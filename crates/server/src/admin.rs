@@ -1,4 +1,7 @@
-//! The pages that directives ask for, over HTTP: one server an address, which a reload keeps.
+//! HTTP servers for the pages of directives, such as `/metrics` and `/health`.
+//!
+//! There is one server per address. A reload keeps a server whose address is still needed and replaces its pages. Each server
+//! bounds its connections with a [`ConnectionTable`], and each connection with the deadlines of [`Phases`].
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -31,25 +34,24 @@ use crate::compress::gzip;
 use crate::deadlines::{HEAD_TIMEOUT, Phases, Watched};
 use crate::sockets::announce;
 
-/// Connections to one address at a time, and of one client: probes, a scraper or two, a person. More than these are
-/// clients that hold connections for nothing, so the idlest one goes.
+/// Limits of open connections per server and per client address. Probes, scrapers and people need far fewer; beyond the
+/// limits, the connection that has been idle longest is closed.
 const TABLE: TableLimits = TableLimits { open_max: 512, per_address_max: 128, buffered_max: 0 };
-/// Bytes of the longest request.
+/// Maximum size of a request head, in bytes.
 const REQUEST_MAX: usize = 16 * 1024;
-/// How soon a port that another process has is tried again.
+/// Interval between attempts to bind an address that another process uses.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
-/// Connections that may wait to be accepted: as many as the system allows, so that a probe is not turned away at its door
-/// while others connect in large numbers.
+/// Length of the accept queue: the usual maximum of Linux, so that a flood of connections does not keep a probe out.
 const BACKLOG: i32 = 4096;
-/// How long to wait before accepting again when the system refuses.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Connections accepted before those that are open get their turn: fewer than [`TABLE`] holds of one client.
+/// Connections to accept before the open ones run: fewer than [`TABLE`] allows per client.
 const ACCEPTED_AT_ONCE: usize = 64;
 
 type Pages = Rc<RefCell<HashMap<Cow<'static, str>, Page>>>;
 
-/// The servers, by the address that directives name.
+/// HTTP servers, by the address that the directives name.
 pub(crate) struct Admin {
     servers: HashMap<String, Server>,
     registry: Arc<Registry>,
@@ -62,29 +64,29 @@ struct Server {
 
 /// Sockets for addresses that have no server yet.
 pub(crate) struct Prepared {
-    /// Without a socket if the port is taken: it is tried again.
+    /// Addresses with their sockets; `None` if the address is in use, so that the server must try again.
     listeners: Vec<(String, Option<TcpListener>)>,
 }
 
-/// What to do about an address that another process has.
+/// Reaction to an address that another process uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfTaken {
-    /// Go on without its pages, and try again: at the start names matter more than pages.
+    /// Continue without the pages and try again: at startup, serving DNS is more important.
     TryAgain,
-    /// Fail: a reload leaves the pages that are served as they are.
+    /// Fail: a failed reload keeps the previous pages.
     Fail,
 }
 
 impl Admin {
-    /// Creates an admin without servers, which counts in `registry`.
+    /// Creates a value without servers, which counts evictions in `registry`.
     pub(crate) fn new(registry: &Arc<Registry>) -> Admin {
         Admin { servers: HashMap::new(), registry: Arc::clone(registry) }
     }
 
-    /// Opens the sockets that `pages` need and that are not open yet; nothing else changes.
+    /// Opens the sockets that `pages` need and that are not open yet, without any other effect.
     ///
     /// # Errors
-    /// The address that cannot be listened on, and what the system said.
+    /// Returns a message with the address that could not be bound and the system's error.
     pub(crate) fn prepare(&self, pages: &[Page], if_taken: IfTaken) -> Result<Prepared, String> {
         let mut listeners: Vec<(String, Option<TcpListener>)> = Vec::new();
         for page in pages {
@@ -107,10 +109,10 @@ impl Admin {
         Ok(Prepared { listeners })
     }
 
-    /// Serves these pages and no others.
+    /// Serves exactly these pages, and stops the servers that have none.
     ///
     /// # Errors
-    /// If a socket cannot be given to the runtime.
+    /// Returns an error if a socket could not be registered with the runtime.
     pub(crate) fn serve(&mut self, prepared: Prepared, pages: Vec<Page>) -> io::Result<()> {
         for (address, listener) in prepared.listeners {
             let server = Server::start(&address, listener, &self.registry)?;
@@ -127,7 +129,7 @@ impl Admin {
         for mut page in pages {
             if let Some(server) = self.servers.get(&page.address) {
                 let mut known = server.pages.borrow_mut();
-                // Who asks for TLS is not served without because somebody else does not ask.
+                // If one page of an address has TLS, all of them have it.
                 page.tls = page.tls.or_else(|| known.values().find_map(|page| page.tls.clone()));
                 known.insert(page.path.clone(), page);
             }
@@ -153,17 +155,17 @@ impl Server {
     }
 }
 
-/// Says that a page cannot be served for now. Names are answered all the same.
+/// Logs that the pages of an address are not available yet.
 fn report_taken(address: &str) {
     let port = address.rsplit(':').next().unwrap_or_default();
     tracing::error!(
         target: "portolan",
-        "listen tcp {address}: address already in use; its pages are missing until it is free. Find the process that has it \
-         with `ss -ltnp 'sport = :{port}'`"
+        "listen tcp {address}: address already in use; its pages are missing until the address is free. Find the process that \
+         uses it with `ss -ltnp 'sport = :{port}'`"
     );
 }
 
-/// Tries again and again to listen on an address that another process has.
+/// Retries until it can listen on an address that another process uses.
 async fn listen_until_free(address: &str) -> tokio::net::TcpListener {
     loop {
         tokio::time::sleep(LISTEN_AGAIN).await;
@@ -182,7 +184,7 @@ fn listen(address: &str) -> io::Result<TcpListener> {
         Some(any) => any.to_socket_addrs()?.chain(address.replacen(':', "0.0.0.0:", 1).to_socket_addrs()?).collect(),
         None => address.to_socket_addrs()?.collect(),
     };
-    // `localhost` is both families; people and probes mean the older one.
+    // `localhost` has addresses of both families; IPv4 comes first, because probes and people expect it.
     candidates.sort_by_key(|candidate| wildcard.is_none() && candidate.is_ipv6());
     let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
     for candidate in candidates {
@@ -197,7 +199,7 @@ fn listen(address: &str) -> io::Result<TcpListener> {
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    // Two processes may share the port while one takes over from the other.
+    // During an upgrade, the old and the new process share the port.
     socket.set_reuse_port(true)?;
     if address.ip().is_unspecified() && address.is_ipv6() {
         socket.set_only_v6(false)?;
@@ -208,7 +210,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Admits the clients of one address.
+/// Accept loop of one address.
 struct Door {
     pages: Pages,
     table: Arc<ConnectionTable>,
@@ -218,10 +220,10 @@ struct Door {
 impl Door {
     async fn accept(&self, listener: tokio::net::TcpListener) {
         loop {
-            // Those who are in come before those at the door: else a probe could be evicted before it is read.
+            // Open connections run before new ones are accepted. Otherwise a probe could be evicted before its request is read.
             tokio::task::yield_now().await;
             let Ok((stream, peer)) = listener.accept().await else {
-                // No descriptor is left, most likely: the next client gets that of another.
+                // The process has most likely no file descriptor left, so free one for the next client.
                 self.table.evict_one();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -245,14 +247,14 @@ impl Door {
             tokio::select! {
                 biased;
                 () = connection.evicted() => {}
-                // A client that goes away is no error of ours.
+                // Errors of a single connection, such as a reset by the client, need no report.
                 _ = serve(stream, &pages, &connection) => {}
             }
         });
     }
 }
 
-/// Counts connections that were evicted for others.
+/// Counter of connections that were closed in favour of new ones.
 struct Evictions(Counters, Counter);
 
 impl Evictions {
@@ -265,7 +267,7 @@ impl Evictions {
     }
 }
 
-/// Serves one client, within TLS if the pages want it so.
+/// Serves one client, over TLS if the pages require it.
 async fn serve(stream: TcpStream, pages: &Pages, connection: &Connection) -> io::Result<()> {
     let tls = pages.borrow().values().find_map(|page| page.tls.clone());
     match tls {
@@ -293,7 +295,7 @@ async fn serve_http(
         }
     });
     let stream = TokioIo::new(Watched::new(stream, phases.clone()));
-    // The deadlines are those of `phases`.
+    // `phases` has the deadlines, so hyper's own is off.
     let http =
         http1::Builder::new().header_read_timeout(None).max_buf_size(REQUEST_MAX).serve_connection(stream, service);
     tokio::select! {

@@ -1,4 +1,4 @@
-//! What a generation needs before it can take the place of another: waited for, but not for ever.
+//! Conditions that a new generation waits for before it replaces the old one, each with a time limit.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::log;
 
-/// How often to look.
+/// Interval between checks of a condition.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Waits until all is there, or until nobody is patient any more. The times run side by side.
+/// Waits until each condition holds or its time limit is over. All limits count from the same start.
 pub(crate) async fn wait(awaited: Vec<Awaited>) {
     let start = Instant::now();
     for Awaited { directive, is_there, patience, missing, .. } in awaited {
@@ -26,7 +26,7 @@ pub(crate) async fn wait(awaited: Vec<Awaited>) {
     }
 }
 
-/// Says in the log what is not there yet.
+/// Logs the conditions that do not hold yet.
 pub(crate) fn announce(awaited: &[Awaited]) {
     for Awaited { directive, waiting, .. } in awaited.iter().filter(|one| !(one.is_there)()) {
         log::report(Level::Info, Source::Plugin(directive), format_args!("{waiting}"));

@@ -1,4 +1,4 @@
-//! What the process offers to plugins.
+//! Capabilities of the process that plugins can use: name lookup, TLS, Kubernetes clusters, profiling and etcd.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::clusters::clusters;
 use crate::lookup::Lookup;
 use crate::profile::Sampler;
 
-/// All of it.
+/// Returns all capabilities of this process.
 pub(crate) fn capabilities(registry: &Arc<Registry>) -> Capabilities {
     let mut capabilities = Capabilities::default();
     capabilities.provide(crate::local::addresses());

@@ -1,4 +1,4 @@
-//! Clusters to follow: what the edge to Kubernetes has, as the plugins ask for it.
+//! Adapter from the trait [`Clusters`], which plugins use, to the Kubernetes client.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use cluster::{Clusters, Following, Index, Request};
 use engine::metrics::Registry;
 use kubeapi::{Subscriber, Subscription};
 
-/// Follows clusters on the thread that calls this, which must run in a `LocalSet`.
+/// Returns the client for clusters. Its watches run as local tasks, so each call needs a `LocalSet`.
 pub(crate) fn clusters(registry: &Arc<Registry>) -> Rc<dyn Clusters> {
     Rc::new(Edge(Subscriber::new(registry)))
 }

@@ -1,10 +1,10 @@
-//! Programs that the Corefile wants to be run at some moment.
+//! Programs that the directive *on* runs at startup and shutdown.
 
 use std::process;
 
 use engine::setup::{Command, When};
 
-/// Runs the programs for a moment, one after the other; waits for those that are not in the background.
+/// Runs the programs for an event in order. Waits for each one that does not run in the background.
 pub(crate) fn run(commands: &[Command], moment: When) {
     for command in commands.iter().filter(|command| command.when == moment) {
         if let Err(trouble) = run_one(command) {
@@ -17,7 +17,7 @@ fn run_one(command: &Command) -> Result<(), String> {
     let mut child =
         process::Command::new(&command.program).args(&command.arguments).spawn().map_err(|error| error.to_string())?;
     if command.in_background {
-        // Somebody must take notice of its end, or the system keeps it.
+        // A child that nothing waits for would remain as a zombie.
         std::thread::spawn(move || child.wait());
         return Ok(());
     }

@@ -1,40 +1,40 @@
-//! What goes with a server through its life without being in its Corefile: who else has its sockets, what must be in place
-//! before it serves and be gone when it no longer does.
+//! Hooks into the lifecycle of a server, for `portolan node`: sockets that are shared with another process, and setup that
+//! must exist exactly while the server serves.
 
 use net::Opened;
 
-/// How a server ends.
+/// Kind of shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// What still comes is its own to answer.
+    /// The server answers all queries that have arrived.
     Alone,
-    /// Another process reads from the same sockets: what comes is left to that.
+    /// Another process reads from the same sockets and answers the remaining queries.
     OthersServe,
 }
 
-/// What goes with a server.
+/// Lifecycle hooks of a server.
 pub(crate) trait Companion {
-    /// Sockets of this label that another process has given.
+    /// Returns the sockets of a listener that another process has handed over, by its label.
     fn adopted(&self, _label: &str) -> Option<Opened> {
         None
     }
 
-    /// These sockets are about to be served: nothing can come between any more.
+    /// Called when nothing can fail any more before the workers serve these sockets.
     fn opened(&self, _opened: &Opened) {}
 
-    /// Those of this label are served no more.
+    /// Called when the sockets of a listener are no longer served.
     fn closed(&self, _label: &str) {}
 
-    /// It serves.
+    /// Called when the server serves.
     fn started(&self) {}
 
-    /// It is told to end, and does not yet.
+    /// Called when the shutdown begins and again when the sockets are about to close. Returns its kind.
     fn ending(&self) -> Ending {
         Ending::Alone
     }
 }
 
-/// Nothing does.
+/// Companion without any effect.
 pub(crate) struct Alone;
 
 impl Companion for Alone {}

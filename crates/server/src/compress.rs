@@ -8,10 +8,10 @@ use flate2::write::GzEncoder;
 use hyper::HeaderMap;
 use hyper::header::ACCEPT_ENCODING;
 
-/// A body that fits into one packet gains nothing.
+/// Maximum size in bytes of a body that is sent uncompressed: it fits into one packet.
 const PLAIN_MAX: usize = 1400;
 
-/// The body compressed with gzip, if the client accepts that and it gains something.
+/// Compresses a text body with gzip if the client accepts that and the body is longer than a packet.
 pub(crate) fn gzip(headers: &HeaderMap, content_type: &str, body: &[u8]) -> Option<Vec<u8>> {
     let is_text = content_type.starts_with("text/");
     if body.len() <= PLAIN_MAX || !is_text || !accepts_gzip(headers) {
@@ -21,7 +21,7 @@ pub(crate) fn gzip(headers: &HeaderMap, content_type: &str, body: &[u8]) -> Opti
     encoder.write_all(body).and_then(|()| encoder.finish()).ok()
 }
 
-/// Reads `Accept-Encoding` (RFC 9110 §12.5.3): a coding with the weight 0 is not accepted.
+/// Returns true if `Accept-Encoding` allows gzip (RFC 9110 §12.5.3). A weight of 0 means not acceptable.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
     let accepts = |value: Cow<'_, str>| {
@@ -41,7 +41,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn clients_say_what_they_accept() {
+    fn parses_accept_encoding() {
         for (value, expected) in [
             ("gzip", true),
             ("deflate, GZIP;q=0.5", true),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_compressed() {
+    fn compresses_long_text_only() {
         let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]);
         let text = "series 1\n".repeat(1000);
         let packed = gzip(&headers, "text/plain", text.as_bytes()).expect("it is compressed");

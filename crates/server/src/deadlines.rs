@@ -1,8 +1,8 @@
-//! Deadlines of an HTTP/1.1 connection: for a request head, for silence between requests, for a client that takes its response.
+//! Deadlines of an HTTP/1.1 connection: for the request head, for idle time between requests and for writing a response.
 //!
-//! hyper has a deadline for the head only, which also ends a connection that is kept for the next scrape. Here the
-//! stream itself notes what the connection waits for: [`Watched`] sees the first bytes of a head and the last ones of a
-//! response, [`Phases`] holds the phase, and [`Phases::overdue`] returns when the phase has lasted too long.
+//! hyper has a deadline for the head only, which also closes a connection that is kept open for the next scrape. Therefore the
+//! stream itself tracks the phase of the connection: [`Watched`] detects the start of a head and the end of a response,
+//! [`Phases`] holds the phase, and [`Phases::overdue`] returns when a phase has lasted too long.
 
 use std::cell::Cell;
 use std::io;
@@ -14,39 +14,39 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
-/// How long a client may take to send the head of a request, however many pieces it comes in.
+/// Limit for receiving a request head, in however many parts.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection is kept for another request: scrapers come once a minute.
+/// Limit for idle time between requests. Scrapers usually come once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a client may take to accept a response.
+/// Limit for writing a response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a connection waits for, and since when.
+/// Phase of a connection with its start.
 #[derive(Clone, Copy)]
 enum Phase {
     Head(Instant),
-    /// The page is made; that takes the time it needs.
+    /// The page is being generated, which has no deadline.
     Page,
     Write(Instant),
     Idle(Instant),
 }
 
-/// The phases of a connection.
+/// Current phase of a connection, shared between its stream and its service.
 #[derive(Clone)]
 pub(crate) struct Phases(Rc<Cell<Phase>>);
 
 impl Phases {
-    /// The connection is open and has sent nothing yet.
+    /// Creates the phase of a new connection, which waits for a request head.
     pub(crate) fn new() -> Phases {
         Phases(Rc::new(Cell::new(Phase::Head(Instant::now()))))
     }
 
-    /// The head of a request is complete.
+    /// Records that a request head is complete.
     pub(crate) fn has_request(&self) {
         self.0.set(Phase::Page);
     }
 
-    /// The response is ready to be written.
+    /// Records that the response is ready to be written.
     pub(crate) fn has_response(&self) {
         self.0.set(Phase::Write(Instant::now()));
     }
@@ -64,13 +64,13 @@ impl Phases {
             if deadline <= now {
                 return;
             }
-            // A shorter phase may follow in the meantime.
+            // The phase may change while this sleeps, so check again after the shortest limit.
             sleep_until(deadline.min(now + HEAD_TIMEOUT)).await;
         }
     }
 }
 
-/// A stream that notes its phases.
+/// Stream that tracks the phases of its connection.
 pub(crate) struct Watched<S> {
     stream: S,
     phases: Phases,
@@ -116,7 +116,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(context);
-        // hyper flushes when all of a response is written.
+        // hyper flushes after it has written the whole response.
         if polled.is_ready() && matches!(self.phases.0.get(), Phase::Write(_)) {
             self.phases.0.set(Phase::Idle(Instant::now()));
         }

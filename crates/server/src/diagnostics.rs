@@ -1,22 +1,22 @@
-//! What the codes of diagnostics mean: `docs/diagnostics.md`, an entry a code.
+//! Explanations of diagnostic codes, from `docs/diagnostics.md`, which has one entry per code.
 
 use corefile::Code;
 
-/// The page, as it is in the project.
+/// Content of `docs/diagnostics.md`.
 const PAGE: &str = include_str!("../../../docs/diagnostics.md");
 
-/// All codes, room by room.
+/// Returns all diagnostic codes, crate by crate.
 pub fn codes() -> impl Iterator<Item = Code> {
     corefile::CODES.iter().chain(engine::CODES).copied()
 }
 
-/// The entry of a code, without its heading.
+/// Returns the entry of a code, without its heading.
 #[must_use]
 pub fn page(code: &str) -> Option<&'static str> {
     entries().find(|(name, _)| *name == code).map(|(_, text)| text)
 }
 
-/// The entries with their codes: what stands below headings of the third order.
+/// Returns all entries with their codes. An entry is the text below a third-level heading.
 pub fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
     PAGE.split("\n## ").flat_map(|room| room.split("\n### ").skip(1)).filter_map(|entry| {
         let (heading, text) = entry.split_once('\n')?;

@@ -1,4 +1,4 @@
-//! Files of this machine: reading, matching a pattern, watching.
+//! File system access: reading, glob patterns and polling for changes.
 
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use engine::Outside;
 use engine::setup::{Files, Inspection, LISTED_MAX, Looking, Stamp};
 
-/// The files of this machine, for directives that read one while they are made to run.
+/// File system of this machine, for directives that read files while a configuration is built.
 pub(crate) struct Disk;
 
 impl Files for Disk {
@@ -34,7 +34,7 @@ impl Files for Disk {
         while let Some(entries) = directories.pop_front() {
             for entry in entries.flatten() {
                 let Ok(kind) = entry.file_type() else { continue };
-                // A link to a directory is not followed: it may lead back up.
+                // Symbolic links to directories are not followed, because they could form a loop.
                 if kind.is_dir() {
                     directories.extend(std::fs::read_dir(entry.path()));
                 } else if entry.path().is_file() && found.len() < LISTED_MAX {
@@ -61,10 +61,10 @@ impl Files for Disk {
     }
 }
 
-/// The number of the next file that is written beside another one.
+/// Sequence number for the names of temporary files.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The paths that match a pattern in which `*` stands for any part of a name and `?` for any character of it.
+/// Returns the paths that match a pattern, sorted. `*` matches any part of a file name and `?` any single byte of it.
 pub(crate) fn glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -91,7 +91,7 @@ fn matching_entries(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     matching.map(|name| directory.join(name)).collect()
 }
 
-/// Whether a name matches a pattern, in time proportional to both: on a mismatch only the last `*` takes one more.
+/// Returns true if a name matches a pattern. Backtracks to the last `*` only, so the time is at most the product of both lengths.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut in_name, mut star) = (0, 0, None);
     while in_name < name.len() {
@@ -115,8 +115,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|octet| *octet == b'*')
 }
 
-/// Lets a directive look at its files again and again, as long as it is polled: on another thread, since much may have
-/// to be read.
+/// Calls a directive's function that reads its files at a fixed interval, for as long as this is polled. Uses a blocking
+/// thread, because large files may be read.
 pub(crate) async fn inspect(inspection: Inspection, outside: Rc<dyn Outside>) {
     let Inspection { every, mut at_once, mut look } = inspection;
     while !every.is_zero() {
@@ -129,7 +129,7 @@ pub(crate) async fn inspect(inspection: Inspection, outside: Rc<dyn Outside>) {
             look(Looking { files: &Disk, since_1970, notices: &mut notices });
             (look, notices)
         });
-        // A panic in it ends it; what it has brought so far stays.
+        // A panic ends this watch. Earlier results stay in use.
         let Ok((again, notices)) = looked.await else { return };
         look = again;
         notices
@@ -143,7 +143,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn patterns() {
+    fn matches_wildcards() {
         for (pattern, name, expected) in [
             ("*.override", "a.override", true),
             ("*.override", ".override", true),

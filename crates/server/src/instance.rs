@@ -1,4 +1,7 @@
-//! One configuration at a time, served: started, replaced by the next one, ended.
+//! Running server with its current configuration: startup, reload and shutdown.
+//!
+//! A configuration becomes a generation, which the workers read through an atomically swapped pointer. A reload builds the
+//! next generation completely before it replaces the current one, so a failed reload changes nothing.
 
 use std::io;
 use std::rc::Rc;
@@ -29,7 +32,7 @@ static BUILD_INFO: Metric = Metric {
     labels: &["version", "revision", "goversion"],
 };
 
-/// A server that runs.
+/// Running server.
 pub(crate) struct Instance {
     origin: Origin,
     port: u16,
@@ -40,23 +43,23 @@ pub(crate) struct Instance {
     live: Live,
     workers: Workers,
     admin: Admin,
-    /// What runs beside the present generation.
+    /// Background jobs of the current generation.
     jobs: Jobs,
     carried: Carried,
     listeners: Vec<PlannedListener>,
     fingerprint: String,
-    /// What was refused at the last look: an error, or the fingerprint of what could not be built.
+    /// Last rejected configuration: the error if it could not be read, or the fingerprint if it could not be built.
     refused: Option<String>,
-    /// How long to serve on after the order to end.
+    /// Time to continue serving after the shutdown begins.
     pub(crate) lameduck: Duration,
-    /// How often to look for a new Corefile, and by how much to shift that.
+    /// Interval between checks for a new Corefile, and its jitter.
     pub(crate) reload_every: Option<(Duration, Duration)>,
     readiness: Arc<Readiness>,
-    /// What to run when the process ends.
+    /// Programs to run at startup and shutdown.
     commands: Vec<Command>,
 }
 
-/// Why a configuration is not served.
+/// Reason why a configuration could not be served, as a message for the user.
 pub(crate) struct Refused(pub(crate) String);
 
 impl From<io::Error> for Refused {
@@ -72,7 +75,10 @@ impl From<ListenError> for Refused {
 }
 
 impl Instance {
-    /// Reads the Corefile and serves it with this number of workers.
+    /// Reads the Corefile and serves it with `workers` worker threads.
+    ///
+    /// # Errors
+    /// Returns a message if the Corefile is invalid or an address could not be bound.
     pub(crate) fn start(
         origin: Origin,
         port: u16,
@@ -83,7 +89,7 @@ impl Instance {
     ) -> Result<Instance, Refused> {
         registry.gauge(&BUILD_INFO, &[crate::VERSION, COMMIT, ""], || Some(1.0));
         process_metrics::publish(registry);
-        // Alerts on an increase need the counter before it counts.
+        // Alerts on an increase need the counter to exist with the value 0.
         registry.counter(&plugins::RELOAD_FAILED, &[]);
         let configuration = read(&origin, port)?;
         log_warnings(&configuration);
@@ -116,7 +122,7 @@ impl Instance {
             commands: Vec::new(),
         };
         instance.serve(sockets);
-        // Nothing waits: what can be answered is. But it is said if something does not come.
+        // At startup, serving does not wait for these conditions. The job logs those that are not met in time.
         let awaited = core::mem::take(&mut built.needs.awaited);
         built.needs.jobs.push(Box::new(|_| Box::pin(awaited::wait(awaited))));
         instance.take_up(built.needs, prepared)?;
@@ -124,10 +130,14 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Reads the Corefile again; takes it over if its meaning may have changed, or in any case if `anyway`.
+    /// Reads the Corefile again and applies it if its fingerprint changed, or unconditionally if `anyway`. Returns true if it
+    /// was applied.
     ///
-    /// On an error everything is as it was before, and so it is if this is dropped before it is done. What was
-    /// refused is not tried again until it changes, or `anyway`: the same error at each look would hide others.
+    /// An error leaves the current configuration unchanged, and so does dropping the future before it completes. Unless
+    /// `anyway`, a rejected configuration is not tried again until it changes, so that its error is logged only once.
+    ///
+    /// # Errors
+    /// Returns a message if the new configuration is invalid or an address could not be bound.
     pub(crate) async fn reload(&mut self, anyway: bool) -> Result<bool, Refused> {
         let (found, configuration) = match read(&self.origin, self.port) {
             Ok(configuration) => (configuration.fingerprint.clone(), Ok(configuration)),
@@ -146,12 +156,12 @@ impl Instance {
         taken.map(|()| true)
     }
 
-    /// Builds another configuration and serves it in the place of the present one.
+    /// Builds a configuration and replaces the current one with it.
     async fn replace(&mut self, configuration: Configuration) -> Result<(), Refused> {
         log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, &self.registry, &self.process, self.carried.next())?;
-        // Before any socket is opened: one that nobody reads could take what is for those that are served.
+        // Waits before it opens any socket: until a new socket is read, the kernel could already route queries to it.
         let awaited = core::mem::take(&mut built.needs.awaited);
         awaited::announce(&awaited);
         awaited::wait(awaited).await;
@@ -178,7 +188,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Lets the workers serve these sockets. Not before nothing can fail any more: the companion keeps them open, too.
+    /// Passes sockets to the workers. Must come after the last step that can fail, because the companion keeps a copy of them.
     fn serve(&self, sockets: Vec<net::Opened>) {
         for opened in sockets {
             self.companion.opened(&opened);
@@ -186,7 +196,7 @@ impl Instance {
         }
     }
 
-    /// Begins with what the generation that serves now needs beside the queries.
+    /// Starts the jobs, pages and commands of the generation that serves now.
     fn take_up(&mut self, mut needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> io::Result<()> {
         log::set_level(if needs.panics_end { Level::Debug } else { Level::Info });
         self.lameduck = needs.lameduck;
@@ -203,7 +213,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Says, by metric and by log, which configuration runs.
+    /// Publishes the hash of the running configuration as a metric and in the log, if *reload* is in use.
     fn publish_fingerprint(&self) {
         let Some(_) = self.reload_every else { return };
         let hash: String =
@@ -218,7 +228,7 @@ impl Instance {
         self.outside.counters().count(self.registry.counter(&plugins::RELOAD_FAILED, &[]));
     }
 
-    /// What is listened on, as the banner shows it: a zone a line.
+    /// Returns the lines of the startup banner: one per zone and address.
     pub(crate) fn banner(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .listeners
@@ -233,17 +243,17 @@ impl Instance {
             })
             .collect();
         lines.sort();
-        // Server blocks with views may serve one zone.
+        // Server blocks with views may serve the same zone.
         lines.dedup();
         lines
     }
 
-    /// Says that the process ends: readiness is gone, the rest goes on.
+    /// Reports the server as not ready, because the shutdown begins. Serving continues.
     pub(crate) fn begin_end(&self) {
         self.readiness.end();
     }
 
-    /// Answers what is on its way, lets the jobs come to their end, and ends.
+    /// Answers the pending queries, waits for the jobs to finish and runs the shutdown commands.
     pub(crate) async fn end(self, ending: Ending) {
         match ending {
             Ending::Alone => self.workers.drain(),

@@ -1,4 +1,4 @@
-//! What runs beside the queries of one generation; dropping it ends all of it.
+//! Background jobs of one generation. Dropping [`Jobs`] aborts them, except for lasting jobs, which may finish their work.
 
 use std::rc::Rc;
 
@@ -6,16 +6,16 @@ use engine::Outside;
 use engine::setup::{Ender, Ending, FAREWELL, LastingJob, Needs};
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// The running jobs and inspections of a generation.
+/// Running jobs and file watches of a generation.
 #[derive(Default)]
 pub(crate) struct Jobs {
     handles: Vec<AbortHandle>,
-    /// Those that bring something to its end, and what tells them to.
+    /// Jobs that finish their work on shutdown, each with the triggers of its shutdown.
     lasting: Vec<([Ender; 2], JoinHandle<()>)>,
 }
 
 impl Jobs {
-    /// Starts them on the present thread.
+    /// Starts the jobs on the current thread.
     pub(crate) fn start(needs: &mut Needs, outside: &Rc<dyn Outside>) -> Jobs {
         let jobs = core::mem::take(&mut needs.jobs).into_iter();
         let jobs = jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(outside))).abort_handle());
@@ -28,18 +28,18 @@ impl Jobs {
         Jobs { handles: jobs.chain(inspections).collect(), lasting }
     }
 
-    /// Ends all, and waits for those that bring something to its end.
+    /// Aborts the jobs, and waits until the lasting ones have finished.
     pub(crate) async fn end(mut self) {
         let (enders, tasks): (Vec<_>, Vec<JoinHandle<()>>) = core::mem::take(&mut self.lasting).into_iter().unzip();
         drop((self, enders));
         for task in tasks {
-            // A panic in one of them is its end.
+            // A job that panicked has ended too.
             let _ = task.await;
         }
     }
 }
 
-/// Starts a job that goes on for a moment when it is told to end.
+/// Starts a job that may continue for [`FAREWELL`] after its shutdown is triggered.
 fn start_lasting(job: LastingJob, outside: &Rc<dyn Outside>) -> ([Ender; 2], JoinHandle<()>) {
     let ((ender, ending), (late_ender, late)) = (Ending::new(), Ending::new());
     let job = job(Rc::clone(outside), ending);

@@ -1,4 +1,4 @@
-//! What this machine is.
+//! Addresses, interfaces and host name of this machine.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 use if_addrs::{Interface, get_if_addrs};
 use plugins::{HostName, LocalAddresses};
 
-/// The addresses of this machine's interfaces, without loopback.
+/// Returns the addresses of this machine's interfaces, without loopback.
 pub(crate) fn addresses() -> LocalAddresses {
     let addresses = interfaces().into_iter().filter(|interface| !interface.is_loopback());
     LocalAddresses(addresses.map(|interface| interface.ip()).collect::<Arc<[IpAddr]>>())
 }
 
-/// The name of this host, as the kernel has it; `localhost` where it does not say.
+/// Returns the host name from the kernel, or `localhost` if it is not available.
 pub(crate) fn host_name() -> HostName {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     HostName(if name.is_empty() { "localhost" } else { name }.to_owned())
 }
 
-/// The addresses of one interface, if there is one of that name.
+/// Returns the addresses of the interface `name`; `None` if it does not exist or has no address.
 pub(crate) fn interface_addresses(name: &str) -> Option<Vec<IpAddr>> {
     let of_name = interfaces().into_iter().filter(|interface| interface.name == name);
     let addresses: Vec<IpAddr> = of_name.map(|interface| interface.ip()).collect();
     (!addresses.is_empty()).then_some(addresses)
 }
 
-/// What the kernel lists; nothing where it does not.
+/// Lists the interfaces; returns an empty list on an error.
 fn interfaces() -> Vec<Interface> {
     get_if_addrs().unwrap_or_default()
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_loopback() {
+    fn excludes_loopback_from_the_local_addresses() {
         let loopback = interfaces().into_iter().find(Interface::is_loopback).unwrap();
         assert!(interface_addresses(&loopback.name).unwrap().contains(&loopback.ip()));
         assert!(!addresses().0.contains(&loopback.ip()));

@@ -1,4 +1,4 @@
-//! Looking up the names of hosts while a configuration is built: by the system, or by the resolvers that it names.
+//! Host name lookup while a configuration is built, with the system resolver or with the resolvers that the configuration names.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use plugins::HostLookup;
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Type};
 
-/// How long one resolver may take.
+/// Limit for one resolver.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Looks hosts up when asked, and waits for it: a configuration without its upstreams is none.
+/// Blocking lookup: a configuration cannot be built without the addresses of its upstreams.
 pub(crate) struct Lookup;
 
 impl HostLookup for Lookup {
@@ -44,7 +44,7 @@ fn addresses_from(resolver: SocketAddr, name: &Name) -> io::Result<Vec<IpAddr>> 
 
 fn ask(socket: &UdpSocket, name: &Name, qtype: Type, until: Instant) -> io::Result<Vec<IpAddr>> {
     let mut id = [0; 2];
-    aws_lc_rs::rand::fill(&mut id).map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    aws_lc_rs::rand::fill(&mut id).map_err(|_| io::Error::other("no random numbers from the system"))?;
     let header = Header {
         id: u16::from_ne_bytes(id),
         flags: Flags::default().with_recursion_desired(true),
@@ -61,7 +61,7 @@ fn ask(socket: &UdpSocket, name: &Name, qtype: Type, until: Instant) -> io::Resu
         }
         socket.set_read_timeout(Some(left))?;
         let length = socket.recv(&mut buffer)?;
-        // What is no answer of ours says nothing about the one that may still come.
+        // Ignore anything that is not the response to this query, such as a forged one. The real one may still arrive.
         let Ok(message) = Message::parse(&buffer[..length]) else { continue };
         let ours = message.question().is_some_and(|(asked, asked_type, _)| asked == *name && asked_type == qtype);
         if message.header().id == header.id && message.header().flags.is_response() && ours {
@@ -82,7 +82,7 @@ fn address(rtype: Type, rdata: &[u8]) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// A resolver that answers each query with what `answer` makes of it, again and again until nobody listens any more.
+    /// Starts a resolver that changes the first query with `answer` and sends it back repeatedly until the client is gone.
     fn resolver(answer: fn(&mut Vec<u8>)) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_other_questions_are_not_listened_to_for_ever() {
+    fn times_out_despite_a_stream_of_wrong_responses() {
         let other_id = |message: &mut Vec<u8>| {
             message[0] ^= 1;
             message[2] |= 0x80;

@@ -1,6 +1,5 @@
-//! Metrics of the process, with the names, types and help texts of Prometheus's Go client, so that dashboards made for
-//! CoreDNS show processor and memory. They are read from `/proc/self` when the page is asked for; a value that the system
-//! does not tell is left out.
+//! Metrics of the process, with the names, types and help texts of Prometheus's Go client, so that CPU and memory panels of
+//! dashboards for CoreDNS work. The values are read from `/proc/self` on each scrape. Unavailable values are left out.
 
 use std::fs;
 
@@ -31,10 +30,10 @@ metric!(SENT, Counter, "process_network_transmit_bytes_total", "Number of bytes 
 pub static PROCESS_METRICS: [&Metric; 9] =
     [&CPU, &OPEN_FDS, &MAX_FDS, &VIRTUAL, &VIRTUAL_MAX, &RESIDENT, &START, &RECEIVED, &SENT];
 
-/// Ticks per second of the times in `/proc`: fixed on Linux for all that is not the kernel (`USER_HZ`).
+/// Clock ticks per second in `/proc`: `USER_HZ`, which is fixed in user space on Linux.
 const TICKS: f64 = 100.0;
 
-/// Shows the metrics of this process in a registry.
+/// Adds the metrics of this process to a registry.
 pub(crate) fn publish(registry: &Registry) {
     registry.gauge(&CPU, &[], || cpu_seconds(&read("/proc/self/stat")?));
     registry.gauge(&OPEN_FDS, &[], || number(fs::read_dir("/proc/self/fd").ok()?.count()));
@@ -56,35 +55,35 @@ fn number(count: usize) -> Option<f64> {
     count.to_string().parse().ok()
 }
 
-/// Field of `/proc/self/stat`, by its number in proc(5). The name of the program may have spaces and parentheses in it.
+/// Returns a field of `/proc/self/stat` by its number in proc(5). The program name can contain spaces and parentheses.
 fn field(stat: &str, number: usize) -> Option<f64> {
     stat.rsplit_once(") ")?.1.split(' ').nth(number.checked_sub(3)?)?.trim().parse().ok()
 }
 
-/// Processor time in user and system mode: `utime` and `stime`.
+/// Returns the CPU time in user and system mode, in seconds: `utime` plus `stime`.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     Some((field(stat, 14)? + field(stat, 15)?) / TICKS)
 }
 
-/// `starttime`, which counts from the boot, after the time of the boot.
+/// Returns the start time of the process in seconds since 1970: the boot time plus `starttime`.
 fn start_time(own: &str, all: &str) -> Option<f64> {
     let boot: f64 = all.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
     Some(boot + field(own, 22)? / TICKS)
 }
 
-/// Value of a line such as `VmRSS:     1234 kB`, in bytes.
+/// Returns the value of a line such as `VmRSS:     1234 kB`, in bytes.
 fn kibibytes(status: &str, name: &str) -> Option<f64> {
     let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     Some(value.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
 }
 
-/// Soft limit; without one, the largest number, as in the Go client.
+/// Returns a soft limit. For `unlimited`, returns the largest 64-bit number, as the Go client does.
 fn limit(limits: &str, name: &str) -> Option<f64> {
     let soft = limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?;
     if soft == "unlimited" { u64::MAX.to_string().parse().ok() } else { soft.parse().ok() }
 }
 
-/// Counter of the table `IpExt`, whose names are in one line and values in the next.
+/// Returns a counter of the table `IpExt`, which has its names in one line and its values in the next.
 fn ip_octets(netstat: &str, name: &str) -> Option<f64> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt: "));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_proc_says() {
+    fn parses_proc_files() {
         let stat = "7 (a) b) R 1 7 7 0 -1 4194304 1 2 3 4 150 50 0 0 20 0 4 0 12345 1000 200 18446744073709551615 1\n";
         assert_eq!(cpu_seconds(stat), Some(2.0));
         assert_eq!(start_time(stat, "cpu 1 2\nbtime 1700000000\n"), Some(1_700_000_123.45));

@@ -1,5 +1,5 @@
-//! Where this process spends its time: a signal interrupts it a hundred times a second of processor time, and what it was
-//! at is written down.
+//! Sampling CPU profiler for *pprof*: a signal interrupts the process a hundred times per second of CPU time and records the
+//! stack.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,9 +7,9 @@ use engine::LocalFuture;
 use plugins::{CpuProfile, Frame, Profiler, Stack};
 use pprof::{ProfilerGuard, ProfilerGuardBuilder};
 
-/// How often a second of processor time is looked; as Go does.
+/// Samples per second of CPU time, as in Go.
 const FREQUENCY: i32 = 100;
-/// Where the signal is passed over: these may hold what reading the stack needs.
+/// Libraries in which no stack is recorded, because they may hold locks that unwinding needs.
 const PASSED_OVER: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
 
 /// Takes profiles of this process, one at a time.
@@ -22,7 +22,7 @@ impl Profiler for Sampler {
             let guard = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&PASSED_OVER).build();
             let guard = guard.map_err(|error| format!("no profile can be taken now: {error}"))?;
             tokio::time::sleep(span).await;
-            // Finding out the names takes a while.
+            // Symbol lookup is slow, so it runs on a blocking thread.
             let stacks = tokio::task::spawn_blocking(move || stacks(&guard)).await;
             let stacks = stacks.map_err(|error| error.to_string())??;
             let period = Duration::from_secs(1) / FREQUENCY.unsigned_abs();

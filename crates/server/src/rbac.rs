@@ -1,18 +1,18 @@
-//! `portolan check --rbac`: the rights that a Corefile needs of an API server, as objects to apply.
+//! `portolan check --rbac`: the permissions that a Corefile needs at the API server, as manifests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use cluster::{Kind, Request, Source};
 
-/// The objects for what a configuration asks of clusters; `None` if no API server is asked.
+/// Returns the manifests for what a configuration watches; `None` if it uses no API server.
 pub(crate) fn rules(requests: &[Request]) -> Option<String> {
     let of_server = requests.iter().filter(|request| !matches!(request.source, Source::Manifests(_)));
     let mut places: BTreeMap<Place<'_>, Vec<Kind>> = BTreeMap::new();
     let specs: Vec<_> = of_server.map(Request::watches).collect();
     for spec in &specs {
         for watch in &spec.watches {
-            // A Role cannot let anybody see its own Namespace, and we do without.
+            // A Role cannot grant access to its own Namespace object, and the server works without it.
             if watch.kind != Kind::Namespace || watch.namespace.is_none() {
                 let place = watch.namespace.as_deref().map_or(Place::Everywhere, Place::In);
                 places.entry(place).or_default().push(watch.kind);
@@ -26,7 +26,7 @@ pub(crate) fn rules(requests: &[Request]) -> Option<String> {
     (!roles.is_empty()).then(|| roles.join("---\n"))
 }
 
-/// Where a right is needed.
+/// Scope of a permission.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place<'a> {
     Everywhere,
@@ -35,13 +35,13 @@ enum Place<'a> {
     In(&'a str),
 }
 
-/// What stands before the role for selected namespaces.
+/// Comment before the role for selected namespaces.
 const SELECTED: &str = "\
-# To be bound by a RoleBinding in each namespace that `namespace_labels` selects; by a ClusterRoleBinding if these may be
-# more than 50, since then everything is watched.
+# Bind this role with a RoleBinding in each namespace that `namespace_labels` selects. If it may select more than 50
+# namespaces, use a ClusterRoleBinding: the server then watches all namespaces.
 ";
 
-/// A ClusterRole, or a Role in a namespace, that lets these kinds be listed and watched.
+/// Returns a ClusterRole, or a Role in a namespace, that allows to list and watch these kinds.
 fn role(place: Place<'_>, kinds: &[Kind]) -> String {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (group, resource) in kinds.iter().map(|kind| resource(*kind)) {

@@ -1,4 +1,4 @@
-//! What is wrong with a Corefile, for machines: as JSON of our own, and as SARIF 2.1.0 (OASIS).
+//! Machine-readable diagnostics of a Corefile: Portolan's own JSON, and SARIF 2.1.0 (OASIS).
 
 use corefile::{Code, Diagnostic, Severity, Sources, Span};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::configuration::Configuration;
 use crate::diagnostics;
 
-/// The version of our own form: a higher one may lack what a lower one has.
+/// Version of the JSON format. It increases when fields are removed or change their meaning.
 const FORM: u32 = 1;
 
-/// One document: the files that were read, and the diagnostics, the errors and warnings counted.
+/// Returns one JSON document with the files that were read, the diagnostics, and the numbers of errors and warnings.
 pub(crate) fn json(configuration: &Configuration) -> Value {
     let Configuration { problems, sources, .. } = configuration;
     let count = |severity| problems.iter().filter(|problem| problem.severity == severity).count();
@@ -43,7 +43,7 @@ fn diagnostic(problem: &Diagnostic, sources: &Sources) -> Value {
     object
 }
 
-/// A log with one run. Only rules that were broken are listed.
+/// Returns a SARIF log with one run. Lists only the rules that have results.
 pub(crate) fn sarif(configuration: &Configuration) -> Value {
     let Configuration { problems, sources, .. } = configuration;
     let mut codes: Vec<Code> = problems.iter().map(|problem| problem.code).collect();
@@ -89,7 +89,7 @@ fn result(problem: &Diagnostic, codes: &[Code], sources: &Sources) -> Value {
     })
 }
 
-/// Both forms call it so.
+/// Returns the name of a severity, which is the same in both formats.
 fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -97,12 +97,13 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// Line and column of the first character and of the one behind the last, all from 1; columns count characters.
+/// Returns line and column of the first character and of the one after the last, counted from 1. Columns count characters.
 fn place(span: Span, sources: &Sources) -> ((u32, u32), (u32, u32)) {
     (sources.position(span), sources.position(Span { start: span.end.max(span.start), ..span }))
 }
 
-/// A path as a URI reference (RFC 3986 §4.1): what is not unreserved is encoded, and a path from the root has a scheme.
+/// Converts a path to a URI reference (RFC 3986 §4.1). Percent-encodes all but unreserved characters and `/`. An absolute path
+/// gets the scheme `file`.
 fn uri(path: &str) -> String {
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._~/".contains(&octet);
     let encode = |octet: u8| if is_plain(octet) { char::from(octet).to_string() } else { format!("%{octet:02X}") };
@@ -115,7 +116,7 @@ mod tests {
     use super::uri;
 
     #[test]
-    fn paths_are_uri_references() {
+    fn converts_paths_to_uri_references() {
         for (path, reference) in [
             ("Corefile", "Corefile"),
             ("/etc/coredns/Corefile", "file:///etc/coredns/Corefile"),

@@ -1,5 +1,5 @@
-//! Serving: from the start to the order to end.
-#![allow(clippy::print_stderr, reason = "a command speaks to its user")]
+//! Main loop of the server: startup, signals, reloads and shutdown.
+#![allow(clippy::print_stderr, reason = "a command prints to its user")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,29 +20,29 @@ use crate::instance::{Instance, Refused};
 use crate::log::{self, Format};
 use crate::version::version_text;
 
-/// The code of a process that is interrupted once more while it ends; that of CoreDNS.
+/// Exit code after a second SIGINT during the shutdown, as in CoreDNS.
 const INTERRUPTED_TWICE: u8 = 2;
 
-/// Answer to SIGUSR2, by which CoreDNS starts a new process from its binary and hands its sockets over.
-const UPGRADE_IGNORED: &str = "SIGUSR2 is ignored: this server does not replace its own binary. Start the new one beside this one \
-    with the same Corefile, as they can share their ports, and then end this one with SIGTERM";
+/// Log message for SIGUSR2, on which CoreDNS starts a new process from its binary and hands its sockets over.
+const UPGRADE_IGNORED: &str = "SIGUSR2 is ignored: this server does not replace its own binary. Start the new process with the \
+    same Corefile while this one runs (they can share their ports), then stop this one with SIGTERM";
 
-/// How to serve.
+/// Options of the server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// The Corefile; `stdin` for standard input.
+    /// Path of the Corefile; `stdin` for standard input.
     pub conf: Option<PathBuf>,
-    /// The port for keys without one.
+    /// Port for server blocks without one.
     pub port: u16,
-    /// Where to write the process id.
+    /// File for the process ID.
     pub pidfile: Option<PathBuf>,
-    /// Say nothing at the start.
+    /// True to print no banner at startup.
     pub quiet: bool,
-    /// Form of the log.
+    /// Log format.
     pub log_format: Format,
 }
 
-/// Serves until it is told to end; the process fails if it cannot begin.
+/// Serves until a signal ends the process. Returns a failure if the server cannot start.
 #[must_use]
 pub fn run(options: &ServeOptions) -> ExitCode {
     block_on(options.log_format, async {
@@ -51,7 +51,7 @@ pub fn run(options: &ServeOptions) -> ExitCode {
     })
 }
 
-/// Runs on this thread what serves, and says why it does not.
+/// Runs a server on this thread and prints the error if it fails.
 pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<ExitCode, Refused>>) -> ExitCode {
     log::start(format);
     net::raise_descriptor_limit();
@@ -63,7 +63,7 @@ pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<Exit
         }
     };
     let outcome = LocalSet::new().block_on(&runtime, serving);
-    // What still reads a file, or looks a name up, may do so for ever: nobody waits for what it brings.
+    // Blocking threads that still read a file or look up a name may never finish, so do not wait for them.
     runtime.shutdown_background();
     log::finish();
     match outcome {
@@ -75,8 +75,8 @@ pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<Exit
     }
 }
 
-/// Serves what an origin has until it is told to end. From `changes` it learns that the origin has another text, or, with
-/// `true`, that something else has changed that the text names.
+/// Serves the Corefile of an origin until a signal ends the process. `changes` reports that the Corefile has changed, or, with
+/// `true`, that something it names has changed, which forces a reload.
 pub(crate) async fn serve(
     options: &ServeOptions,
     origin: Origin,
@@ -110,7 +110,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Reloads as it is told or as the files change, until it is told to end; gives the code to end with if that is at once.
+/// Reloads on signals and on changes of the files, until the shutdown begins. Returns an exit code if the process must exit
+/// immediately.
 async fn attend(instance: &mut Instance, signals: &mut Signals) -> Option<ExitCode> {
     loop {
         let next_look = instance.reload_every.map(|(interval, jitter)| shifted(interval, jitter));
@@ -143,7 +144,7 @@ async fn reload(instance: &mut Instance, anyway: bool) {
     }
 }
 
-/// Serves on for the time that `health` asks for; gives the code to end with if it is told to end at once.
+/// Continues to serve for the lameduck time of *health*. Returns an exit code if the process must exit immediately.
 async fn linger(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> {
     if instance.lameduck.is_zero() {
         return None;
@@ -154,7 +155,7 @@ async fn linger(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> 
     loop {
         let left = end.saturating_duration_since(tokio::time::Instant::now());
         match signals.next(Some(left)).await {
-            // A Corefile that was made anew is one to look at, too.
+            // A generated Corefile that changed also arrives as `Look`, so compare the time.
             Told::Look if tokio::time::Instant::now() >= end => return None,
             Told::EndAtOnce(code) => return Some(code),
             Told::End | Told::Reload | Told::Look | Told::Changed => {}
@@ -162,7 +163,7 @@ async fn linger(instance: &Instance, signals: &mut Signals) -> Option<ExitCode> 
     }
 }
 
-/// An interval, longer or shorter by at most half of `jitter`, as it happens.
+/// Returns an interval that is randomly longer or shorter by at most half of `jitter`.
 fn shifted(interval: Duration, jitter: Duration) -> Duration {
     let mut octets = [0; 8];
     if aws_lc_rs::rand::fill(&mut octets).is_err() || jitter.is_zero() {
@@ -173,7 +174,7 @@ fn shifted(interval: Duration, jitter: Duration) -> Duration {
     (interval + shift).saturating_sub(jitter / 2)
 }
 
-/// What a signal, or the time, says.
+/// Event of the main loop, from a signal, a timer or a changed input.
 enum Told {
     End,
     EndAtOnce(ExitCode),
@@ -182,7 +183,7 @@ enum Told {
     Changed,
 }
 
-/// The signals of CoreDNS.
+/// Sources of events: the signals of CoreDNS, and changes of a generated Corefile.
 struct Signals {
     ends: Ends,
     reload: Signal,
@@ -191,7 +192,7 @@ struct Signals {
     changes: Option<Receiver<bool>>,
 }
 
-/// Those by which it ends.
+/// Signals that end the process.
 struct Ends {
     terminate: Signal,
     interrupt: Signal,
@@ -216,7 +217,7 @@ impl Ends {
         told
     }
 
-    /// Does something that may take a while; drops it if it is to end sooner.
+    /// Runs `work` to completion, or drops it and returns the event if a signal ends the process first.
     async fn unless_sooner(&mut self, work: impl Future<Output = ()>) -> Option<Told> {
         tokio::select! {
             biased;
@@ -238,7 +239,7 @@ impl Signals {
         Ok(Signals { ends, reload, hang_up: signal(SignalKind::hangup())?, upgrade, changes })
     }
 
-    /// Waits for the next thing to do; after `limit` it is time to look.
+    /// Waits for the next event; returns [`Told::Look`] after `limit`.
     async fn next(&mut self, limit: Option<Duration>) -> Told {
         let time = async {
             match limit {
@@ -251,7 +252,7 @@ impl Signals {
             return tokio::select! {
                 told = self.ends.next() => told,
                 _ = self.reload.recv() => Told::Reload,
-                // As in CoreDNS: it is not for us.
+                // CoreDNS ignores SIGHUP too.
                 _ = self.hang_up.recv() => continue,
                 _ = self.upgrade.recv() => {
                     log::report(Level::Warning, Source::Server, format_args!("{UPGRADE_IGNORED}"));
@@ -264,7 +265,7 @@ impl Signals {
     }
 }
 
-/// The next change that somebody tells of.
+/// Waits for the next change; waits forever if there can be none.
 async fn next_change(changes: &mut Option<Receiver<bool>>) -> bool {
     match changes {
         Some(changes) => match changes.recv().await {
@@ -275,11 +276,11 @@ async fn next_change(changes: &mut Option<Receiver<bool>>) -> bool {
     }
 }
 
-/// A file with the process id, as long as this lives.
+/// File with the process ID, which is removed on drop.
 struct Pidfile<'a>(&'a Path);
 
 impl Pidfile<'_> {
-    /// Writes it; without one, names are answered all the same.
+    /// Writes the file. A failure is only logged, because the server can run without the file.
     fn write(path: &Path) -> Option<Pidfile<'_>> {
         match std::fs::write(path, format!("{}\n", std::process::id())) {
             Ok(()) => Some(Pidfile(path)),

@@ -1,15 +1,15 @@
-//! The sockets of the listeners, and which ports they have.
+//! Sockets of the listeners.
 
 use engine::{PlannedListener, Scheme};
 use net::Address;
 
 use crate::companion::Companion;
 
-/// Opens a socket for each worker on each of these addresses, or takes those that are open already. At the start of the
-/// process it warns of addresses that another process has too.
+/// Opens a socket per worker for each listener, or uses those that another process has handed over. At startup, warns about
+/// addresses on which another process listens too.
 ///
 /// # Errors
-/// If one cannot be listened on; those before it are closed.
+/// Returns an error if an address could not be bound. The sockets opened before it are closed.
 pub(crate) fn open<'a>(
     listeners: impl Iterator<Item = &'a PlannedListener>,
     workers: usize,
@@ -17,7 +17,7 @@ pub(crate) fn open<'a>(
     is_start: bool,
 ) -> Result<Vec<net::Opened>, net::ListenError> {
     let addresses: Vec<_> = listeners.map(address_of).map(|own| (companion.adopted(&own.label), own)).collect();
-    // Before any is opened: afterwards this process itself has them.
+    // Check before opening any socket; afterwards, this process itself uses the addresses.
     let own = addresses.iter().filter(|(adopted, _)| is_start && adopted.is_none()).map(|(_, own)| own);
     let shared: Vec<String> = own.filter(|own| net::is_taken(own)).map(|own| own.label.clone()).collect();
     let opened = addresses.into_iter().map(|(adopted, own)| {
@@ -30,12 +30,12 @@ pub(crate) fn open<'a>(
     Ok(opened)
 }
 
-/// Warns of an address that is shared with another process.
+/// Logs that another process shares an address.
 fn warn_of_shared(label: &str) {
     tracing::warn!(
         target: "portolan",
-        "another process listens on {label} too (SO_REUSEPORT): the system gives each of them a part of the queries. Find it \
-         with `ss -lunp`"
+        "another process listens on {label} too (SO_REUSEPORT): the kernel distributes the queries between both. Find it with \
+         `ss -lunp`"
     );
 }
 
@@ -48,7 +48,7 @@ fn address_of(listener: &PlannedListener) -> Address {
     }
 }
 
-/// Logs an address that is listened on, and the name that the Corefile has for it.
+/// Logs the address of a listening socket and its name in the Corefile.
 pub(crate) fn announce(name: &str, bound: std::net::SocketAddr) {
     tracing::info!(target: "portolan", "listening on {bound} for {name}");
 }

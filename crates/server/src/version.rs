@@ -1,11 +1,11 @@
-//! Which build this is.
+//! Version, commit and target of this build.
 
-/// The version, as `-version` shows it.
+/// Version, as `-version` prints it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Commit that the build was made of, or `unknown`.
+/// Commit of this build, or `unknown`.
 pub(crate) const COMMIT: &str = env!("PORTOLAN_COMMIT");
 
-/// What `-version` prints.
+/// Returns the text that `-version` prints.
 #[must_use]
 pub fn version_text() -> String {
     let (system, processor, target) = (std::env::consts::OS, std::env::consts::ARCH, env!("PORTOLAN_TARGET"));

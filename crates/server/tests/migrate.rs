@@ -60,7 +60,7 @@ fn what_is_lost_and_what_is_no_corefile_end_it_otherwise() {
     let (code, _, said) = migrate(&["/nowhere"], "");
     assert!(code == Some(2) && said.contains("/nowhere"), "{said}");
     let (code, text, said) = migrate(&[], "");
-    assert_eq!((code, text.as_str(), said.as_str()), (Some(2), "", "-: there is nothing in it\n"));
+    assert_eq!((code, text.as_str(), said.as_str()), (Some(2), "", "-: the file is empty\n"));
 }
 
 #[test]
@@ -146,19 +146,19 @@ fn two_servers_are_compared() {
     let (_new, new) = server(&folder, "new", &format!("{same}\n        192.0.2.2 b.test"));
     let (old, new) = (old.to_string(), new.to_string());
     let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
-    assert!(code == Some(0) && text.starts_with("1 questions, 0 answered in different ways\n"), "{text}{said}");
+    assert!(code == Some(0) && text.starts_with("1 queries, 0 with different answers\n"), "{text}{said}");
     assert!(text.contains("\n  same: NOERROR 1\n  latency of the old server 127.0.0.1:"), "{text}");
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\nb.test A\nb.test A\n");
     assert_eq!(code, Some(1));
     assert!(
         text.contains("b.test. A")
-            && text.contains("2 questions, 1 answered in different ways\n  same: NOERROR 1\n  different: code 1\n"),
+            && text.contains("2 queries, 1 with different answers\n  same: NOERROR 1\n  different: code 1\n"),
         "{text}"
     );
     // More than are asked at once, with their answers in the order of the lines.
     let many: String = (0..100).map(|at| format!("a{at}.test A\nb.test TYPE{}\n", 1000 + at)).collect();
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], &many);
-    assert!(code == Some(1) && text.contains("200 questions, 100 answered in different ways\n"), "{text}");
+    assert!(code == Some(1) && text.contains("200 queries, 100 with different answers\n"), "{text}");
     let types: Vec<&str> = text.lines().filter_map(|line| line.split_once("b.test. TYPE")).map(|(_, at)| at).collect();
     assert_eq!(types, (1000..1100).map(|at| at.to_string()).collect::<Vec<_>>());
 }
@@ -202,6 +202,6 @@ fn a_server_that_is_silent_from_the_beginning_is_not_asked_on() {
     let questions: String = (0..500).map(|at| format!("a{at}.test A\n")).collect();
     let (code, text, said) = migrate(&["--check", &old, &new, "-"], &questions);
     let wanted =
-        format!("the new server {new} has not answered any of the first 10 questions: the others are not asked\n");
+        format!("the new server {new} has not answered any of the first 10 queries; giving up\n");
     assert_eq!((code, text.as_str(), said), (Some(2), "", wanted));
 }

@@ -470,7 +470,7 @@ fn check_says_which_rights_a_corefile_needs() {
     let selected = rights("namespace_labels dns=yes");
     let (of_namespaces, in_them) = selected.split_once("---\n").unwrap();
     assert!(of_namespaces.contains("name: portolan\n") && of_namespaces.contains("resources: [namespaces]\n"));
-    assert!(!of_namespaces.contains("services") && in_them.starts_with("# To be bound by a RoleBinding in each"));
+    assert!(!of_namespaces.contains("services") && in_them.starts_with("# Bind this role with a RoleBinding in each"));
     assert!(in_them.contains("name: portolan:namespace\n") && in_them.contains("resources: [services]\n"));
     assert!(in_them.contains("resources: [endpointslices]\n"));
     assert_eq!(rights(&format!("manifests {}", folder.path().display())), "");

@@ -28,9 +28,9 @@ pub use render::Format;
 use render::Renderer;
 use writer::Writer;
 
-/// Targets of `tracing` that are ours; events of libraries are shown from warnings on.
+/// Prefixes of our own `tracing` targets. Events of libraries are logged only from warnings on.
 const OURS: [&str; 2] = ["plugin", "portolan"];
-/// How long the end of the process waits for the last lines. A reader that does not take them in this time has stopped.
+/// Limit for writing the last lines at shutdown. A reader that does not take them in this time has stopped.
 const FLUSH_LIMIT: Duration = Duration::from_millis(300);
 
 /// Least severe level that is written.
@@ -40,19 +40,19 @@ static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 pub(crate) fn start(format: Format) {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
-        // Somebody else's subscriber may be in place, in tests.
+        // Tests may have installed another subscriber.
         let _ = tracing_subscriber::registry().with(Bridge).try_init();
         let stdout = io::stdout();
         let renderer = Renderer { format, timestamps: stdout.is_terminal() };
-        // Not `Stdout`: it has a lock that a blocked writer would hold.
+        // Not `Stdout`, because a blocked write would hold its lock.
         let Ok(out) = stdout.as_fd().try_clone_to_owned().map(File::from) else { return };
         let run = move || Writer::new(renderer, out).run(log_queue());
-        // Without a thread there is no log; names are answered all the same.
+        // Without the thread there is no log, but the server still answers queries.
         let _ = std::thread::Builder::new().name("log".to_owned()).spawn(run);
     });
 }
 
-/// Shows the metrics of the log in a registry.
+/// Adds the metrics of the log to a registry.
 pub(crate) fn publish(registry: &Registry) {
     log_queue().publish(registry);
 }
@@ -85,7 +85,7 @@ impl<S: Subscriber> Layer<S> for Bridge {
             _ => Level::Debug,
         };
         let ours = OURS.iter().any(|name| target.starts_with(name));
-        // Libraries report each packet as a detail.
+        // Libraries log each packet at these levels.
         if level == Level::Debug || (!ours && level > Level::Warning) {
             return;
         }
@@ -96,7 +96,7 @@ impl<S: Subscriber> Layer<S> for Bridge {
     }
 }
 
-/// The message of an event, then its other fields.
+/// Text of an event: its message, then its other fields as `name=value`.
 struct Text(String);
 
 impl Visit for Text {

@@ -1,4 +1,4 @@
-//! Forms of a log line: CoreDNS's text, or a JSON object.
+//! Formats of a log line: CoreDNS's text, or a JSON object.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::log::{Event, Level, Source};
 use serde_json::json;
 
-/// Form of the log.
+/// Log format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// `[LEVEL] plugin/NAME: message`, as CoreDNS writes it.
@@ -16,21 +16,21 @@ pub enum Format {
     Json,
 }
 
-/// Renders events.
+/// Renders events in one format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renderer {
     pub(super) format: Format,
-    /// Text lines begin with the time. Container runtimes and journald add it; a terminal does not.
+    /// True if text lines begin with the time, as on a terminal. Container runtimes and journald add the time themselves.
     pub(super) timestamps: bool,
 }
 
 impl Renderer {
-    /// Appends one line. `repeated` is how often the same event came in the last second without a line of its own.
+    /// Appends one line. `repeated` is the number of identical events in the last second that got no line of their own.
     pub(super) fn line(&self, out: &mut Vec<u8>, event: &Event<'_>, repeated: u64) {
         match self.format {
             Format::Text => {
                 if self.timestamps && event.source != Source::Banner {
-                    // Writing to memory does not fail.
+                    // Writing to a `Vec` cannot fail.
                     let _ = write!(out, "{} ", rfc3339(event.time));
                 }
                 event.write_text(out);
@@ -60,7 +60,7 @@ fn word(level: Level) -> &'static str {
     }
 }
 
-/// Time since 1970 as RFC 3339 writes it, in UTC with milliseconds.
+/// Formats a time since 1970 according to RFC 3339, in UTC with milliseconds.
 fn rfc3339(since_1970: Duration) -> String {
     let (seconds, millis) = (since_1970.as_secs(), since_1970.subsec_millis());
     let (year, month, day) = date(seconds / 86_400);
@@ -68,7 +68,7 @@ fn rfc3339(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Date of a day since 1970 in the Gregorian calendar, computed in years that begin in March, so that the leap day is last.
+/// Returns year, month and day of a day since 1970. Computes with years that begin in March, so that the leap day is last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_date() {
+    fn formats_times_like_date() {
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399, "2000-02-28T23:59:59.000Z"),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn renders_text_and_json_lines() {
         let event = Event {
             time: Duration::from_millis(1_795_366_335_042),
             level: Level::Error,

@@ -1,4 +1,4 @@
-//! Rate limit for identical events: the first is written, the rest are counted and written as one line each second.
+//! Rate limit for identical errors and warnings: the first is written, the rest are counted and written as one line per second.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use engine::log::{Event, Level, Source};
 
-/// Different events that are counted at a time; further ones are written each time.
+/// Maximum number of distinct events that are counted at a time. Any others are written every time.
 const COUNTED_MAX: usize = 256;
-/// How long an event is counted before its line is written.
+/// Period for which an event is counted before its line is written.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Events that were written in the last second, and how often they came again.
+/// Events that were written in the last second, each with the number of repetitions.
 #[derive(Default)]
 pub(super) struct Repeats {
     seed: RandomState,
@@ -24,7 +24,7 @@ struct Counted {
     last: Kept,
 }
 
-/// An event whose buffer is gone.
+/// Owned copy of an event.
 pub(super) struct Kept {
     time: Duration,
     level: Level,
@@ -38,7 +38,7 @@ impl Kept {
         Kept { time: event.time, level: event.level, name, message: event.message.to_vec() }
     }
 
-    /// The event.
+    /// Returns the event.
     pub(super) fn event(&self) -> Event<'_> {
         let source = self.name.as_deref().map_or(Source::Server, Source::Plugin);
         Event { time: self.time, level: self.level, source, message: &self.message }
@@ -46,7 +46,7 @@ impl Kept {
 }
 
 impl Repeats {
-    /// Decides whether an event is written; if not, it is counted. `now` is a monotonic time.
+    /// Returns true if an event must be written, and counts it otherwise. `now` is a monotonic time.
     pub(super) fn admit(&mut self, event: &Event<'_>, now: Duration) -> bool {
         if event.level > Level::Warning {
             return true;
@@ -63,7 +63,7 @@ impl Repeats {
         true
     }
 
-    /// Events whose second is over, or all if `ending`, with how often they came again.
+    /// Returns the events whose period is over, or all if `ending`, each with its number of repetitions.
     pub(super) fn due(&mut self, now: Duration, ending: bool) -> Vec<(Kept, u64)> {
         let is_due = |counted: &Counted| ending || now.saturating_sub(counted.since) >= PERIOD;
         let mut due = Vec::new();
@@ -81,7 +81,7 @@ impl Repeats {
         due
     }
 
-    /// Time until an event may be due; `None` if nothing is counted.
+    /// Returns the maximum time until an event may be due; `None` if nothing is counted.
     pub(super) fn wait(&self) -> Option<Duration> {
         (!self.counted.is_empty()).then_some(PERIOD)
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn first_is_written_and_the_rest_once_a_second() {
+    fn writes_the_first_event_and_the_rest_once_a_second() {
         let mut repeats = Repeats::default();
         assert!(repeats.admit(&event(Level::Error, "one"), START));
         for _ in 0..50 {
@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_lines_are_never_counted() {
+    fn never_limits_events_below_warning() {
         let mut repeats = Repeats::default();
         assert!((0..9).all(|_| repeats.admit(&event(Level::Info, "query"), START)));
     }
 
     #[test]
-    fn table_is_bounded() {
+    fn bounds_the_number_of_counted_events() {
         let mut repeats = Repeats::default();
         for number in 0..COUNTED_MAX * 2 {
             assert!(repeats.admit(&event(Level::Warning, &number.to_string()), START));

@@ -1,4 +1,4 @@
-//! The thread that writes the log.
+//! Writer thread of the log.
 
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
@@ -10,12 +10,12 @@ use net::{LOG_QUEUE_MAX, LogQueue};
 use super::render::Renderer;
 use super::repeats::Repeats;
 
-/// Bytes that are written by one system call: as many as a pipe holds.
+/// Size in bytes from which the buffer is written: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
-/// Pause after each write. It bounds how often workers wake the writer, and lets lines of a busy server come together.
+/// Pause after each write. It limits the wake-ups by workers, and collects the lines of a busy server into one write.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Writes events to a file descriptor, which may block for as long as it wants.
+/// Writer of events to a file descriptor, which may block indefinitely.
 pub(super) struct Writer<W> {
     renderer: Renderer,
     out: W,
@@ -24,7 +24,7 @@ pub(super) struct Writer<W> {
     lines: u64,
     repeats: Repeats,
     start: Instant,
-    /// Events lost since a line last said so.
+    /// Events lost since the last line that reported a loss.
     lost: u64,
 }
 
@@ -34,7 +34,7 @@ impl<W: Write> Writer<W> {
         Writer { renderer, out, chunk, lines: 0, repeats, start: Instant::now(), lost: 0 }
     }
 
-    /// Writes what comes into the queue, as long as the process lives.
+    /// Writes events from the queue until the process ends.
     pub(super) fn run(mut self, queue: &LogQueue) {
         let mut events = EventBuffer::new(LOG_QUEUE_MAX);
         loop {
@@ -46,7 +46,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes events, and what is due; returns how many could not be written.
+    /// Writes events and the repetitions that are due. Returns the number of events that could not be written.
     fn write(&mut self, events: &EventBuffer, ending: bool) -> u64 {
         let (now, mut failed) = (self.start.elapsed(), 0);
         let level = super::LEVEL.load(Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl<W: Write> Writer<W> {
         if self.chunk.len() >= CHUNK { self.flush() } else { 0 }
     }
 
-    /// Says how many lines were lost, now that writing works again.
+    /// Writes how many lines were lost, after writing works again.
     fn report_lost(&mut self) {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let text = format!("{} log lines were dropped: the reader of the log was too slow", self.lost);
@@ -82,7 +82,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes the chunk; returns how many of its lines may be missing.
+    /// Writes the chunk. Returns the number of lines that may be lost.
     fn flush(&mut self) -> u64 {
         let written = write_all(&mut self.out, &self.chunk);
         let lines = core::mem::take(&mut self.lines);
@@ -91,7 +91,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Writes everything, and waits where standard output is a descriptor that does not block.
+/// Writes all bytes. Waits and retries if standard output is a non-blocking descriptor that is full.
 fn write_all(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match out.write(bytes) {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::log::Format;
 
-    /// Fails, blocks once or takes a few bytes at a time.
+    /// Test output that fails, would block once, or takes a few bytes at a time.
     #[derive(Default)]
     struct Out {
         text: Vec<u8>,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn says_how_many_lines_were_lost_when_writing_works_again() {
+    fn reports_lost_lines_when_writing_works_again() {
         let mut writer = writer(Out { broken: true, ..Out::default() });
         assert_eq!(writer.write(&events(&["one", "two"]), false), 2);
         writer.lost += 5;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_a_descriptor_that_does_not_block() {
+    fn waits_for_a_full_non_blocking_descriptor() {
         let mut writer = writer(Out { blocks: true, ..Out::default() });
         assert_eq!(writer.write(&events(&["a longer text", "a longer text", "b"]), true), 0);
         let repeated = "[ERROR] a longer text (repeated 1 times in the last second)";

@@ -1,4 +1,4 @@
-//! Whether two servers answer the same: many questions at once, and what came of them in their order.
+//! `portolan migrate --check`: compares the answers of two servers. Queries run concurrently; the results keep their order.
 
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
@@ -11,17 +11,17 @@ use wire::{Name, Type};
 use super::summary::Summary;
 use super::{MigrateOptions, files, questions, read};
 
-/// Questions that are on their way at once: enough for a silent server to cost little, too few to be a flood.
+/// Maximum number of queries in flight: enough to hide timeouts, too few to flood a server.
 const AT_ONCE: usize = 32;
-/// If a server is silent to as many questions at the beginning, it is not asked the others.
+/// Number of unanswered queries at the start after which the command gives up.
 const SILENT_MAX: usize = 10;
-/// How a [`Difference`] says that nothing came from a server.
+/// Text of a [`Difference`] for a server that did not answer.
 const NO_ANSWER: &str = "no answer";
 
-/// Asks both servers what the files have, and prints in what they differ.
+/// Sends the queries from the files to both servers and prints the differences.
 ///
 /// # Errors
-/// If there is nothing to ask, or if one of the servers seems to be none.
+/// Returns a message if the files have no query or a server answers none of the first [`SILENT_MAX`].
 pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Result<ExitCode, String> {
     let questions = questions_of(options)?;
     let runtime =
@@ -46,7 +46,7 @@ pub(super) fn check(servers: [SocketAddr; 2], options: &MigrateOptions) -> Resul
     Ok(if summary.differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Each question of the files, once.
+/// Returns the queries from all files, without duplicates.
 fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, String> {
     let mut questions: Vec<(Name, Type)> = Vec::new();
     for path in files(options) {
@@ -57,12 +57,12 @@ fn questions_of(options: &MigrateOptions) -> Result<Vec<(Name, Type)>, String> {
     let mut seen = HashSet::new();
     questions.retain(|(name, qtype)| seen.insert((name.to_string(), qtype.0)));
     if questions.is_empty() {
-        return Err("there is no question in it: lines of `NAME TYPE`, of a log, or manifests of Services".to_owned());
+        return Err("no queries found; expected lines `NAME TYPE`, a query log, or manifests of Services".to_owned());
     }
     Ok(questions)
 }
 
-/// Says which of the servers has answered none of the first questions.
+/// Returns an error that names the server that has answered none of the first queries, if there is one.
 fn refuse_silence(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), String> {
     if first.len() < SILENT_MAX {
         return Ok(());
@@ -78,10 +78,10 @@ fn refuse_silence(servers: [SocketAddr; 2], first: &[Comparison]) -> Result<(), 
         (false, true) => format!("the new server {new} has"),
         (true, true) => format!("both servers, {old} and {new}, have"),
     };
-    Err(format!("{who} not answered any of the first {SILENT_MAX} questions: the others are not asked"))
+    Err(format!("{who} not answered any of the first {SILENT_MAX} queries; giving up"))
 }
 
-/// Questions that are asked, some at once, and what comes of them in their order.
+/// Concurrent comparisons, whose results come in the order of the queries.
 struct Asked {
     servers: [SocketAddr; 2],
     ttls: bool,
@@ -94,7 +94,7 @@ impl Asked {
         Asked { servers, ttls, waiting: questions.into_iter(), on_their_way: VecDeque::with_capacity(AT_ONCE) }
     }
 
-    /// The comparison of the next question; `None` at the end.
+    /// Returns the comparison of the next query; `None` at the end.
     async fn next(&mut self) -> Option<Result<Comparison, String>> {
         while self.on_their_way.len() < AT_ONCE
             && let Some((name, qtype)) = self.waiting.next()

@@ -1,17 +1,19 @@
-//! Which program of the kube-dns pod a container runs, and what it is told. What a command line means is known elsewhere.
+//! Containers of the kube-dns pod: recognises the program that a container runs and extracts its arguments. The crate `migrate`
+//! interprets them.
 
 use serde_json::Value;
 
-/// What a container of kube-dns runs.
+/// Kind of program that a container of kube-dns runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runs {
-    /// One with flags of its own, behind which `--` and the arguments of dnsmasq may stand.
+    /// Program with flags of its own, optionally followed by `--` and the arguments of dnsmasq.
     Flags,
     /// dnsmasq itself.
     Dnsmasq,
 }
 
-/// Their programs, images and containers, by name: `dnsmasq-metrics` or `kubedns-autoscaler` are none of them.
+/// Names of the programs, images and containers of kube-dns. Names such as `dnsmasq-metrics` or `kubedns-autoscaler` must not
+/// match, so these are compared as a whole.
 const KNOWN: [(&str, Runs); 6] = [
     ("dnsmasq-nanny", Runs::Flags),
     ("dnsmasq", Runs::Dnsmasq),
@@ -21,12 +23,12 @@ const KNOWN: [(&str, Runs); 6] = [
     ("sidecar", Runs::Flags),
 ];
 const EXECHEALTHZ: &str = "exechealthz";
-/// What stands before and behind the name of a program in that of an image.
+/// Prefix and suffixes around the program name in the name of an image.
 const IMAGE_PREFIX: &str = "k8s-dns-";
 const ARCHITECTURES: [&str; 5] = ["-amd64", "-arm", "-arm64", "-ppc64le", "-s390x"];
 
-/// The arguments of a container of kube-dns, those of dnsmasq behind `--`; `None` if it is another one. Its program says
-/// what it is, or else its image, or else its name.
+/// Returns the arguments of a container of kube-dns, with those of dnsmasq after `--`; `None` if it is another container. The
+/// program decides, or the image if there is no command, or the container's name if the image is unknown.
 pub(super) fn arguments(container: &Value) -> Option<Vec<String>> {
     let mut words = words(&container["command"]);
     words.extend(self::words(&container["args"]));
@@ -35,24 +37,24 @@ pub(super) fn arguments(container: &Value) -> Option<Vec<String>> {
     let text = |key: &str| container[key].as_str();
     let runs = match words.as_slice() {
         [] => text("image").and_then(runs).or_else(|| text("name").and_then(runs)),
-        // `portolan kube-dns` is two words.
+        // For example `portolan kube-dns`, which has two words.
         programs => programs.iter().find_map(|program| runs(program)),
     };
     Some(match runs? {
-        // By its name or image a nanny may seem to be what it looks after.
+        // dnsmasq-nanny can run in a container named `dnsmasq`; its arguments have a `--` of their own.
         Runs::Dnsmasq if !given.iter().any(|word| word == "--") => [vec!["--".to_owned()], given].concat(),
         _ => given,
     })
 }
 
-/// Whether it is the container of older pods that probed the others by running a command.
+/// Returns true for exechealthz, the container of older pods that probed the others by running a command.
 pub(super) fn is_exechealthz(container: &Value) -> bool {
     let image = container["image"].as_str().map_or("", file_name);
     let programs = words(&container["command"]);
     image.starts_with(EXECHEALTHZ) || programs.first().is_some_and(|program| file_name(program) == EXECHEALTHZ)
 }
 
-/// A command line of dnsmasq without the name of the program at its start.
+/// Removes the program name from the start of a dnsmasq command line, if it has one.
 pub(super) fn without_program(words: &[String]) -> &[String] {
     match words {
         [program, rest @ ..] if file_name(program) == "dnsmasq" => rest,
@@ -71,7 +73,7 @@ fn runs(text: &str) -> Option<Runs> {
     KNOWN.iter().find(|(known, _)| *known == name).map(|(_, runs)| *runs)
 }
 
-/// The end of a path: of a program's, or of an image's, with its tag.
+/// Returns the last component of the path of a program, or of an image with its tag.
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_is_known_by_program_image_or_name() {
+    fn recognises_a_container_by_program_image_or_name() {
         for (container, wanted) in [
             (json!({"image": "r/k8s-dns-kube-dns:1", "args": ["--v=2"]}), Some("--v=2")),
             (json!({"image": "r/kubedns-amd64:1.6", "args": ["--v=2"]}), Some("--v=2")),
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pasted_command_line_begins_with_its_program() {
+    fn ignores_the_program_name_in_a_dnsmasq_command_line() {
         let read = |text: &str| {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
             without_program(&words).join(" ")

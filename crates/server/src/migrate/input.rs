@@ -1,4 +1,4 @@
-//! What is to be migrated: Corefiles as they are or in ConfigMaps, and what the kube-dns pod is told.
+//! Input of `portolan migrate`: Corefiles, plain or in ConfigMaps, and the configuration of the kube-dns pod.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,31 +9,31 @@ use serde_json::Value;
 use super::container::{arguments, is_exechealthz};
 use super::questions::documents;
 
-/// The keys of the ConfigMap of kube-dns.
+/// Keys of the ConfigMap of kube-dns.
 const KUBE_DNS_KEYS: [&str; 3] = ["stubDomains", "upstreamNameservers", "federations"];
 
-/// What was found in all files.
+/// Configuration found in all input files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Input {
-    /// Corefiles, by name.
+    /// Corefiles: name and text.
     pub(crate) corefiles: Vec<(String, String)>,
-    /// The ConfigMap of kube-dns.
+    /// Data of the ConfigMap of kube-dns.
     pub(super) data: BTreeMap<String, String>,
-    /// The arguments of the containers of kube-dns.
+    /// Arguments of the containers of kube-dns.
     pub(super) containers: Vec<Vec<String>>,
-    /// What stands beside these and is passed over.
+    /// Notes about keys and containers that are ignored.
     pub(super) notes: Vec<Note>,
 }
 
 impl Input {
-    /// Takes what a file says: manifests in YAML or JSON, or else a Corefile.
+    /// Adds a file: manifests in YAML or JSON, or else a Corefile.
     ///
     /// # Errors
-    /// If there is nothing in it, or nothing that is known.
+    /// Returns a message if the file is empty or its manifests have no DNS configuration.
     pub(crate) fn add(&mut self, path: &Path, text: String) -> Result<(), String> {
         let name = path.display().to_string();
         if text.trim().is_empty() {
-            return Err(format!("{name}: there is nothing in it"));
+            return Err(format!("{name}: the file is empty"));
         }
         let Some(objects) = documents(&text) else {
             self.corefiles.push((name, text));
@@ -41,7 +41,9 @@ impl Input {
         };
         let known = objects.iter().filter(|object| self.take(&name, object)).count();
         if known == 0 {
-            return Err(format!("{name}: no ConfigMap of CoreDNS or kube-dns in it, and no Deployment of kube-dns"));
+            return Err(format!(
+                "{name}: found neither a ConfigMap of CoreDNS or kube-dns nor a Deployment of kube-dns"
+            ));
         }
         Ok(())
     }
@@ -81,7 +83,7 @@ impl Input {
         known
     }
 
-    /// Takes the containers of a Pod if one of them is of kube-dns; those that are not are spoken of.
+    /// Adds the containers of a Pod if one of them belongs to kube-dns, with a note for each one that does not.
     fn take_pod(&mut self, pod: &Value) -> bool {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         for container in pod["containers"].as_array().into_iter().flatten() {
@@ -108,11 +110,11 @@ pub(crate) fn is_manifest(text: &str) -> bool {
     documents(text).is_some()
 }
 
-/// Names the replacement of exechealthz, whose paths come from its own command line.
+/// Returns a note about exechealthz. Its paths come from its own command line, so the note names fixed ones that replace them.
 fn dropped(container: &Value) -> Note {
     let name = container["name"].as_str().unwrap_or("healthz");
     let text = format!(
-        "container `{name}` (exechealthz) is not needed: take it out of the Pod, and point the probes of the others at \
+        "container `{name}` (exechealthz) is not needed: remove it from the Pod, and point the probes of the others at \
          `/readiness` on port 8081"
     );
     Note { what: What::Dropped, place: String::new(), text, directive: None, since: None }
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corefile_is_one_as_it_is_and_in_a_config_map() {
+    fn reads_a_corefile_as_a_file_or_in_a_config_map() {
         let text = ".:53 {\n    errors\n}\n";
         assert_eq!(read(text).map(|input| input.corefiles), Ok(vec![("f".to_owned(), text.to_owned())]));
         let map =
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_a_corefile_is_named() {
+    fn notes_other_keys_of_a_config_map_with_a_corefile() {
         let map =
             "kind: ConfigMap\nmetadata: {name: coredns}\ndata: {Corefile: '.', extra.server: x, more.override: z}\n";
         let notes = read(map).expect("a Corefile").notes;
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pod_of_kube_dns_with_its_config_map() {
+    fn reads_the_kube_dns_pod_with_its_config_map() {
         let text = r#"
 kind: ConfigMap
 metadata: {name: kube-dns}
@@ -176,9 +178,9 @@ spec:
     }
 
     #[test]
-    fn what_says_nothing_of_dns_is_refused() {
+    fn rejects_files_without_dns_configuration() {
         assert!(read("kind: Secret\nmetadata: {name: x}\n").is_err());
-        assert_eq!(read(" \n\n"), Err("f: there is nothing in it".to_owned()));
+        assert_eq!(read(" \n\n"), Err("f: the file is empty".to_owned()));
         let other = "kind: Pod\nspec: {containers: [{name: web, image: nginx, args: [-g]}]}\n";
         assert!(read(other).is_err());
     }

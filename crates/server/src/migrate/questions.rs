@@ -1,12 +1,12 @@
-//! What two servers are asked to compare them: from lines, from a log, or from the Services of a cluster.
+//! Queries for the comparison of two servers: from lines `NAME TYPE`, from a query log, or from the Services of a cluster.
 
 use serde_json::Value;
 use wire::{Name, Type};
 
-/// The types that are asked about a Service.
+/// Address types to query for a Service.
 const ADDRESSES: [Type; 2] = [Type::A, Type::AAAA];
 
-/// The objects in a text of YAML or JSON, lists taken apart; `None` if it is neither.
+/// Parses the Kubernetes objects in YAML or JSON, with lists flattened; `None` if the text is something else.
 pub(super) fn documents(text: &str) -> Option<Vec<Value>> {
     let read: Vec<Value> = serde_saphyr::from_multiple(text).ok()?;
     let is_object = |object: &Value| object["kind"].is_string();
@@ -20,11 +20,11 @@ pub(super) fn documents(text: &str) -> Option<Vec<Value>> {
     Some(read.into_iter().flat_map(items).collect())
 }
 
-/// Reads questions: those about the Services in manifests; `NAME TYPE` a line; the lines of a query log, ours or
-/// CoreDNS's. What else stands in a log, its banner above all, is passed over.
+/// Parses queries: about the Services in manifests, from lines `NAME TYPE`, or from a query log of Portolan or CoreDNS. Other
+/// lines of a log, such as the startup banner, are skipped.
 ///
 /// # Errors
-/// A line that cannot be read, where none is of a log.
+/// Returns a message for the first invalid line of a text that is not a log.
 pub(super) fn read(text: &str, zone: &str) -> Result<Vec<(Name, Type)>, String> {
     if let Some(objects) = documents(text) {
         return Ok(objects.iter().flat_map(|object| of_service(object, zone)).collect());
@@ -36,12 +36,12 @@ pub(super) fn read(text: &str, zone: &str) -> Result<Vec<(Name, Type)>, String> 
     lines.map(|(at, line)| of_line(line).map_err(|what| format!("line {}: {what}", at + 1))).collect()
 }
 
-/// Whether a line is one of a log: `[LEVEL]`, a time or a Pod before it or not, or a query.
+/// Returns true if a line comes from a log: it has a `[LEVEL]`, possibly after a time or a Pod's name, or is a logged query.
 fn is_of_log(line: &str) -> bool {
     line.starts_with('[') || line.contains(" [INFO] ") || of_log(line).is_some()
 }
 
-/// The question in a line of the common form of the log: `… "TYPE CLASS NAME PROTOCOL …`.
+/// Returns the query in a log line of the common format: `… "TYPE CLASS NAME PROTOCOL …`.
 fn of_log(line: &str) -> Option<(Name, Type)> {
     let (_, quoted) = line.split_once(" \"")?;
     let mut words = quoted.split(' ');
@@ -58,12 +58,12 @@ fn of_line(line: &str) -> Result<(Name, Type), String> {
 }
 
 fn question(name: &str, qtype: &str) -> Result<(Name, Type), String> {
-    let read = Name::from_text(name).map_err(|error| format!("`{name}` is no name: {error}"))?;
-    let qtype = qtype.to_ascii_uppercase().parse().map_err(|_| format!("`{qtype}` is no type"))?;
+    let read = Name::from_text(name).map_err(|error| format!("`{name}` is not a domain name: {error}"))?;
+    let qtype = qtype.to_ascii_uppercase().parse().map_err(|_| format!("`{qtype}` is not a record type"))?;
     Ok((read.into_lowercase(), qtype))
 }
 
-/// The questions about a Service: its addresses, its named ports, and the names of its addresses.
+/// Returns the queries about a Service: for its addresses, its named ports, and the PTR record of its cluster IP.
 fn of_service(object: &Value, zone: &str) -> Vec<(Name, Type)> {
     let (name, namespace) = (&object["metadata"]["name"], &object["metadata"]["namespace"]);
     let (Some("Service"), Some(name), Some(namespace)) = (object["kind"].as_str(), name.as_str(), namespace.as_str())
@@ -84,7 +84,7 @@ fn of_service(object: &Value, zone: &str) -> Vec<(Name, Type)> {
     asked.into_iter().filter_map(|(name, qtype)| Some((Name::from_text(&name).ok()?.into_lowercase(), qtype))).collect()
 }
 
-/// The name whose PTR record names an address (RFC 1035 §3.5, RFC 3596 §2.5).
+/// Returns the reverse-lookup name of an address (RFC 1035 §3.5, RFC 3596 §2.5).
 fn reverse_name(ip: std::net::IpAddr) -> String {
     match ip {
         std::net::IpAddr::V4(ip) => {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_of_lines_logs_and_services() {
+    fn parses_queries_from_lines_logs_and_services() {
         assert_eq!(
             read_all("# all\nWWW.example.org A\nx.test. srv\n"),
             Ok(vec!["www.example.org. A".into(), "x.test. SRV".into()])

@@ -8,29 +8,29 @@ use std::time::Duration;
 use conformance::{Comparison, Difference};
 use serde_json::{Value, json};
 
-/// Differences that are printed; the others are counted.
+/// Maximum number of differences to print. Further ones are only counted.
 const DIFFERENCES_MAX: usize = 200;
-/// Percentiles of the latency that are printed.
+/// Latency percentiles to print.
 const PERCENTILES: [usize; 2] = [50, 99];
 
-/// Counts of what came of the questions.
+/// Counts of equal and different answers, and latencies.
 pub(super) struct Summary {
     servers: [SocketAddr; 2],
-    /// Differences are kept for a JSON object and printed at once otherwise.
+    /// True to keep the differences for a JSON object; otherwise they are printed immediately.
     is_json: bool,
     questions: usize,
-    /// Questions that were answered in different ways.
+    /// Number of queries with different answers.
     pub(super) differences: usize,
-    /// Questions that were answered the same, by response code.
+    /// Number of queries with equal answers, by response code.
     same: BTreeMap<String, usize>,
-    /// Questions that were answered in different ways, by the kind of the difference.
+    /// Number of queries with different answers, by the kind of difference.
     different: BTreeMap<&'static str, usize>,
     kept: Vec<Difference>,
     took: [Vec<Duration>; 2],
 }
 
 impl Summary {
-    /// Starts a summary for the old and the new server.
+    /// Creates an empty summary for the old and the new server.
     pub(super) fn new(servers: [SocketAddr; 2], is_json: bool) -> Summary {
         Summary {
             servers,
@@ -44,7 +44,7 @@ impl Summary {
         }
     }
 
-    /// Counts one question; prints its difference, if there is one.
+    /// Counts one query, and prints or keeps its difference.
     pub(super) fn take(&mut self, comparison: Comparison) {
         self.questions += 1;
         for (all, took) in self.took.iter_mut().zip(comparison.took) {
@@ -68,13 +68,13 @@ impl Summary {
         }
     }
 
-    /// Writes the summary as lines.
+    /// Returns the summary as lines of text.
     pub(super) fn text(&mut self) -> String {
-        let mut text = format!("{} questions, {} answered in different ways\n", self.questions, self.differences);
+        let mut text = format!("{} queries, {} with different answers\n", self.questions, self.differences);
         let list = |counts: Vec<(&str, usize)>| {
             counts.iter().map(|(what, count)| format!("{what} {count}")).collect::<Vec<_>>().join(", ")
         };
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         if !self.same.is_empty() {
             let same = self.same.iter().map(|(rcode, count)| (rcode.as_str(), *count)).collect();
             let _ = writeln!(text, "  same: {}", list(same));
@@ -109,7 +109,7 @@ impl Summary {
         })
     }
 
-    /// The percentiles of the latency of both servers in milliseconds; `None` of one that never answered.
+    /// Returns the latency percentiles of both servers in milliseconds; `None` for a server that never answered.
     fn latencies(&mut self) -> [[Option<f64>; 2]; 2] {
         self.took.each_mut().map(|took| {
             took.sort_unstable();

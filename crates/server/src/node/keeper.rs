@@ -74,7 +74,6 @@ impl Keeper {
         let (ready, is_ready) = channel();
         let run = move || Kept::new(&settings, errors).run(settings.sync, &received, &ready);
         let thread = std::thread::Builder::new().name("keeper".to_owned()).spawn(run)?;
-        // It says so when the interface is there, or cannot be.
         let found_interface = is_ready.recv().unwrap_or(false);
         Ok(Keeper { orders, found_interface, thread })
     }
