@@ -239,7 +239,7 @@ fn reply() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_known_is_answered_without_allocating() {
+fn answers_known_names_without_allocating() {
     let mut server = Server::new(COREFILE);
     let external = query("www.example.org.", Type::A, Class::IN);
     assert_eq!(server.ask(&external), None, "nothing is cached yet");
@@ -264,7 +264,7 @@ fn what_is_known_is_answered_without_allocating() {
 }
 
 #[test]
-fn logged_queries_are_answered_without_allocating() {
+fn answers_logged_queries_without_allocating() {
     let mut server = Server::new(&COREFILE.replace("errors", "errors\n    log"));
     server.answers_without_allocating(&[
         ("a service", query("web.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NOERROR),
@@ -277,7 +277,7 @@ fn logged_queries_are_answered_without_allocating() {
 }
 
 #[test]
-fn what_need_not_be_searched_is_answered_without_allocating() {
+fn answers_with_autopath_without_allocating() {
     let mut server = Server::new(SEARCHING);
     let name = |name: &str, qtype| query(name, qtype, Class::IN);
     server.answers_without_allocating(&[
@@ -292,7 +292,7 @@ fn what_need_not_be_searched_is_answered_without_allocating() {
 }
 
 #[test]
-fn hosts_of_a_mesh_are_answered_without_allocating() {
+fn answers_mesh_hosts_without_allocating() {
     let mut server = Server::new(MESH);
     let cases = [
         ("a host", "pay.global.", Type::A, Rcode::NOERROR),
@@ -309,7 +309,7 @@ fn hosts_of_a_mesh_are_answered_without_allocating() {
 }
 
 #[test]
-fn records_in_etcd_are_answered_without_allocating() {
+fn answers_etcd_records_without_allocating() {
     let mut server = Server::new("test in-addr.arpa {\n    cache\n    etcd\n}\n");
     let cases = [
         ("a record", "one.test.", Type::A, Rcode::NOERROR),
@@ -363,7 +363,7 @@ const RULES: &str = ". {
 ";
 
 #[test]
-fn rules_are_followed_without_allocating() {
+fn applies_rules_without_allocating() {
     let mut server = Server::new(RULES);
     let cases = [
         ("no rule", "www.test.", Type::A, Rcode::NOERROR),

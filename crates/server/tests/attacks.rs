@@ -162,7 +162,7 @@ fn held_connections_do_not_fail_probes() {
 }
 
 #[test]
-fn a_request_head_has_a_deadline_and_a_kept_connection_lives_on() {
+fn times_out_a_slow_request_head_but_not_an_idle_connection() {
     let folder = Folder::new("pages-slow");
     let mut server = Server::start(&folder.write("Corefile", ".:0 {\nbind 127.0.0.1\nhealth 127.0.0.1:0\nwhoami\n}\n"));
     let pages = server.address_of("127.0.0.1:0");
@@ -308,7 +308,7 @@ fn lying_upstream(lies: &'static [(&'static str, u8, &'static [u8])]) -> (Socket
 }
 
 #[test]
-fn malformed_replies_are_neither_relayed_nor_kept() {
+fn drops_malformed_upstream_responses_without_caching_them() {
     const GOOD: &[u8] = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01";
     let (upstream, asked) = lying_upstream(&[
         ("good", 0, GOOD),

@@ -61,7 +61,7 @@ impl Served {
 }
 
 #[test]
-fn before_the_api_server_is_there_names_fail_with_a_reason() {
+fn answers_servfail_with_a_reason_before_the_first_sync() {
     let api = FakeApi::with_shop();
     api.down();
     let mut served = Served::start("cluster", &kubeadm(&api));
@@ -76,7 +76,7 @@ fn before_the_api_server_is_there_names_fail_with_a_reason() {
 }
 
 #[test]
-fn changes_are_in_the_next_answers() {
+fn answers_reflect_changes_of_the_cluster() {
     let api = FakeApi::with_shop();
     let mut served = Served::start("cluster", &kubeadm(&api));
     served.wait_for_addresses(WEB, &["10.96.0.11"]);
@@ -90,7 +90,7 @@ fn changes_are_in_the_next_answers() {
 }
 
 #[test]
-fn twenty_reloads_keep_the_cluster() {
+fn reloads_keep_the_cluster_data() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api);
     let mut served = Served::start("cluster", &corefile);
@@ -117,7 +117,7 @@ fn another_cluster(corefile: &str, option: &str) -> String {
 }
 
 #[test]
-fn a_reload_waits_until_the_cluster_is_known_again() {
+fn reload_waits_until_a_changed_cluster_is_synced() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api);
     let mut served = Served::start("cluster", &corefile);
@@ -136,7 +136,7 @@ fn a_reload_waits_until_the_cluster_is_known_again() {
 }
 
 #[test]
-fn a_reload_does_not_wait_for_ever_nor_for_a_process_that_ends() {
+fn reload_wait_has_a_limit_and_does_not_delay_shutdown() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api).replace("lameduck 5s", "lameduck 0s");
     let mut served = Served::start("cluster", &corefile);
@@ -153,7 +153,7 @@ fn a_reload_does_not_wait_for_ever_nor_for_a_process_that_ends() {
 }
 
 #[test]
-fn the_api_server_is_asked_at_the_pace_of_the_corefile() {
+fn limits_the_request_rate_as_configured() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api).replace("ttl 30", "ttl 30\n       apiserver_qps 2\n       apiserver_burst 1");
     let served = Served::start("cluster", &corefile);
@@ -164,7 +164,7 @@ fn the_api_server_is_asked_at_the_pace_of_the_corefile() {
 }
 
 #[test]
-fn an_api_server_that_goes_away_leaves_what_is_known() {
+fn keeps_answering_while_the_api_server_is_down() {
     let api = FakeApi::with_shop();
     let corefile = kubeadm(&api);
     let mut served = Served::start("cluster", &corefile);
@@ -182,7 +182,7 @@ fn an_api_server_that_goes_away_leaves_what_is_known() {
 }
 
 #[test]
-fn a_process_that_stood_still_goes_on_where_it_was() {
+fn continues_its_watches_after_being_suspended() {
     let api = FakeApi::with_shop();
     let mut served = Served::start("cluster", &kubeadm(&api));
     served.wait_until_ready();
@@ -197,7 +197,7 @@ fn a_process_that_stood_still_goes_on_where_it_was() {
 }
 
 #[test]
-fn manifests_are_a_cluster_and_are_watched() {
+fn serves_and_watches_manifests() {
     let folder = Folder::new("manifests");
     let manifest = |ip: &str| {
         format!(
@@ -220,7 +220,7 @@ fn manifests_are_a_cluster_and_are_watched() {
 }
 
 #[test]
-fn a_source_that_can_never_be_is_refused_at_its_place() {
+fn rejects_an_impossible_source_with_its_place() {
     let folder = Folder::new("source");
     let corefile = folder
         .write("Corefile", ".:0 {\n    kubernetes cluster.local {\n        kubeconfig /nonexistent/config\n    }\n}\n");
@@ -231,7 +231,7 @@ fn a_source_that_can_never_be_is_refused_at_its_place() {
 }
 
 #[test]
-fn a_server_killed_again_and_again_answers_from_its_snapshot() {
+fn answers_from_its_snapshot_after_each_kill() {
     let api = FakeApi::with_shop();
     let folder = Folder::new("remembered");
     let file = folder.path().join("snapshot");

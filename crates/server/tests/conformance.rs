@@ -98,7 +98,7 @@ fn scratch(seen: &[Seen], method: &str) -> Vec<String> {
 }
 
 #[test]
-fn on_manifests_all_holds_and_nothing_is_changed() {
+fn all_checks_pass_on_manifests_without_changes() {
     let (_folder, _server, address) = served_manifests("");
     let run = run(&["--server", &address]);
     run.assert_all_hold();
@@ -107,7 +107,7 @@ fn on_manifests_all_holds_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_file_that_the_server_reads_is_changed_and_put_back() {
+fn changes_and_restores_the_manifest_file() {
     let folder = Folder::new("conformance");
     let file = folder.write("objects.yaml", "# mine\n");
     let (_server, address) = served(&folder, &format!("manifests {}", file.display()), "");
@@ -118,7 +118,7 @@ fn a_file_that_the_server_reads_is_changed_and_put_back() {
 }
 
 #[test]
-fn in_a_cluster_all_holds_and_the_namespace_is_gone() {
+fn all_checks_pass_in_a_cluster_and_the_namespace_is_deleted() {
     let api = cluster();
     let folder = Folder::new("conformance");
     let (_server, address) = served(&folder, &format!("endpoint {}", api.url()), "");
@@ -134,7 +134,7 @@ fn in_a_cluster_all_holds_and_the_namespace_is_gone() {
 }
 
 #[test]
-fn a_cluster_of_one_family_is_not_asked_for_the_other() {
+fn skips_the_address_family_that_a_cluster_lacks() {
     let api = cluster();
     api.single_stack();
     let folder = Folder::new("conformance");
@@ -147,7 +147,7 @@ fn a_cluster_of_one_family_is_not_asked_for_the_other() {
 }
 
 #[test]
-fn servers_that_read_endpoints_have_them() {
+fn creates_endpoints_for_servers_that_read_them() {
     let api = cluster();
     let folder = Folder::new("conformance");
     let (_server, address) = served(&folder, &format!("endpoint {}", api.url()), "");
@@ -165,7 +165,7 @@ fn servers_that_read_endpoints_have_them() {
 
 /// A server without slices is like kube-dns without Endpoints: it can be asked about the rest.
 #[test]
-fn where_endpoints_cannot_be_what_needs_them_is_not_applicable() {
+fn checks_that_need_endpoints_are_not_applicable_without_them() {
     let api = cluster();
     api.fault("endpoints", Fault::Status(403, None));
     let folder = Folder::new("conformance");
@@ -197,7 +197,7 @@ fn waiting(api: &FakeApi, folder: &Folder, server: &str) -> Child {
 }
 
 #[test]
-fn who_interrupts_it_leaves_nothing_behind() {
+fn deletes_its_objects_when_interrupted() {
     let (_folder, _server, address) = served_manifests("");
     for signal in ["INT", "TERM"] {
         let api = cluster();
@@ -215,7 +215,7 @@ fn who_interrupts_it_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_cannot_be_created_is_said_and_the_rest_is_deleted() {
+fn reports_a_failed_creation_and_deletes_the_rest() {
     let api = cluster();
     let folder = Folder::new("conformance");
     let kubeconfig = kubeconfig(&folder, &api);
@@ -227,7 +227,7 @@ fn what_cannot_be_created_is_said_and_the_rest_is_deleted() {
 }
 
 #[test]
-fn what_cannot_be_deleted_is_said() {
+fn reports_a_failed_deletion() {
     let (_folder, _server, address) = served_manifests("");
     let api = cluster();
     let folder = Folder::new("conformance");
@@ -240,7 +240,7 @@ fn what_cannot_be_deleted_is_said() {
 }
 
 #[test]
-fn a_server_that_lies_is_found_out() {
+fn detects_wrong_answers() {
     let lies = "hosts {
         192.0.2.66 web.dns-conformance.svc.cluster.local
         192.0.2.67 nosuch.dns-conformance.svc.cluster.local
@@ -262,7 +262,7 @@ fn a_server_that_lies_is_found_out() {
 }
 
 #[test]
-fn who_cannot_be_asked_cannot_be_checked() {
+fn fails_if_the_server_is_unreachable() {
     let folder = Folder::new("conformance");
     let file = folder.write("none.yaml", "");
     let (mut server, address) = served(&folder, &format!("manifests {}", file.display()), "");

@@ -23,7 +23,7 @@ use support::Folder;
 const NO_EXAMPLE: &str = "No short example";
 
 #[test]
-fn each_code_has_its_entry_and_each_entry_its_code() {
+fn documents_every_code_and_no_other() {
     let codes: Vec<&str> = diagnostics::codes().map(corefile::Code::name).collect();
     let known: BTreeSet<&str> = codes.iter().copied().collect();
     assert_eq!(known.len(), codes.len(), "a code is declared twice");
@@ -37,7 +37,7 @@ fn each_code_has_its_entry_and_each_entry_its_code() {
 }
 
 #[test]
-fn the_example_of_an_entry_is_said_to_be_so() {
+fn examples_of_entries_produce_their_code() {
     let mut wrong = Vec::new();
     for (code, text) in diagnostics::entries() {
         let example = text.split("~~~ corefile\n").nth(1).and_then(|rest| rest.split("~~~").next());
@@ -79,7 +79,7 @@ fn check_in(folder: &Folder, corefile: &str, options: &[&str]) -> (Option<i32>, 
 }
 
 #[test]
-fn files_are_looked_at_where_that_is_asked_for() {
+fn checks_files_only_with_the_flag() {
     let folder = Folder::new("files");
     folder.write("db.good", "@ 60 IN SOA ns hostmaster 1 7200 1800 86400 60\n");
     folder.write("db.bad", "@ 60 IN SOA ns hostmaster 1 7200 1800 86400 60\n@ 60 IN A 192.0.2\n");
@@ -115,7 +115,7 @@ fn files_are_looked_at_where_that_is_asked_for() {
 }
 
 #[test]
-fn what_files_say_is_in_the_order_of_places_too() {
+fn sorts_diagnostics_of_files_by_place() {
     let corefile = ".:0 {\n    tls nowhere nowhere\n    hosts {\n    }\n    forward . 192.0.2.1\n}\n";
     let (_, document) = check_in(&Folder::new("order"), corefile, &["--json", "--files"]);
     let lines: Vec<_> = document["diagnostics"].as_array().unwrap().iter().map(|problem| &problem["line"]).collect();
@@ -155,7 +155,7 @@ fn text(value: &Value) -> &str {
 const BAD: &str = "# é日\n. {\n    hosts é日é {\n        fallthrough\n    }\n    cach 30\n    tls a\n}\n}\n";
 
 #[test]
-fn json_is_one_document() {
+fn prints_one_json_document() {
     let (code, document) = check(BAD, "--json");
     assert_eq!(code, Some(1));
     assert_eq!(
@@ -179,7 +179,7 @@ fn json_is_one_document() {
 
 /// The members that SARIF 2.1.0 requires (§3.13, §3.14, §3.18, §3.19, §3.27, §3.29, §3.30, §3.49), and what they may be.
 #[test]
-fn sarif_has_what_the_standard_requires() {
+fn sarif_has_all_required_properties() {
     let (code, log) = check(BAD, "--sarif");
     assert_eq!((code, text(&log["version"])), (Some(1), "2.1.0"));
     assert!(text(&log["$schema"]).ends_with("sarif-2.1.0.json"));
@@ -211,7 +211,7 @@ fn check_result(result: &Value, rules: &[Value]) {
 }
 
 #[test]
-fn exit_codes_are_as_they_are_written_down() {
+fn exit_codes_are_as_documented() {
     let folder = Folder::new("exit");
     let run = |arguments: &[&OsStr]| {
         Command::new(env!("CARGO_BIN_EXE_portolan")).arg("check").args(arguments).output().unwrap()

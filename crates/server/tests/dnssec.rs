@@ -207,7 +207,7 @@ fn complaints(unbound: &Unbound, folder: &Folder, zones: &[String]) -> Vec<Strin
 
 /// Zones that are signed on the way, with each algorithm.
 #[test]
-fn answers_signed_on_the_way_are_valid() {
+fn online_signatures_are_valid() {
     let folder = Folder::new("dnssec");
     let zones = ALGORITHMS.map(|algorithm| format!("a{algorithm}.example.org"));
     folder.write("db", ZONE);

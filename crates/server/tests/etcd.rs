@@ -83,7 +83,7 @@ fn report(what: &str, took: Duration) {
 }
 
 #[test]
-fn changes_are_answered_at_once() {
+fn answers_reflect_changes_immediately() {
     if !store::is_installed() {
         return;
     }
@@ -117,7 +117,7 @@ fn changes_are_answered_at_once() {
 }
 
 #[test]
-fn a_value_that_is_no_record_harms_nobody_else() {
+fn an_invalid_value_affects_only_its_own_name() {
     if !store::is_installed() {
         return;
     }
@@ -139,7 +139,7 @@ fn a_value_that_is_no_record_harms_nobody_else() {
 }
 
 #[test]
-fn an_outage_loses_no_answer() {
+fn answers_every_query_during_an_outage() {
     if !store::is_installed() {
         return;
     }
@@ -169,7 +169,7 @@ fn an_outage_loses_no_answer() {
 }
 
 #[test]
-fn a_store_that_was_emptied_is_seen_to_be() {
+fn notices_a_store_that_was_emptied() {
     if !store::is_installed() {
         return;
     }
@@ -188,7 +188,7 @@ fn a_store_that_was_emptied_is_seen_to_be() {
 }
 
 #[test]
-fn before_all_is_known_nothing_is_denied() {
+fn denies_no_name_before_the_first_sync() {
     if !store::is_installed() {
         return;
     }
@@ -203,7 +203,7 @@ fn before_all_is_known_nothing_is_denied() {
 }
 
 #[test]
-fn a_reload_waits_for_the_records() {
+fn reload_waits_for_the_records() {
     if !store::is_installed() {
         return;
     }
@@ -224,7 +224,7 @@ fn a_reload_waits_for_the_records() {
 }
 
 #[test]
-fn another_member_is_tried() {
+fn tries_another_member() {
     if !store::is_installed() {
         return;
     }
@@ -239,7 +239,7 @@ fn another_member_is_tried() {
 
 /// A watch that cannot keep up is ended by a compaction; what it missed is then listed.
 #[test]
-fn what_was_compacted_is_listed_anew() {
+fn lists_again_after_a_compaction() {
     if !store::is_installed() {
         return;
     }
@@ -262,7 +262,7 @@ fn what_was_compacted_is_listed_anew() {
 }
 
 #[test]
-fn leases_bound_the_time_to_live() {
+fn limits_the_ttl_to_the_lease() {
     if !store::is_installed() {
         return;
     }
@@ -281,7 +281,7 @@ fn leases_bound_the_time_to_live() {
 }
 
 #[test]
-fn a_password_opens_a_closed_store() {
+fn authenticates_with_a_password() {
     if !store::is_installed() {
         return;
     }
@@ -310,7 +310,7 @@ fn a_password_opens_a_closed_store() {
 }
 
 #[test]
-fn a_store_is_followed_within_tls() {
+fn follows_a_store_over_tls() {
     if !store::is_installed() {
         return;
     }
@@ -344,7 +344,7 @@ fn a_store_is_followed_within_tls() {
 }
 
 #[test]
-fn many_records_load() {
+fn loads_many_records() {
     if !store::is_installed() {
         return;
     }

@@ -228,7 +228,7 @@ const QUESTIONS: &[(&str, Type, Rcode, &[&str])] = &[
 ];
 
 #[test]
-fn the_corefile_has_every_directive() {
+fn corefile_has_every_directive() {
     let parsed = corefile::parse("Corefile".as_ref(), COREFILE.to_owned(), &corefile::NoFiles);
     assert!(!parsed.has_errors());
     let blocks = parsed.corefile.blocks.iter().flat_map(|block| &block.directives);
@@ -239,7 +239,7 @@ fn the_corefile_has_every_directive() {
 }
 
 #[test]
-fn every_directive_is_served() {
+fn serves_every_directive() {
     let folder = Folder::new("everything");
     let place = folder.path().display().to_string();
     certify(&folder, &["127.0.0.1"]);

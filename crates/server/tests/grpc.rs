@@ -36,7 +36,7 @@ fn write_passing_on(folder: &Folder, name: &str, to: SocketAddr, options: &str) 
 }
 
 #[test]
-fn questions_pass_as_calls() {
+fn forwards_queries_as_calls() {
     let folder = Folder::new("grpc");
     let mut upstream = upstream(&folder, "");
     let to = upstream.address_of("grpc://127.0.0.1:0");
@@ -54,7 +54,7 @@ fn questions_pass_as_calls() {
 }
 
 #[test]
-fn calls_within_tls() {
+fn forwards_queries_over_tls() {
     let folder = Folder::new("grpc-tls");
     certify(&folder, &["dns.example.org"]);
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -74,7 +74,7 @@ fn calls_within_tls() {
 
 /// The upstream has room for one connection: the one before the reload has to go.
 #[test]
-fn a_reload_leaves_no_connection_behind() {
+fn reload_closes_connections_to_removed_upstreams() {
     let folder = Folder::new("grpc-reload");
     let names = ["one.example.org", "two.example.org"];
     certify(&folder, &names);
@@ -94,7 +94,7 @@ fn a_reload_leaves_no_connection_behind() {
 
 /// A connection in the clear stays as long as its upstream is written somewhere, and no longer. There is room for one.
 #[test]
-fn a_connection_ends_with_its_last_line() {
+fn closes_a_connection_with_the_last_reference_to_its_upstream() {
     let folder = Folder::new("grpc-unwritten");
     let mut upstream = upstream(&folder, "grpc_server {\nmax_connections 1\n}");
     let to = upstream.address_of("grpc://127.0.0.1:0");
@@ -130,7 +130,7 @@ fn is_taken(to: SocketAddr) -> bool {
 }
 
 #[test]
-fn connections_beyond_the_bound_are_closed() {
+fn closes_connections_beyond_the_limit() {
     let folder = Folder::new("grpc-bound");
     let mut upstream = upstream(&folder, "grpc_server {\nmax_connections 1\n}");
     let to = upstream.address_of("grpc://127.0.0.1:0");

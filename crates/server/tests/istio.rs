@@ -52,7 +52,7 @@ fn serve(corefile: &str) -> Served {
 }
 
 #[test]
-fn before_the_api_server_is_there_names_fail_and_while_it_is_away_they_stay() {
+fn answers_servfail_before_the_first_sync_and_keeps_data_in_an_outage() {
     let api = FakeApi::start();
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     api.down();
@@ -83,7 +83,7 @@ fn before_the_api_server_is_there_names_fail_and_while_it_is_away_they_stay() {
 }
 
 #[test]
-fn without_istio_everything_falls_through() {
+fn falls_through_without_istio() {
     let api = FakeApi::start();
     let mut served = serve(&corefile(&api, ""));
     served.wait_for_addresses("www.example.org.", &["192.0.2.1"]);
@@ -93,7 +93,7 @@ fn without_istio_everything_falls_through() {
 
 /// Ten thousand entries, and a change that is in the answers within twenty milliseconds.
 #[test]
-fn changes_among_ten_thousand_entries_are_answered_at_once() {
+fn answers_reflect_a_change_among_ten_thousand_entries() {
     let api = FakeApi::start();
     let host = |at: u32| format!("h{at}.ns{}.global", at % 100);
     api.put_all((0..10_000).map(|at| service_entry("shop", &format!("e{at}"), &host(at), "10.0.0.1")));
@@ -124,7 +124,7 @@ fn changes_among_ten_thousand_entries_are_answered_at_once() {
 }
 
 #[test]
-fn nonsense_costs_itself() {
+fn an_invalid_entry_affects_only_itself() {
     let api = FakeApi::start();
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     api.put(service_entry("shop", "star", "*", "10.0.0.2"));
@@ -139,7 +139,7 @@ fn nonsense_costs_itself() {
 }
 
 #[test]
-fn manifests_are_a_mesh_and_are_watched() {
+fn serves_and_watches_manifests_of_a_mesh() {
     let folder = Folder::new("mesh");
     let manifest = |address: &str| {
         format!(
@@ -158,7 +158,7 @@ fn manifests_are_a_mesh_and_are_watched() {
 
 /// Either container of the pod `istiocoredns` may be this server: the one that is asked by gRPC, and the one that asks it.
 #[test]
-fn an_old_pair_has_a_half_of_each_kind() {
+fn replaces_either_container_of_istiocoredns() {
     let folder = Folder::new("istio-pair");
     let api = FakeApi::start();
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
@@ -178,7 +178,7 @@ fn an_old_pair_has_a_half_of_each_kind() {
 }
 
 #[test]
-fn check_says_which_rights_it_needs() {
+fn check_prints_the_permissions_for_istio() {
     let folder = Folder::new("istio-rbac");
     let rights = |options: &str| {
         let corefile = folder.write("Corefile", &format!("global {{\n    istio {{\n        {options}\n    }}\n}}\n"));

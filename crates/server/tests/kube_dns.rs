@@ -76,7 +76,7 @@ fn stub(domain: &str, upstream: &Upstream) -> String {
 }
 
 #[test]
-fn a_directory_that_changes_is_in_effect_within_a_second_and_costs_no_cached_answer() {
+fn applies_a_changed_directory_within_a_second_and_keeps_the_cache() {
     let (api, folder) = (FakeApi::with_shop(), Folder::new("kube-dns"));
     let (first, second) = (Upstream::start(1), Upstream::start(2));
     folder.write("upstreamNameservers", &upstreams(&[&first]));
@@ -97,7 +97,7 @@ fn a_directory_that_changes_is_in_effect_within_a_second_and_costs_no_cached_ans
 }
 
 #[test]
-fn what_changes_at_the_end_does_not_make_it_sooner() {
+fn a_change_does_not_shorten_the_lameduck_time() {
     let (api, folder, upstream) = (FakeApi::with_shop(), Folder::new("kube-dns-end"), Upstream::start(1));
     let mut pod = Pod::start(&api, &[format!("--config-dir={}", folder.path().display())]);
     pod.server.wait_for("Portolan-");
@@ -111,7 +111,7 @@ fn what_changes_at_the_end_does_not_make_it_sooner() {
 }
 
 #[test]
-fn a_config_map_is_watched_alone_and_a_bad_one_changes_nothing() {
+fn watches_only_its_config_map_and_rejects_an_invalid_one() {
     let (api, upstream, other) = (FakeApi::with_shop(), Upstream::start(1), Upstream::start(2));
     let put = |stub_domains: String| {
         api.put(json!({
@@ -148,7 +148,7 @@ fn a_config_map_is_watched_alone_and_a_bad_one_changes_nothing() {
 }
 
 #[test]
-fn the_pages_and_the_metrics_of_the_pod() {
+fn serves_the_pages_and_metrics_of_the_pod() {
     let (api, upstream) = (FakeApi::with_shop(), Upstream::start(1));
     let mut pod = Pod::start(&api, &[format!("--nameservers={}", upstream.address)]);
     wait_until("/readiness is ok", || page(pod.pages, "/readiness") == Some((200, "ok\n".to_owned())));
@@ -173,7 +173,7 @@ fn the_pages_and_the_metrics_of_the_pod() {
 }
 
 #[test]
-fn before_the_cluster_is_known_the_pod_is_not_ready() {
+fn is_not_ready_before_the_cluster_is_synced() {
     let api = FakeApi::with_shop();
     api.fault("services", fakeapi::Fault::Stall);
     let mut pod = Pod::start(&api, &[]);
@@ -183,7 +183,7 @@ fn before_the_cluster_is_known_the_pod_is_not_ready() {
 }
 
 #[test]
-fn what_cannot_be_used_ends_it_with_one_line() {
+fn exits_with_one_line_for_invalid_flags() {
     for (flags, said) in [
         (&["kube-dns", "--no-such-flag=1"][..], "unknown flag: --no-such-flag=1"),
         (&["kube-dns", "--config-dir=a", "--config-map=b"], "cannot be used together"),
@@ -196,7 +196,7 @@ fn what_cannot_be_used_ends_it_with_one_line() {
 }
 
 #[test]
-fn the_name_that_it_is_started_by_says_which_container_it_is() {
+fn selects_the_container_by_executable_name() {
     let folder = Folder::new("kube-dns-name");
     let binary = folder.path().join("dnsmasq-nanny");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_portolan"), &binary).unwrap();
@@ -212,7 +212,7 @@ fn the_name_that_it_is_started_by_says_which_container_it_is() {
 
 /// Each Corefile that is made can be served: of all flags and arguments that come into it.
 #[test]
-fn what_is_made_of_the_flags_is_a_corefile() {
+fn generates_a_valid_corefile_from_all_flags() {
     let folder = Folder::new("kube-dns-flags");
     folder.write("map/stubDomains", r#"{"acme.example": ["1.2.3.4:5353"], "10.in-addr.arpa": ["10.0.0.2"]}"#);
     folder.write("map/federations", "fed=fed.example.com");
@@ -264,7 +264,7 @@ fn what_is_made_of_the_flags_is_a_corefile() {
 }
 
 #[test]
-fn another_resolv_conf_is_read_at_once() {
+fn reloads_when_resolv_conf_changes() {
     let (api, folder) = (FakeApi::with_shop(), Folder::new("kube-dns-resolv"));
     let file = folder.write("resolv.conf", "nameserver 127.0.0.1\n");
     let mut pod = Pod::start(
@@ -284,7 +284,7 @@ fn container(folder: &Folder, name: &str, flags: &[String]) -> Server {
 
 /// An old manifest with another image: three containers, each a process that knows the others by their ports alone.
 #[test]
-fn three_containers_as_in_an_old_manifest() {
+fn replaces_the_three_containers_of_an_old_manifest() {
     let (api, folder, upstream) = (FakeApi::with_shop(), Folder::new("kube-dns-three"), Upstream::start(1));
     let mut records = container(
         &folder,

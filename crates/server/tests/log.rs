@@ -97,7 +97,7 @@ fn corefile(folder: &Folder) -> std::path::PathBuf {
 }
 
 #[test]
-fn answers_every_query_and_ends_in_time_while_nobody_reads_the_log() {
+fn answers_and_exits_in_time_while_nobody_reads_the_log() {
     let folder = Folder::new("stalled");
     let mut server = Stalled::start(&corefile(&folder));
     assert_eq!(server.dropped(), 0);
@@ -110,7 +110,7 @@ fn answers_every_query_and_ends_in_time_while_nobody_reads_the_log() {
 }
 
 #[test]
-fn says_how_many_lines_were_dropped_when_the_log_is_read_again() {
+fn reports_dropped_lines_when_the_log_is_read_again() {
     let folder = Folder::new("resumed");
     let mut server = Stalled::start(&corefile(&folder));
     server.fill();
@@ -128,7 +128,7 @@ fn says_how_many_lines_were_dropped_when_the_log_is_read_again() {
 }
 
 #[test]
-fn json_lines() {
+fn writes_json_lines() {
     let folder = Folder::new("json");
     let path = folder.write("Corefile", ".:0 {\n errors\n log\n forward . 127.0.0.1:1\n}\n");
     let mut server = Server::start_with(&["-conf".as_ref(), path.as_os_str(), "-log-format".as_ref(), "json".as_ref()]);

@@ -38,7 +38,7 @@ fn server(folder: &Folder, name: &str, hosts: &str) -> (Server, SocketAddr) {
 }
 
 #[test]
-fn an_older_corefile_is_printed_as_it_is_written_today() {
+fn converts_an_older_corefile() {
     let old = "# ours\n.:53 {\n    health\n    proxy . 192.0.2.1\n    cache {$TTL}\n}\n";
     let (code, text, said) = migrate(&[], old);
     assert_eq!(text, "# ours\n.:53 {\n    health\n    forward . 192.0.2.1\n    cache {$TTL}\n}\n");
@@ -51,7 +51,7 @@ fn an_older_corefile_is_printed_as_it_is_written_today() {
 }
 
 #[test]
-fn what_is_lost_and_what_is_no_corefile_end_it_otherwise() {
+fn exit_code_tells_lost_settings_from_unusable_input() {
     let (code, _, said) = migrate(&[], ". {\n    proxy . 192.0.2.1 {\n        policy least_conn\n    }\n}\n");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("lost: `policy least_conn`"), "{said}");
@@ -64,7 +64,7 @@ fn what_is_lost_and_what_is_no_corefile_end_it_otherwise() {
 }
 
 #[test]
-fn a_machine_gets_one_object() {
+fn prints_one_json_object() {
     let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let old = ". {\n    proxy . 192.0.2.1 {\n        spray\n    }\n    loop\n}\n";
     let (code, text, said) = migrate(&["--json"], old);
@@ -87,7 +87,7 @@ fn a_machine_gets_one_object() {
 }
 
 #[test]
-fn the_pod_of_kube_dns_and_a_command_line_of_dnsmasq() {
+fn converts_a_kube_dns_pod_and_a_dnsmasq_command_line() {
     let folder = Folder::new("migrate-pod");
     let map = "kind: ConfigMap\nmetadata: {name: kube-dns}\ndata:\n  stubDomains: '{\"corp.example\": [\"10.0.0.1\"], \"global\": [\"10.96.0.53\"]}'\n";
     let pod = "kind: Deployment\nspec: {template: {spec: {containers: [{image: x/k8s-dns-kube-dns, args: [--domain=c.local.]}]}}}\n";
@@ -110,7 +110,7 @@ fn the_pod_of_kube_dns_and_a_command_line_of_dnsmasq() {
 }
 
 #[test]
-fn our_own_pod_and_an_old_one() {
+fn converts_portolans_own_pod_and_one_with_exechealthz() {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kube-dns.yaml");
     let (code, text, said) = migrate(&[&ours.display().to_string()], "");
     assert_eq!(code, Some(0), "{said}");
@@ -127,7 +127,7 @@ fn our_own_pod_and_an_old_one() {
 
 /// What an old version did otherwise is of no interest to somebody who has a newer one.
 #[test]
-fn changes_of_old_versions_are_told_to_those_who_come_from_there() {
+fn notes_changes_only_for_users_of_older_versions() {
     let corefile =
         ". {\n    prometheus :9153\n    forward . 192.0.2.1 {\n        max_concurrent 1000\n    }\n    loop\n}\n";
     for (words, is_told) in [(&[][..], false), (&["--from", "1.6.9"], true), (&["--from=v1.8.0"], false)] {
@@ -139,7 +139,7 @@ fn changes_of_old_versions_are_told_to_those_who_come_from_there() {
 }
 
 #[test]
-fn two_servers_are_compared() {
+fn compares_two_servers() {
     let folder = Folder::new("migrate-check");
     let same = "        192.0.2.1 a.test";
     let (_old, old) = server(&folder, "old", same);
@@ -164,7 +164,7 @@ fn two_servers_are_compared() {
 }
 
 #[test]
-fn times_to_live_count_only_if_asked_for() {
+fn compares_ttls_only_with_the_flag() {
     let folder = Folder::new("migrate-ttl");
     let (_old, old) = server(&folder, "old", "        192.0.2.1 a.test\n        ttl 3600");
     let (_new, new) = server(&folder, "new", "        192.0.2.1 a.test\n        ttl 30");
@@ -184,7 +184,7 @@ fn times_to_live_count_only_if_asked_for() {
 }
 
 #[test]
-fn two_that_are_silent_are_not_the_same() {
+fn two_silent_servers_are_not_equal() {
     // Somebody has these ports, and never answers.
     let silent = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
     let [old, new] = silent.each_ref().map(|socket| socket.local_addr().unwrap().to_string());
@@ -194,14 +194,13 @@ fn two_that_are_silent_are_not_the_same() {
 }
 
 #[test]
-fn a_server_that_is_silent_from_the_beginning_is_not_asked_on() {
+fn gives_up_on_a_server_that_is_silent_from_the_start() {
     let folder = Folder::new("migrate-silent");
     let (_old, old) = server(&folder, "old", "        192.0.2.1 a.test");
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let (old, new) = (old.to_string(), silent.local_addr().unwrap().to_string());
     let questions: String = (0..500).map(|at| format!("a{at}.test A\n")).collect();
     let (code, text, said) = migrate(&["--check", &old, &new, "-"], &questions);
-    let wanted =
-        format!("the new server {new} has not answered any of the first 10 queries; giving up\n");
+    let wanted = format!("the new server {new} has not answered any of the first 10 queries; giving up\n");
     assert_eq!((code, text.as_str(), said), (Some(2), "", wanted));
 }

@@ -142,8 +142,8 @@ fn address(client: &mut Client, name: &str) -> Option<IpAddr> {
 }
 
 #[test]
-fn it_sets_the_node_up_and_takes_all_down_again() {
-    in_namespace("it_sets_the_node_up_and_takes_all_down_again", || {
+fn sets_up_the_node_and_cleans_up_at_the_end() {
+    in_namespace("sets_up_the_node_and_cleans_up_at_the_end", || {
         let node = Node::new();
         let mut server = node.start(&["-conf", "/etc/Corefile"]);
         server.wait_for("-conf does nothing here");
@@ -173,8 +173,8 @@ fn it_sets_the_node_up_and_takes_all_down_again() {
 }
 
 #[test]
-fn where_others_set_the_node_up_it_only_serves() {
-    in_namespace("where_others_set_the_node_up_it_only_serves", || {
+fn only_serves_if_the_setup_is_disabled() {
+    in_namespace("only_serves_if_the_setup_is_disabled", || {
         for ip in [LINK, SERVICE] {
             assert!(run("ip", &["addr", "add", &format!("{ip}/32"), "dev", "lo"]).0);
         }
@@ -189,8 +189,8 @@ fn where_others_set_the_node_up_it_only_serves() {
 }
 
 #[test]
-fn what_is_missing_is_made_again() {
-    in_namespace("what_is_missing_is_made_again", || {
+fn restores_a_deleted_interface_and_rules() {
+    in_namespace("restores_a_deleted_interface_and_rules", || {
         let node = Node::new();
         let _server = node.start(&[]);
         assert!(run("ip", &["addr", "del", "169.254.20.10/32", "dev", INTERFACE]).0);
@@ -203,8 +203,8 @@ fn what_is_missing_is_made_again() {
 }
 
 #[test]
-fn where_nothing_can_be_held_a_dead_instance_loses_its_addresses_all_the_same() {
-    in_namespace("where_nothing_can_be_held_a_dead_instance_loses_its_addresses_all_the_same", || {
+fn addresses_of_a_dummy_expire_after_a_crash() {
+    in_namespace("addresses_of_a_dummy_expire_after_a_crash", || {
         let node = Node::new();
         // Any kind that the kernel of every machine has.
         let mut server = node.start(&["-interfacekind", "bridge"]);
@@ -294,8 +294,8 @@ fn ask_over_tcp() -> Box<dyn FnMut() -> bool + Send> {
 }
 
 #[test]
-fn one_takes_over_from_another_and_no_question_is_lost() {
-    in_namespace("one_takes_over_from_another_and_no_question_is_lost", || {
+fn takeover_loses_no_query() {
+    in_namespace("takeover_loses_no_query", || {
         let turns = std::env::var(TURNS).ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS_USUAL);
         let node = Node::new();
         let mut serving = node.start(&[]);
@@ -324,8 +324,8 @@ fn one_takes_over_from_another_and_no_question_is_lost() {
 }
 
 #[test]
-fn one_that_is_killed_leaves_nothing_and_another_goes_on() {
-    in_namespace("one_that_is_killed_leaves_nothing_and_another_goes_on", || {
+fn a_killed_instance_leaves_nothing_behind_and_another_continues() {
+    in_namespace("a_killed_instance_leaves_nothing_behind_and_another_continues", || {
         let turns = std::env::var(TURNS).ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS_USUAL);
         let node = Node::new();
         for turn in 0..turns {
@@ -353,8 +353,8 @@ fn one_that_is_killed_leaves_nothing_and_another_goes_on() {
 }
 
 #[test]
-fn the_config_map_is_in_effect_within_a_second_and_the_cache_stays() {
-    in_namespace("the_config_map_is_in_effect_within_a_second_and_the_cache_stays", || {
+fn applies_a_config_map_within_a_second_and_keeps_the_cache() {
+    in_namespace("applies_a_config_map_within_a_second_and_keeps_the_cache", || {
         let node = Node::new();
         let (outside, corp) = (Upstream::start(1), Upstream::start(2));
         node.0.write("config/upstreamNameservers", &format!("[\"{}\"]", outside.address));
@@ -385,8 +385,8 @@ fn the_config_map_is_in_effect_within_a_second_and_the_cache_stays() {
 }
 
 #[test]
-fn a_template_that_is_refused_leaves_no_socket_behind() {
-    in_namespace("a_template_that_is_refused_leaves_no_socket_behind", || {
+fn a_rejected_template_leaves_no_open_socket() {
+    in_namespace("a_rejected_template_leaves_no_open_socket", || {
         let node = Node::new();
         let mut server = node.start(&[]);
         let nowhere = ".:5301 {\n    bind 127.0.0.1\n    prometheus 192.0.2.1:9999\n}\n";
@@ -398,8 +398,8 @@ fn a_template_that_is_refused_leaves_no_socket_behind() {
 }
 
 #[test]
-fn what_the_next_instance_does_not_serve_ends_with_the_last_one() {
-    in_namespace("what_the_next_instance_does_not_serve_ends_with_the_last_one", || {
+fn closes_inherited_sockets_that_it_does_not_serve() {
+    in_namespace("closes_inherited_sockets_that_it_does_not_serve", || {
         let (before, after) = (Node::new(), Node::new());
         let local = ".:5301 {\n    bind 127.0.0.1\n    whoami\n}\n";
         before.0.write("Corefile.base", &format!("{TEMPLATE}{local}"));
@@ -428,9 +428,9 @@ esac
 "#;
 
 #[test]
-fn iptables_has_the_rules_of_node_cache() {
+fn sets_the_rules_of_node_cache_with_iptables() {
     use std::os::unix::fs::PermissionsExt;
-    in_namespace("iptables_has_the_rules_of_node_cache", || {
+    in_namespace("sets_the_rules_of_node_cache_with_iptables", || {
         let node = Node::new();
         let program = node.0.write("iptables", IPTABLES);
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -454,7 +454,7 @@ fn iptables_has_the_rules_of_node_cache() {
 }
 
 #[test]
-fn what_would_be_served_can_be_seen_anywhere() {
+fn prints_the_corefile_on_any_machine() {
     let node = Node::new();
     node.0.write("config/upstreamNameservers", r#"["192.0.2.1"]"#);
     let show = |program: &Path, words: &[OsString]| {

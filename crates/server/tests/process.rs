@@ -33,7 +33,7 @@ const HOSTS: &str = ".:0 {
 ";
 
 #[test]
-fn the_first_answer_comes_at_once() {
+fn answers_within_half_a_second_of_cpu_time_after_the_start() {
     let folder = Folder::new("first");
     let mut server = Server::start(&folder.write("Corefile", HOSTS));
     let mut client = Client::new(server.address_of("dns://:0"));
@@ -46,7 +46,7 @@ fn the_first_answer_comes_at_once() {
 }
 
 #[test]
-fn pages_are_served() {
+fn serves_pages() {
     let folder = Folder::new("pages");
     let mut server = Server::start(&folder.write("Corefile", HOSTS));
     let address = server.address_of("localhost:0");
@@ -72,7 +72,7 @@ fn keep_asking(server: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::
 }
 
 #[test]
-fn twenty_reloads_lose_no_query() {
+fn reloads_lose_no_query() {
     let folder = Folder::new("reload");
     let path = folder.write("Corefile", HOSTS);
     let mut server = Server::start(&path);
@@ -93,7 +93,7 @@ fn twenty_reloads_lose_no_query() {
 }
 
 #[test]
-fn a_bad_corefile_changes_nothing() {
+fn keeps_the_configuration_if_the_new_corefile_is_invalid() {
     let folder = Folder::new("bad");
     let path = folder.write("Corefile", HOSTS);
     let mut server = Server::start(&path);
@@ -118,7 +118,7 @@ fn a_bad_corefile_changes_nothing() {
 }
 
 #[test]
-fn what_was_refused_is_not_tried_again_until_it_changes() {
+fn reports_a_rejected_corefile_once_until_it_changes() {
     let folder = Folder::new("refused");
     let corefile = HOSTS.replace("health localhost:0", "reload 2s 0s");
     let mut server = Server::start(&folder.write("Corefile", &corefile));
@@ -138,7 +138,7 @@ fn what_was_refused_is_not_tried_again_until_it_changes() {
 }
 
 #[test]
-fn the_order_to_end_loses_no_query() {
+fn shutdown_loses_no_query() {
     let folder = Folder::new("term");
     let corefile = HOSTS.replace("health localhost:0", "health localhost:0 {\n lameduck 1s\n}");
     let mut server = Server::start(&folder.write("Corefile", &corefile));
@@ -157,7 +157,7 @@ fn the_order_to_end_loses_no_query() {
 }
 
 #[test]
-fn who_is_in_a_hurry_does_not_wait_for_the_lame_duck() {
+fn sigquit_and_a_second_sigint_skip_lameduck() {
     let folder = Folder::new("hurry");
     let path = folder.write("Corefile", &HOSTS.replace("health localhost:0", "health localhost:0 {\n lameduck 10m\n}"));
     let mut server = Server::start(&path);
@@ -177,7 +177,7 @@ fn who_is_in_a_hurry_does_not_wait_for_the_lame_duck() {
 
 /// An upgrade where both generations have the port for a while, as Pods of the host's network have.
 #[test]
-fn two_generations_side_by_side_lose_no_query() {
+fn upgrade_with_a_shared_port_loses_no_query() {
     let folder = Folder::new("generations");
     let corefile = HOSTS.replace("health localhost:0", "health localhost:0 {\n lameduck 1s\n}");
     let mut before = Server::start(&folder.write("before", &corefile));
@@ -212,7 +212,7 @@ fn keep_coming(server: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::
 
 /// As the quota of a container lets it: a tenth of a processor, in pieces of 10 ms.
 #[test]
-fn a_process_that_is_throttled_answers_in_its_turns() {
+fn answers_in_each_time_slice_while_throttled() {
     let folder = Folder::new("throttled");
     let mut server = Server::start(&folder.write("Corefile", HOSTS));
     let client = Client::new(server.address_of("dns://:0"));
@@ -238,7 +238,7 @@ fn a_process_that_is_throttled_answers_in_its_turns() {
 }
 
 #[test]
-fn a_file_that_never_ends_does_not_hold_up_the_end() {
+fn a_blocked_file_read_does_not_delay_shutdown() {
     let folder = Folder::new("endless");
     folder.write("shop/web.yaml", "");
     // Reading it never ends, as on a file system whose server is gone.
@@ -287,7 +287,7 @@ fn probe(health: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::JoinHa
 }
 
 #[test]
-fn signals_as_in_coredns() {
+fn handles_signals_like_coredns() {
     let folder = Folder::new("signals");
     let path = folder.write("Corefile", HOSTS);
     let pid = folder.path().join("pid");
@@ -309,7 +309,7 @@ fn signals_as_in_coredns() {
 }
 
 #[test]
-fn without_a_file_for_the_process_id_it_serves() {
+fn serves_without_a_writable_pidfile() {
     let folder = Folder::new("pidfile");
     let path = folder.write("Corefile", HOSTS);
     let pid = folder.path().join("nowhere/pid");
@@ -321,7 +321,7 @@ fn without_a_file_for_the_process_id_it_serves() {
 }
 
 #[test]
-fn what_cannot_start_says_so() {
+fn reports_why_it_cannot_start() {
     let folder = Folder::new("wrong");
     for (text, part) in [
         (".:0 {\n nonsense\n}\n", "unknown directive `nonsense`"),
@@ -338,7 +338,7 @@ fn what_cannot_start_says_so() {
 }
 
 #[test]
-fn a_port_in_use_is_named_with_the_way_to_find_its_holder() {
+fn names_a_port_in_use_and_how_to_find_its_user() {
     let folder = Folder::new("in-use");
     let holder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = holder.local_addr().unwrap().port();
@@ -349,7 +349,7 @@ fn a_port_in_use_is_named_with_the_way_to_find_its_holder() {
 }
 
 #[test]
-fn a_port_that_another_process_shares_is_warned_of() {
+fn warns_about_a_port_shared_with_another_process() {
     let folder = Folder::new("shared");
     let mut first = Server::start(&folder.write("Corefile", ".:0 {\n bind 127.0.0.1\n whoami\n}\n"));
     let port = first.address_of("dns://127.0.0.1:0").port();
@@ -361,7 +361,7 @@ fn a_port_that_another_process_shares_is_warned_of() {
 }
 
 #[test]
-fn names_are_answered_while_the_port_of_the_pages_is_taken() {
+fn answers_queries_while_the_page_port_is_in_use() {
     let folder = Folder::new("pages-taken");
     let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = holder.local_addr().unwrap();
@@ -377,7 +377,7 @@ fn names_are_answered_while_the_port_of_the_pages_is_taken() {
 }
 
 #[test]
-fn sigusr2_is_logged_and_does_nothing() {
+fn logs_and_ignores_sigusr2() {
     let folder = Folder::new("usr2");
     let mut server = Server::start(&folder.write("Corefile", HOSTS));
     let mut client = Client::new(server.address_of("dns://:0"));
@@ -387,7 +387,7 @@ fn sigusr2_is_logged_and_does_nothing() {
 }
 
 #[test]
-fn check_says_what_is_wrong() {
+fn check_reports_errors_with_their_place() {
     let folder = Folder::new("check");
     let run = |text: &str| {
         let path = folder.write("Corefile", text);
@@ -413,7 +413,7 @@ fn check_says_what_is_wrong() {
 }
 
 #[test]
-fn garbage_is_answered_by_the_standards_or_not_at_all() {
+fn answers_malformed_queries_as_the_standards_require() {
     let folder = Folder::new("garbage");
     let mut server = Server::start(&folder.write("Corefile", HOSTS));
     let address = server.address_of("dns://:0");
@@ -442,7 +442,7 @@ fn garbage_is_answered_by_the_standards_or_not_at_all() {
 }
 
 #[test]
-fn check_says_which_rights_a_corefile_needs() {
+fn check_prints_the_permissions_a_corefile_needs() {
     let folder = Folder::new("rbac");
     let rights = |stanza: &str| {
         let corefile =
@@ -478,7 +478,7 @@ fn check_says_which_rights_a_corefile_needs() {
 
 /// After as many queries as `timeouts` allows, a connection is closed.
 #[test]
-fn a_connection_has_its_queries() {
+fn closes_a_connection_after_its_maximum_of_queries() {
     let folder = Folder::new("queries");
     let corefile = ".:0 {\n timeouts {\n maxtcpqueries 2\n idle 1h\n }\n whoami\n}\n";
     let mut server = Server::start(&folder.write("Corefile", corefile));
@@ -495,7 +495,7 @@ fn a_connection_has_its_queries() {
 
 /// Programs are run when a configuration is taken up, and when the process ends.
 #[test]
-fn commands_are_run() {
+fn runs_commands_at_startup_and_shutdown() {
     let folder = Folder::new("commands");
     let file = |name: &str| folder.path().join(name);
     let on = |when: &str| format!("on {when} touch {}\n", file(when).display());
@@ -510,7 +510,7 @@ fn commands_are_run() {
 
 /// A proxy that is believed names the client; one that is not is not served.
 #[test]
-fn proxies_name_their_clients() {
+fn accepts_client_addresses_from_trusted_proxies_only() {
     let folder = Folder::new("proxies");
     let corefile = |policy: &str| format!(".:0 {{\n proxyproto {{\n default {policy}\n }}\n whoami\n}}\n");
     let mut server = Server::start(&folder.write("Corefile", &corefile("use")));
@@ -544,7 +544,7 @@ fn proxies_name_their_clients() {
 }
 
 #[test]
-fn the_metrics_page_shows_the_process_and_what_never_happened() {
+fn metrics_include_the_process_and_counters_at_zero() {
     let folder = Folder::new("metrics");
     let mut server = Server::start(&folder.write("Corefile", HOSTS));
     let address = server.address_of("localhost:0");
@@ -575,7 +575,7 @@ fn the_metrics_page_shows_the_process_and_what_never_happened() {
 }
 
 #[test]
-fn metrics_are_compressed_for_those_who_accept_that() {
+fn compresses_metrics_if_the_client_accepts_gzip() {
     let folder = Folder::new("gzip");
     let mut server = Server::start(&folder.write("Corefile", HOSTS));
     let address = server.address_of("localhost:0");

@@ -17,7 +17,7 @@ use support::{Client, Folder, Server, page};
 use wire::Type;
 
 #[test]
-fn go_reads_where_the_server_was() {
+fn go_tool_reads_the_cpu_profile() {
     let folder = Folder::new("pprof");
     let corefile = ".:0 {\nbind 127.0.0.1\npprof 127.0.0.1:0\nwhoami\n}\n";
     let mut server = Server::start(&folder.write("Corefile", corefile));

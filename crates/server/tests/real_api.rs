@@ -81,7 +81,7 @@ fn allow(api: &Kubernetes, account: &str, role: &Value) {
 }
 
 #[test]
-fn a_real_api_server_is_followed() {
+fn follows_a_real_api_server() {
     if !is_installed() {
         return;
     }

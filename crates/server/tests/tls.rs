@@ -20,7 +20,7 @@ use support::{Client, Folder, Server, certify};
 use wire::{Rcode, Type};
 
 #[test]
-fn questions_pass_through_tls() {
+fn forwards_queries_over_tls() {
     let folder = Folder::new("tls");
     certify(&folder, &["dns.example.org", "127.0.0.1"]);
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -72,7 +72,7 @@ fn proxy(to: SocketAddr) -> SocketAddr {
 }
 
 #[test]
-fn a_proxy_names_its_client_before_the_greeting() {
+fn reads_the_proxy_header_before_the_tls_handshake() {
     let folder = Folder::new("tls-proxy");
     certify(&folder, &["127.0.0.1"]);
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -90,7 +90,7 @@ fn a_proxy_names_its_client_before_the_greeting() {
 }
 
 #[test]
-fn metrics_are_shown_within_tls() {
+fn serves_metrics_over_tls() {
     let folder = Folder::new("tls-metrics");
     certify(&folder, &["metrics.example.org"]);
     folder.write("web.yml", "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n");

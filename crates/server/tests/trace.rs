@@ -41,7 +41,7 @@ fn collect(listener: TcpListener) -> Receiver<(String, String)> {
 }
 
 #[test]
-fn spans_come_to_a_collector() {
+fn sends_spans_to_a_collector() {
     for (form, path, name) in [
         ("zipkin", "/api/v2/spans", "\"name\":\"servedns\",\"kind\":\"SERVER\""),
         ("otlp", "/v1/traces", "\"name\":\"servedns\",\"kind\":2"),

@@ -192,7 +192,7 @@ fn unbound() {
 
 /// Two upstreams of different kinds: with one of them gone, no question is lost.
 #[test]
-fn one_of_two_is_enough() {
+fn loses_no_query_if_one_of_two_upstreams_fails() {
     if !(KNOT.is_installed() && UNBOUND.is_installed()) {
         return;
     }

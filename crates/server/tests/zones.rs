@@ -82,7 +82,7 @@ fn zone(serial: u32, last: u8) -> String {
 }
 
 #[test]
-fn knot_gets_a_zone_and_hears_of_changes() {
+fn transfers_a_zone_to_knot_and_notifies_it() {
     let (folder, address) = (Folder::new("to-knot"), free_address());
     folder.write("db.example.org", &zone(1, 1));
     let db = folder.path().join("db.example.org");
@@ -109,7 +109,7 @@ fn knot_gets_a_zone_and_hears_of_changes() {
 }
 
 #[test]
-fn knot_s_zone_is_served_and_followed() {
+fn serves_and_follows_a_zone_from_knot() {
     let (folder, address) = (Folder::new("from-knot"), free_address());
     let path = folder.path().display();
     folder.write("example.org.zone", &zone(1, 1));
@@ -132,7 +132,7 @@ fn knot_s_zone_is_served_and_followed() {
 
 /// Knot makes differences of the versions of its file, in its journal.
 #[test]
-fn differences_come_from_knot() {
+fn applies_incremental_transfers_from_knot() {
     let (folder, address) = (Folder::new("differences"), free_address());
     let path = folder.path().display();
     folder.write("example.org.zone", &zone(1, 1));
@@ -172,7 +172,7 @@ fn dig(server: SocketAddr, key: &str, question: &[&str]) -> Option<String> {
 
 /// dig says nothing about a signature that is good, and tells of one that is not.
 #[test]
-fn signed_queries_get_signed_answers() {
+fn answers_signed_queries_with_signatures() {
     let folder = Folder::new("tsig");
     folder.write("db", &zone(1, 1));
     folder.write("keys", "key \"file.\" { algorithm hmac-sha1; secret \"c2VjcmV0\"; };\n");
