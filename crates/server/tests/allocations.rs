@@ -1,7 +1,7 @@
-//! What the server knows it answers without allocating: services, denials, cache hits, refusals.
+//! Heap allocations on the hot path: Services, negative answers, cache hits and REFUSED must not allocate.
 //!
-//! A counting allocator watches the thread while queries go through the whole engine, from the packet to the answer's last
-//! octet, with kubeadm's chain of plugins.
+//! An allocator counts the allocations of the thread while queries pass through the whole engine, from the received packet to
+//! the encoded response, with the plugin chain of kubeadm.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -35,7 +35,7 @@ thread_local! {
 struct Counting;
 
 #[allow(unsafe_code, reason = "an allocator is unsafe by its nature; this one only counts and passes on")]
-// SAFETY: all calls are passed on to the system's allocator unchanged.
+// SAFETY: passes all calls to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     // SAFETY: as the caller promises to the system's allocator.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -69,7 +69,7 @@ const COREFILE: &str = "cluster.local in-addr.arpa example.org {
 }
 ";
 
-/// Searches names, and shows services to the outside.
+/// Corefile with *autopath* and *k8s_external*.
 const SEARCHING: &str = "
 . {
     k8s_external example.org in-addr.arpa
@@ -82,7 +82,7 @@ const SEARCHING: &str = "
 }
 ";
 
-/// Names of a mesh, beside those of others.
+/// Corefile with *istio* before a forwarder.
 const MESH: &str = "
 . {
     cache 30
@@ -95,7 +95,7 @@ const MESH: &str = "
 }
 ";
 
-/// A cluster of one service with a cluster IP and one headless service.
+/// Returns a cluster with one ClusterIP Service and one headless Service.
 fn small_cluster() -> Script {
     let script = Script::default();
     script.play("ns shop");
@@ -110,7 +110,7 @@ fn small_cluster() -> Script {
     script
 }
 
-/// Records of every kind, as SkyDNS writes them.
+/// Returns etcd records of every type, in the format of SkyDNS.
 fn small_store() -> skydns::scenario::Script {
     let script = skydns::scenario::Script::default();
     let many: Vec<String> = (0..64).map(|at| format!(r#"/skydns/test/many/n{at} {{"host":"10.0.0.{at}"}}"#)).collect();
@@ -189,7 +189,7 @@ impl Server {
         Server { generation: built.generation, walk: worker.take_walk(), worker }
     }
 
-    /// Sends a query; gives the response code, or `None` if the query waits.
+    /// Processes a query. Returns the response code, or `None` if the query waits for an upstream.
     fn ask(&mut self, packet: &[u8]) -> Option<Rcode> {
         self.walk.query.packet.clear();
         self.walk.query.packet.extend_from_slice(packet);
@@ -205,7 +205,7 @@ impl Server {
         Some(rcode)
     }
 
-    /// Asks each twice; the second time nothing may be allocated.
+    /// Sends each query twice, and panics if the second one allocates or has another response code than expected.
     fn answers_without_allocating(&mut self, cases: &[(&str, Vec<u8>, Rcode)]) {
         for (what, packet, rcode) in cases {
             // Buffers grow to the largest answer once, and a thread's first read of a table prepares the next ones.
@@ -225,7 +225,7 @@ fn query(name: &str, qtype: Type, qclass: Class) -> Vec<u8> {
     message.finish(Some(opt), std::iter::empty()).to_vec()
 }
 
-/// What an upstream says to `www.example.org. A`.
+/// Returns an upstream's response to `www.example.org. A`.
 fn reply() -> Vec<u8> {
     let mut message = MessageBuf::new();
     let name = Name::from_text("www.example.org.").unwrap();
@@ -332,7 +332,7 @@ fn answers_etcd_records_without_allocating() {
     server.answers_without_allocating(&cases.map(ask));
 }
 
-/// Rules that look at each query: who may ask, what is asked instead, what becomes of the answer.
+/// Corefile with plugins that process each query: access control, and rewriting of queries and answers.
 const RULES: &str = ". {
     view all {
         expr incidr(client_ip(), '::/0') && !do()

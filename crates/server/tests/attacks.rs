@@ -1,4 +1,4 @@
-//! Attacks on a whole server over loopback, small and bounded: what a client can hold must not stop the others.
+//! Small, bounded attacks on a whole server over loopback: resources that one client holds must not affect other clients.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,10 +20,10 @@ use socket2::{Domain, Socket, Type as SocketType};
 use support::{Client, Folder, Server, page, query, wait_until};
 use wire::{Rcode, Type};
 
-/// Descriptors that tests need for other things.
+/// File descriptors that tests need for other purposes.
 const OTHER_DESCRIPTORS: usize = 500;
 
-/// Connects from one of the addresses of loopback.
+/// Connects from a loopback address.
 fn connect_from(source: Ipv4Addr, to: SocketAddr) -> Option<TcpStream> {
     let socket = Socket::new(Domain::IPV4, SocketType::STREAM, None).ok()?;
     socket.bind(&SocketAddr::from((source, 0)).into()).ok()?;
@@ -31,17 +31,17 @@ fn connect_from(source: Ipv4Addr, to: SocketAddr) -> Option<TcpStream> {
     Some(socket.into())
 }
 
-/// Connections that one holder renews in a millisecond: more would be a flood of connections, which is another attack.
+/// Maximum number of connections that one holder reopens per millisecond. More would be a connection flood, a different attack.
 const RENEWED_PER_MILLISECOND: u32 = 4;
 
-/// Connections that are held, and renewed when the server closes them, until this is dropped.
+/// Connections that are held open until drop, and reopened when the server closes them.
 struct Holder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Holder {
-    /// Holds connections of an address; sends `first` at the start of each and `again` twice a second.
+    /// Opens connections from `source`. Sends `first` at the start of each one and `again` twice a second.
     fn start(count: usize, source: Ipv4Addr, to: SocketAddr, first: &'static [u8], again: &'static [u8]) -> Holder {
         let stop = Arc::new(AtomicBool::new(false));
         let opened = Arc::new(AtomicUsize::new(0));
@@ -85,7 +85,7 @@ impl Drop for Holder {
     }
 }
 
-/// Whether the server has not closed this connection; takes what it says and sends more.
+/// Returns true if the server has not closed a connection. Reads what has arrived, and sends `again` if `sends`.
 fn is_open(stream: &mut TcpStream, sends: bool, again: &[u8]) -> bool {
     let sent = !sends || stream.write_all(again).is_ok();
     let read = loop {
@@ -98,7 +98,7 @@ fn is_open(stream: &mut TcpStream, sends: bool, again: &[u8]) -> bool {
     sent && read
 }
 
-/// Whether a client from this address gets an answer over TCP within a second.
+/// Returns true if a client from this address gets an answer over TCP within a second.
 fn is_served(source: Ipv4Addr, to: SocketAddr) -> bool {
     let Some(mut stream) = connect_from(source, to) else { return false };
     let message = query(1, "www.example.org.", Type::A);
@@ -110,19 +110,19 @@ fn is_served(source: Ipv4Addr, to: SocketAddr) -> bool {
         && start[2..4] == message[..2]
 }
 
-/// Memory of a process that is in use, in MiB.
+/// Returns the resident memory of a process in MiB.
 fn resident(id: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("its state");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
     line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1024
 }
 
-/// How many connections a test may hold: what is wanted, or what the system allows it.
+/// Returns the number of connections that a test may hold: `wanted`, or fewer if the system limits them.
 fn holdable(wanted: usize) -> usize {
     wanted.min(net::raise_descriptor_limit().saturating_sub(OTHER_DESCRIPTORS))
 }
 
-/// A probe as kubelet makes it: an answer within a second, from the connection to the last byte.
+/// Probes a page like kubelet, with a limit of one second from the connect to the last byte.
 fn probe(source: Ipv4Addr, to: SocketAddr, path: &str) -> Result<(), String> {
     let start = Instant::now();
     let mut stream = connect_from(source, to).ok_or("no connection in a second")?;
@@ -204,7 +204,7 @@ fn idle_connections_of_one_address_do_not_lock_out_others() {
     }
     drop(holder);
 
-    // The bound of calling connections is one of its own.
+    // gRPC connections have a separate limit.
     let _holder = Holder::start(holdable(300), attacker, calls, b"", b"");
     let passing_on = format!(".:0 {{\nbind 127.0.0.1\ngrpc . {calls}\n}}\n");
     let mut other = Server::start(&folder.write("other", &passing_on));
@@ -230,7 +230,7 @@ fn unfinished_queries_do_not_exhaust_memory() {
             let source = Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(number % 8).expect("less than 8"));
             let mut stream = connect_from(source, streams)?;
             stream.set_nonblocking(true).ok()?;
-            // What the server does not take stays in the kernel, and counts for nobody.
+            // Bytes that the server does not read stay in kernel buffers and do not count.
             let _ = stream.write(&unfinished);
             if number % 100 == 0 {
                 peak = resident(server.id()).max(peak);
@@ -285,7 +285,7 @@ fn one_name_with_a_silent_upstream_does_not_exhaust_memory() {
     assert!(after <= before + 40, "{before} MiB before, {after} MiB after");
 }
 
-/// An upstream that answers the first label it knows with this record after the question, and counts its questions.
+/// Starts an upstream that appends the record for the first label of the name to the question. Also returns its query counter.
 fn lying_upstream(lies: &'static [(&'static str, u8, &'static [u8])]) -> (SocketAddr, Arc<AtomicUsize>) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = socket.local_addr().expect("an address");

@@ -1,4 +1,4 @@
-//! A cluster's DNS as a whole: kubeadm's Corefile, an API server that comes, changes and goes, and the answers.
+//! Cluster DNS as a whole: kubeadm's Corefile, an API server that starts, changes its objects and fails, and the answers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,12 +17,12 @@ use support::{Folder, Server, wait_until};
 use wire::{Rcode, Type};
 
 const WEB: &str = "web.shop.svc.cluster.local.";
-/// RFC 8914 §4.15, §4.4, §4.20.
+/// Extended DNS Errors (RFC 8914 §4.15, §4.4, §4.20).
 const NOT_READY: u16 = 14;
 const STALE_ANSWER: u16 = 3;
 const STALE_NXDOMAIN: u16 = 19;
 
-/// What kubeadm installs, but for the ports and where the API server is.
+/// Returns the Corefile of kubeadm, except for the ports and the address of the API server.
 fn kubeadm(api: &FakeApi) -> String {
     format!(
         ".:0 {{
@@ -104,14 +104,14 @@ fn reloads_keep_the_cluster_data() {
         assert!(served.is_ready());
     }
     assert_eq!(api.seen().len(), asked, "nothing was listed again");
-    // Another stanza is another cluster, and the old one is let go.
+    // A changed `kubernetes` block counts as another cluster, and the old one is released.
     served.reload(&corefile.replace("ttl 30", "ttl 30\n       pods verified"));
     served.server.wait_for("Reloading complete");
     served.wait_for_addresses(WEB, &["10.96.0.11"]);
     assert!(api.seen().len() > asked);
 }
 
-/// What changes the stanza so that the cluster has to be asked anew.
+/// Changes the `kubernetes` block so that the cluster must be listed again.
 fn another_cluster(corefile: &str, option: &str) -> String {
     corefile.replace("ttl 30", &format!("ttl 30\n       pods verified\n       {option}")).replace("pods insecure", "")
 }

@@ -1,4 +1,4 @@
-//! `portolan conformance` as users run it: against a server on manifests, one on an API server, and one that lies.
+//! `portolan conformance` as users run it: against a server with manifests, one with an API server, and one with wrong answers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Output, Stdio};
 use fakeapi::{FakeApi, Fault, Seen, namespace, service};
 use support::{Folder, Server};
 
-/// What a run says, with its exit code.
+/// Output and exit code of a run.
 struct Run {
     code: Option<i32>,
     out: String,
@@ -31,7 +31,7 @@ impl From<Output> for Run {
 }
 
 impl Run {
-    /// The names of the checks with this outcome: `pass`, `FAIL` or `n/a`.
+    /// Returns the names of the checks with this outcome: `pass`, `FAIL` or `n/a`.
     fn with(&self, outcome: &str) -> Vec<&str> {
         let lines = self.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         lines.filter(|words| words.first() == Some(&outcome)).map(|words| words[1]).collect()
@@ -53,7 +53,7 @@ fn run(arguments: &[&str]) -> Run {
     command(arguments).output().unwrap().into()
 }
 
-/// A server of a cluster's zones, with more in its Corefile if wanted.
+/// Starts a server for a cluster's zones, with `more` in its Corefile.
 fn served(folder: &Folder, source: &str, more: &str) -> (Server, String) {
     let zones = "cluster.local in-addr.arpa ip6.arpa";
     let corefile = format!(".:0 {{\n    {more}\n    kubernetes {zones} {{\n        {source}\n    }}\n}}\n");
@@ -62,7 +62,7 @@ fn served(folder: &Folder, source: &str, more: &str) -> (Server, String) {
     (server, address.to_string())
 }
 
-/// A folder with the objects in a file, and a server that reads it.
+/// Creates a folder with the objects in a file, and starts a server that reads it.
 fn served_manifests(more: &str) -> (Folder, Server, String) {
     let folder = Folder::new("conformance");
     let printed = run(&["--print-manifests"]);
@@ -91,7 +91,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The scratch namespace that was asked to be created or deleted.
+/// Returns the temporary namespaces that were created or deleted.
 fn scratch(seen: &[Seen], method: &str) -> Vec<String> {
     let namespaces = seen.iter().filter(|seen| seen.method == method && seen.resource == "namespaces");
     namespaces.map(|seen| seen.name.clone()).collect()
@@ -163,7 +163,7 @@ fn creates_endpoints_for_servers_that_read_them() {
     assert!(of_endpoints("PUT").iter().filter(|name| *name == "herd").count() >= 2, "{:?}", of_endpoints("PUT"));
 }
 
-/// A server without slices is like kube-dns without Endpoints: it can be asked about the rest.
+/// Simulates kube-dns without permission for Endpoints by a server without EndpointSlices. Other checks still run.
 #[test]
 fn checks_that_need_endpoints_are_not_applicable_without_them() {
     let api = cluster();
@@ -186,7 +186,7 @@ fn checks_that_need_endpoints_are_not_applicable_without_them() {
     );
 }
 
-/// Starts a run that waits for a server that will never know, and waits until all objects are there.
+/// Starts a run against a server that never learns the objects, and waits until all objects exist.
 fn waiting(api: &FakeApi, folder: &Folder, server: &str) -> Child {
     let kubeconfig = kubeconfig(folder, api);
     let mut command = command(&["--server", server, "--kubeconfig", text(&kubeconfig)]);
@@ -202,7 +202,7 @@ fn deletes_its_objects_when_interrupted() {
     for signal in ["INT", "TERM"] {
         let api = cluster();
         let folder = Folder::new("conformance");
-        // Another server: it knows the objects of another namespace.
+        // A server that has the objects of another namespace.
         let child = waiting(&api, &folder, &address);
         let status = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()));

@@ -1,5 +1,4 @@
-//! What `portolan check` says: each code has its entry in the documentation with an example, and the forms for machines
-//! are as they are written down.
+//! `portolan check`: each code is documented with an example, and the machine-readable formats are as documented.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,7 +18,7 @@ use portolan::diagnostics;
 use serde_json::Value;
 use support::Folder;
 
-/// What an entry says that shows no Corefile.
+/// Phrase in an entry without an example Corefile.
 const NO_EXAMPLE: &str = "No short example";
 
 #[test]
@@ -51,19 +50,19 @@ fn examples_of_entries_produce_their_code() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The codes that are said of a Corefile, with what is said.
+/// Returns the diagnostics of a Corefile, by code.
 fn said(corefile: &str) -> BTreeMap<String, String> {
     let (_, document) = check(corefile, "--json");
     let list = document["diagnostics"].as_array().unwrap().iter();
     list.map(|problem| (text(&problem["code"]).to_owned(), text(&problem["message"]).to_owned())).collect()
 }
 
-/// Checks a Corefile; gives the exit code and the document.
+/// Checks a Corefile. Returns the exit code and the document.
 fn check(corefile: &str, form: &str) -> (Option<i32>, Value) {
     check_in(&Folder::new("diagnostics"), corefile, &[form])
 }
 
-/// Checks a Corefile in a folder, where the files are that it names.
+/// Checks a Corefile in a folder with the files that it names.
 fn check_in(folder: &Folder, corefile: &str, options: &[&str]) -> (Option<i32>, Value) {
     folder.write("Corefile", corefile);
     let output = Command::new(env!("CARGO_BIN_EXE_portolan"))
@@ -151,7 +150,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("a text")
 }
 
-/// Two errors and a warning, below characters of several octets.
+/// Corefile with two errors and a warning, after multi-byte characters.
 const BAD: &str = "# é日\n. {\n    hosts é日é {\n        fallthrough\n    }\n    cach 30\n    tls a\n}\n}\n";
 
 #[test]
@@ -177,7 +176,7 @@ fn prints_one_json_document() {
     );
 }
 
-/// The members that SARIF 2.1.0 requires (§3.13, §3.14, §3.18, §3.19, §3.27, §3.29, §3.30, §3.49), and what they may be.
+/// Checks the properties that SARIF 2.1.0 requires (§3.13, §3.14, §3.18, §3.19, §3.27, §3.29, §3.30, §3.49) and their values.
 #[test]
 fn sarif_has_all_required_properties() {
     let (code, log) = check(BAD, "--sarif");
@@ -319,7 +318,7 @@ fn reports_a_missing_brace_once_at_the_block_that_lacks_it() {
     }
 }
 
-/// Without indentation the place of the missing brace is a guess, so the problems stay as CoreDNS would see them.
+/// Checks a Corefile without indentation, where the place of a missing brace would be a guess.
 #[test]
 fn ignores_the_indentation_of_a_corefile_without_any() {
     let (code, document) = check(". {\nforward . 192.0.2.1 {\nmax_fails 3\nready\n}\n", "--json");

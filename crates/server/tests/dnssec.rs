@@ -1,4 +1,4 @@
-//! Signed answers, judged by others: Unbound validates them, and is skipped loudly where it is not installed.
+//! Signed answers, validated by Unbound. If Unbound is not installed, the tests print a message and are skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,10 +18,10 @@ use support::ports::free_address;
 use support::{Answer, Client, Folder, Server, wait_until};
 use wire::{Class, Flags, Header, MessageBuf, Name, Opt, Rcode, Type};
 
-/// The algorithms of which there are keys in `keys`.
+/// DNSSEC algorithms with a key in `keys`.
 const ALGORITHMS: [u8; 5] = [8, 10, 13, 14, 15];
 
-/// A zone with all that an answer can be about; names are relative. Of the DS records one is right in each zone.
+/// Zone with every kind of answer, with relative names. One of its DS records is valid in each zone.
 const ZONE: &str = "$TTL 300
 @ SOA ns host 1 7200 3600 1209600 300
 @ NS ns
@@ -51,23 +51,23 @@ open NS ns.open
 ns.open A 192.0.2.8
 ";
 
-/// A zone below another one.
+/// Child zone.
 const CHILD: &str = "$TTL 300\n@ SOA ns host 1 7200 3600 1209600 300\n@ NS ns\nns A 192.0.2.9\nwww A 192.0.2.10\n";
 
-/// What a validator says to a question.
+/// Expected result of a validating resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     /// Records, validated.
     Records,
-    /// No records, which is proven.
+    /// NODATA, with a valid proof.
     Nothing,
-    /// No such name, which is proven; a name without records where that is how it is proven.
+    /// NXDOMAIN with a valid proof, or NODATA if the zone proves it that way.
     NoName,
-    /// Records of a zone that is proven not to be signed.
+    /// Records of a zone with a proof that it is not signed.
     Unsigned,
 }
 
-/// Questions to [`ZONE`], and what becomes of them.
+/// Queries to [`ZONE`] with their expected results.
 const QUESTIONS: &[(&str, Type, Wanted)] = &[
     ("", Type::SOA, Wanted::Records),
     ("", Type::NS, Wanted::Records),
@@ -97,27 +97,27 @@ const QUESTIONS: &[(&str, Type, Wanted)] = &[
     ("www.open", Type::A, Wanted::Unsigned),
 ];
 
-/// One half of a key for a zone; they are kept for `example.org`.
+/// Returns one file of a key pair, adapted to a zone; the stored keys are for `example.org`.
 fn key(name: &str, zone: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/keys").join(name);
     std::fs::read_to_string(path).expect("a key").replace("example.org.", &format!("{zone}."))
 }
 
-/// Writes the pair of files of a key for a zone.
+/// Writes both files of a key pair for a zone.
 fn write_key(folder: &Folder, key_name: &str, zone: &str) {
     for half in ["key", "private"] {
         folder.write(&format!("{zone}.{key_name}.{half}"), &key(&format!("{key_name}.{half}"), zone));
     }
 }
 
-/// A validating resolver that knows where zones are served, and their keys.
+/// Validating resolver with stub zones and trust anchors.
 struct Unbound {
     child: Child,
     address: SocketAddr,
 }
 
 impl Unbound {
-    /// Starts it for zones served at `server`, of which those in `anchors` are known by these keys.
+    /// Starts Unbound for zones at `server`, with the trust anchors in `anchors`. Returns `None` if it is not installed.
     fn start(folder: &Folder, server: SocketAddr, zones: &[String], anchors: &str) -> Option<Unbound> {
         let address = free_address();
         let (path, port) = (folder.path().display(), address.port());
@@ -143,7 +143,7 @@ impl Unbound {
         }
     }
 
-    /// Asks it, and says so if it does not say what is wanted.
+    /// Sends a query. Returns a description if the result is not the expected one.
     fn check(&self, name: &str, qtype: Type, wanted: Wanted) -> Option<String> {
         let client = Client::new(self.address);
         let mut answer = None;
@@ -171,7 +171,7 @@ impl Drop for Unbound {
     }
 }
 
-/// A question from somebody who knows what AD means; the keys of all algorithms fit what it takes.
+/// Returns a query with the AD bit and a UDP payload size that fits the keys of all algorithms.
 fn query(name: &str, qtype: Type) -> Vec<u8> {
     let flags = Flags::default().with_recursion_desired(true).with_authentic_data(true);
     let mut message = MessageBuf::new();
@@ -190,7 +190,7 @@ fn has(answer: &Answer, qtype: Type) -> bool {
     message.records().any(|record| record.section() == wire::Section::Answer && record.rtype() == qtype)
 }
 
-/// What a validator finds wrong with zones; its log with it.
+/// Returns the unexpected results for zones, with the log of the resolver.
 fn complaints(unbound: &Unbound, folder: &Folder, zones: &[String]) -> Vec<String> {
     let of_zone = |zone: &String| {
         let ask = |(relative, qtype, wanted): &(&str, Type, Wanted)| {
@@ -205,7 +205,7 @@ fn complaints(unbound: &Unbound, folder: &Folder, zones: &[String]) -> Vec<Strin
     wrong
 }
 
-/// Zones that are signed on the way, with each algorithm.
+/// Tests zones that are signed online, with each algorithm.
 #[test]
 fn online_signatures_are_valid() {
     let folder = Folder::new("dnssec");
@@ -239,7 +239,7 @@ fn online_signatures_are_valid() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether a program that judges a signed zone file finds it good; one that is not installed says nothing.
+/// Runs a program that validates a signed zone file. Does nothing if it is not installed.
 fn judge(program: &str, arguments: &[&std::ffi::OsStr]) {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {

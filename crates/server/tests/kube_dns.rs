@@ -1,4 +1,4 @@
-//! `portolan kube-dns` as the pod: its flags, its ConfigMap from a directory and from an API server, its pages.
+//! `portolan kube-dns` as the pod: its flags, its ConfigMap from a directory or an API server, and its pages.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,10 +21,10 @@ use support::{Client, Folder, Server, page, wait_until};
 use wire::{Rcode, Type};
 
 const WEB: &str = "web.shop.svc.cluster.local.";
-/// What a change of the ConfigMap may take.
+/// Limit for applying a ConfigMap change.
 const IN_EFFECT: Duration = Duration::from_secs(1);
 
-/// The pod, and somebody who asks it.
+/// Running pod and a client.
 struct Pod {
     server: Server,
     client: Client,
@@ -51,7 +51,7 @@ impl Pod {
         }
     }
 
-    /// Waits until a new name in a domain is answered by this server, and says how long that took.
+    /// Waits until this upstream answers a new name in a domain. Returns the time that took.
     fn wait_for(&mut self, domain: &str, upstream: &Upstream) -> Duration {
         let (begin, mut number) = (Instant::now(), 0);
         wait_until(&format!("{domain} is answered by {}", upstream.own), || {
@@ -134,7 +134,7 @@ fn watches_only_its_config_map_and_rejects_an_invalid_one() {
     wait_until("it is counted", || pod.metric("portolan_kube_dns_config_refused_total 1"));
     assert_eq!(pod.address("b.corp.example."), Some(other.own), "the one before stays in force");
 
-    // Another ConfigMap of the namespace is nobody's business; kube-dns took any of them for its own.
+    // Other ConfigMaps of the namespace are ignored; kube-dns applied any of them.
     api.put(json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"namespace": "kube-system", "name": "other"}, "data": {"stubDomains": "{}"},
@@ -157,7 +157,7 @@ fn serves_the_pages_and_metrics_of_the_pod() {
     let (status, dump) = page(pod.pages, "/cache").unwrap();
     let dump: serde_json::Value = serde_json::from_str(&dump).unwrap_or_else(|error| panic!("{error}: {dump}"));
     assert_eq!(status, 200);
-    // The shape of kube-dns: the labels of names from the top-level domain on.
+    // The format of kube-dns: a tree of labels, starting at the top-level domain.
     let path = ["local", "cluster", "svc", "shop", "web"];
     let web = path.iter().fold(&dump, |node, label| &node["ChildNodes"][label]);
     let entries = web["Entries"].as_object().unwrap();
@@ -167,7 +167,7 @@ fn serves_the_pages_and_metrics_of_the_pod() {
     for line in ["kubedns_dnsmasq_hits 1", "kubedns_dnsmasq_max_size 9984", "kubedns_dnsmasq_insertions 1"] {
         assert!(pod.metric(line), "{line} in {:?}", page(pod.pages, "/metrics"));
     }
-    // A headless service's endpoint has its hash for a name, and a service without a port its port 0.
+    // The endpoint of a headless Service is named by a hash. A Service without ports has port 0.
     let srv = pod.client.ask(WEB, Type::SRV).unwrap();
     assert_eq!(srv.rcode(), Rcode::NOERROR);
 }
@@ -210,7 +210,7 @@ fn selects_the_container_by_executable_name() {
     assert!(run(&["--domain=cluster.local"]).contains("unknown flag"), "that is kube-dns's");
 }
 
-/// Each Corefile that is made can be served: of all flags and arguments that come into it.
+/// Checks that every generated Corefile is valid, for all flags and arguments that affect it.
 #[test]
 fn generates_a_valid_corefile_from_all_flags() {
     let folder = Folder::new("kube-dns-flags");
@@ -275,14 +275,14 @@ fn reloads_when_resolv_conf_changes() {
     pod.server.wait_for("Reloading complete");
 }
 
-/// One container by the name of its program.
+/// Starts one container by the name of its program.
 fn container(folder: &Folder, name: &str, flags: &[String]) -> Server {
     let binary = folder.path().join(name);
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_portolan"), &binary).unwrap();
     Server::start_program(&binary, &flags.iter().map(std::ffi::OsStr::new).collect::<Vec<_>>())
 }
 
-/// An old manifest with another image: three containers, each a process that knows the others by their ports alone.
+/// Tests an old manifest with a new image: three containers, each a process that reaches the others by port.
 #[test]
 fn replaces_the_three_containers_of_an_old_manifest() {
     let (api, folder, upstream) = (FakeApi::with_shop(), Folder::new("kube-dns-three"), Upstream::start(1));

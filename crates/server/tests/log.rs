@@ -1,4 +1,4 @@
-//! The log, where its reader is slow or stopped, and its JSON form.
+//! The log with a slow or stopped reader, and its JSON format.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use support::{Client, Folder, PATIENCE, Server, page, wait_until};
 use wire::{Rcode, Type};
 
-/// Each query logs about 2 KiB, so that some hundred of them fill pipe and queue.
+/// Corefile that logs about 2 KiB per query, so that a few hundred queries fill pipe and queue.
 const COREFILE: &str = ".:0 {
     log . \"{name} {name} {name} {name} {name} {name} {name} {name}\"
     errors
@@ -34,7 +34,7 @@ fn long_name() -> String {
     format!("{}test.", format!("{}.", "a".repeat(60)).repeat(4))
 }
 
-/// A server whose output nobody reads beyond its first lines.
+/// Server whose output is not read after the first lines.
 struct Stalled {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -64,7 +64,7 @@ impl Stalled {
         Stalled { child, output, dns: dns.unwrap(), metrics: metrics.unwrap() }
     }
 
-    /// Asks until the pipe and the queue are full; every query must be answered.
+    /// Sends queries until the pipe and the queue are full. Panics if one is not answered.
     fn fill(&self) {
         let mut client = Client::new(self.dns);
         for number in 0..QUERIES {

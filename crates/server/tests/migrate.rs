@@ -1,4 +1,4 @@
-//! `portolan migrate` as people run it: what it prints, what it says, how it ends.
+//! `portolan migrate` as users run it: output, notes and exit codes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,19 +17,19 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 use support::{Folder, Server};
 
-/// Runs the command; standard input is what is given.
+/// Runs the command with standard input. Returns the exit code, standard output and standard error.
 fn migrate(words: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
     command.arg("migrate").args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It may end without having read anything.
+    // The command may exit before it has read its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
     let text = |octets: Vec<u8>| String::from_utf8(octets).unwrap();
     (status.code(), text(stdout), text(stderr))
 }
 
-/// Serves hosts, each at its address.
+/// Starts a server for a hosts file.
 fn server(folder: &Folder, name: &str, hosts: &str) -> (Server, SocketAddr) {
     let corefile = format!(".:0 {{\n    bind 127.0.0.1\n    hosts /dev/null {{\n{hosts}\n    }}\n}}\n");
     let mut server = Server::start(&folder.write(name, &corefile));
@@ -80,7 +80,7 @@ fn prints_one_json_object() {
     assert!(read(&text)["notes"].as_array().unwrap().iter().any(|note| note["what"] == "lost"), "{text}");
     let (code, text, said) = migrate(&["--json"], ". {\n");
     assert!(code == Some(2) && text.is_empty() && !said.is_empty(), "{text}{said}");
-    // What is about no place and no directive has none.
+    // A note without a place or a directive has no such fields.
     let (_, text, _) = migrate(&["--json", "--", "--conf-file=/etc/x"], "");
     let note = read(&text)["notes"][0].clone();
     assert_eq!((&note["what"], note.get("place"), note.get("directive")), (&json!("lost"), None, None));
@@ -125,7 +125,7 @@ fn converts_portolans_own_pod_and_one_with_exechealthz() {
     assert!(text.contains("kubernetes c.local") && text.contains("forward . 10.0.0.1"), "{text}");
 }
 
-/// What an old version did otherwise is of no interest to somebody who has a newer one.
+/// Checks that notes about changes in an old version are left out for users of a newer version.
 #[test]
 fn notes_changes_only_for_users_of_older_versions() {
     let corefile =
@@ -155,7 +155,7 @@ fn compares_two_servers() {
             && text.contains("2 queries, 1 with different answers\n  same: NOERROR 1\n  different: code 1\n"),
         "{text}"
     );
-    // More than are asked at once, with their answers in the order of the lines.
+    // More queries than run concurrently; the results keep the order of the lines.
     let many: String = (0..100).map(|at| format!("a{at}.test A\nb.test TYPE{}\n", 1000 + at)).collect();
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], &many);
     assert!(code == Some(1) && text.contains("200 queries, 100 with different answers\n"), "{text}");
@@ -168,7 +168,7 @@ fn compares_ttls_only_with_the_flag() {
     let folder = Folder::new("migrate-ttl");
     let (_old, old) = server(&folder, "old", "        192.0.2.1 a.test\n        ttl 3600");
     let (_new, new) = server(&folder, "new", "        192.0.2.1 a.test\n        ttl 30");
-    // The name of a host, and a caching server whose times to live count down.
+    // One server by host name, and one with a cache, whose TTLs count down.
     let (old, new) = (format!("localhost:{}", old.port()), new.to_string());
     let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
     assert_eq!(code, Some(0), "{text}{said}");
@@ -185,7 +185,7 @@ fn compares_ttls_only_with_the_flag() {
 
 #[test]
 fn two_silent_servers_are_not_equal() {
-    // Somebody has these ports, and never answers.
+    // These sockets are bound but never answer.
     let silent = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
     let [old, new] = silent.each_ref().map(|socket| socket.local_addr().unwrap().to_string());
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\n");

@@ -1,6 +1,6 @@
-//! `portolan node` on a node: a network namespace of the test's own, with its interface, its rules and its addresses.
+//! `portolan node` on a node: each test has its own network namespace with interface, rules and addresses.
 //!
-//! Each test runs once more in a namespace that it makes; where that is not possible it is skipped, and says so.
+//! Each test runs itself again in a new namespace. If it cannot create one, it prints a message and is skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,14 +27,14 @@ use wire::{Rcode, Type};
 const LINK: &str = "169.254.20.10";
 const SERVICE: &str = "10.96.0.10";
 const INTERFACE: &str = "nodelocaldns";
-/// Set where a test runs in its own namespace.
+/// Environment variable that is set in the process inside the namespace.
 const INSIDE: &str = "PORTOLAN_TEST_IN_NAMESPACE";
-/// How many instances take over from each other; more by this variable.
+/// Environment variable for the number of takeovers.
 const TURNS: &str = "PORTOLAN_NODE_TURNS";
 const TURNS_USUAL: usize = 20;
-/// What a change of the configuration may take.
+/// Limit for applying a configuration change.
 const IN_EFFECT: Duration = Duration::from_secs(1);
-/// After what time a question counts as lost: stub resolvers ask again then (resolv.conf(5), `timeout`).
+/// Time after which a query counts as lost, because stub resolvers send it again (resolv.conf(5), `timeout`).
 const RESOLVER_PATIENCE: Duration = Duration::from_secs(5);
 
 const TEMPLATE: &str = "\
@@ -56,7 +56,7 @@ const TEMPLATE: &str = "\
 }
 ";
 
-/// Runs the test of this name in a network namespace of its own.
+/// Runs the test of this name in its own network namespace.
 fn in_namespace(test: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         assert!(run("ip", &["link", "set", "lo", "up"]).0);
@@ -73,12 +73,12 @@ fn in_namespace(test: &str, body: impl FnOnce()) {
     assert!(status.unwrap().success(), "{test} in its namespace");
 }
 
-/// Says something whether or not the test goes well, as no macro does.
+/// Prints a line even if the test passes; the test harness captures the output of macros.
 fn say(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Runs a program: whether it went well, and what it wrote.
+/// Runs a program. Returns true if it succeeded, and its standard output.
 fn run(program: &str, words: &[&str]) -> (bool, String) {
     match Command::new(program).args(words).output() {
         Ok(output) => (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -102,7 +102,7 @@ fn leaves_nothing() -> bool {
     tables() == 0 && !has_interface() && !has_address(LINK) && !has_address(SERVICE)
 }
 
-/// A node: the files that an instance reads.
+/// Files of a node that an instance reads.
 struct Node(Folder);
 
 impl Node {
@@ -136,7 +136,7 @@ fn client(ip: &str) -> Client {
     Client::new(SocketAddr::new(ip.parse().unwrap(), 53))
 }
 
-/// The first address of a name, if it is answered.
+/// Returns the first address of a name, if the server answers.
 fn address(client: &mut Client, name: &str) -> Option<IpAddr> {
     client.ask(name, Type::A)?.addresses().first().copied()
 }
@@ -206,11 +206,11 @@ fn restores_a_deleted_interface_and_rules() {
 fn addresses_of_a_dummy_expire_after_a_crash() {
     in_namespace("addresses_of_a_dummy_expire_after_a_crash", || {
         let node = Node::new();
-        // Any kind that the kernel of every machine has.
+        // Any link kind that every kernel supports.
         let mut server = node.start(&["-interfacekind", "bridge"]);
         assert!(has_address(SERVICE));
         let begin = Instant::now();
-        // Longer than an address is leased.
+        // Longer than the lifetime of an address.
         wait_until("leases are renewed", || {
             assert!(has_address(SERVICE) && has_address(LINK), "after {:?}", begin.elapsed());
             begin.elapsed() > Duration::from_secs(7)
@@ -227,7 +227,7 @@ fn addresses_of_a_dummy_expire_after_a_crash() {
     });
 }
 
-/// Asks again and again until it is told to end, and counts what is not answered.
+/// Client threads that send queries until the end of the test and count those without an answer.
 struct Asker {
     ends: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
@@ -272,7 +272,7 @@ fn ask_over_udp(ip: &'static str, name: &'static str) -> Box<dyn FnMut() -> bool
     })
 }
 
-/// A connection a question.
+/// Returns a function that sends one query on a new connection.
 fn ask_over_tcp() -> Box<dyn FnMut() -> bool + Send> {
     Box::new(|| {
         let ask = || -> std::io::Result<usize> {
@@ -336,7 +336,7 @@ fn a_killed_instance_leaves_nothing_behind_and_another_continues() {
                 assert!(leaves_nothing(), "after {turn}");
                 continue;
             }
-            // With another beside it: that has the same sockets, and answers at once.
+            // With a second instance, which has the same sockets and continues to answer.
             let mut second = node.start(&[]);
             first.signal("KILL");
             first.wait();
@@ -414,7 +414,7 @@ fn closes_inherited_sockets_that_it_does_not_serve() {
     });
 }
 
-/// Plays iptables: keeps the rules in a file.
+/// Fake iptables, which keeps the rules in a file.
 const IPTABLES: &str = r#"#!/bin/sh
 case "$1" in --version) exit 0;; esac
 rules="$RULES"; touch "$rules"
@@ -437,7 +437,7 @@ fn sets_the_rules_of_node_cache_with_iptables() {
         let rules = node.0.path().join("rules");
         let read = || std::fs::read_to_string(&rules).unwrap_or_default();
         let words = node.words(&["-rules", "iptables"]);
-        // The environment of this process is of this test alone: it is the only one in its namespace.
+        // Only this test runs in this process, so it may change the environment.
         let path = format!("{}:{}", node.0.path().display(), std::env::var("PATH").unwrap());
         let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
         let mut child = command.args(words).env("PATH", path).env("RULES", &rules).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! The process as a whole: start, reload, end, and what is wrong on the way.
+//! The process as a whole: startup, reload, shutdown and error messages.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -38,7 +38,7 @@ fn answers_within_half_a_second_of_cpu_time_after_the_start() {
     let mut server = Server::start(&folder.write("Corefile", HOSTS));
     let mut client = Client::new(server.address_of("dns://:0"));
     let answer = client.ask("one.test.", Type::A).unwrap();
-    // Not the time on the clock, which other tests beside this one take too.
+    // CPU time, not wall-clock time, because other tests run concurrently.
     let taken = server.processor_time();
     assert_eq!(answer.addresses(), ["192.0.2.1".parse::<std::net::IpAddr>().unwrap()]);
     assert!(taken < Duration::from_millis(500), "{taken:?}: unoptimised and beside other tests, ten times the goal");
@@ -56,7 +56,7 @@ fn serves_pages() {
     assert_eq!(page(address, "/other").unwrap().0, 404);
 }
 
-/// Asks without a pause until told to stop; gives how many questions were answered, and fails on the first that is not.
+/// Sends queries without a pause until `stop` is set. Returns the number of answers, and panics if one is missing.
 fn keep_asking(server: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::JoinHandle<u32> {
     let stop = Arc::clone(stop);
     let mut client = Client::new(server);
@@ -125,7 +125,7 @@ fn reports_a_rejected_corefile_once_until_it_changes() {
     server.wait_for("Portolan-");
     let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let busy_page = corefile.replace("ready localhost:0", &format!("ready {}", busy.local_addr().unwrap()));
-    // What is not read, and what is not built.
+    // One Corefile that cannot be read, and one that cannot be built.
     for bad in [corefile.replace("hosts /", "host /"), busy_page] {
         folder.write("Corefile", &bad);
         server.wait_for("Restart failed");
@@ -147,7 +147,7 @@ fn shutdown_loses_no_query() {
     let client = keep_asking(address, &stop);
     server.signal("TERM");
     server.wait_for("Going into lameduck mode for 1s");
-    // Clients have the time of the lame duck to look elsewhere.
+    // During lameduck, clients have time to switch to another server.
     let lame = Instant::now();
     wait_until("most of the time", || lame.elapsed() > Duration::from_millis(800));
     stop.store(true, Ordering::Relaxed);
@@ -175,7 +175,7 @@ fn sigquit_and_a_second_sigint_skip_lameduck() {
     assert_eq!(server.wait(), Some(2));
 }
 
-/// An upgrade where both generations have the port for a while, as Pods of the host's network have.
+/// Tests an upgrade in which both processes share the port for a while, as Pods with `hostNetwork` do.
 #[test]
 fn upgrade_with_a_shared_port_loses_no_query() {
     let folder = Folder::new("generations");
@@ -196,7 +196,7 @@ fn upgrade_with_a_shared_port_loses_no_query() {
     assert!(answered > 100, "{answered} answers");
 }
 
-/// As [`keep_asking`], each time from another port, and so from either of two servers.
+/// Does the same as [`keep_asking`], but with a new source port for each query, so that both servers get queries.
 fn keep_coming(server: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::JoinHandle<u32> {
     let stop = Arc::clone(stop);
     thread::spawn(move || {
@@ -210,7 +210,7 @@ fn keep_coming(server: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::
     })
 }
 
-/// As the quota of a container lets it: a tenth of a processor, in pieces of 10 ms.
+/// Simulates a container's CPU quota of 0.1 CPU, in time slices of 10 ms.
 #[test]
 fn answers_in_each_time_slice_while_throttled() {
     let folder = Folder::new("throttled");
@@ -228,7 +228,7 @@ fn answers_in_each_time_slice_while_throttled() {
     }
     stop.store(true, Ordering::Relaxed);
     let (times, probes) = (times.join().unwrap(), probes.join().unwrap());
-    // Each turn has answers, and nothing is left over that would take the time of later ones.
+    // Each time slice has answers, and no backlog takes the time of later slices.
     assert!(times.len() > 100 && probes > 3, "{} answers, {probes} probes", times.len());
     let late = times.iter().filter(|time| **time > Duration::from_millis(300)).count();
     assert!(late * 100 < times.len(), "{late} of {}", times.len());
@@ -241,14 +241,14 @@ fn answers_in_each_time_slice_while_throttled() {
 fn a_blocked_file_read_does_not_delay_shutdown() {
     let folder = Folder::new("endless");
     folder.write("shop/web.yaml", "");
-    // Reading it never ends, as on a file system whose server is gone.
+    // Reading a FIFO blocks, as does a network file system whose server is gone.
     let pipe = folder.path().join("shop/pipe.yaml");
     assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
     let shop = folder.path().join("shop").display().to_string();
     let kubernetes = format!("kubernetes cluster.local {{\nmanifests {shop}\n}}\n");
     let mut server = Server::start(&folder.write("Corefile", &HOSTS.replace("health", &format!("{kubernetes}health"))));
     server.wait_for("Portolan-");
-    // Without a reader it could not be opened so; with a writer that is silent there is nothing to read, and no end.
+    // A non-blocking open for writing succeeds only when there is a reader. The open writer that sends nothing blocks the read.
     let open = || OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&pipe);
     let mut writer = None;
     wait_until("it reads the pipe", || {
@@ -259,7 +259,7 @@ fn a_blocked_file_read_does_not_delay_shutdown() {
     assert_eq!(server.wait(), Some(0));
 }
 
-/// Asks without a pause until told to stop; gives how long each answer took.
+/// Sends queries without a pause until `stop` is set. Returns the latency of each answer.
 fn ask_in_time(mut client: Client, stop: &Arc<AtomicBool>) -> thread::JoinHandle<Vec<Duration>> {
     let stop = Arc::clone(stop);
     thread::spawn(move || {
@@ -273,7 +273,7 @@ fn ask_in_time(mut client: Client, stop: &Arc<AtomicBool>) -> thread::JoinHandle
     })
 }
 
-/// Asks for its health until told to stop; gives how often it was well, and fails if it is not once.
+/// Probes the health page until `stop` is set. Returns the number of probes, and panics if one fails.
 fn probe(health: std::net::SocketAddr, stop: &Arc<AtomicBool>) -> thread::JoinHandle<u32> {
     let stop = Arc::clone(stop);
     thread::spawn(move || {
@@ -407,7 +407,7 @@ fn check_reports_errors_with_their_place() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    // A view that cannot be read is one all the same.
+    // An invalid view still counts as a view.
     let (code, text) = run(".:53 {\n  view a {\n    expr (\n  }\n  whoami\n}\n.:53 {\n  whoami\n}\n");
     assert!(code == Some(1) && !text.contains("already defined"), "{text}");
 }
@@ -433,7 +433,7 @@ fn answers_malformed_queries_as_the_standards_require() {
     ];
     for (what, octets, rcode) in cases {
         client.send_octets(&octets);
-        // The next question is answered in order, so what was to come has come by then.
+        // Answers come in order, so the answer to the next query shows that no other one is missing.
         let mut prober = Client::new(address);
         let got = if rcode.is_some() { client.receive_any().map(|answer| answer.rcode()) } else { None };
         assert_eq!(got, rcode, "{what}");
@@ -476,7 +476,7 @@ fn check_prints_the_permissions_a_corefile_needs() {
     assert_eq!(rights(&format!("manifests {}", folder.path().display())), "");
 }
 
-/// After as many queries as `timeouts` allows, a connection is closed.
+/// Checks that a connection is closed after as many queries as its limit allows.
 #[test]
 fn closes_a_connection_after_its_maximum_of_queries() {
     let folder = Folder::new("queries");
@@ -487,13 +487,13 @@ fn closes_a_connection_after_its_maximum_of_queries() {
     let framed = [&u16::try_from(query.len()).unwrap().to_be_bytes()[..], &query].concat();
     stream.write_all(&framed.repeat(3)).unwrap();
     let mut answers = Vec::new();
-    // What was not read any more makes the system break the connection off; the answers are there before.
+    // Unread queries make the kernel reset the connection, but only after the answers have arrived.
     let _ = stream.read_to_end(&mut answers);
     let length = usize::from(u16::from_be_bytes([answers[0], answers[1]])) + 2;
     assert_eq!(answers.len(), 2 * length);
 }
 
-/// Programs are run when a configuration is taken up, and when the process ends.
+/// Checks that programs run when a configuration is applied and when the process ends.
 #[test]
 fn runs_commands_at_startup_and_shutdown() {
     let folder = Folder::new("commands");
@@ -508,7 +508,7 @@ fn runs_commands_at_startup_and_shutdown() {
     assert!(file("shutdown").exists());
 }
 
-/// A proxy that is believed names the client; one that is not is not served.
+/// Checks that a trusted proxy sets the client address, and that the server does not serve an untrusted one.
 #[test]
 fn accepts_client_addresses_from_trusted_proxies_only() {
     let folder = Folder::new("proxies");
@@ -527,7 +527,7 @@ fn accepts_client_addresses_from_trusted_proxies_only() {
     let over_tcp = |address, start: &[u8]| {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         stream.write_all(&[start, &framed].concat()).unwrap();
-        // Who is not served may find the connection closed already.
+        // The server may already have closed the connection of an untrusted proxy.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
