@@ -1,5 +1,5 @@
-//! Passes the commit and the target to `src/version.rs`. The environment variable `PORTOLAN_COMMIT` overrides the commit of
-//! the repository. Without either, for example without git, the commit is `unknown`.
+//! Passes the commit and the target to `src/version.rs`. The environment variable `PORTOLAN_COMMIT` overrides the
+//! commit of the repository. Without either, for example without git, the commit is `unknown`.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,

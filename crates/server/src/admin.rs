@@ -1,7 +1,7 @@
 //! HTTP servers for the pages of directives, such as `/metrics` and `/health`.
 //!
-//! There is one server per address. A reload keeps a server whose address is still needed and replaces its pages. Each server
-//! bounds its connections with a [`ConnectionTable`], and each connection with the deadlines of [`Phases`].
+//! There is one server per address. A reload keeps a server whose address is still needed and replaces its pages. Each
+//! server bounds its connections with a [`ConnectionTable`], and each connection with the deadlines of [`Phases`].
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -220,7 +220,8 @@ struct Door {
 impl Door {
     async fn accept(&self, listener: tokio::net::TcpListener) {
         loop {
-            // Open connections run before new ones are accepted. Otherwise a probe could be evicted before its request is read.
+            // Open connections run before new ones are accepted. Otherwise a probe could be evicted before its request
+            // is read.
             tokio::task::yield_now().await;
             let Ok((stream, peer)) = listener.accept().await else {
                 // The process has most likely no file descriptor left, so free one for the next client.

@@ -1,5 +1,5 @@
-//! Hooks into the lifecycle of a server, for `portolan node`: sockets that are shared with another process, and setup that
-//! must exist exactly while the server serves.
+//! Hooks into the lifecycle of a server, for `portolan node`: sockets that are shared with another process, and setup
+//! that must exist exactly while the server serves.
 
 use net::Opened;
 

@@ -1,8 +1,9 @@
-//! Deadlines of an HTTP/1.1 connection: for the request head, for idle time between requests and for writing a response.
+//! Deadlines of an HTTP/1.1 connection: for the request head, for idle time between requests and for writing a
+//! response.
 //!
-//! hyper has a deadline for the head only, which also closes a connection that is kept open for the next scrape. Therefore the
-//! stream itself tracks the phase of the connection: [`Watched`] detects the start of a head and the end of a response,
-//! [`Phases`] holds the phase, and [`Phases::overdue`] returns when a phase has lasted too long.
+//! hyper has a deadline for the head only, which also closes a connection that is kept open for the next scrape.
+//! Therefore the stream itself tracks the phase of the connection: [`Watched`] detects the start of a head and the end
+//! of a response, [`Phases`] holds the phase, and [`Phases::overdue`] returns when a phase has lasted too long.
 
 use std::cell::Cell;
 use std::io;

@@ -91,7 +91,8 @@ fn matching_entries(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     matching.map(|name| directory.join(name)).collect()
 }
 
-/// Returns true if a name matches a pattern. Backtracks to the last `*` only, so the time is at most the product of both lengths.
+/// Returns true if a name matches a pattern. Backtracks to the last `*` only, so the time is at most the product of
+/// both lengths.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut in_name, mut star) = (0, 0, None);
     while in_name < name.len() {
@@ -115,8 +116,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|octet| *octet == b'*')
 }
 
-/// Calls a directive's function that reads its files at a fixed interval, for as long as this is polled. Uses a blocking
-/// thread, because large files may be read.
+/// Calls a directive's function that reads its files at a fixed interval, for as long as this is polled. Uses a
+/// blocking thread, because large files may be read.
 pub(crate) async fn inspect(inspection: Inspection, outside: Rc<dyn Outside>) {
     let Inspection { every, mut at_once, mut look } = inspection;
     while !every.is_zero() {

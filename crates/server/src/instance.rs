@@ -1,7 +1,7 @@
 //! Running server with its current configuration: startup, reload and shutdown.
 //!
-//! A configuration becomes a generation, which the workers read through an atomically swapped pointer. A reload builds the
-//! next generation completely before it replaces the current one, so a failed reload changes nothing.
+//! A configuration becomes a generation, which the workers read through an atomically swapped pointer. A reload builds
+//! the next generation completely before it replaces the current one, so a failed reload changes nothing.
 
 use std::io;
 use std::rc::Rc;
@@ -130,8 +130,8 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Reads the Corefile again and applies it if its fingerprint changed, or unconditionally if `anyway`. Returns true if it
-    /// was applied.
+    /// Reads the Corefile again and applies it if its fingerprint changed, or unconditionally if `anyway`. Returns true
+    /// if it was applied.
     ///
     /// An error leaves the current configuration unchanged, and so does dropping the future before it completes. Unless
     /// `anyway`, a rejected configuration is not tried again until it changes, so that its error is logged only once.
@@ -188,7 +188,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Passes sockets to the workers. Must come after the last step that can fail, because the companion keeps a copy of them.
+    /// Passes sockets to the workers. Must come after the last step that can fail, because the companion keeps a copy
+    /// of them.
     fn serve(&self, sockets: Vec<net::Opened>) {
         for opened in sockets {
             self.companion.opened(&opened);

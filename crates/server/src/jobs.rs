@@ -1,4 +1,5 @@
-//! Background jobs of one generation. Dropping [`Jobs`] aborts them, except for lasting jobs, which may finish their work.
+//! Background jobs of one generation. Dropping [`Jobs`] aborts them, except for lasting jobs, which may finish their
+//! work.
 
 use std::rc::Rc;
 

@@ -1,4 +1,5 @@
-//! Host name lookup while a configuration is built, with the system resolver or with the resolvers that the configuration names.
+//! Host name lookup while a configuration is built, with the system resolver or with the resolvers that the
+//! configuration names.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -82,7 +83,8 @@ fn address(rtype: Type, rdata: &[u8]) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// Starts a resolver that changes the first query with `answer` and sends it back repeatedly until the client is gone.
+    /// Starts a resolver that changes the first query with `answer` and sends it back repeatedly until the client is
+    /// gone.
     fn resolver(answer: fn(&mut Vec<u8>)) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();

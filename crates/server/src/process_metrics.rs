@@ -1,5 +1,6 @@
-//! Metrics of the process, with the names, types and help texts of Prometheus's Go client, so that CPU and memory panels of
-//! dashboards for CoreDNS work. The values are read from `/proc/self` on each scrape. Unavailable values are left out.
+//! Metrics of the process, with the names, types and help texts of Prometheus's Go client, so that CPU and memory
+//! panels of dashboards for CoreDNS work. The values are read from `/proc/self` on each scrape. Unavailable values are
+//! left out.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Sampling CPU profiler for *pprof*: a signal interrupts the process a hundred times per second of CPU time and records the
-//! stack.
+//! Sampling CPU profiler for *pprof*: a signal interrupts the process a hundred times per second of CPU time and
+//! records the stack.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -97,13 +97,14 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// Returns line and column of the first character and of the one after the last, counted from 1. Columns count characters.
+/// Returns line and column of the first character and of the one after the last, counted from 1. Columns count
+/// characters.
 fn place(span: Span, sources: &Sources) -> ((u32, u32), (u32, u32)) {
     (sources.position(span), sources.position(Span { start: span.end.max(span.start), ..span }))
 }
 
-/// Converts a path to a URI reference (RFC 3986 §4.1). Percent-encodes all but unreserved characters and `/`. An absolute path
-/// gets the scheme `file`.
+/// Converts a path to a URI reference (RFC 3986 §4.1). Percent-encodes all but unreserved characters and `/`. An
+/// absolute path gets the scheme `file`.
 fn uri(path: &str) -> String {
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._~/".contains(&octet);
     let encode = |octet: u8| if is_plain(octet) { char::from(octet).to_string() } else { format!("%{octet:02X}") };

@@ -75,8 +75,8 @@ pub(crate) fn block_on(format: Format, serving: impl Future<Output = Result<Exit
     }
 }
 
-/// Serves the Corefile of an origin until a signal ends the process. `changes` reports that the Corefile has changed, or, with
-/// `true`, that something it names has changed, which forces a reload.
+/// Serves the Corefile of an origin until a signal ends the process. `changes` reports that the Corefile has changed,
+/// or, with `true`, that something it names has changed, which forces a reload.
 pub(crate) async fn serve(
     options: &ServeOptions,
     origin: Origin,
@@ -110,8 +110,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Reloads on signals and on changes of the files, until the shutdown begins. Returns an exit code if the process must exit
-/// immediately.
+/// Reloads on signals and on changes of the files, until the shutdown begins. Returns an exit code if the process must
+/// exit immediately.
 async fn attend(instance: &mut Instance, signals: &mut Signals) -> Option<ExitCode> {
     loop {
         let next_look = instance.reload_every.map(|(interval, jitter)| shifted(interval, jitter));

@@ -5,8 +5,8 @@ use net::Address;
 
 use crate::companion::Companion;
 
-/// Opens a socket per worker for each listener, or uses those that another process has handed over. At startup, warns about
-/// addresses on which another process listens too.
+/// Opens a socket per worker for each listener, or uses those that another process has handed over. At startup, warns
+/// about addresses on which another process listens too.
 ///
 /// # Errors
 /// Returns an error if an address could not be bound. The sockets opened before it are closed.

@@ -1,7 +1,7 @@
 //! Heap allocations on the hot path: Services, negative answers, cache hits and REFUSED must not allocate.
 //!
-//! An allocator counts the allocations of the thread while queries pass through the whole engine, from the received packet to
-//! the encoded response, with the plugin chain of kubeadm.
+//! An allocator counts the allocations of the thread while queries pass through the whole engine, from the received
+//! packet to the encoded response, with the plugin chain of kubeadm.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

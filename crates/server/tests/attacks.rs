@@ -1,4 +1,5 @@
-//! Small, bounded attacks on a whole server over loopback: resources that one client holds must not affect other clients.
+//! Small, bounded attacks on a whole server over loopback: resources that one client holds must not affect other
+//! clients.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,7 +32,8 @@ fn connect_from(source: Ipv4Addr, to: SocketAddr) -> Option<TcpStream> {
     Some(socket.into())
 }
 
-/// Maximum number of connections that one holder reopens per millisecond. More would be a connection flood, a different attack.
+/// Maximum number of connections that one holder reopens per millisecond. More would be a connection flood, a different
+/// attack.
 const RENEWED_PER_MILLISECOND: u32 = 4;
 
 /// Connections that are held open until drop, and reopened when the server closes them.
@@ -285,7 +287,8 @@ fn one_name_with_a_silent_upstream_does_not_exhaust_memory() {
     assert!(after <= before + 40, "{before} MiB before, {after} MiB after");
 }
 
-/// Starts an upstream that appends the record for the first label of the name to the question. Also returns its query counter.
+/// Starts an upstream that appends the record for the first label of the name to the question. Also returns its query
+/// counter.
 fn lying_upstream(lies: &'static [(&'static str, u8, &'static [u8])]) -> (SocketAddr, Arc<AtomicUsize>) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = socket.local_addr().expect("an address");

@@ -1,4 +1,5 @@
-//! Cluster DNS as a whole: kubeadm's Corefile, an API server that starts, changes its objects and fails, and the answers.
+//! Cluster DNS as a whole: kubeadm's Corefile, an API server that starts, changes its objects and fails, and the
+//! answers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! `portolan conformance` as users run it: against a server with manifests, one with an API server, and one with wrong answers.
+//! `portolan conformance` as users run it: against a server with manifests, one with an API server, and one with wrong
+//! answers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -176,7 +176,8 @@ fn prints_one_json_document() {
     );
 }
 
-/// Checks the properties that SARIF 2.1.0 requires (§3.13, §3.14, §3.18, §3.19, §3.27, §3.29, §3.30, §3.49) and their values.
+/// Checks the properties that SARIF 2.1.0 requires (§3.13, §3.14, §3.18, §3.19, §3.27, §3.29, §3.30, §3.49) and their
+/// values.
 #[test]
 fn sarif_has_all_required_properties() {
     let (code, log) = check(BAD, "--sarif");

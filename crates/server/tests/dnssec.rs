@@ -117,7 +117,8 @@ struct Unbound {
 }
 
 impl Unbound {
-    /// Starts Unbound for zones at `server`, with the trust anchors in `anchors`. Returns `None` if it is not installed.
+    /// Starts Unbound for zones at `server`, with the trust anchors in `anchors`. Returns `None` if it is not
+    /// installed.
     fn start(folder: &Folder, server: SocketAddr, zones: &[String], anchors: &str) -> Option<Unbound> {
         let address = free_address();
         let (path, port) = (folder.path().display(), address.port());

@@ -1,4 +1,5 @@
-//! Collectors of dnstap messages: one written here, and those that Debian has, skipped loudly where they are not installed.
+//! Collectors of dnstap messages: one written here, and those that Debian has, skipped loudly where they are not
+//! installed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

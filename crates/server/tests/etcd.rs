@@ -1,5 +1,5 @@
-//! Records in a real etcd: loaded, changed, killed, emptied, compacted, closed to strangers, within TLS. Where it is not
-//! installed that is said loudly.
+//! Records in a real etcd: loaded, changed, killed, emptied, compacted, closed to strangers, within TLS. Where it is
+//! not installed that is said loudly.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

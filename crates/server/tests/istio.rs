@@ -156,7 +156,8 @@ fn serves_and_watches_manifests_of_a_mesh() {
     served.wait_for_addresses("a.pay.global.", &["10.0.0.22"]);
 }
 
-/// Either container of the pod `istiocoredns` may be this server: the one that is asked by gRPC, and the one that asks it.
+/// Either container of the pod `istiocoredns` may be this server: the one that is asked by gRPC, and the one that asks
+/// it.
 #[test]
 fn replaces_either_container_of_istiocoredns() {
     let folder = Folder::new("istio-pair");

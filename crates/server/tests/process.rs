@@ -248,7 +248,8 @@ fn a_blocked_file_read_does_not_delay_shutdown() {
     let kubernetes = format!("kubernetes cluster.local {{\nmanifests {shop}\n}}\n");
     let mut server = Server::start(&folder.write("Corefile", &HOSTS.replace("health", &format!("{kubernetes}health"))));
     server.wait_for("Portolan-");
-    // A non-blocking open for writing succeeds only when there is a reader. The open writer that sends nothing blocks the read.
+    // A non-blocking open for writing succeeds only when there is a reader. The open writer that sends nothing blocks
+    // the read.
     let open = || OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&pipe);
     let mut writer = None;
     wait_until("it reads the pipe", || {

@@ -1,5 +1,5 @@
-//! Real name servers where a user has them: forwarding to Knot DNS and to Unbound, over UDP and TCP, while they are there,
-//! when they are gone, and when they are there again. A server that is not installed is said loudly.
+//! Real name servers where a user has them: forwarding to Knot DNS and to Unbound, over UDP and TCP, while they are
+//! there, when they are gone, and when they are there again. A server that is not installed is said loudly.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

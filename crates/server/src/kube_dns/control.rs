@@ -1,6 +1,7 @@
 //! Generates the Corefile to serve from a recipe, the last valid ConfigMap and the resolved name server addresses.
 //!
-//! The control task receives [`News`] of changes, generates the Corefile again and signals the server if its text changed.
+//! The control task receives [`News`] of changes, generates the Corefile again and signals the server if its text
+//! changed.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -55,11 +56,11 @@ struct Control {
     refused: Counter,
 }
 
-/// Generates the Corefile, and regenerates it on changes while the `LocalSet` of this thread runs. Waits up to [`PATIENCE`]
-/// for the ConfigMap.
+/// Generates the Corefile, and regenerates it on changes while the `LocalSet` of this thread runs. Waits up to
+/// [`PATIENCE`] for the ConfigMap.
 ///
-/// `also` receives a sender for further news. The returned receiver gets a value when the Corefile changes (`false`), or when
-/// something that it names changes (`true`).
+/// `also` receives a sender for further news. The returned receiver gets a value when the Corefile changes (`false`),
+/// or when something that it names changes (`true`).
 ///
 /// # Errors
 /// Returns a message for a permanent error, which no retry can fix.

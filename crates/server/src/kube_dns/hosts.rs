@@ -1,7 +1,7 @@
 //! Addresses of name servers that are configured by host name.
 //!
-//! kube-dns resolved these names once. This module resolves them periodically, and resolves names of the cluster with this
-//! server itself.
+//! kube-dns resolved these names once. This module resolves them periodically, and resolves names of the cluster with
+//! this server itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -18,8 +18,8 @@ use crate::lookup::Lookup;
 
 /// Interval between lookups while a name has no address.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Interval between lookups when all names have addresses. A cluster IP does not change, and the TTLs of other names are
-/// rarely shorter.
+/// Interval between lookups when all names have addresses. A cluster IP does not change, and the TTLs of other names
+/// are rarely shorter.
 const RENEW: Duration = Duration::from_secs(30);
 
 /// Names to resolve, shared between the control task and the lookup task.

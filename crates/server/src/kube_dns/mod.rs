@@ -1,7 +1,7 @@
 //! `portolan kube-dns`: drop-in replacement for the kube-dns pod or one of its containers, with their flags.
 //!
-//! The crate `kubedns` turns the flags and the ConfigMap into a Corefile, which the server runs like any other. A change to
-//! the ConfigMap changes the Corefile, and the server reloads it without losing its cache.
+//! The crate `kubedns` turns the flags and the ConfigMap into a Corefile, which the server runs like any other. A
+//! change to the ConfigMap changes the Corefile, and the server reloads it without losing its cache.
 //!
 //! - `recipe`: the trait that generates a Corefile from its inputs; `portolan node` implements it too.
 //! - `pod`: its implementation for the kube-dns flags.
@@ -91,8 +91,8 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
     serve(&options, origin, &registry, Some(changes), Rc::new(Alone)).await
 }
 
-/// Returns the program of the pod that a command line selects, and its arguments: by the name of the executable, or by the
-/// subcommand `kube-dns`.
+/// Returns the program of the pod that a command line selects, and its arguments: by the name of the executable, or by
+/// the subcommand `kube-dns`.
 pub(crate) fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
     let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str());
     let text = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -102,7 +102,8 @@ pub(crate) fn called(words: &[OsString]) -> Option<(Program, Vec<String>)> {
     (words.get(1)? == "kube-dns").then(|| (Program::Pod, text(words.get(2..).unwrap_or_default())))
 }
 
-/// Returns the clap definition of the command, for help, man page and completions. The crate `kubedns` parses the flags.
+/// Returns the clap definition of the command, for help, man page and completions. The crate `kubedns` parses the
+/// flags.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("kube-dns")
         .about("Replace the kube-dns pod, with the flags of its containers and its ConfigMap")

@@ -90,8 +90,8 @@ async fn follow_directory(path: PathBuf, every: Duration, news: Sender<News>) {
     }
 }
 
-/// Reads the files of a directory that are not hidden, by name. A missing directory counts as empty, because the volume is
-/// optional.
+/// Reads the files of a directory that are not hidden, by name. A missing directory counts as empty, because the volume
+/// is optional.
 fn read_directory(path: &Path) -> io::Result<Data> {
     let entries = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Data::new()),

@@ -1,7 +1,7 @@
 //! The log: events of the whole process, written to standard output by one thread.
 //!
-//! Events come from workers and jobs through [`net::log_queue`], and from `tracing`, which the crates at the edge and some
-//! libraries use. The writer renders them as text, as CoreDNS does, or as JSON, one object per line.
+//! Events come from workers and jobs through [`net::log_queue`], and from `tracing`, which the crates at the edge and
+//! some libraries use. The writer renders them as text, as CoreDNS does, or as JSON, one object per line.
 
 mod render;
 mod repeats;

@@ -20,7 +20,8 @@ pub enum Format {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renderer {
     pub(super) format: Format,
-    /// True if text lines begin with the time, as on a terminal. Container runtimes and journald add the time themselves.
+    /// True if text lines begin with the time, as on a terminal. Container runtimes and journald add the time
+    /// themselves.
     pub(super) timestamps: bool,
 }
 
@@ -68,7 +69,8 @@ fn rfc3339(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Returns year, month and day of a day since 1970. Computes with years that begin in March, so that the leap day is last.
+/// Returns year, month and day of a day since 1970. Computes with years that begin in March, so that the leap day is
+/// last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,4 +1,5 @@
-//! Rate limit for identical errors and warnings: the first is written, the rest are counted and written as one line per second.
+//! Rate limit for identical errors and warnings: the first is written, the rest are counted and written as one line per
+//! second.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -1,4 +1,5 @@
-//! `portolan migrate --check`: compares the answers of two servers. Queries run concurrently; the results keep their order.
+//! `portolan migrate --check`: compares the answers of two servers. Queries run concurrently; the results keep their
+//! order.
 
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;

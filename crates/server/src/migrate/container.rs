@@ -1,5 +1,5 @@
-//! Containers of the kube-dns pod: recognises the program that a container runs and extracts its arguments. The crate `migrate`
-//! interprets them.
+//! Containers of the kube-dns pod: recognises the program that a container runs and extracts its arguments. The crate
+//! `migrate` interprets them.
 
 use serde_json::Value;
 
@@ -12,8 +12,8 @@ enum Runs {
     Dnsmasq,
 }
 
-/// Names of the programs, images and containers of kube-dns. Names such as `dnsmasq-metrics` or `kubedns-autoscaler` must not
-/// match, so these are compared as a whole.
+/// Names of the programs, images and containers of kube-dns. Names such as `dnsmasq-metrics` or `kubedns-autoscaler`
+/// must not match, so these are compared as a whole.
 const KNOWN: [(&str, Runs); 6] = [
     ("dnsmasq-nanny", Runs::Flags),
     ("dnsmasq", Runs::Dnsmasq),
@@ -27,8 +27,9 @@ const EXECHEALTHZ: &str = "exechealthz";
 const IMAGE_PREFIX: &str = "k8s-dns-";
 const ARCHITECTURES: [&str; 5] = ["-amd64", "-arm", "-arm64", "-ppc64le", "-s390x"];
 
-/// Returns the arguments of a container of kube-dns, with those of dnsmasq after `--`; `None` if it is another container. The
-/// program decides, or the image if there is no command, or the container's name if the image is unknown.
+/// Returns the arguments of a container of kube-dns, with those of dnsmasq after `--`; `None` if it is another
+/// container. The program decides, or the image if there is no command, or the container's name if the image is
+/// unknown.
 pub(super) fn arguments(container: &Value) -> Option<Vec<String>> {
     let mut words = words(&container["command"]);
     words.extend(self::words(&container["args"]));

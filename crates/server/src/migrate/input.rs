@@ -110,7 +110,8 @@ pub(crate) fn is_manifest(text: &str) -> bool {
     documents(text).is_some()
 }
 
-/// Returns a note about exechealthz. Its paths come from its own command line, so the note names fixed ones that replace them.
+/// Returns a note about exechealthz. Its paths come from its own command line, so the note names fixed ones that
+/// replace them.
 fn dropped(container: &Value) -> Note {
     let name = container["name"].as_str().unwrap_or("healthz");
     let text = format!(

@@ -1,5 +1,5 @@
-//! `portolan migrate`: converts an existing cluster DNS configuration to a Corefile, and compares the answers of two servers.
-//! The command never writes to a cluster.
+//! `portolan migrate`: converts an existing cluster DNS configuration to a Corefile, and compares the answers of two
+//! servers. The command never writes to a cluster.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its user")]
 
 mod check;
@@ -60,8 +60,8 @@ pub(crate) fn read_version(text: &str) -> Result<Version, String> {
     if is_read && parts.next().is_none() { Ok(version) } else { Err("expected a version such as 1.6.9".to_owned()) }
 }
 
-/// Returns true if a note matters to users of the version `from`. A note about changed behaviour matters only to users of an
-/// older version.
+/// Returns true if a note matters to users of the version `from`. A note about changed behaviour matters only to users
+/// of an older version.
 fn concerns(note: &Note, from: Option<Version>) -> bool {
     match note.since.filter(|_| note.what == What::Look).map(read_version) {
         Some(Ok(since)) => from.is_some_and(|from| from < since),

@@ -1,4 +1,5 @@
-//! Queries for the comparison of two servers: from lines `NAME TYPE`, from a query log, or from the Services of a cluster.
+//! Queries for the comparison of two servers: from lines `NAME TYPE`, from a query log, or from the Services of a
+//! cluster.
 
 use serde_json::Value;
 use wire::{Name, Type};
@@ -20,8 +21,8 @@ pub(super) fn documents(text: &str) -> Option<Vec<Value>> {
     Some(read.into_iter().flat_map(items).collect())
 }
 
-/// Parses queries: about the Services in manifests, from lines `NAME TYPE`, or from a query log of Portolan or CoreDNS. Other
-/// lines of a log, such as the startup banner, are skipped.
+/// Parses queries: about the Services in manifests, from lines `NAME TYPE`, or from a query log of Portolan or CoreDNS.
+/// Other lines of a log, such as the startup banner, are skipped.
 ///
 /// # Errors
 /// Returns a message for the first invalid line of a text that is not a log.
@@ -36,7 +37,8 @@ pub(super) fn read(text: &str, zone: &str) -> Result<Vec<(Name, Type)>, String> 
     lines.map(|(at, line)| of_line(line).map_err(|what| format!("line {}: {what}", at + 1))).collect()
 }
 
-/// Returns true if a line comes from a log: it has a `[LEVEL]`, possibly after a time or a Pod's name, or is a logged query.
+/// Returns true if a line comes from a log: it has a `[LEVEL]`, possibly after a time or a Pod's name, or is a logged
+/// query.
 fn is_of_log(line: &str) -> bool {
     line.starts_with('[') || line.contains(" [INFO] ") || of_log(line).is_some()
 }

@@ -1,8 +1,9 @@
 //! Network interface with the local addresses of the cache.
 //!
-//! If the cache crashes, its addresses must disappear, or the node would keep sending its queries to an address where no
-//! server listens. The interface is therefore a TUN device, which the kernel removes with the last process that holds it open.
-//! If the kernel does not allow that, the interface is a dummy whose addresses expire within seconds unless they are renewed.
+//! If the cache crashes, its addresses must disappear, or the node would keep sending its queries to an address where
+//! no server listens. The interface is therefore a TUN device, which the kernel removes with the last process that
+//! holds it open. If the kernel does not allow that, the interface is a dummy whose addresses expire within seconds
+//! unless they are renewed.
 
 use std::io;
 use std::net::IpAddr;
@@ -56,7 +57,8 @@ impl Interface {
         }))
     }
 
-    /// Creates the interface if it is missing, brings it up and adds or renews its addresses. Returns true if it was missing.
+    /// Creates the interface if it is missing, brings it up and adds or renews its addresses. Returns true if it was
+    /// missing.
     pub(super) fn ensure(&mut self) -> Result<bool, Trouble> {
         let known = self.index().map_err(Trouble::Check)?;
         let is_new = known.is_none();

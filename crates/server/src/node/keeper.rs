@@ -1,5 +1,6 @@
-//! Keeper thread: creates the interface and the packet filter rules, restores them if they disappear, and removes them at the
-//! end. It is a separate thread because addresses with a lifetime must be renewed on time, whatever the server does.
+//! Keeper thread: creates the interface and the packet filter rules, restores them if they disappear, and removes them
+//! at the end. It is a separate thread because addresses with a lifetime must be renewed on time, whatever the server
+//! does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

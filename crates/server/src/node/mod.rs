@@ -1,5 +1,5 @@
-//! `portolan node`: drop-in replacement for NodeLocal DNSCache, with node-cache's flags and template and the ConfigMap of
-//! kube-dns.
+//! `portolan node`: drop-in replacement for NodeLocal DNSCache, with node-cache's flags and template and the ConfigMap
+//! of kube-dns.
 //!
 //! The crate `node` turns flags, template and ConfigMap into a Corefile, which the server runs like any other.
 //!
@@ -108,14 +108,14 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
     outcome
 }
 
-/// Limit for finding the running instance. An instance that has just become the only one needs a moment to bind the name of
-/// the meeting point.
+/// Limit for finding the running instance. An instance that has just become the only one needs a moment to bind the
+/// name of the meeting point.
 const FIND_PATIENCE: Duration = Duration::from_millis(500);
 /// Interval between attempts to find it.
 const FIND_AGAIN: Duration = Duration::from_millis(5);
 
-/// Takes the sockets over from the running instance, if there is one. Sets the rules first, so that they are in place even if
-/// the other instance ends at this moment.
+/// Takes the sockets over from the running instance, if there is one. Sets the rules first, so that they are in place
+/// even if the other instance ends at this moment.
 async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
     let patience = if keeper.found_interface() { FIND_PATIENCE } else { Duration::ZERO };
     let end = Instant::now() + patience;
@@ -180,7 +180,8 @@ impl Companion for NodeCompanion {
     }
 }
 
-/// Returns the arguments if a command line selects this command, by the name of the executable or the subcommand `node`.
+/// Returns the arguments if a command line selects this command, by the name of the executable or the subcommand
+/// `node`.
 pub(crate) fn called(words: &[OsString]) -> Option<Vec<String>> {
     let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str());
     let behind = if name == Some("node-cache") {

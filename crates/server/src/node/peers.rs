@@ -1,10 +1,11 @@
 //! Handover of sockets between instances on the same node, so that an update loses no query.
 //!
-//! A new instance receives the sockets of the running one, and both read from them. An instance that ends while another one
-//! serves stops reading and leaves the remaining queries to it.
+//! A new instance receives the sockets of the running one, and both read from them. An instance that ends while another
+//! one serves stops reading and leaves the remaining queries to it.
 //!
-//! Instances meet at a Unix socket in the abstract namespace, which belongs to the network namespace. The instance that has
-//! bound the name hands out sockets. The others stay connected to it, so that each side knows that the other one exists.
+//! Instances meet at a Unix socket in the abstract namespace, which belongs to the network namespace. The instance that
+//! has bound the name hands out sockets. The others stay connected to it, so that each side knows that the other one
+//! exists.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -97,7 +98,8 @@ impl Peers {
         Some(Opened { label: label.to_owned(), bound, sockets })
     }
 
-    /// Closes the received sockets that this process does not serve: open, they would receive queries that nothing reads.
+    /// Closes the received sockets that this process does not serve: open, they would receive queries that nothing
+    /// reads.
     pub(super) fn close_others(&self) {
         self.given.borrow_mut().clear();
     }
@@ -120,8 +122,8 @@ impl Peers {
         self.others.get() > 0
     }
 
-    /// Keeps in contact with other instances for as long as it is polled: as a client while another instance has the name, and
-    /// as the server after that. `stream` is the connection from the start, if there is one.
+    /// Keeps in contact with other instances for as long as it is polled: as a client while another instance has the
+    /// name, and as the server after that. `stream` is the connection from the start, if there is one.
     pub(super) async fn meet(self: Rc<Self>, mut stream: Option<UnixStream>) {
         loop {
             if let Some(stream) = stream.take() {
@@ -190,7 +192,8 @@ impl Peers {
     }
 }
 
-/// Adds a received socket to its listener, according to its line `udp|tcp LABEL ADDRESS`. A UDP socket precedes its TCP socket.
+/// Adds a received socket to its listener, according to its line `udp|tcp LABEL ADDRESS`. A UDP socket precedes its TCP
+/// socket.
 fn sort_in(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, given: &mut Sockets) {
     let mut words = line.split(' ');
     let (Some(kind), Some(label), Some(Ok(bound))) = (words.next(), words.next(), words.next().map(str::parse)) else {
@@ -204,7 +207,8 @@ fn sort_in(line: &str, socket: OwnedFd, datagrams: &mut Option<UdpSocket>, given
     pairs.push((datagrams.take(), socket.into()));
 }
 
-/// Returns true if the other end belongs to the same user or to root. Every process in the network namespace can connect.
+/// Returns true if the other end belongs to the same user or to root. Every process in the network namespace can
+/// connect.
 fn is_trusted(stream: &UnixStream) -> io::Result<bool> {
     let other = net::user_of_peer(stream)?;
     Ok(other == 0 || other == net::own_user())

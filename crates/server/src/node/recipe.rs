@@ -1,4 +1,5 @@
-//! [`Recipe`] of `portolan node`: the template, which is polled four times a second, and the address of the upstream Service.
+//! [`Recipe`] of `portolan node`: the template, which is polled four times a second, and the address of the upstream
+//! Service.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
 /// Where programs listen by habit is below.
 const FIRST: u16 = 10_000;
-/// Where Linux begins to give ports to those who want any: tests do that all the time, so that a port found free there would
-/// be another's by the time the program starts.
+/// Where Linux begins to give ports to those who want any: tests do that all the time, so that a port found free there
+/// would be another's by the time the program starts.
 const END: u16 = 32_768;
 
 /// A port of 127.0.0.1 that nobody has, for UDP and TCP.
