@@ -251,9 +251,9 @@ fn judge(program: &str, arguments: &[&std::ffi::OsStr]) {
     }
 }
 
-/// A zone file that is signed and then served, judged as a file and in answers.
+/// Tests a zone file that is signed offline and then served: external tools validate both the file and the answers.
 #[test]
-fn a_zone_that_is_signed_as_a_whole_is_valid() {
+fn offline_signatures_are_valid() {
     let (folder, zone) = (Folder::new("sign"), "signed.example.org");
     let (sub, open) = (format!("sub.{zone}"), format!("open.{zone}"));
     folder.write("db", ZONE);

@@ -1,5 +1,5 @@
-//! Collectors of dnstap messages: one written here, and those that Debian has, skipped loudly where they are not
-//! installed.
+//! dnstap messages, read by a collector in this file and by the tools that Debian has. If a tool is not installed, the
+//! tests print a message and skip it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,12 +21,12 @@ use support::{Client, Folder, Server, wait_until};
 use testkit::FrameReader;
 use wire::Type;
 
-/// A collector, and what it has collected.
+/// Collector with the messages that it has received.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<FrameReader>>);
 
 impl Collector {
-    /// Reads a stream on a thread of its own.
+    /// Reads a stream on a new thread.
     fn read(&self, mut stream: impl Read + Write + Send + 'static) {
         let reader = Arc::clone(&self.0);
         std::thread::spawn(move || {
@@ -38,14 +38,14 @@ impl Collector {
         });
     }
 
-    /// The first words of what has come.
+    /// Returns the first words of the received messages.
     fn seen(&self) -> Vec<String> {
         let lines = &self.0.lock().unwrap().lines;
         lines.iter().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
     }
 }
 
-/// A Corefile with these lines before what answers.
+/// Returns a Corefile with these lines before the plugin that answers.
 fn corefile(lines: &str) -> String {
     format!(".:0 {{\nbind 127.0.0.1\n{lines}\nwhoami\n}}\n")
 }
@@ -75,7 +75,7 @@ fn a_collector_gets_all_over_each_kind_of_stream() {
     client.ask("www.example.org.", Type::A).expect("an answer");
     let all = ["READY", "START", "CQ udp", "CR udp"];
     wait_until("messages come", || collectors.iter().all(|collector| collector.seen() == all));
-    // The end brings what is left, and says so.
+    // Shutdown sends the remaining messages and ends the stream.
     client.ask("www.example.org.", Type::A).expect("an answer");
     server.signal("TERM");
     assert_eq!(server.wait(), Some(0));
@@ -118,7 +118,7 @@ fn tools_of_others_can_read_it() {
     assert_eq!((count("identity: \"dns-1\""), count("socket_protocol: UDP")), (6, 6), "{text}");
     assert_eq!((count("query_address: \"127.0.0.1\""), count("response_address: \"127.0.0.1\"")), (6, 6), "{text}");
     assert_eq!((count("rcode: NOERROR"), count("Www.Example.org.")), (6, 12), "{text}");
-    // It has no eye for what goes along.
+    // This tool does not show the extra field.
     let frames = std::fs::read(path("frames")).expect("its file");
     let extra = b"www.example.org. NOERROR";
     assert_eq!(frames.windows(extra.len()).filter(|window| window == extra).count(), 3);

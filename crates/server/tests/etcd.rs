@@ -1,5 +1,5 @@
-//! Records in a real etcd: loaded, changed, killed, emptied, compacted, closed to strangers, within TLS. Where it is
-//! not installed that is said loudly.
+//! Records in a real etcd: loading, changes, outages, data loss, compaction, authentication and TLS. If etcd is not
+//! installed, the tests print a message and are skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,13 +19,13 @@ use support::store::{self, Store};
 use support::{Answer, Folder, certify_all, page, wait_until};
 use wire::{Rcode, Type};
 
-/// The codes of Extended DNS Errors (RFC 8914 §4).
+/// Extended DNS Error codes (RFC 8914 §4).
 const STALE_ANSWER: Option<u16> = Some(3);
 const NOT_READY: Option<u16> = Some(14);
 const STALE_NXDOMAIN: Option<u16> = Some(19);
 const INVALID_DATA: Option<u16> = Some(24);
 
-/// A server that answers from a store, and is ready.
+/// Starts a server that answers from a store, and waits until it is ready.
 fn serve(name: &str, store: &Store) -> Served {
     let served = Served::start(name, &corefile(&format!("endpoint http://127.0.0.1:{}", store.port)));
     served.wait_until_ready();
@@ -35,14 +35,14 @@ fn serve(name: &str, store: &Store) -> Served {
 impl Served {
     fn ask(&mut self, name: &str, qtype: Type) -> Answer {
         loop {
-            // A busy machine may lose a datagram.
+            // A busy machine may drop a datagram.
             if let Some(answer) = self.client.ask(&format!("{name}.skydns.test."), qtype) {
                 return answer;
             }
         }
     }
 
-    /// The answer's code, what is wrong with it and its addresses.
+    /// Returns the response code of the answer, its Extended DNS Error and its addresses.
     fn say(&mut self, name: &str) -> (Rcode, Option<u16>, Vec<String>) {
         let answer = self.ask(name, Type::A);
         (answer.rcode(), answer.ede(), answer.addresses().iter().map(ToString::to_string).collect())
@@ -77,7 +77,7 @@ fn known(address: &str) -> (Rcode, Option<u16>, Vec<String>) {
     (Rcode::NOERROR, None, vec![address.to_owned()])
 }
 
-/// A figure for whoever reads the output of the tests.
+/// Prints a measured time.
 fn report(what: &str, took: Duration) {
     let _ = writeln!(io::stderr(), "etcd: {what}: {:.2} ms", took.as_secs_f64() * 1e3);
 }
@@ -237,7 +237,7 @@ fn tries_another_member() {
     served.wait_for("one", "192.0.2.2");
 }
 
-/// A watch that cannot keep up is ended by a compaction; what it missed is then listed.
+/// Checks that a watch that a compaction has cancelled is followed by a new list, which has the changes that it missed.
 #[test]
 fn lists_again_after_a_compaction() {
     if !store::is_installed() {
@@ -248,7 +248,7 @@ fn lists_again_after_a_compaction() {
     let mut served = serve("compacted", &store);
     served.server.signal("STOP");
     let long = "x".repeat(60_000);
-    // More than may be on its way unread.
+    // More data than fits into the buffers between etcd and the server.
     for number in 0..300 {
         store.put(&key(&format!("text/{}", number % 10)), &format!("{{\"text\":\"{long}\"}}"));
     }
@@ -287,7 +287,7 @@ fn authenticates_with_a_password() {
     }
     let mut store = Store::start("etcd-closed");
     store.put(&key("one"), &host("192.0.2.1"));
-    // Of the zone itself it may not see the key.
+    // The user may not read the key of the zone itself.
     store.close("dns", "pass", "/skydns/test/skydns/");
     let endpoint = format!("endpoint http://127.0.0.1:{}", store.port);
     for (name, credentials, line) in [
@@ -348,7 +348,7 @@ fn loads_many_records() {
     if !store::is_installed() {
         return;
     }
-    // Without optimization everything takes longer, and etcd is filled by this test.
+    // An unoptimised build is slower, and the time includes filling etcd.
     let (many, limit) = if cfg!(debug_assertions) { (20_000, 10) } else { (100_000, 2) };
     let store = Store::start("etcd-many");
     let pair = |number: u32| {

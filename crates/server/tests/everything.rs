@@ -1,4 +1,4 @@
-//! A Corefile with every directive of this build, served by the binary and asked.
+//! Corefile with every directive of this build, served by the binary and queried.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,10 +18,10 @@ use engine::Slot;
 use support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 
-/// It is not ready without a store: `tests/etcd.rs` starts one.
+/// Directive that is left out, because the server is not ready without an etcd; `tests/etcd.rs` tests it.
 const ELSEWHERE: &str = "etcd";
 
-/// Each block is asked below.
+/// Corefile under test. [`QUESTIONS`] has queries for each block.
 const COREFILE: &str = "(common) {
     root FOLDER
     bind 127.0.0.1
@@ -179,7 +179,7 @@ grpc://calls.test:0 {
 }
 ";
 
-/// Whom the other one asks.
+/// Corefile of the upstream.
 const UPSTREAM: &str = ".:0 {
     bind 127.0.0.1
     file FOLDER/db.root .
@@ -207,7 +207,7 @@ const SHOP: &str = "kind: Service\napiVersion: v1\nmetadata: {name: web, namespa
     kind: EndpointSlice\napiVersion: discovery.k8s.io/v1\nmetadata: {name: web-1, namespace: shop, \
     labels: {kubernetes.io/service-name: web}}\naddressType: IPv4\nports: [{port: 80}]\nendpoints: [{addresses: [10.1.0.1]}]\n";
 
-/// A name and a type, and what must come of it.
+/// Queries with their expected response code and addresses.
 const QUESTIONS: &[(&str, Type, Rcode, &[&str])] = &[
     ("one.plain.test.", Type::A, Rcode::NOERROR, &["192.0.2.1"]),
     ("old.plain.test.", Type::A, Rcode::NOERROR, &["192.0.2.1"]),
@@ -265,7 +265,7 @@ fn serves_every_directive() {
     pages(&mut server);
 }
 
-/// Asks until the answer is there: some of it is fetched first.
+/// Repeats a query until the expected answer arrives, because some data is fetched first.
 fn ask(server: SocketAddr, (name, qtype, rcode, addresses): &(&str, Type, Rcode, &[&str])) {
     let mut client = Client::new(server);
     let wanted: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
@@ -275,7 +275,7 @@ fn ask(server: SocketAddr, (name, qtype, rcode, addresses): &(&str, Type, Rcode,
     });
 }
 
-/// All pages are on one port.
+/// Checks the pages, which all have the same port.
 fn pages(server: &mut Server) {
     let address = server.address_of("localhost:0");
     assert_eq!(page(address, "/health"), Some((200, "OK".to_owned())));

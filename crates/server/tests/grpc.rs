@@ -1,4 +1,4 @@
-//! DNS by gRPC, both ways: one server that is asked by it, and others that pass questions on to it.
+//! DNS over gRPC in both directions: one server that accepts it, and others that forward queries to that server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,14 +17,14 @@ use std::path::{Path, PathBuf};
 use support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 
-/// A server that is asked by gRPC and knows one host, with these lines in its block besides.
+/// Starts a gRPC server with one host, and with `lines` in its server block.
 fn upstream(folder: &Folder, lines: &str) -> Server {
     let hosts = "hosts /dev/null {\n192.0.2.1 www.example.org\n}";
     let corefile = format!("grpc://.:0 {{\nbind 127.0.0.1\nprometheus 127.0.0.1:0\n{lines}\n{hosts}\n}}\n");
     Server::start(&folder.write("upstream", &corefile))
 }
 
-/// A server that passes all questions on to another, and a client of it.
+/// Starts a server that forwards all queries to another one, and returns it with a client.
 fn passing_on(folder: &Folder, name: &str, to: SocketAddr, options: &str) -> (Server, Client) {
     let mut server = Server::start(&write_passing_on(folder, name, to, options));
     let client = Client::new(server.address_of("dns://127.0.0.1:0"));
@@ -41,7 +41,7 @@ fn forwards_queries_as_calls() {
     let mut upstream = upstream(&folder, "");
     let to = upstream.address_of("grpc://127.0.0.1:0");
     let (_server, mut client) = passing_on(&folder, "plain", to, "policy sequential");
-    // The second question finds the connection open.
+    // The second query reuses the open connection.
     for _ in 0..2 {
         let answer = client.ask("www.example.org.", Type::A).expect("an answer");
         assert_eq!(answer.rcode(), Rcode::NOERROR);
@@ -72,7 +72,7 @@ fn forwards_queries_over_tls() {
     }
 }
 
-/// The upstream has room for one connection: the one before the reload has to go.
+/// Checks that a reload closes the old connection. The upstream accepts only one.
 #[test]
 fn reload_closes_connections_to_removed_upstreams() {
     let folder = Folder::new("grpc-reload");
@@ -92,7 +92,7 @@ fn reload_closes_connections_to_removed_upstreams() {
     wait_until("the new connection is there", || rcode() == Rcode::NOERROR);
 }
 
-/// A connection in the clear stays as long as its upstream is written somewhere, and no longer. There is room for one.
+/// Checks that a plaintext connection stays open until no directive names its upstream. The upstream accepts only one.
 #[test]
 fn closes_a_connection_with_the_last_reference_to_its_upstream() {
     let folder = Folder::new("grpc-unwritten");
@@ -114,7 +114,7 @@ fn closes_a_connection_with_the_last_reference_to_its_upstream() {
     wait_until("there is room again", || is_taken(to));
 }
 
-/// A server with one worker, as on a machine with one processor: each worker has connections of its own.
+/// Starts a server with one worker, because each worker has its own connections.
 fn with_one_worker(corefile: &Path) -> Server {
     let status = std::fs::read_to_string("/proc/self/status").expect("what this process may");
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("its processors");
@@ -123,7 +123,7 @@ fn with_one_worker(corefile: &Path) -> Server {
     Server::start_program(Path::new("taskset"), &[&words[..], &[corefile.as_os_str()]].concat())
 }
 
-/// Whether a connection is greeted, and not closed at once.
+/// Returns true if the server accepts a connection and does not close it immediately.
 fn is_taken(to: SocketAddr) -> bool {
     let mut stream = TcpStream::connect(to).expect("a connection");
     stream.read(&mut [0]).is_ok_and(|count| count > 0)

@@ -1,4 +1,5 @@
-//! A profile of a server that has something to do, read by Go's own tool, skipped loudly where that is not installed.
+//! CPU profile of a busy server, read by Go's own tool. If it is not installed, the test prints a message and is
+//! skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

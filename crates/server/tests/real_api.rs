@@ -1,4 +1,5 @@
-//! With a real Kubernetes API server: what fakeapi says of it is true, and what is made for it is valid.
+//! Tests with a real Kubernetes API server, which confirm that fakeapi behaves like it and that the manifests are
+//! valid.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,12 +19,12 @@ use support::served::Served;
 use support::wait_until;
 use wire::{Rcode, Type};
 
-/// RFC 8914 §4.15.
+/// Extended DNS Error Not Ready (RFC 8914 §4.15).
 const NOT_READY: u16 = 14;
 const WEB: &str = "web.shop.svc.cluster.local.";
 const PETS: &str = "pets.shop.svc.cluster.local.";
 
-/// Portolan, as a service account that has the rights which `portolan check --rbac` prints.
+/// Starts Portolan with a service account that has the permissions that `portolan check --rbac` prints.
 fn serve(kubeconfig: &Path) -> Served {
     let corefile = format!(
         ".:0 {{\n    ready localhost:0\n    prometheus localhost:0\n    kubernetes cluster.local in-addr.arpa ip6.arpa \
@@ -51,7 +52,7 @@ fn named(kind: &str, name: &str, spec: &Value) -> Value {
     json!({ "kind": kind, "apiVersion": "v1", "metadata": { "name": name, "namespace": "shop" }, "spec": spec })
 }
 
-/// An object that is in no namespace.
+/// Returns a cluster-scoped object.
 fn wide(kind: &str, name: &str) -> Value {
     json!({ "kind": kind, "apiVersion": "v1", "metadata": { "name": name } })
 }
@@ -64,7 +65,7 @@ fn slice(service: &str, address: &str) -> Value {
     })
 }
 
-/// The rights that a Corefile needs, as objects for the API server.
+/// Returns the permissions that a Corefile needs, as objects for the API server.
 fn rules(corefile: &Path) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_portolan")).args(["check", "--rbac"]).arg(corefile).output().unwrap();
     serde_saphyr::from_str(&String::from_utf8(output.stdout).unwrap()).unwrap()
@@ -91,7 +92,7 @@ fn follows_a_real_api_server() {
     let mut served = serve(&account);
     let role = rules(&served.folder.path().join("Corefile"));
     rights_come_one_by_one(&api, &mut served, &role);
-    // What was forbidden is forgotten: from here on nothing may fail.
+    // Skip the expected failures above; from here on, no request may fail.
     served = serve(&account);
     served.wait_until_ready();
     changes_are_seen(&api, &mut served);
@@ -112,7 +113,7 @@ fn put_shop(api: &Kubernetes) {
     api.create(&slice("pets", "192.0.2.20"));
 }
 
-/// A right that is missing costs what it decides about and nothing else; once it is given, that comes.
+/// Checks that a missing permission affects only its own objects, and that these appear once it is granted.
 fn rights_come_one_by_one(api: &Kubernetes, served: &mut Served, role: &Value) {
     let mut partial = role.clone();
     partial["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["endpointslices"]));
@@ -131,7 +132,7 @@ fn changes_are_seen(api: &Kubernetes, served: &mut Served) {
     served.wait_for_addresses(PETS, &["192.0.2.21"]);
     api.delete("services", "shop", "pets");
     served.wait_gone(PETS);
-    // A Pod is selected once it runs somewhere, and the cluster makes the slice.
+    // After the Pod runs on a node, the controller creates the slice.
     wait_until("Pods can be made", || api.has("serviceaccounts", "shop", "default"));
     api.create(&wide("Node", "node"));
     api.create(&named("Service", "cats", &json!({ "clusterIP": "None", "selector": { "is": "cat" } })));
@@ -167,7 +168,7 @@ fn it_outlives_the_api_server(api: &mut Kubernetes, served: &mut Served) {
     served.wait_for_addresses("late.shop.svc.cluster.local.", &["10.96.7.8"]);
 }
 
-/// As from a backup of before all this.
+/// Checks that the server notices an etcd that was restored from an older backup.
 fn it_sees_that_etcd_was_put_back(api: &mut Kubernetes, served: &mut Served) {
     api.kill();
     api.etcd.kill();
@@ -178,7 +179,7 @@ fn it_sees_that_etcd_was_put_back(api: &mut Kubernetes, served: &mut Served) {
     served.wait_for_addresses("kubernetes.default.svc.cluster.local.", &["10.96.0.1"]);
 }
 
-/// What is applied to a cluster is known to be valid.
+/// Checks that the manifests are valid.
 #[test]
 fn manifests_are_valid() {
     if !is_installed() {

@@ -1,4 +1,4 @@
-//! DNS over TLS, both ways: one server with a certificate, and others that pass questions on to it.
+//! DNS over TLS in both directions: one server with a certificate, and others that forward queries to it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -42,7 +42,7 @@ fn forwards_queries_over_tls() {
         let corefile = format!(".:0 {{\nbind 127.0.0.1\nforward . tls://{to} {{\n{options}\n}}\n}}\n");
         let mut server = Server::start(&folder.write(name, &corefile));
         let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
-        // The second question finds the connection open.
+        // The second query reuses the open connection.
         for _ in 0..2 {
             let answer = client.ask("www.example.org.", Type::A).expect("an answer");
             assert_eq!(answer.rcode(), rcode, "{name}");
@@ -52,7 +52,7 @@ fn forwards_queries_over_tls() {
     }
 }
 
-/// Says of each client that it is 10.1.2.3, in one breath with the first octets of the client.
+/// Starts a proxy that reports each client as 10.1.2.3, in the same segment as the first bytes of the client.
 fn proxy(to: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -1,4 +1,4 @@
-//! A collector of spans, on this machine.
+//! Trace spans, received by a local collector.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use support::{Client, Folder, PATIENCE, Server};
 use wire::Type;
 
-/// Takes what is posted: its path and its body.
+/// Receives POST requests, and returns a channel with their paths and bodies.
 fn collect(listener: TcpListener) -> Receiver<(String, String)> {
     let (sender, posts) = channel();
     std::thread::spawn(move || {
@@ -58,7 +58,7 @@ fn sends_spans_to_a_collector() {
         assert_eq!(posted_to, path);
         assert!(body.contains(name) && body.contains("\"name\":\"whoami\""), "{body}");
 
-        // What is left goes with the end.
+        // Shutdown sends the remaining spans.
         client.ask("last.example.org.", Type::A).expect("an answer");
         server.signal("TERM");
         assert_eq!(server.wait(), Some(0));

@@ -19,11 +19,11 @@ use support::ports::free_port;
 use support::{Answer, Client, Folder, PATIENCE, Server, page, query, wait_until};
 use wire::{Rcode, Type};
 
-/// A name server of another project.
+/// Name server of another project.
 #[derive(Clone, Copy)]
 struct Program {
     name: &'static str,
-    /// Its configuration, for a folder and a port.
+    /// Writes its configuration for a folder and a port.
     configure: fn(&Folder, u16) -> std::path::PathBuf,
     flags: &'static [&'static str],
 }
@@ -31,7 +31,7 @@ struct Program {
 const KNOT: Program = Program { name: "knotd", configure: knot_configuration, flags: &["-c"] };
 const UNBOUND: Program = Program { name: "unbound", configure: unbound_configuration, flags: &["-d", "-c"] };
 
-/// The records of `large.example.test.`: more than fits in a datagram.
+/// Returns the records of `large.example.test.`, which do not fit in a datagram.
 fn large() -> impl Iterator<Item = String> {
     (0..20).map(|number| format!("\"{number:0200}\""))
 }
@@ -65,7 +65,7 @@ fn unbound_configuration(folder: &Folder, port: u16) -> std::path::PathBuf {
     folder.write("unbound.conf", &text)
 }
 
-/// One that runs; it ends with this value.
+/// Running name server, which is killed on drop.
 struct Upstream(Child);
 
 impl Drop for Upstream {
@@ -81,7 +81,7 @@ impl Program {
         let folders = std::env::split_paths(&paths).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
         let found = folders.map(|folder| folder.join(self.name)).any(|path| path.is_file());
         if !found {
-            // Past the harness, which would keep it to itself.
+            // Not a macro, because the test harness captures the output of macros.
             let _ =
                 writeln!(std::io::stderr(), "SKIPPED: `{}` is not installed: forwarding to it is not tried", self.name);
         }
@@ -117,7 +117,7 @@ fn ask_over_tcp(server: SocketAddr, name: &str, qtype: Type) -> Answer {
     Answer(answer)
 }
 
-/// Asks over UDP, as patiently as the server forwards.
+/// Sends a query over UDP, with a timeout as long as that of forwarding.
 fn ask(client: &mut Client, name: &str) -> Answer {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -170,7 +170,7 @@ fn answers_pass(client: &mut Client, server: SocketAddr) {
     assert_eq!(usize::from(whole.header().answers), large().count());
 }
 
-/// Nobody listens any more, and the system says so: at once, and with the reason.
+/// Checks the answer when the upstream is down: the error from the kernel leads to an immediate SERVFAIL with a reason.
 fn failures_are_said(client: &mut Client, server: &mut Server) {
     let start = Instant::now();
     let failed = ask(client, "a.example.test.");
@@ -190,7 +190,7 @@ fn unbound() {
     battery(UNBOUND);
 }
 
-/// Two upstreams of different kinds: with one of them gone, no question is lost.
+/// Checks that no query is lost if one of two upstreams stops.
 #[test]
 fn loses_no_query_if_one_of_two_upstreams_fails() {
     if !(KNOT.is_installed() && UNBOUND.is_installed()) {

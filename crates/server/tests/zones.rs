@@ -1,4 +1,5 @@
-//! Zones between servers: with Knot DNS as primary and as secondary, skipped loudly where it is not installed.
+//! Zone transfers with Knot DNS as primary and as secondary. If it is not installed, the tests print a message and are
+//! skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,21 +19,21 @@ use support::ports::free_address;
 use support::{Client, Folder, Server, wait_until};
 use wire::Type;
 
-/// Records in the zone that is sent: many messages.
+/// Number of records in the zone; its transfer needs many messages.
 const HOSTS: u32 = 6_000;
 
-/// Knot DNS, on an address of its own.
+/// Knot DNS on its own address.
 struct Knot {
     child: Child,
     address: SocketAddr,
 }
 
 impl Knot {
-    /// Starts it with these sections of its configuration; `None` if there is none.
+    /// Starts Knot with these sections of its configuration; returns `None` if it is not installed.
     fn start(folder: &Folder, address: SocketAddr, sections: &str) -> Option<Knot> {
         let path = folder.path().display();
         let (ip, port) = (address.ip(), address.port());
-        // A busy machine is no reason for Knot to give up: its next attempt would come too late for a test.
+        // Long timeouts, because Knot's next attempt after a timeout would be too late for a test.
         let patience = "  tcp-remote-io-timeout: 20000\n  tcp-io-timeout: 20000\n";
         let server =
             format!("server:\n  listen: {ip}@{port}\n  rundir: \"{path}\"\n  pidfile: \"{path}/knot.pid\"\n{patience}");
@@ -48,13 +49,13 @@ impl Knot {
         }
     }
 
-    /// Has it read its zone files again.
+    /// Makes Knot read its zone files again.
     fn reload(&self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-HUP", &id]).status().expect("kill").success());
     }
 
-    /// Waits until it answers so.
+    /// Waits until the address of `name` ends with `last`.
     fn wait_for(&self, name: &str, last: u8) {
         let mut client = Client::new(self.address);
         wait_until("Knot has the zone", || asks(&mut client, name, last));
@@ -123,14 +124,14 @@ fn serves_and_follows_a_zone_from_knot() {
     wait_until("the zone is there", || asks(&mut client, "ns.example.org.", 1));
     let last = client.ask("host-5999.example.org.", Type::AAAA).expect("an answer");
     assert_eq!(last.addresses(), ["2001:db8::176f".parse::<std::net::IpAddr>().expect("an address")]);
-    // Knot begins anew with another version, and is looked at every two seconds.
+    // Knot restarts with another version; the server checks the serial every two seconds.
     drop(knot);
     folder.write("example.org.zone", &zone(2, 2));
     let _knot = Knot::start(&folder, address, &sections);
     wait_until("the zone is followed", || asks(&mut client, "ns.example.org.", 2));
 }
 
-/// Knot makes differences of the versions of its file, in its journal.
+/// Tests IXFR: Knot keeps the differences between the versions of its zone file in its journal.
 #[test]
 fn applies_incremental_transfers_from_knot() {
     let (folder, address) = (Folder::new("differences"), free_address());
@@ -155,7 +156,7 @@ fn applies_incremental_transfers_from_knot() {
     assert_eq!(last.addresses(), ["2001:db8::176f".parse::<std::net::IpAddr>().expect("an address")]);
 }
 
-/// What `dig` says when it asks with a key; `None` if there is none.
+/// Returns the output of `dig` for a query signed with a key; `None` if dig is not installed.
 fn dig(server: SocketAddr, key: &str, question: &[&str]) -> Option<String> {
     let output = Command::new("dig")
         .args([&format!("@{}", server.ip()), "-p", &server.port().to_string(), "-y", key, "+tries=1"])
@@ -170,7 +171,7 @@ fn dig(server: SocketAddr, key: &str, question: &[&str]) -> Option<String> {
     }
 }
 
-/// dig says nothing about a signature that is good, and tells of one that is not.
+/// Tests TSIG with dig, which prints a warning only for an invalid signature.
 #[test]
 fn answers_signed_queries_with_signatures() {
     let folder = Folder::new("tsig");
@@ -199,7 +200,7 @@ fn answers_signed_queries_with_signatures() {
     for (key, error) in [("hmac-sha256:key:YWJj", "BADSIG"), ("hmac-sha256:other:YWJj", "BADKEY")] {
         let Some(said) = dig(address, key, &["ns.example.org", "A"]) else { return };
         assert!(said.contains("NOTAUTH") && said.contains(error), "{key}: {said}");
-        // Without a signature there is no time that it was made (RFC 8945 §5.3.2).
+        // An unsigned error response has no time (RFC 8945 §5.3.2).
         assert!(said.contains("hmac-sha256. 0 300 0 "), "{key}: {said}");
     }
 }

@@ -15,14 +15,14 @@ use super::ports::free_port;
 use super::store::Store;
 use super::{Folder, certify, wait_until};
 
-/// What must be installed.
+/// Programs that must be installed.
 const PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
-/// Who is allowed everything.
+/// Token of the administrator.
 const ADMIN: &str = "admin";
-/// How long the API server may take to answer.
+/// Limit for one request to the API server.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Where the API server has the kinds that tests look at, in their plural names.
+/// API path of each kind that tests use, by plural name.
 const PLACES: [(&str, &str); 6] = [
     ("namespaces", "/api/v1"),
     ("pods", "/api/v1"),
@@ -43,17 +43,17 @@ pub(crate) fn are_in_path(programs: &[&str]) -> bool {
     let has = |name: &str| std::env::split_paths(&paths).any(|folder| folder.join(name).is_file());
     let missing: Vec<&str> = programs.iter().copied().filter(|name| !has(name)).collect();
     if !missing.is_empty() {
-        // Written past the test harness, which would swallow it.
+        // Not a macro, because the test harness captures the output of macros.
         let _ = writeln!(std::io::stderr(), "SKIPPED: a test with a real Kubernetes API server needs {missing:?}");
     }
     missing.is_empty()
 }
 
-/// A cluster without nodes.
+/// Cluster without nodes.
 pub(crate) struct Kubernetes {
     api: Option<Child>,
     controllers: Option<Child>,
-    /// It ends after those that use it.
+    /// Folder of the data; dropped after the programs that use it.
     pub(crate) etcd: Store,
     folder: Folder,
     port: u16,
@@ -61,7 +61,7 @@ pub(crate) struct Kubernetes {
 }
 
 impl Kubernetes {
-    /// Starts an empty one, and waits until it works.
+    /// Starts an empty cluster and waits until it works.
     pub(crate) fn start() -> Kubernetes {
         let folder = Folder::new("kubernetes");
         certify(&folder, &["127.0.0.1"]);
@@ -78,13 +78,13 @@ impl Kubernetes {
         cluster
     }
 
-    /// Starts the API server, and waits until it works.
+    /// Starts the API server and waits until it works.
     pub(crate) fn run(&mut self) {
         let (port, etcd) = (self.port.to_string(), format!("http://127.0.0.1:{}", self.etcd.port));
         let child = self
             .program("kube-apiserver")
             .args(["--bind-address", "127.0.0.1", "--secure-port", &port, "--etcd-servers", &etcd])
-            // What the cluster would reach it by; nobody does.
+            // The address for clients in the cluster, which this cluster does not have.
             .args(["--advertise-address", "192.0.2.1", "--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/108"])
             .args(["--tls-cert-file", "cert.pem", "--tls-private-key-file", "key.pem", "--cert-dir", "."])
             .args(["--token-auth-file", "tokens", "--authorization-mode", "RBAC"])
@@ -112,12 +112,12 @@ impl Kubernetes {
         command
     }
 
-    /// Ends the API server as a power cut would.
+    /// Kills the API server, as a power failure would.
     pub(crate) fn kill(&mut self) {
         end(&mut self.api);
     }
 
-    /// Writes a kubeconfig for whom this token stands for.
+    /// Writes a kubeconfig with this token.
     pub(crate) fn kubeconfig(&self, name: &str, token: &str) -> PathBuf {
         let cluster = json!({
             "server": format!("https://127.0.0.1:{}", self.port),
@@ -132,7 +132,7 @@ impl Kubernetes {
         self.folder.write(name, &config.to_string())
     }
 
-    /// The kubeconfig of who is allowed everything.
+    /// Writes the kubeconfig of the administrator.
     pub(crate) fn admin(&self) -> PathBuf {
         self.folder.path().join(ADMIN)
     }
@@ -142,7 +142,7 @@ impl Kubernetes {
         self.post(object, "fieldValidation=Strict");
     }
 
-    /// Has an object looked at as if it were to be created, as strictly as can be.
+    /// Validates an object with a strict dry run.
     pub(crate) fn try_out(&self, object: &Value) {
         self.post(object, "fieldValidation=Strict&dryRun=All");
     }
@@ -159,7 +159,7 @@ impl Kubernetes {
         posted.unwrap_or_else(|problem| panic!("{object}: {problem}"));
     }
 
-    /// Changes an object, or with `NAME/status` what is said of it, by a merge patch.
+    /// Changes an object, or its status with `NAME/status`, with a merge patch.
     pub(crate) fn patch(&self, resource: &str, namespace: &str, name: &str, change: &Value) {
         let patched = self.call("PATCH", &path(resource, namespace, name), Some(change));
         patched.unwrap_or_else(|problem| panic!("{resource} {name}: {problem}"));
@@ -170,12 +170,12 @@ impl Kubernetes {
         deleted.unwrap_or_else(|problem| panic!("{resource} {name}: {problem}"));
     }
 
-    /// Whether there is such an object.
+    /// Returns true if an object exists.
     pub(crate) fn has(&self, resource: &str, namespace: &str, name: &str) -> bool {
         self.call("GET", &path(resource, namespace, name), None).is_ok()
     }
 
-    /// A kubeconfig for a new service account in `default`.
+    /// Creates a service account in `default` and writes its kubeconfig.
     pub(crate) fn account(&self, name: &str) -> PathBuf {
         let metadata = json!({ "name": name, "namespace": "default" });
         self.create(&json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));

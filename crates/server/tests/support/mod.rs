@@ -1,4 +1,4 @@
-//! The binary as users run it: started on free ports, asked over real sockets, told by signals.
+//! The binary as users run it: on free ports, with queries over real sockets, and controlled by signals.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod kubernetes;
@@ -15,10 +15,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up.
+/// Limit for any operation before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A folder of the test's own, gone at its end.
+/// Temporary folder of a test, which is removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -37,7 +37,7 @@ impl Folder {
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        // As a ConfigMap is changed: the file is never half written.
+        // Replaces the file atomically, as Kubernetes does for a ConfigMap.
         let fresh = self.0.join(format!("{name}.fresh"));
         std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &path)).expect("a file");
         path
@@ -50,7 +50,7 @@ impl Drop for Folder {
     }
 }
 
-/// A server that runs.
+/// Running server.
 pub(crate) struct Server {
     child: Child,
     lines: Receiver<String>,
@@ -69,7 +69,7 @@ impl Server {
         Server::start_program(env!("CARGO_BIN_EXE_portolan").as_ref(), arguments)
     }
 
-    /// Starts the binary by another name.
+    /// Starts the binary with another executable name.
     pub(crate) fn start_program(program: &Path, arguments: &[&std::ffi::OsStr]) -> Server {
         let started = Instant::now();
         let mut child = Command::new(program)
@@ -91,7 +91,7 @@ impl Server {
         Server { child, lines, seen: Vec::new(), started }
     }
 
-    /// Waits for a line that contains `part`, and gives it.
+    /// Waits for a line that contains `part`, and returns it.
     pub(crate) fn wait_for(&mut self, part: &str) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -105,7 +105,7 @@ impl Server {
         }
     }
 
-    /// The address that it listens on for this label, such as `dns://:0` or the address of a page.
+    /// Returns the bound address of a label, such as `dns://:0` or the address of a page.
     pub(crate) fn address_of(&mut self, name: &str) -> SocketAddr {
         let line = self.wait_for(&format!(" for {name}"));
         let text = line.split("listening on ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address");
@@ -113,32 +113,32 @@ impl Server {
         if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
     }
 
-    /// Its process id.
+    /// Returns the process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal.
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill -{name}");
     }
 
-    /// Whether all its threads are stopped: the signal for that takes effect a moment after it was sent.
+    /// Returns true if all threads are stopped, which happens a moment after SIGSTOP.
     pub(crate) fn stands_still(&self) -> bool {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("its threads");
         let is_stopped = |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
         tasks.flatten().all(|task| std::fs::read_to_string(task.path().join("stat")).is_ok_and(is_stopped))
     }
 
-    /// How much time of processors it has had, to a hundredth of a second.
+    /// Returns the CPU time of the process, with a resolution of 10 ms.
     pub(crate) fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("its times");
         let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
         Duration::from_millis(10) * fields.filter_map(|ticks| ticks.parse::<u32>().ok()).sum()
     }
 
-    /// Waits until it has ended; gives its exit code.
+    /// Waits until the process has ended, and returns its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -150,7 +150,7 @@ impl Server {
         panic!("the server does not end");
     }
 
-    /// All lines so far that nobody has waited for.
+    /// Returns all lines so far that no `wait_for` has consumed.
     pub(crate) fn lines(&mut self) -> &[String] {
         self.seen.extend(self.lines.try_iter());
         &self.seen
@@ -164,7 +164,7 @@ impl Drop for Server {
     }
 }
 
-/// A client over UDP.
+/// UDP client.
 pub(crate) struct Client {
     socket: UdpSocket,
     next_id: u16,
@@ -178,13 +178,13 @@ impl Client {
         Client { socket, next_id: 0 }
     }
 
-    /// The same, but one that waits for an answer as long as this.
+    /// Sets the time to wait for an answer.
     pub(crate) fn waiting(self, patience: Duration) -> Client {
         self.socket.set_read_timeout(Some(patience)).expect("a timeout");
         self
     }
 
-    /// Sends a question and gives the answer; `None` if none comes in half a second, or as long as it waits.
+    /// Sends a query and returns the answer; `None` if none arrives in time, by default half a second.
     pub(crate) fn ask(&mut self, name: &str, qtype: wire::Type) -> Option<Answer> {
         let id = self.send(name, qtype);
         self.receive(id)
@@ -211,7 +211,7 @@ impl Client {
 
     pub(crate) fn receive_any(&self) -> Option<Answer> {
         let mut buffer = vec![0; 65_535];
-        // A socket with a timeout is interrupted where a child of this process ends.
+        // SIGCHLD interrupts a receive with a timeout.
         let length = loop {
             match self.socket.recv(&mut buffer) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -223,7 +223,7 @@ impl Client {
     }
 }
 
-/// An answer.
+/// Received response.
 pub(crate) struct Answer(pub(crate) Vec<u8>);
 
 impl Answer {
@@ -235,7 +235,7 @@ impl Answer {
         self.header().flags.rcode()
     }
 
-    /// The addresses in it, in order.
+    /// Returns the addresses in the answer section, in order.
     pub(crate) fn addresses(&self) -> Vec<std::net::IpAddr> {
         let message = wire::Message::parse(&self.0).expect("a message");
         message
@@ -248,7 +248,7 @@ impl Answer {
             .collect()
     }
 
-    /// The code of its Extended DNS Error.
+    /// Returns the code of its Extended DNS Error.
     pub(crate) fn ede(&self) -> Option<u16> {
         let message = wire::Message::parse(&self.0).expect("a message");
         let opt = message.records().find(|record| record.rtype() == wire::Type::OPT)?;
@@ -264,7 +264,7 @@ impl Answer {
     }
 }
 
-/// A query with EDNS.
+/// Returns a query with EDNS.
 pub(crate) fn query(id: u16, name: &str, qtype: wire::Type) -> Vec<u8> {
     let header = wire::Header { id, flags: wire::Flags::default().with_recursion_desired(true), ..Default::default() };
     let mut message = wire::MessageBuf::new();
@@ -274,7 +274,7 @@ pub(crate) fn query(id: u16, name: &str, qtype: wire::Type) -> Vec<u8> {
     message.finish(Some(opt), std::iter::empty()).to_vec()
 }
 
-/// The body of a page.
+/// Requests a page. Returns its status and body.
 pub(crate) fn page(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     use std::io::Write;
     let mut stream = TcpStream::connect(address).ok()?;

@@ -1,15 +1,15 @@
-//! Ports for programs that cannot be told to take any free one.
+//! Ports for programs that cannot bind port 0.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
-/// Where programs listen by habit is below.
+/// First port: most well-known services use lower ones.
 const FIRST: u16 = 10_000;
 /// Where Linux begins to give ports to those who want any: tests do that all the time, so that a port found free there
 /// would be another's by the time the program starts.
 const END: u16 = 32_768;
 
-/// A port of 127.0.0.1 that nobody has, for UDP and TCP.
+/// Returns a free port of 127.0.0.1, for UDP and TCP.
 pub(crate) fn free_port() -> u16 {
     let is_free = |port: &u16| {
         let address = (Ipv4Addr::LOCALHOST, *port);
@@ -18,7 +18,7 @@ pub(crate) fn free_port() -> u16 {
     std::iter::repeat_with(any_port).take(100).find(is_free).expect("a free port")
 }
 
-/// The same, as an address.
+/// Returns a free port of 127.0.0.1 as an address.
 pub(crate) fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, free_port()).into()
 }

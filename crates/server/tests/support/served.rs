@@ -1,4 +1,4 @@
-//! A server of one address with its pages, and somebody who asks it.
+//! Server with one address and its pages, together with a client.
 
 use std::net::SocketAddr;
 
@@ -6,13 +6,13 @@ use wire::Type;
 
 use super::{Client, Folder, Server, page, wait_until};
 
-/// A server of one Corefile, and somebody who asks it.
+/// Server for one Corefile, and a client.
 pub(crate) struct Served {
     pub(crate) server: Server,
-    /// Where it takes queries.
+    /// Address for queries.
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
-    /// Metrics and readiness.
+    /// Address of the pages for metrics and readiness.
     pub(crate) pages: SocketAddr,
     pub(crate) folder: Folder,
 }
@@ -24,7 +24,7 @@ impl Served {
         Served::start_in(Folder::new(name), corefile)
     }
 
-    /// The same from a folder where something is already.
+    /// Serves a Corefile from an existing folder.
     pub(crate) fn start_in(folder: Folder, corefile: &str) -> Served {
         let mut server = Server::start(&folder.write("Corefile", corefile));
         let address = server.address_of("dns://");
@@ -32,13 +32,13 @@ impl Served {
         Served { server, address, client: Client::new(address), pages, folder }
     }
 
-    /// Gives it another Corefile. It takes a moment to take that over.
+    /// Replaces the Corefile. The server applies it a moment later.
     pub(crate) fn reload(&self, corefile: &str) {
         self.folder.write("Corefile", corefile);
         self.server.signal("USR1");
     }
 
-    /// The IPv4 addresses of a name; none if there is no answer.
+    /// Returns the IPv4 addresses of a name; empty if there is no answer.
     pub(crate) fn addresses(&mut self, name: &str) -> Vec<String> {
         let answer = self.client.ask(name, Type::A);
         answer.map_or(Vec::new(), |answer| answer.addresses().iter().map(ToString::to_string).collect())
@@ -56,7 +56,7 @@ impl Served {
         wait_until("it is ready", || self.is_ready());
     }
 
-    /// Its page of metrics.
+    /// Returns the metrics page.
     pub(crate) fn metrics(&self) -> String {
         page(self.pages, "/metrics").expect("metrics").1
     }

@@ -1,4 +1,4 @@
-//! A real etcd of the test's own, on free loopback ports, spoken to by its JSON gateway.
+//! Real etcd for one test, on free loopback ports, controlled through its JSON gateway.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::{Read, Write};
@@ -9,46 +9,46 @@ use std::process::{Child, Command, Stdio};
 use super::ports::free_port;
 use super::{Folder, PATIENCE, wait_until};
 
-/// Pairs that are put by one request: etcd takes no more operations in a transaction.
+/// Maximum number of operations in an etcd transaction.
 const BATCH: usize = 128;
 
-/// An etcd.
+/// Running or stopped etcd.
 pub(crate) struct Store {
     folder: Folder,
     child: Option<Child>,
-    /// The port of clients without TLS.
+    /// Port for clients without TLS.
     pub(crate) port: u16,
     peers: u16,
     arguments: Vec<String>,
-    /// Of whoever speaks to it.
+    /// Authentication token for the requests of the test.
     token: Option<String>,
 }
 
-/// Whether etcd is installed; that it is not is said loudly.
+/// Returns true if etcd is installed; prints a message otherwise.
 pub(crate) fn is_installed() -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).any(|folder| folder.join("etcd").is_file());
     if !found {
-        // Past the harness, which would keep it to itself.
+        // Not a macro, because the test harness captures the output of macros.
         let _ = writeln!(std::io::stderr(), "SKIPPED: `etcd` is not installed: the plugin etcd is not tried with it");
     }
     found
 }
 
 impl Store {
-    /// Starts an empty one.
+    /// Starts an empty etcd.
     pub(crate) fn start(name: &str) -> Store {
         Store::start_with(name, &[])
     }
 
-    /// Starts an empty one with arguments more; `https://ADDRESS` among them is where it listens too.
+    /// Starts an empty etcd with additional arguments. It also listens on an `https://ADDRESS` among them.
     pub(crate) fn start_with(name: &str, arguments: &[String]) -> Store {
         let mut store = Store::new(name, arguments);
         store.run();
         store
     }
 
-    /// One that does not run yet.
+    /// Creates an etcd that does not run yet.
     pub(crate) fn new(name: &str, arguments: &[String]) -> Store {
         let (port, peers) = (free_port(), free_port());
         Store { folder: Folder::new(name), child: None, port, peers, arguments: arguments.to_vec(), token: None }
@@ -58,7 +58,7 @@ impl Store {
         self.folder.path().join("data")
     }
 
-    /// Starts it, with the data that it had, and waits until it answers.
+    /// Starts etcd with its existing data, and waits until it answers.
     pub(crate) fn run(&mut self) {
         let (secure, other): (Vec<_>, Vec<_>) =
             self.arguments.iter().partition(|argument| argument.starts_with("https://"));
@@ -79,7 +79,7 @@ impl Store {
         wait_until("etcd answers", || self.try_call("maintenance/status", "{}").is_some());
     }
 
-    /// Ends it as a power cut would.
+    /// Kills etcd, as a power failure would.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -87,7 +87,7 @@ impl Store {
         }
     }
 
-    /// Takes its data away, while it does not run.
+    /// Deletes its data while it is stopped.
     pub(crate) fn forget(&self) {
         std::fs::remove_dir_all(self.data()).expect("its data can be taken away");
     }
@@ -112,7 +112,7 @@ impl Store {
         self.call("kv/deleterange", &format!("{{\"key\":\"{}\"}}", base64(key)));
     }
 
-    /// Grants a lease and gives its id.
+    /// Grants a lease and returns its ID.
     pub(crate) fn grant(&self, seconds: u32) -> String {
         field(&self.call("lease/grant", &format!("{{\"TTL\":\"{seconds}\"}}")), "ID")
     }
@@ -121,13 +121,13 @@ impl Store {
         self.call("lease/revoke", &format!("{{\"ID\":\"{lease}\"}}"));
     }
 
-    /// Forgets what was before the present.
+    /// Compacts the history up to the current revision.
     pub(crate) fn compact(&self) {
         let revision = field(&self.call("kv/range", "{\"key\":\"AA==\"}"), "revision");
         self.call("kv/compaction", &format!("{{\"revision\":\"{revision}\",\"physical\":true}}"));
     }
 
-    /// Lets nobody in but `root` and one who may read what begins with a prefix.
+    /// Enables authentication, with `root` and a user who may read the keys with a prefix.
     pub(crate) fn close(&mut self, user: &str, password: &str, prefix: &str) {
         let end = format!("{}0", prefix.trim_end_matches('/'));
         let grant = format!("\"perm\":{{\"key\":\"{}\",\"rangeEnd\":\"{}\"}}", base64(prefix), base64(&end));
@@ -175,13 +175,13 @@ fn pair(key: &str, value: &str) -> String {
     format!("\"key\":\"{}\",\"value\":\"{}\"", base64(key), base64(value))
 }
 
-/// The text of a field of an answer.
+/// Returns the text of a field of a response.
 fn field(answer: &str, name: &str) -> String {
     let rest = answer.split_once(&format!("\"{name}\":\"")).expect("the field").1;
     rest.split('"').next().unwrap_or_default().to_owned()
 }
 
-/// As RFC 4648 §4 has it.
+/// Encodes text as Base64 (RFC 4648 §4).
 fn base64(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = text.as_bytes().chunks(3).flat_map(|chunk| {

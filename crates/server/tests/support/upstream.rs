@@ -1,4 +1,4 @@
-//! A name server to be asked by the server.
+//! Upstream name server for tests.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wire::{Class, Flags, Header, MessageBuf, Owner, Request, Section, Type};
 
-/// A name server that answers every question with its own address, and counts them.
+/// Name server that answers every query with its own address, and counts the queries.
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ impl Upstream {
                 if request.read(header, packet).is_err() {
                     continue;
                 }
-                // Probes of the server are not questions of its clients.
+                // Health checks of the server do not count as queries of clients.
                 if request.qtype == Type::A {
                     counter.fetch_add(1, Ordering::SeqCst);
                 }
