@@ -30,7 +30,7 @@ pub(crate) fn rules(requests: &[Request]) -> Option<String> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place<'a> {
     Everywhere,
-    /// In the namespaces that a label selector selects.
+    /// Namespaces that a label selector selects.
     Selected,
     In(&'a str),
 }

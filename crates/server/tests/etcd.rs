@@ -256,7 +256,7 @@ fn lists_again_after_a_compaction() {
     store.compact();
     served.server.signal("CONT");
     served.wait_for("one", "192.0.2.2");
-    wait_until("it is listed anew", || served.metric("portolan_etcd_lists_total") >= 2.0);
+    wait_until("a new list", || served.metric("portolan_etcd_lists_total") >= 2.0);
     store.put(&key("one"), &host("192.0.2.3"));
     served.wait_for("one", "192.0.2.3");
 }

@@ -156,7 +156,7 @@ fn serves_and_watches_manifests_of_a_mesh() {
     served.wait_for_addresses("a.pay.global.", &["10.0.0.22"]);
 }
 
-/// Either container of the pod `istiocoredns` may be this server: the one that is asked by gRPC, and the one that asks
+/// Checks that either container of the pod `istiocoredns` can be replaced: the gRPC server, and the one that forwards to
 /// it.
 #[test]
 fn replaces_either_container_of_istiocoredns() {

@@ -393,7 +393,7 @@ fn a_rejected_template_leaves_no_open_socket() {
         node.0.write("Corefile.base", &format!("{TEMPLATE}{nowhere}"));
         server.wait_for("Restart failed: listen tcp 192.0.2.1:9999");
         let outcome = TcpStream::connect(("127.0.0.1", 5301));
-        assert!(outcome.is_err(), "somebody listens who does not answer");
+        assert!(outcome.is_err(), "a socket is open that nothing answers");
     });
 }
 
@@ -410,7 +410,7 @@ fn closes_inherited_sockets_that_it_does_not_serve() {
         second.wait_for("Taking over the sockets of 3 addresses");
         first.signal("TERM");
         assert_eq!(first.wait(), Some(0));
-        assert!(!is_open(), "somebody listens who does not answer");
+        assert!(!is_open(), "a socket is open that nothing answers");
     });
 }
 

@@ -429,8 +429,8 @@ fn answers_malformed_queries_as_the_standards_require() {
         ("a question that is not there", header(0, 1).to_vec(), Some(Rcode::FORMERR)),
         ("a pointer to itself", [&header(0, 1)[..], b"\xc0\x0c\0\x01\0\x01"].concat(), Some(Rcode::FORMERR)),
         ("UPDATE", [&header(5 << 3, 1)[..], question].concat(), Some(Rcode::NOTIMP)),
-        ("a label of 64 octets", [&header(0, 1)[..], &[64; 70]].concat(), Some(Rcode::FORMERR)),
-        ("four thousand octets", [&header(0, 1)[..], &[1; 4000]].concat(), Some(Rcode::FORMERR)),
+        ("a label of 64 bytes", [&header(0, 1)[..], &[64; 70]].concat(), Some(Rcode::FORMERR)),
+        ("four thousand bytes", [&header(0, 1)[..], &[1; 4000]].concat(), Some(Rcode::FORMERR)),
     ];
     for (what, octets, rcode) in cases {
         client.send_octets(&octets);

@@ -1,5 +1,5 @@
-//! Real name servers where a user has them: forwarding to Knot DNS and to Unbound, over UDP and TCP, while they are
-//! there, when they are gone, and when they are there again. A server that is not installed is said loudly.
+//! Forwarding to Knot DNS and to Unbound over UDP and TCP: while they run, while they are down, and after their restart.
+//! If one is not installed, its test prints a message and is skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

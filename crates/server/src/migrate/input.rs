@@ -92,7 +92,7 @@ impl Input {
                 None if is_exechealthz(container) => others.push(dropped(container)),
                 None => {
                     let name = container["name"].as_str().or(container["image"].as_str()).unwrap_or_default();
-                    others.push(passed_over(format!("container `{name}` is passed over: it is none of kube-dns")));
+                    others.push(passed_over(format!("container `{name}` was ignored: it does not belong to kube-dns")));
                 }
             }
         }
@@ -175,7 +175,7 @@ spec:
         assert_eq!(input.data.len(), 1);
         assert_eq!(input.containers, [vec!["--domain=c.local."], vec!["-v=2", "--", "-k", "--cache-size=9"]]);
         let said: Vec<String> = input.notes.iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["look: container `other` is passed over: it is none of kube-dns"]);
+        assert_eq!(said, ["look: container `other` was ignored: it does not belong to kube-dns"]);
     }
 
     #[test]

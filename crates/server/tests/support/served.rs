@@ -18,7 +18,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Serves a Corefile from a folder of this name. It is to have one address for queries, and its pages on
+    /// Serves a Corefile from a new folder of this name. It must have one address for queries, and its pages on
     /// `localhost:0`.
     pub(crate) fn start(name: &str, corefile: &str) -> Served {
         Served::start_in(Folder::new(name), corefile)
