@@ -24,45 +24,45 @@ function __fish_portolan_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c portolan -n "__fish_portolan_needs_command" -l conf -d 'The Corefile; `stdin` reads standard input. Without it: `Corefile` here, or a built-in one' -r -F
-complete -c portolan -n "__fish_portolan_needs_command" -s p -l dns.port -d 'The port for keys of the Corefile that have none' -r
-complete -c portolan -n "__fish_portolan_needs_command" -l pidfile -d 'Write the process id to this file, and remove it at the end' -r -F
-complete -c portolan -n "__fish_portolan_needs_command" -l log-format -d 'Form of the log: `text`, as CoreDNS writes it, or `json`, one object per line' -r -f -a "text\t''
+complete -c portolan -n "__fish_portolan_needs_command" -l conf -d 'Corefile to load; `stdin` reads standard input [default: ./Corefile, or a built-in one]' -r -F
+complete -c portolan -n "__fish_portolan_needs_command" -s p -l dns.port -d 'Port for server blocks without one' -r
+complete -c portolan -n "__fish_portolan_needs_command" -l pidfile -d 'Write the process ID to this file and remove the file on exit' -r -F
+complete -c portolan -n "__fish_portolan_needs_command" -l log-format -d 'Log format: `text`, as CoreDNS writes it, or `json`, one object per line' -r -f -a "text\t''
 json\t''"
-complete -c portolan -n "__fish_portolan_needs_command" -l quiet -d 'Say nothing about zones and version at the start'
-complete -c portolan -n "__fish_portolan_needs_command" -l plugins -d 'Print the directives of this build and end'
-complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the version and end'
+complete -c portolan -n "__fish_portolan_needs_command" -l quiet -d 'Do not print zones and version at startup'
+complete -c portolan -n "__fish_portolan_needs_command" -l plugins -d 'Print the directives of this build and exit'
+complete -c portolan -n "__fish_portolan_needs_command" -l version -d 'Print the version and exit'
 complete -c portolan -n "__fish_portolan_needs_command" -s h -l help -d 'Print help'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
-complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
-complete -c portolan -n "__fish_portolan_needs_command" -f -a "migrate" -d 'Makes a Corefile for this server of what a cluster\'s DNS is told today'
-complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
-complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_needs_command" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
 complete -c portolan -n "__fish_portolan_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c portolan -n "__fish_portolan_using_subcommand check" -l explain -d 'Say what a code means, such as chain/never-asked, and end' -r
-complete -c portolan -n "__fish_portolan_using_subcommand check" -l json -d 'Say what is wrong as one JSON document'
-complete -c portolan -n "__fish_portolan_using_subcommand check" -l sarif -d 'Say what is wrong as SARIF 2.1.0'
-complete -c portolan -n "__fish_portolan_using_subcommand check" -l files -d 'Read the files that it names too (zones, keys, certificates), as the start would; ask nobody'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l explain -d 'Explain a diagnostic code, such as chain/never-asked, and exit' -r
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l json -d 'Print the diagnostics as one JSON document'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l sarif -d 'Print the diagnostics as SARIF 2.1.0'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l files -d 'Also read the files that the Corefile names (zones, keys, certificates), as at startup'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -l strict -d 'Treat warnings as errors'
-complete -c portolan -n "__fish_portolan_using_subcommand check" -l rbac -d 'Print the ClusterRole or the Roles that it needs of the API server'
+complete -c portolan -n "__fish_portolan_using_subcommand check" -l rbac -d 'Print the ClusterRole or Roles that the Corefile needs'
 complete -c portolan -n "__fish_portolan_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l server -d 'The server; without it the first one of /etc/resolv.conf' -r
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l zone -d 'The zone of the cluster' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l server -d 'Server to test [default: the first name server in /etc/resolv.conf]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l zone -d 'Cluster domain' -r
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l kubeconfig -d 'Create the objects in the cluster of this kubeconfig' -r -F
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l context -d 'A context of the kubeconfig other than its current one' -r
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l manifests -d 'Write the objects into this file, which the server reads, and change them there' -r -F
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l namespace -d 'The namespace of the objects; of a scratch namespace how it begins' -r
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l filter -d 'Make only checks with this text in their name or in what they say' -r
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l no-create -d 'Create nothing: the server has what --print-manifests prints'
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l print-manifests -d 'Print the objects as manifests and end'
-complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l json -d 'Say what came out as JSON'
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l context -d 'Context of the kubeconfig [default: its current context]' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l manifests -d 'Write the objects to this file, which the server under test reads' -r -F
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l namespace -d 'Namespace of the objects, or name prefix of the temporary namespace' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l filter -d 'Run only checks with this text in their name or description' -r
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l no-create -d 'Create no objects: the cluster already has those of --print-manifests'
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l print-manifests -d 'Print the objects as manifests and exit'
+complete -c portolan -n "__fish_portolan_using_subcommand conformance" -l json -d 'Print the results as JSON'
 complete -c portolan -n "__fish_portolan_using_subcommand conformance" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l from -d 'Also name what has changed since this version of CoreDNS' -r
-complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l check -d 'Compare the answers of these two servers: addresses or names of hosts' -r
-complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l zone -d 'The zone of the cluster, for questions about Services' -r
-complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l defaults -d 'Add what newer installations have: ready, loop, lameduck, max_concurrent'
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l from -d 'Also list behaviour that changed since this version of CoreDNS' -r
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l check -d 'Compare the answers of these two servers, given as addresses or host names' -r
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l zone -d 'Cluster domain, for queries about Services' -r
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l defaults -d 'Add the defaults of newer installations: ready, loop, lameduck, max_concurrent'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l json -d 'Print the Corefile and the notes, or the comparison, as one JSON object'
-complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l ttl -d 'With --check, compare times to live too; those of a cache count down'
+complete -c portolan -n "__fish_portolan_using_subcommand migrate" -l ttl -d 'With --check, also compare TTLs; the TTLs of a cache count down'
 complete -c portolan -n "__fish_portolan_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l domain -d 'Cluster domain (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l dns-bind-address -d 'Listening address (all)' -r
@@ -136,8 +136,8 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l plugins -d 'A
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l logtostderr -d 'Accepted; the log is standard output, one event per line'
 complete -c portolan -n "__fish_portolan_using_subcommand node" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "check" -d 'Check a Corefile for errors and likely mistakes'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "conformance" -d 'Checks a DNS server, any, against the Kubernetes DNS specification'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "migrate" -d 'Makes a Corefile for this server of what a cluster\'s DNS is told today'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "kube-dns" -d 'Is the kube-dns pod: takes the flags of its containers and its ConfigMap'
-complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "node" -d 'Is the cache of a node, NodeLocal DNSCache: takes the flags and the template of node-cache'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "conformance" -d 'Test any DNS server against the Kubernetes DNS specification'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "migrate" -d 'Convert an existing cluster DNS configuration to a Corefile'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "kube-dns" -d 'Replace the kube-dns pod, with the flags of its containers and its ConfigMap'
+complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "node" -d 'Replace NodeLocal DNSCache on a node, with the flags and the template of node-cache'
 complete -c portolan -n "__fish_portolan_using_subcommand help; and not __fish_seen_subcommand_from check conformance migrate kube-dns node help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
