@@ -92,7 +92,7 @@ fn checks_files_only_with_the_flag() {
         ("kubernetes cluster.local {\n kubeconfig config\n }", Some("setup/failed"), "config"),
         ("etcd skydns.test {\n endpoint http://127.0.0.1:1\n }", None, ""),
         ("etcd skydns.test {\n endpoint https://127.0.0.1:1\n tls ca.pem\n }", Some("setup/failed"), "ca.pem"),
-        ("probe a 127.0.0.1:53 a.test\n probe a 127.0.0.1:53 b.test", Some("setup/failed"), "two probes a"),
+        ("probe a 127.0.0.1:53 a.test\n probe a 127.0.0.1:53 b.test", Some("setup/failed"), "duplicate probe a"),
         ("quic", Some("directives/not-here"), "quic"),
     ];
     for (line, code, part) in cases {
