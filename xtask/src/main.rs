@@ -8,6 +8,7 @@ mod ci;
 mod fuzzing;
 mod generate;
 mod man;
+mod prose;
 mod tidy;
 
 use std::path::PathBuf;

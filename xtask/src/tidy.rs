@@ -1,9 +1,10 @@
-//! Checks that no compiler does: short files with a module header, no paths of a developer's machine, and existing
-//! tests for all names in the documentation.
+//! Checks that no compiler does: short files with a module header, plain language (`prose`), no paths of a developer's
+//! machine, and existing tests for all names in the documentation.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::prose::{self, Openings};
 use crate::{Failed, root};
 
 /// Maximum number of lines of a Rust file.
@@ -16,11 +17,16 @@ const MACHINE_PATHS: [&str; 3] = ["/home/", "/Users/", "/root/"];
 /// Checks all files of the project.
 pub(crate) fn run() -> Result<(), Failed> {
     let mut wrong = Vec::new();
-    let files = files()?;
+    let (files, mut openings) = (files()?, Openings::default());
     for path in &files {
         let Ok(text) = std::fs::read_to_string(root().join(path)) else { continue };
-        wrong.extend(check(path, &text, &files).into_iter().map(|what| format!("{}: {what}", path.display())));
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            openings.add(path, &text);
+        }
+        let problems = check(path, &text, &files).into_iter().chain(prose::check(path, &text));
+        wrong.extend(problems.map(|what| format!("{}: {what}", path.display())));
     }
+    wrong.extend(openings.problem());
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 

@@ -65,8 +65,9 @@ pub struct Comparison {
     pub difference: Option<Difference>,
 }
 
-/// Queries both servers and compares the responses, regardless of the order of records. TTLs are compared only with `ttls`, because
-/// those of a cache count down. If neither server responds, that is a difference too, because nothing is known about either.
+/// Queries both servers and compares the responses, regardless of the order of records. TTLs are compared only with
+/// `ttls`, because those of a cache count down. If neither server responds, that is a difference too, because nothing
+/// is known about either.
 pub async fn compare(servers: [SocketAddr; 2], name: &Name, qtype: Type, ttls: bool) -> Comparison {
     let query = Query { name: name.clone(), qtype, extra: Extra::Edns };
     let [old, new] = servers;

@@ -89,7 +89,7 @@ pub(crate) fn too_much_text(word: Span) -> Diagnostic {
 }
 
 pub(crate) fn file_too_large(place: Span, octets_max: usize) -> Diagnostic {
-    let message = format!("the Corefile and its imports have more than {octets_max} octets");
+    let message = format!("the Corefile and its imports have more than {octets_max} bytes");
     Diagnostic::error(codes::FILE_TOO_LARGE, place, message).with_label("not read")
 }
 

@@ -1,8 +1,8 @@
-//! Text whose hash tells versions of a Corefile apart: the same as CoreDNS's, so that the log line and the metric of *reload*
-//! show the same value for the same file.
+//! Text whose hash tells versions of a Corefile apart: the same as CoreDNS's, so that the log line and the metric of
+//! *reload* show the same value for the same file.
 //!
-//! CoreDNS hashes the JSON that Go makes of its tokens: for each server block the keys, and by directive, sorted, each word
-//! with its file and line. Words of the main file have no file; those of imported files have its absolute path.
+//! CoreDNS hashes the JSON that Go makes of its tokens: for each server block the keys, and by directive, sorted, each
+//! word with its file and line. Words of the main file have no file; those of imported files have its absolute path.
 //!
 //! ```text
 //! [{"Keys":[".:53"],"Tokens":{"errors":[{"File":"","Line":2,"Text":"errors"}]}}]
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use crate::{Corefile, Directive, ServerBlock, Span};
 
 impl Corefile {
-    /// The tokens as JSON, line numbers included: the same text for two versions of a file whose edits (blanks, comments)
-    /// leave each token on its line. `absolute` makes the path of an imported file absolute.
+    /// The tokens as JSON, line numbers included: the same text for two versions of a file whose edits (blanks,
+    /// comments) leave each token on its line. `absolute` makes the path of an imported file absolute.
     #[must_use]
     pub fn fingerprint_text(&self, absolute: &dyn Fn(&Path) -> PathBuf) -> String {
         let mut print = Fingerprint { corefile: self, absolute, text: "[".to_owned() };

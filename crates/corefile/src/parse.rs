@@ -339,7 +339,8 @@ impl<'a> Parser<'a> {
             match ahead.kind {
                 Kind::Open => self.refuse_nested(ahead.span),
                 Kind::Close => {
-                    // In CoreDNS a property without arguments leaves the brace alone, and others take it as an argument.
+                    // In CoreDNS a property without arguments leaves the brace alone, and others take it as an
+                    // argument.
                     self.reader.problems.push(match words.len() {
                         1 => complaints::flag_before_closing_brace(ahead.span),
                         _ => complaints::closing_brace_in_line(ahead.span),
@@ -353,7 +354,8 @@ impl<'a> Parser<'a> {
         Line { words }
     }
 
-    /// Returns true, and reports the block that `owner` opened, if the next word stands where a `}` is missing before it.
+    /// Returns true, and reports the block that `owner` opened, if the next word stands where a `}` is missing before
+    /// it.
     fn closes_by_indentation(&mut self, ahead: Ahead, owner: Span, open: Span) -> bool {
         if self.indentation == Indentation::Ignored
             || !ahead.starts_line

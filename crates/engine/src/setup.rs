@@ -286,8 +286,8 @@ impl Setup<'_> {
         self.warned.push((self.line, message.to_string()));
     }
 
-    /// Builds the lines of a directive one by one. A line that fails does not keep the others from being built, so that a check
-    /// can report every error; the configuration as a whole fails.
+    /// Builds the lines of a directive one by one. A line that fails does not keep the others from being built, so
+    /// that a check can report every error; the configuration as a whole fails.
     pub fn for_each_line<C>(&mut self, lines: Vec<C>, mut build: impl FnMut(C, &mut Self) -> Result<(), SetupError>) {
         for (index, line) in lines.into_iter().enumerate() {
             self.line = index;

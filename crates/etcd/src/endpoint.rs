@@ -26,7 +26,7 @@ impl Endpoint {
         let (has_tls, authority) = match text.split_once("://") {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
-            Some((scheme, _)) => return Err(wrong(&format!("nobody here speaks {scheme}: use http or https"))),
+            Some((scheme, _)) => return Err(wrong(&format!("unsupported scheme {scheme}; use http or https"))),
             None => (has_tls, text),
         };
         let authority = authority.trim_end_matches('/');

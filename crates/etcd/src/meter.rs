@@ -12,25 +12,21 @@ use crate::failure::Failure;
 
 static FAILURES: Metric = Metric {
     name: "portolan_etcd_failures_total",
-    help: "Times that a member of etcd could not be followed, or not any more, by reason; what is known is served on.",
+    help: "Failed or broken watches of etcd members, by reason. Known records are still served.",
     kind: Kind::Counter,
     labels: &["reason"],
 };
 static LISTS: Metric = Metric {
     name: "portolan_etcd_lists_total",
-    help: "Complete lists: one for each time that a member of etcd is followed anew.",
+    help: "Complete lists of keys; one at the start and one after each reconnection that needs it.",
     kind: Kind::Counter,
     labels: &[],
 };
-static EVENTS: Metric = Metric {
-    name: "portolan_etcd_events_total",
-    help: "Changes of keys that etcd told of.",
-    kind: Kind::Counter,
-    labels: &[],
-};
+static EVENTS: Metric =
+    Metric { name: "portolan_etcd_events_total", help: "Watch events about keys.", kind: Kind::Counter, labels: &[] };
 static REFUSED: Metric = Metric {
     name: "portolan_etcd_refused_records_total",
-    help: "Keys that are not served, by reason; all others are.",
+    help: "Invalid keys, which are not served, by reason.",
     kind: Kind::Counter,
     labels: &["reason"],
 };

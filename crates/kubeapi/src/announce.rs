@@ -16,8 +16,8 @@ const FIRST_WARNING: Duration = Duration::from_secs(5);
 /// Time between two warnings after that.
 const NEXT_WARNING: Duration = Duration::from_secs(60);
 
-/// Waits until everything is listed, and logs what is known. Until then, warns of what is missing. `url` is that of the API
-/// server.
+/// Waits until everything is listed, and logs what is known. Until then, warns of what is missing. `url` is that of
+/// the API server.
 pub(crate) async fn announce(index: Arc<Index>, url: String) {
     let start = Instant::now();
     let mut next_warning = FIRST_WARNING;

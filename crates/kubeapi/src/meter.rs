@@ -40,7 +40,7 @@ static PROGRAMMING: Metric = Metric {
 };
 static PROGRAMMING_OF_ALL: Metric = Metric {
     name: "portolan_kubernetes_programming_duration_seconds",
-    help: "Time from a change of endpoints to the answers that show it, of all Services that have some, common ones too.",
+    help: "Time from a change of endpoints to the answers that show it, for all Services with endpoints, ServiceImports included.",
     kind: Kind::Histogram(&PROGRAMMING_TIME),
     labels: &["service_kind"],
 };
@@ -64,33 +64,33 @@ static PACE_DURATION: Metric = Metric {
 };
 static LISTS: Metric = Metric {
     name: "portolan_kubernetes_lists_total",
-    help: "Complete lists by resource and the way they came: a stream, or pages.",
+    help: "Complete lists, by resource and by transfer: stream or pages.",
     kind: Kind::Counter,
     labels: &["resource", "way"],
 };
 static WATCH_FAILURES: Metric = Metric {
     name: "portolan_kubernetes_watch_failures_total",
-    help: "Lists and watches that came to nothing, by resource and reason; what is known is served on meanwhile.",
+    help: "Failed lists and watches, by resource and reason. Known objects are still served.",
     kind: Kind::Counter,
     labels: &["resource", "reason"],
 };
 static OBJECT_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_object_errors_total",
-    help: "Objects that could not be read, by kind and reason; what was known of them is served on. Of those that are \
-        `invalid` the parts that make sense are served.",
+    help: "Objects that could not be read, by kind and reason. Their last known state is still served; of `invalid` objects, \
+        the valid parts are served.",
     kind: Kind::Counter,
     labels: &["kind", "reason"],
 };
 static MANIFEST_ERRORS: Metric = Metric {
     name: "portolan_kubernetes_manifest_errors_total",
-    help: "Manifest files that could not be read, by reason; what they said before is served on.",
+    help: "Manifest files that could not be read, by reason. Their last known content is still served.",
     kind: Kind::Counter,
     labels: &["reason"],
 };
 
 static RENEWALS: Metric = Metric {
     name: "portolan_kubernetes_watch_renewals_total",
-    help: "Watches that said nothing for so long that they were asked for anew, by resource.",
+    help: "Watches that were renewed after a long silence, by resource.",
     kind: Kind::Counter,
     labels: &["resource"],
 };

@@ -47,7 +47,7 @@ impl Refusal {
         Some(match self {
             Refusal::Missing => return None,
             Refusal::Unreadable(error) => error.to_string(),
-            Refusal::TooLong => format!("it is longer than {FILE_MAX} octets"),
+            Refusal::TooLong => format!("it is longer than {FILE_MAX} bytes"),
             Refusal::Foreign => "it is no snapshot of this version".to_owned(),
             Refusal::OfAnotherRequest => "the stanza that it was written for asked for other objects".to_owned(),
             Refusal::Damaged => "it is damaged: its checksum is wrong".to_owned(),

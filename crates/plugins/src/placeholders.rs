@@ -101,8 +101,8 @@ impl Format {
         Format { parts }
     }
 
-    /// Returns the words in single braces that look like placeholders and are unknown, each with the closest known one. They are
-    /// written as text.
+    /// Returns the words in single braces that look like placeholders and are unknown, each with the closest known
+    /// one. They are written as text.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, Option<&'static str>)> {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),

@@ -1,7 +1,8 @@
 //! What a table costs that is written as often as it is read: `cargo run --release -p portolan-rcu --example writes`.
 //!
-//! Threads look for entries of a table of a million; half of them are not there and are put in the place of a neighbour, as
-//! the cache does at its capacity. Time per operation of one thread, by the number of shards and of threads.
+//! Threads look for entries of a table of a million; half of them are not there and are put in the place of a
+//! neighbour, as the cache does at its capacity. Time per operation of one thread, by the number of shards and of
+//! threads.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures")]
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! The Corefile is a file, standard input, or a key of a ConfigMap. Exits with 0 if it can be served, with 1 if it has
 //! errors (or, with `--strict`, warnings), and with 2 if it could not be read.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command writes to its user")]
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ pub enum Form {
     Sarif,
 }
 
-/// Reports what is wrong with the Corefiles of a file, and returns the exit code that the module describes. With `rbac`, prints the
-/// permissions of a correct Corefile; its diagnostics go to standard error.
+/// Reports what is wrong with the Corefiles of a file, and returns the exit code that the module describes. With
+/// `rbac`, prints the permissions of a correct Corefile; its diagnostics go to standard error.
 #[must_use]
 pub fn check(options: &CheckOptions) -> ExitCode {
     if let Some(code) = &options.explain {
@@ -107,7 +107,8 @@ fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
     Ok(passed)
 }
 
-/// Builds the configuration as far as the options ask: adds the problems of its files, and returns what it requests from clusters.
+/// Builds the configuration as far as the options ask: adds the problems of its files, and returns what it requests
+/// from clusters.
 fn look_further(configuration: &mut Configuration, options: &CheckOptions) -> Vec<Request> {
     let Some(plan) = configuration.plan.take() else { return Vec::new() };
     if !options.files {

@@ -266,7 +266,8 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
     command().try_get_matches_from(words).map(|matches| from_matches(&matches)).map_err(explain)
 }
 
-/// Returns the error for a flag of the server with one dash that does not exist. Without it, the parser would read `-port` as `-p ort`.
+/// Returns the error for a flag of the server with one dash that does not exist. Without it, the parser would read
+/// `-port` as `-p ort`.
 fn unknown_flag(words: &[OsString]) -> Option<String> {
     let word = words.get(1)?.to_str()?;
     let name = word.strip_prefix('-')?.split('=').next()?;

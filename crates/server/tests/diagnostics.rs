@@ -42,7 +42,7 @@ fn examples_of_entries_produce_their_code() {
         let example = text.split("~~~ corefile\n").nth(1).and_then(|rest| rest.split("~~~").next());
         match example {
             None if text.contains(NO_EXAMPLE) => {}
-            None => wrong.push(format!("{code}: neither an example nor the reason why there is none")),
+            None => wrong.push(format!("{code}: neither an example nor a reason for its absence")),
             Some(example) if said(example).contains_key(code) => {}
             Some(example) => wrong.push(format!("{code}: the example is said to be {:?}", said(example))),
         }

@@ -156,8 +156,8 @@ fn serves_and_watches_manifests_of_a_mesh() {
     served.wait_for_addresses("a.pay.global.", &["10.0.0.22"]);
 }
 
-/// Checks that either container of the pod `istiocoredns` can be replaced: the gRPC server, and the one that forwards to
-/// it.
+/// Checks that either container of the pod `istiocoredns` can be replaced: the gRPC server, and the one that forwards
+/// to it.
 #[test]
 fn replaces_either_container_of_istiocoredns() {
     let folder = Folder::new("istio-pair");

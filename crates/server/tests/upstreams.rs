@@ -1,5 +1,5 @@
-//! Forwarding to Knot DNS and to Unbound over UDP and TCP: while they run, while they are down, and after their restart.
-//! If one is not installed, its test prints a message and is skipped.
+//! Forwarding to Knot DNS and to Unbound over UDP and TCP: while they run, while they are down, and after their
+//! restart. If one is not installed, its test prints a message and is skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -116,7 +116,7 @@ impl fmt::Display for Refusal {
             Refusal::Json(fault) => write!(out, "the value is no record: {fault}"),
             Refusal::Host(host) => write!(out, "the host {host:?} is neither an address nor a name"),
             Refusal::Key => out.write_str("the key is no name"),
-            Refusal::TooLong(octets) => write!(out, "the value has {octets} octets, and at most {VALUE_MAX} are read"),
+            Refusal::TooLong(octets) => write!(out, "the value has {octets} bytes; at most {VALUE_MAX} are read"),
             Refusal::TooMany => out.write_str("there are more records than are kept"),
         }
     }

@@ -620,7 +620,8 @@ impl RdataWriter<'_> {
     }
 }
 
-/// Appends a pointer to the name at offset `at`, or the name itself if a pointer cannot reach it (RFC 1035 §4.1.4: 14 bits).
+/// Appends a pointer to the name at offset `at`, or the name itself if a pointer cannot reach it (RFC 1035 §4.1.4: 14
+/// bits).
 fn refer_to(message: &mut Vec<u8>, at: usize) {
     match u16::try_from(at) {
         Ok(offset) if at <= OFFSET_MAX => message.extend_from_slice(&(0xc000 | offset).to_be_bytes()),

@@ -1,7 +1,8 @@
 //! The form of records that came from somewhere else: names that can be read, data as long as their type has them.
 //!
-//! [`Message::parse`](crate::Message::parse) checks where records begin and end. What others are to be sent, or what is kept
-//! for them, must be readable to the last name: a client may fail at one that is not, and so may this server later.
+//! [`Message::parse`](crate::Message::parse) checks where records begin and end. What others are to be sent, or what
+//! is kept for them, must be readable to the last name: a client may fail at one that is not, and so may this server
+//! later.
 
 use crate::message::Record;
 use crate::{Class, Type};
@@ -9,7 +10,7 @@ use crate::{Class, Type};
 /// A part of a record's data.
 #[derive(Clone, Copy)]
 enum Part {
-    /// So many bytes.
+    /// Fixed number of bytes.
     Bytes(usize),
     /// A name, compressed or not.
     Name,
@@ -24,8 +25,8 @@ enum Part {
 use Part::{Bytes, Name, Rest, Text, Texts};
 
 impl Record<'_> {
-    /// Whether its owner and the names in its data can be read, and its data are as long as their type wants. Data of types
-    /// that have neither, and of classes other than IN, may be anything.
+    /// Whether its owner and the names in its data can be read, and its data are as long as their type wants. Data of
+    /// types that have neither, and of classes other than IN, may be anything.
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         if self.owner().is_err() {

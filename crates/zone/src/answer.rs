@@ -56,14 +56,15 @@ impl End {
 }
 
 impl Zone {
-    /// Answers a question. Follows aliases as long as this zone has their targets. Returns `None` if the name is not in the zone.
+    /// Answers a question. Follows aliases as long as this zone has their targets. Returns `None` if the name is not
+    /// in the zone.
     pub fn answer(&self, question: Question<'_>, message: &mut MessageBuf) -> Option<Reply> {
         self.answer_until(question, message, |_, _| false)
     }
 
-    /// As [`Zone::answer`]. `leaves` gets the target of each alias that lies in this zone and the place where it falls: if it
-    /// says so, the answer ends there as if the target were outside (RFC 1034 §4.3.2: an alias starts again at step 1,
-    /// with the nearest zone).
+    /// As [`Zone::answer`]. `leaves` gets the target of each alias that lies in this zone and the place where it
+    /// falls: if it says so, the answer ends there as if the target were outside (RFC 1034 §4.3.2: an alias starts
+    /// again at step 1, with the nearest zone).
     pub fn answer_until(
         &self,
         question: Question<'_>,
@@ -177,8 +178,9 @@ impl<'a> Writer<'a> {
         self.followed.as_slice().iter().position(|known| *known == node.0)
     }
 
-    /// Ends an answer with an alias loop, or with too many aliases. Writes the part of the chain so far. As in CoreDNS, the
-    /// response code is SERVFAIL for NS queries and for loops through a wildcard or DNAME (RFC 1034 §3.6.2).
+    /// Ends an answer with an alias loop, or with too many aliases. Writes the part of the chain so far. As in
+    /// CoreDNS, the response code is SERVFAIL for NS queries and for loops through a wildcard or DNAME (RFC 1034
+    /// §3.6.2).
     fn give_up(mut self, back_to: Option<usize>) -> End {
         self.end_positive();
         let is_synthesized = back_to.is_some_and(|at| at < self.synthesized);

@@ -51,7 +51,8 @@ impl Map<'_> {
         false
     }
 
-    /// The line of a block that passes a zone on, if nothing answers it before; none where names are changed on the way.
+    /// The line of a block that passes a zone on, if nothing answers it before; none where names are changed on the
+    /// way.
     fn passing(&self, block: usize, zone: &Name) -> Option<&Line<'_>> {
         let chain = &self.chains[block];
         let takes = |line: &&Line<'_>| {

@@ -24,10 +24,10 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The words after `name`, if the usage line takes so many.
+    /// Takes the words after `name`.
     ///
     /// # Errors
-    /// If it does not.
+    /// Their number does not fit the usage line.
     pub(crate) fn new(name: &'a Token, words: &'a [Token], usage: Usage) -> Result<Args<'a>, Problem> {
         let args = Args { name, words, usage, warnings: Vec::new() };
         if usage.takes(words.len()) {
@@ -93,7 +93,7 @@ impl<'a> Args<'a> {
     /// Takes the next word.
     ///
     /// # Errors
-    /// If there is none.
+    /// No word is left.
     pub fn word(&mut self) -> Result<&'a Token, Problem> {
         let missing = || self.complain(codes::ARGUMENT_COUNT, self.name.span, "a word is missing here");
         let missing = if self.words.is_empty() { Some(missing()) } else { None };
@@ -103,7 +103,7 @@ impl<'a> Args<'a> {
     /// Takes the next word as a number within `range`.
     ///
     /// # Errors
-    /// If there is none or it is none such.
+    /// No word is left, or it is not valid.
     pub fn number<T>(&mut self, range: impl RangeBounds<T>) -> Result<T, Problem>
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -135,7 +135,7 @@ impl<'a> Args<'a> {
     /// Takes the next word as a duration, zero or more.
     ///
     /// # Errors
-    /// If there is none or it is none such.
+    /// No word is left, or it is not valid.
     pub fn duration(&mut self) -> Result<Duration, Problem> {
         let word = self.word()?;
         duration(&word.text).map_err(|error| match error {
@@ -147,7 +147,7 @@ impl<'a> Args<'a> {
     /// Takes the next word as a duration, more than zero.
     ///
     /// # Errors
-    /// If there is none or it is none such.
+    /// No word is left, or it is not valid.
     pub fn duration_above_zero(&mut self) -> Result<Duration, Problem> {
         let word = self.words.first();
         let span = self.duration()?;
@@ -160,7 +160,7 @@ impl<'a> Args<'a> {
     /// Takes the next word as one of `choices`.
     ///
     /// # Errors
-    /// If there is none or it is none of them.
+    /// No word is left, or it is not one of them.
     pub fn choice<T: Copy>(&mut self, choices: &[(&'static str, T)]) -> Result<T, Problem> {
         let word = self.word()?;
         let chosen = choices.iter().find(|(name, _)| *name == word.text);
@@ -178,7 +178,7 @@ impl<'a> Args<'a> {
     /// Takes the next word as something that parses.
     ///
     /// # Errors
-    /// If there is none or it does not parse; `wanted` says as what.
+    /// No word is left, or it does not parse; `wanted` names what was expected.
     pub fn parse<T: FromStr>(&mut self, wanted: &str) -> Result<T, Problem> {
         let word = self.word()?;
         word.text.parse().map_err(|_| self.bad(word, wanted))

@@ -136,7 +136,7 @@ impl<'a> Piece<'a> {
     }
 
     fn too_long() -> Piece<'static> {
-        Piece::nameless(Unreadable::TooLong, format!("it is longer than {OBJECT_MAX} octets"))
+        Piece::nameless(Unreadable::TooLong, format!("it is longer than {OBJECT_MAX} bytes"))
     }
 }
 
@@ -269,7 +269,7 @@ fn address_type(text: &str) -> Result<AddressType, &'static str> {
         "IPv4" => Ok(AddressType::Ipv4),
         "IPv6" => Ok(AddressType::Ipv6),
         "FQDN" => Ok(AddressType::Fqdn),
-        _ => Err("the address type is none of IPv4, IPv6 and FQDN"),
+        _ => Err("the address type is not IPv4, IPv6 or FQDN"),
     }
 }
 

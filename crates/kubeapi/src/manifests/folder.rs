@@ -183,7 +183,7 @@ fn is_manifest(path: &Path) -> bool {
 fn read(path: &Path, length: u64) -> Result<Vec<Manifest>, Report> {
     let place = path.display();
     if length > FILE_MAX {
-        return Err(Report { reason: "too_long", text: format!("{place}: more than {FILE_MAX} octets") });
+        return Err(Report { reason: "too_long", text: format!("{place}: more than {FILE_MAX} bytes") });
     }
     let text =
         fs::read_to_string(path).map_err(|error| Report { reason: "unreadable", text: format!("{place}: {error}") })?;

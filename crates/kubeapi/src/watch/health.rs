@@ -22,12 +22,12 @@ pub(crate) enum Health {
 }
 
 impl Health {
-    /// Records a failure. `what` names the watched resource in the log, `url` is that of the API server. After a success, a
-    /// failure that may pass is logged from the second attempt on.
+    /// Records a failure. `what` names the watched resource in the log, `url` is that of the API server. After a
+    /// success, a failure that may pass is logged from the second attempt on.
     pub(crate) fn failed(&mut self, (what, url): (&str, &str), failure: &Failure, now: Instant) {
         if failure.loses_the_version() {
             // Part of a watch's life: the server remembers five minutes or so.
-            return info!(target: LOG, "Listing {what} anew: {failure}");
+            return info!(target: LOG, "Listing {what} again: {failure}");
         }
         let is_first = matches!(self, Health::Well);
         if !self.is_failing() {

@@ -35,7 +35,7 @@ fn lists_again_after_an_expired_version() {
     assert_eq!(edge.service("shop/web"), WEB);
     assert_eq!(edge.metric(&failures("services", "gone")), 1.0);
     assert_eq!(edge.metric(STREAMED), 2.0);
-    assert_eq!(edge.logged("[INFO] plugin/kubernetes: Listing services anew"), 1);
+    assert_eq!(edge.logged("[INFO] plugin/kubernetes: Listing services again"), 1);
 }
 
 #[test]

@@ -133,8 +133,8 @@ struct Scan {
 }
 
 impl Scan {
-    /// Looks for files that are new, have changed, or are gone. If the directory cannot be read, all zones stay as they are: a lost
-    /// mount or missing permissions do not mean that the operator removed them.
+    /// Looks for files that are new, have changed, or are gone. If the directory cannot be read, all zones stay as
+    /// they are: a lost mount or missing permissions do not mean that the operator removed them.
     fn run(&self, files: &dyn Files, found: &mut Found, notices: &mut Vec<Notice>) {
         let listed = files.list(&self.path);
         let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());

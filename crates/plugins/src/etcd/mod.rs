@@ -104,7 +104,7 @@ fn awaited(index: &Arc<Index>) -> Awaited {
 fn measure(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
     let names = zones_label(zones.names());
     let records = Arc::downgrade(index);
-    #[allow(clippy::cast_precision_loss, reason = "there are not so many records")]
+    #[allow(clippy::cast_precision_loss, reason = "the number of records is far below 2^52")]
     let records = move || records.upgrade().map(|index| index.counts().records as f64);
     setup.registry.gauge(&RECORDS, &[&names], records);
     let current = Arc::downgrade(index);

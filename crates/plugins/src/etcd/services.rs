@@ -42,8 +42,8 @@ fn is_service(record: &Record, rtype: Type) -> bool {
     has_target && (rtype != Type::MX || record.mail)
 }
 
-/// Where a record points to: to a name or, with its address, to the name of its own key. Either way it may be without some
-/// labels.
+/// Where a record points to: to a name or, with its address, to the name of its own key. Either way it may be without
+/// some labels.
 fn target(listed: Listed<'_>) -> Option<Name> {
     let strip = usize::from(listed.record.target_strip);
     match listed.record.host.name() {

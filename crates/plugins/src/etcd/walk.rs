@@ -17,7 +17,7 @@ const APEX: &[u8] = b"\x04apex\x03dns";
 const CHAIN_MAX: usize = 11;
 /// Aliases that are followed for one answer: each costs a look at all that its target has.
 const ALIASES_MAX: usize = 64;
-/// Octets in a piece of a text (RFC 1035 §3.3).
+/// Maximum length of a character-string in bytes (RFC 1035 §3.3).
 const PIECE: usize = 255;
 
 /// Makes records of what names have.
@@ -35,8 +35,8 @@ pub(super) struct Walk<'a> {
     outside: &'a mut Outside,
 }
 
-/// What a name has for a question of this type, or for any address. The addresses of a zone itself stand below it, if there
-/// are any.
+/// What a name has for a question of this type, or for any address. The addresses of a zone itself stand below it, if
+/// there are any.
 pub(super) fn select<'v>(view: &'v View, key: NameRef<'_>, before_zone: usize, qtype: Option<Type>) -> Selection<'v> {
     if qtype.is_none_or(Type::is_address) && before_zone == 0 {
         let apex = view.select(below(APEX, key).as_ref(), APEX.len(), Sought::Hosts);

@@ -1,6 +1,7 @@
 //! Finds the fields of its data that a template reads, so that misspelt ones are found before a query runs into them.
 //!
-//! `.Name` and `$.Name` read the data where the dot is the data itself. Within `with` and `range` the dot is another value, and only
+//! `.Name` and `$.Name` read the data where the dot is the data itself. Within `with` and `range` the dot is another
+//! value, and only
 //! `$` is still the data.
 
 use super::parse::{Base, Block, Node, Operand, Pipeline};

@@ -36,8 +36,8 @@ impl Template {
         parse::parse(name, text).map(|templates| Template { templates })
     }
 
-    /// Returns the names of the fields and methods that the template reads from its data, in order. Templates that it defines are
-    /// left out, because they can be given other data.
+    /// Returns the names of the fields and methods that the template reads from its data, in order. Templates that it
+    /// defines are left out, because they can be given other data.
     pub(crate) fn root_fields(&self) -> Vec<&str> {
         fields::of_root(&self.templates.root)
     }

@@ -137,7 +137,7 @@ fn reverse_zones() -> Vec<Name> {
     ["in-addr.arpa.", "ip6.arpa."].into_iter().filter_map(|zone| Name::from_text(zone).ok()).collect()
 }
 
-/// A line of the block that is a record.
+/// Reads a record from a line of the block.
 fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     if !config.fallthrough.is_empty() {
         let message = format!("unknown property `{}`: records stand before `fallthrough`", args.name().text);
@@ -145,7 +145,7 @@ fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     }
     if args.rest().is_empty() || address(&args.name().text).is_none() {
         let message = format!(
-            "`{}` begins no record, which is an address and its names: the line means nothing",
+            "line ignored: `{}` does not start a record, which is an IP address and its names",
             args.name().text
         );
         args.warn(args.name(), message);
@@ -226,20 +226,20 @@ impl Reloaded {
     }
 }
 
-/// The records of the block, which stand beside those of the file.
+/// Records of the block, in addition to those of the file.
 struct Inline {
     lines: Vec<Vec<String>>,
     taken: Taken,
 }
 
 impl Inline {
-    /// The records of a file and of the block, and what of the file means nothing.
+    /// Returns the records of a file and of the block, and the ignored lines of the file.
     fn table(&self, file: &[u8]) -> (Table, Option<Ignored>) {
         let mut table = Table::default();
         let ignored = table.read(file, &self.taken);
         for line in &self.lines {
             if let [address, names @ ..] = line.as_slice() {
-                // What means nothing was warned of where it stands.
+                // Errors of the block have been reported when the Corefile was read.
                 let _ = table.add(address, names.iter().map(String::as_str), &self.taken);
             }
         }

@@ -1,4 +1,4 @@
-//! Hosts, by name and by address.
+//! Hosts table: addresses by name, and names by address.
 
 use core::fmt;
 use std::collections::HashMap;
@@ -8,18 +8,18 @@ use engine::Zones;
 use foldhash::fast::RandomState;
 use wire::{Name, NameRef};
 
-/// Octets of the longest hosts file: some two hundred thousand lines.
+/// Maximum length of a hosts file in bytes: some two hundred thousand lines.
 pub(super) const FILE_MAX: usize = 16 << 20;
 
-/// What of the lines is taken.
+/// Selection of the records that a table keeps.
 pub(super) struct Taken {
-    /// Where names lie that are taken; to others no address leads back either.
+    /// Zones of the names that are kept. PTR records point to these names only.
     pub(super) zones: Zones,
-    /// Whether addresses lead back to names.
+    /// True if PTR records are derived.
     pub(super) reverse: bool,
 }
 
-/// Hosts as lines list them.
+/// Records of a hosts file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     by_name: HashMap<Box<[u8]>, Vec<IpAddr>, RandomState>,
@@ -27,7 +27,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Reads a hosts file: `#` begins a comment. What means nothing is told.
+    /// Adds the lines of a hosts file, in which `#` starts a comment. Returns the ignored lines.
     pub(super) fn read(&mut self, octets: &[u8], taken: &Taken) -> Option<Ignored> {
         let text = String::from_utf8_lossy(&octets[..octets.len().min(FILE_MAX)]);
         let mut ignored = (octets.len() > FILE_MAX).then(|| Ignored::new(text.lines().count(), Meaningless::Rest));
@@ -41,10 +41,10 @@ impl Table {
         ignored
     }
 
-    /// Adds the names of an address; what is no address, or no name, means nothing.
+    /// Adds the names of an address.
     ///
     /// # Errors
-    /// The first word that means nothing; the names beside it are added.
+    /// The first word that is neither an address nor a name. The other names are added.
     pub(super) fn add<'a>(
         &mut self,
         address: &str,
@@ -68,18 +68,18 @@ impl Table {
             return;
         }
         let addresses = self.by_name.entry(name.octets().into()).or_default();
-        // A pair that was there before is no second record (RFC 2181 §5.2).
+        // A repeated pair is the same record (RFC 2181 §5.2).
         if addresses.contains(&address) {
             return;
         }
         addresses.push(address);
-        // A wildcard is no name of a host.
+        // A wildcard is not the name of a host.
         if taken.reverse && !name.octets().starts_with(b"\x01*") {
             self.by_address.entry(address).or_default().push(name);
         }
     }
 
-    /// The addresses of a name (in lower case), or of the wildcard that it falls under.
+    /// Returns the addresses of a name (in lower case), or of the wildcard that covers it.
     pub(super) fn addresses(&self, name: NameRef<'_>) -> Option<&[IpAddr]> {
         if let Some(addresses) = self.by_name.get(name.octets()) {
             return Some(addresses);
@@ -90,19 +90,19 @@ impl Table {
         self.by_name.get(wildcard.octets()).map(Vec::as_slice)
     }
 
-    /// The names of an address.
+    /// Returns the names of an address.
     pub(super) fn names(&self, address: IpAddr) -> &[Name] {
         self.by_address.get(&address).map_or(&[], Vec::as_slice)
     }
 
-    /// Records that it answers with: addresses of all names, and names of all addresses.
+    /// Returns the number of records: addresses of all names, and names of all addresses.
     pub(super) fn len(&self) -> usize {
         let addresses: usize = self.by_name.values().map(Vec::len).sum();
         addresses + self.by_address.values().map(Vec::len).sum::<usize>()
     }
 }
 
-/// What of a hosts file means nothing: where and what is the first of it, and in how many lines there is such.
+/// Ignored lines of a hosts file: the first one with its reason, and their number.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ignored {
     line: usize,
@@ -110,14 +110,14 @@ pub(super) struct Ignored {
     lines: usize,
 }
 
-/// What means nothing.
+/// Reason why a line is ignored.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaningless {
-    /// The first word of a line, which is no address.
+    /// First word of the line, which is not an IP address.
     Address(String),
-    /// A word behind it, which is no name.
+    /// Word after the address, which is not a domain name.
     Name(String),
-    /// What is behind the longest file.
+    /// The line is beyond [`FILE_MAX`].
     Rest,
 }
 
@@ -128,23 +128,23 @@ impl Ignored {
 }
 
 impl fmt::Display for Ignored {
-    /// `LINE: WHAT`.
+    /// Writes `LINE: REASON`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
-            Meaningless::Address(word) => write!(f, "{}: `{word}` is no address: the line means nothing", self.line)?,
-            Meaningless::Name(word) => write!(f, "{}: `{word}` is no name: it means nothing", self.line)?,
+            Meaningless::Address(word) => write!(f, "{}: line ignored: `{word}` is not an IP address", self.line)?,
+            Meaningless::Name(word) => write!(f, "{}: name ignored: `{word}` is not a domain name", self.line)?,
             Meaningless::Rest => {
-                write!(f, "{}: the file is longer than {FILE_MAX} octets: no more is read", self.line)?;
+                write!(f, "{}: the file is longer than {FILE_MAX} bytes; the rest is ignored", self.line)?;
             }
         }
         match self.lines {
             0 | 1 => Ok(()),
-            lines => write!(f, " ({lines} lines have such words)"),
+            lines => write!(f, " ({lines} lines have such errors)"),
         }
     }
 }
 
-/// The address that a word is; an interface may be named behind one of IPv6.
+/// Parses an address; an IPv6 address may have a zone after `%`.
 pub(super) fn address(word: &str) -> Option<IpAddr> {
     word.split('%').next()?.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
@@ -154,12 +154,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_what_they_mean() {
+    fn reads_lines_and_counts_those_with_errors() {
         let mut table = Table::default();
         let zones = ["test.", "localhost."].map(|zone| Name::from_text(zone).unwrap()).into_iter().collect();
         let taken = Taken { zones, reverse: true };
         let ignored = table.read(b"127.0.0.1 localhost LocalHost # c\n#x\n10.0.0.1\tweb.test a..b\n\nnonsense x.test\n::1%lo six.test\n10.0.0.2 *.w.test\n10.0.0.9 out.example\n", &taken);
-        let said = "3: `a..b` is no name: it means nothing (2 lines have such words)";
+        let said = "3: name ignored: `a..b` is not a domain name (2 lines have such errors)";
         assert_eq!(ignored.map(|ignored| ignored.to_string()).as_deref(), Some(said));
         let look = |name: &str| table.addresses(Name::from_text(name).unwrap().as_ref()).map(<[IpAddr]>::to_vec);
         assert_eq!(look("localhost."), Some(vec!["127.0.0.1".parse().unwrap()]));

@@ -16,7 +16,7 @@ pub(super) struct Asked<'a> {
     pub(super) name: &'a str,
     /// The zone that it lies in, of those of the template.
     pub(super) zone: NameRef<'a>,
-    /// The expression that matched, and what it matched; `None` if there is none and every name does.
+    /// Regular expression that matched, and its match; `None` if the block has none and every name matches.
     pub(super) matched: Option<(&'a Regexp, Captures<'a>)>,
     /// The label of a name, of those that the templates read.
     pub(super) label: &'a dyn Fn(&str) -> Option<Label>,
@@ -61,7 +61,7 @@ impl Asked<'_> {
         Value::List(found.iter().map(|part| Value::text(part.map_or("", |part| part.as_str()))).collect())
     }
 
-    /// The text of a group, by its index or its name; empty if there is none.
+    /// Returns the text of a group, by index or name; empty if the group does not exist.
     pub(super) fn group(&self, group: &Value) -> String {
         let (Value::Map(groups), Value::Integer(_) | Value::Text(_)) = (self.groups(), group) else {
             return String::new();

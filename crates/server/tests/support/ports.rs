@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
 /// First port: most well-known services use lower ones.
 const FIRST: u16 = 10_000;
-/// Start of Linux's ephemeral ports. Other tests use these all the time, so a free one could be taken before the program
-/// starts.
+/// Start of Linux's ephemeral ports. Other tests use these all the time, so a free one could be taken before the
+/// program starts.
 const END: u16 = 32_768;
 
 /// Returns a free port of 127.0.0.1, for UDP and TCP.

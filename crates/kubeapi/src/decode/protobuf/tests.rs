@@ -175,7 +175,7 @@ fn refuses_more_endpoints_than_the_api_allows() {
     assert_eq!(watch(Kind::EndpointSlice, &added(&slice(100_000))).0, ["a"]);
     assert_eq!(watch(Kind::EndpointSlice, &added(&slice(100_001))).0, ["a: it has more entries than any object has"]);
     let frame = frame(&vec![0; OBJECT_MAX + 1]);
-    assert_eq!(watch(Kind::EndpointSlice, &frame).0, [format!(": it is longer than {OBJECT_MAX} octets")]);
+    assert_eq!(watch(Kind::EndpointSlice, &frame).0, [format!(": it is longer than {OBJECT_MAX} bytes")]);
 }
 
 #[test]
