@@ -123,7 +123,7 @@ mod tests {
                         Step::Took(part.len())
                     }
                 },
-                [] => unreachable!("no octets, no step"),
+                [] => unreachable!("no bytes, no step"),
             });
             lost |= outcome.is_err();
         }
