@@ -121,7 +121,7 @@ fn look_further(configuration: &mut Configuration, options: &CheckOptions) -> Ve
 }
 
 fn say(configuration: &Configuration, options: &CheckOptions) {
-    let style = if std::io::stdout().is_terminal() { Style::Color } else { Style::Plain };
+    let style = if has_color() { Style::Color } else { Style::Plain };
     let text = match options.form {
         Form::Text => configuration.render_problems(style),
         Form::Json => format!("{:#}", report::json(configuration)),
@@ -133,6 +133,13 @@ fn say(configuration: &Configuration, options: &CheckOptions) {
         // Who reads only the beginning has closed the pipe by the end.
         (text, false) => drop(writeln!(std::io::stdout(), "{text}")),
     }
+}
+
+/// Returns true if standard output is a terminal with colours, and nothing asks for plain text (<https://no-color.org>).
+fn has_color() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
 }
 
 fn explain(code: &str) -> ExitCode {
