@@ -135,7 +135,8 @@ fn say(configuration: &Configuration, options: &CheckOptions) {
     }
 }
 
-/// Returns true if standard output is a terminal with colours, and nothing asks for plain text (<https://no-color.org>).
+/// Returns true if standard output is a terminal with colours, and nothing asks for plain text
+/// (<https://no-color.org>).
 fn has_color() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
