@@ -1,4 +1,5 @@
-//! The words after a directive or a property, taken one by one, each wrong one reported where it stands.
+//! Cursor over the arguments of a directive or a property. It parses them one by one and reports errors at their
+//! position.
 
 use core::fmt::Display;
 use core::ops::RangeBounds;
@@ -12,10 +13,10 @@ use super::Usage;
 use super::values::{DurationError, duration, zone_doubt, zone_names};
 use crate::codes;
 
-/// What is wrong with a word; small, since it is returned often and made seldom.
+/// Error in an argument. Boxed, to keep `Result`s small: most calls succeed.
 pub type Problem = Box<Diagnostic>;
 
-/// The words of one line after its first.
+/// Arguments of a line that have not been taken yet.
 pub struct Args<'a> {
     name: &'a Token,
     words: &'a [Token],
@@ -24,10 +25,10 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// Takes the words after `name`.
+    /// Creates a cursor over the words after `name`.
     ///
     /// # Errors
-    /// Their number does not fit the usage line.
+    /// The usage line does not allow this number of words.
     pub(crate) fn new(name: &'a Token, words: &'a [Token], usage: Usage) -> Result<Args<'a>, Problem> {
         let args = Args { name, words, usage, warnings: Vec::new() };
         if usage.takes(words.len()) {
@@ -45,15 +46,15 @@ impl<'a> Args<'a> {
         Err(args.complain(codes::ARGUMENT_COUNT, span, message))
     }
 
-    /// No words after `name`, whatever the usage line says.
+    /// Creates a cursor without words, even if the usage line requires some.
     pub(crate) const fn none(name: &'a Token, usage: Usage) -> Args<'a> {
         Args { name, words: &[], usage, warnings: Vec::new() }
     }
 
-    /// Lets `read` take other words, such as those of several lines together.
+    /// Runs `read` on other words, such as those of several lines together, and collects its warnings.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Returns the error of `read`.
     pub fn read_words<T>(
         &mut self,
         words: &[Token],
@@ -66,19 +67,19 @@ impl<'a> Args<'a> {
         outcome
     }
 
-    /// The first word of the line.
+    /// Returns the first word of the line.
     #[must_use]
     pub const fn name(&self) -> &'a Token {
         self.name
     }
 
-    /// The words that are left.
+    /// Returns the remaining words.
     #[must_use]
     pub const fn rest(&self) -> &'a [Token] {
         self.words
     }
 
-    /// Takes all words that are left.
+    /// Takes all remaining words.
     pub fn take_rest(&mut self) -> &'a [Token] {
         core::mem::take(&mut self.words)
     }
@@ -93,17 +94,17 @@ impl<'a> Args<'a> {
     /// Takes the next word.
     ///
     /// # Errors
-    /// No word is left.
+    /// No word remains.
     pub fn word(&mut self) -> Result<&'a Token, Problem> {
-        let missing = || self.complain(codes::ARGUMENT_COUNT, self.name.span, "a word is missing here");
+        let missing = || self.complain(codes::ARGUMENT_COUNT, self.name.span, "an argument is missing");
         let missing = if self.words.is_empty() { Some(missing()) } else { None };
-        self.next_word().ok_or_else(|| missing.unwrap_or_else(|| self.problem("a word is missing here")))
+        self.next_word().ok_or_else(|| missing.unwrap_or_else(|| self.problem("an argument is missing")))
     }
 
     /// Takes the next word as a number within `range`.
     ///
     /// # Errors
-    /// No word is left, or it is not valid.
+    /// No word remains, or it is not a number, or the number is out of range.
     pub fn number<T>(&mut self, range: impl RangeBounds<T>) -> Result<T, Problem>
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -111,43 +112,48 @@ impl<'a> Args<'a> {
         let word = self.word()?;
         let number: i128 = word.text.parse().map_err(|_| self.bad(word, "a whole number"))?;
         let fitting = T::try_from(number).ok();
-        if fitting.is_none() && number > 0 {
-            return Err(self.bad(word, "so small as it must be here"));
-        }
-        fitting.filter(|number| range.contains(number)).ok_or_else(|| self.out_of_range(word, &range))
+        // A positive number that the type cannot hold.
+        let overflows = fitting.is_none() && number > 0;
+        fitting.filter(|number| range.contains(number)).ok_or_else(|| self.out_of_range(word, overflows, &range))
     }
 
-    fn out_of_range<T: Display>(&self, word: &Token, range: &impl RangeBounds<T>) -> Problem {
+    fn out_of_range<T: Display>(&self, word: &Token, overflows: bool, range: &impl RangeBounds<T>) -> Problem {
         use core::ops::Bound::{Excluded, Included, Unbounded};
-        let least = match range.start_bound() {
-            Included(least) | Excluded(least) => format!("at least {least}"),
-            Unbounded => String::new(),
+        let text = &word.text;
+        let message = match (range.start_bound(), range.end_bound()) {
+            (Included(least) | Excluded(least), Included(most)) => {
+                format!("`{text}` is out of range; use {least}–{most}")
+            }
+            (Included(least) | Excluded(least), Excluded(end)) => {
+                format!("`{text}` is out of range; use at least {least} and less than {end}")
+            }
+            (Included(least) | Excluded(least), Unbounded) if !overflows => {
+                format!("`{text}` is too small; the minimum is {least}")
+            }
+            (Unbounded, Included(most)) => format!("`{text}` is too large; the maximum is {most}"),
+            _ => format!("`{text}` is out of range"),
         };
-        let most = match range.end_bound() {
-            Included(most) => format!("at most {most}"),
-            Excluded(most) => format!("below {most}"),
-            Unbounded => String::new(),
-        };
-        let and = if least.is_empty() || most.is_empty() { "" } else { " and " };
-        self.bad(word, &format!("{least}{and}{most}"))
+        self.problem_at(word.span, message)
     }
 
-    /// Takes the next word as a duration, zero or more.
+    /// Takes the next word as a duration of zero or more.
     ///
     /// # Errors
-    /// No word is left, or it is not valid.
+    /// No word remains, or it is not such a duration.
     pub fn duration(&mut self) -> Result<Duration, Problem> {
         let word = self.word()?;
         duration(&word.text).map_err(|error| match error {
-            DurationError::Negative => self.bad(word, "a duration that is not below zero"),
+            DurationError::Negative => {
+                self.problem_at(word.span, format!("`{}` is negative; the minimum is 0s", word.text))
+            }
             DurationError::NotADuration => self.bad(word, "a duration such as `30s` or `1h20m`"),
         })
     }
 
-    /// Takes the next word as a duration, more than zero.
+    /// Takes the next word as a duration above zero.
     ///
     /// # Errors
-    /// No word is left, or it is not valid.
+    /// No word remains, or it is not such a duration.
     pub fn duration_above_zero(&mut self) -> Result<Duration, Problem> {
         let word = self.words.first();
         let span = self.duration()?;
@@ -160,7 +166,7 @@ impl<'a> Args<'a> {
     /// Takes the next word as one of `choices`.
     ///
     /// # Errors
-    /// No word is left, or it is not one of them.
+    /// No word remains, or it is not one of them.
     pub fn choice<T: Copy>(&mut self, choices: &[(&'static str, T)]) -> Result<T, Problem> {
         let word = self.word()?;
         let chosen = choices.iter().find(|(name, _)| *name == word.text);
@@ -175,36 +181,36 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Takes the next word as something that parses.
+    /// Takes the next word and parses it as a `T`. `wanted` describes a valid word, for the error message.
     ///
     /// # Errors
-    /// No word is left, or it does not parse; `wanted` names what was expected.
+    /// No word remains, or it does not parse.
     pub fn parse<T: FromStr>(&mut self, wanted: &str) -> Result<T, Problem> {
         let word = self.word()?;
         word.text.parse().map_err(|_| self.bad(word, wanted))
     }
 
-    /// Takes the words that are left as zones. What is no name is passed over with a warning, since CoreDNS takes it.
+    /// Takes the remaining words as zones. Skips a word that is not a zone, with a warning, because CoreDNS accepts it.
     ///
     /// # Errors
-    /// If there are words but no zone among them: none given usually stands for all.
+    /// None of the words is a zone. An empty list would be wrong, because callers take it to mean all zones.
     pub fn zones(&mut self) -> Result<Vec<Name>, Problem> {
         self.zones_but(0)
     }
 
-    /// As [`Args::zones`], and none given stands for all: the root.
+    /// Takes the remaining words as zones, like [`Args::zones`]. Returns the root zone if there are no words.
     ///
     /// # Errors
-    /// As [`Args::zones`].
+    /// Same as for [`Args::zones`].
     pub fn zones_or_all(&mut self) -> Result<Vec<Name>, Problem> {
         let zones = self.zones()?;
         Ok(if zones.is_empty() { vec![Name::root()] } else { zones })
     }
 
-    /// As [`Args::zones`], and leaves the last `left` words for other things.
+    /// Takes all remaining words but the last `left` as zones, like [`Args::zones`].
     ///
     /// # Errors
-    /// As [`Args::zones`].
+    /// Same as for [`Args::zones`].
     pub fn zones_but(&mut self, left: usize) -> Result<Vec<Name>, Problem> {
         let (words, rest) = self.words.split_at(self.words.len().saturating_sub(left));
         self.words = rest;
@@ -212,10 +218,13 @@ impl<'a> Args<'a> {
         for word in words {
             let named = zone_names(&word.text);
             if named.is_empty() {
-                self.warn(word, format!("`{}` is not a zone: no name lies in it", word.text));
+                self.warn(
+                    word,
+                    format!("`{}` is not a zone and is ignored; use a domain name or a network", word.text),
+                );
             }
             if let Some(doubt) = zone_doubt(&word.text).filter(|_| !named.is_empty()) {
-                self.warn(word, format!("`{}` is hardly a zone: {doubt}", word.text));
+                self.warn(word, format!("`{}` is probably not the intended zone: {doubt}", word.text));
             }
             zones.extend(named);
         }
@@ -225,41 +234,42 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Says that a word can be taken, but hardly means what its author meant.
+    /// Warns that a word is valid but probably not intended.
     pub fn warn(&mut self, word: &Token, message: impl Into<String>) {
         self.warnings.push(Diagnostic::warning(codes::VALUE, word.span, message).with_usage(self.usage.0));
     }
 
-    /// Says that a word asks for what CoreDNS has and this build has not: it can be checked, but not served.
+    /// Reports that a word requests a feature that CoreDNS has and this build does not have. The Corefile can be
+    /// checked, but not served.
     pub fn not_here(&mut self, word: &Token, message: impl Into<String>) {
         self.warnings.push(codes::not_here(codes::OPTION_NOT_HERE, word.span, message));
     }
 
-    /// Says that the line as a whole asks for that, and what to write in its place.
+    /// Reports the same as [`Args::not_here`], for the whole line. `help` says what to write instead.
     pub fn line_not_here(&mut self, message: &str, help: &str) {
         let problem = codes::not_here(codes::OPTION_NOT_HERE, self.name.span, message);
         self.warnings.push(problem.with_help(format!("CoreDNS accepts this; {help}")));
     }
 
-    /// The warnings so far.
+    /// Returns the warnings so far.
     pub(crate) fn into_warnings(self) -> Vec<Diagnostic> {
         self.warnings
     }
 
-    /// A problem with a word: what was wanted in its place.
+    /// Returns an error at a word. `wanted` describes a valid word.
     #[must_use]
     pub fn bad(&self, word: &Token, wanted: &str) -> Problem {
         let message = format!("`{}` is not {wanted}", word.text);
         self.problem_at(word.span, message)
     }
 
-    /// A problem with the whole line.
+    /// Returns an error for the whole line.
     #[must_use]
     pub fn problem(&self, message: impl Into<String>) -> Problem {
         self.problem_at(self.name.span, message)
     }
 
-    /// A problem at a place of the line.
+    /// Returns an error at a position in the line.
     #[must_use]
     pub fn problem_at(&self, span: Span, message: impl Into<String>) -> Problem {
         self.complain(codes::VALUE, span, message)
