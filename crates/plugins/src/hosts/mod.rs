@@ -1,4 +1,7 @@
-//! Answers from a hosts file.
+//! The plugin *hosts*: answers queries from a hosts file and from records in the Corefile.
+//!
+//! The file is checked for changes periodically. A changed file is parsed into a new table, which replaces the old one
+//! atomically.
 
 mod table;
 
@@ -18,7 +21,7 @@ use table::{Ignored, Table, Taken, address};
 
 use crate::fallthrough::{FallsThrough, fallthrough};
 
-/// What a `hosts` line says.
+/// Parsed `hosts` line.
 pub struct Config {
     file: Option<String>,
     zones: Vec<Name>,
@@ -77,8 +80,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     if let Some(word) = file.filter(|word| address(&word.text).is_some()) {
         let entry: Vec<&str> = args.rest().iter().map(|word| word.text.as_str()).collect();
         let message = format!(
-            "`{0}` is read as the name of a file, not as an address; write the entry `{0} {1}` on a line of its own in a block \
-             `hosts {{ … }}`",
+            "`{0}` is read as the name of a file, not as an address; write the entry `{0} {1}` on a separate line in a \
+             block `hosts {{ … }}`",
             word.text,
             if entry.is_empty() { "NAME".to_owned() } else { entry.join(" ") },
         );
@@ -132,20 +135,20 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .check(check)
 .role(|line| Role { except: reverse_zones(), ..Role::answers(&line.config.zones, &line.config.fallthrough) });
 
-/// Where addresses are, which always go on.
+/// Returns the reverse zones. Queries for addresses without an entry always pass to the next plugin.
 fn reverse_zones() -> Vec<Name> {
     ["in-addr.arpa.", "ip6.arpa."].into_iter().filter_map(|zone| Name::from_text(zone).ok()).collect()
 }
 
-/// Reads a record from a line of the block.
+/// Parses a line of the block as a record.
 fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     if !config.fallthrough.is_empty() {
-        let message = format!("unknown property `{}`: records stand before `fallthrough`", args.name().text);
+        let message = format!("unknown property `{}`: records must precede `fallthrough`", args.name().text);
         return Err(args.problem(message));
     }
     if args.rest().is_empty() || address(&args.name().text).is_none() {
         let message = format!(
-            "line ignored: `{}` does not start a record, which is an IP address and its names",
+            "line ignored: `{}` does not start a record; expected an IP address and its names",
             args.name().text
         );
         args.warn(args.name(), message);
@@ -180,7 +183,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     reloaded.note(setup.files);
     let (told, file) = (Arc::clone(&hosts), path.clone());
     let inspection = Inspection::of_file((MANIFEST.name, path), config.reload, &read, move |files, octets| {
-        // A file that is gone leaves what was in it.
+        // If the file cannot be read, the previous table keeps serving.
         let octets = octets.map_err(|error| format!("{}: {error}", file.display()))?;
         let (table, ignored) = inline.table(&octets);
         told.store(Arc::new(table));
@@ -201,10 +204,10 @@ fn count_entries(registry: &Registry, file: &str, hosts: &Arc<ArcSwap<Table>>) {
     registry.gauge(&ENTRIES, &[file], entries);
 }
 
-/// When the file was changed that was read last, of all in the process.
+/// Modification time of the hosts file that the process has read most recently. All server blocks share the metric.
 struct Reloaded {
     path: PathBuf,
-    /// Seconds since the start of 1970, as the bits of a float.
+    /// Unix time in seconds, as the bits of a float.
     last: Arc<AtomicU64>,
 }
 
@@ -217,7 +220,7 @@ impl Reloaded {
         Reloaded { path, last }
     }
 
-    /// The file was read just now.
+    /// Records that the file has been read.
     #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
     fn note(&self, files: &dyn Files) {
         if let Ok(stamp) = files.stamp(&self.path) {
@@ -252,7 +255,7 @@ struct Hosts {
     zones: Zones,
     ttl: u32,
     fallthrough: Zones,
-    /// Questions for other types go on.
+    /// Passes queries for types other than A, AAAA and PTR to the next plugin, even if the name has an entry.
     unsupported: bool,
 }
 

@@ -8,7 +8,7 @@ use engine::Zones;
 use foldhash::fast::RandomState;
 use wire::{Name, NameRef};
 
-/// Maximum length of a hosts file in bytes: some two hundred thousand lines.
+/// Maximum length of a hosts file in bytes: about 200,000 lines.
 pub(super) const FILE_MAX: usize = 16 << 20;
 
 /// Selection of the records that a table keeps.
@@ -44,7 +44,7 @@ impl Table {
     /// Adds the names of an address.
     ///
     /// # Errors
-    /// The first word that is neither an address nor a name. The other names are added.
+    /// Returns the first word that is neither an address nor a name. The other names are added.
     pub(super) fn add<'a>(
         &mut self,
         address: &str,

@@ -1,4 +1,7 @@
-//! Writes a line for each query.
+//! The plugin *log*: writes a line for each query to the log.
+//!
+//! The first `log` line whose zones contain the name decides: it logs the query if the response is in one of its
+//! classes.
 
 use engine::log::{Level, Source};
 use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
@@ -26,7 +29,7 @@ pub static MANIFEST: Manifest<Rule> =
         }])
         .role(|line| Role::new(Acts::Aside, &line.config.names));
 
-/// The classes of answers, a bit each.
+/// Classes of responses, as bits.
 const SUCCESS: u8 = 1;
 const DENIAL: u8 = 2;
 const ERROR: u8 = 4;
@@ -51,7 +54,8 @@ fn read(rule: &mut Rule, args: &mut Args<'_>) -> Result<(), Problem> {
     for name in names {
         let zones = zone_names(&name.text);
         if zones.is_empty() || name.text.contains('{') || name.text == "stdout" {
-            args.warn(name, format!("`{}` is taken for a name: a format stands behind a name such as `.`", name.text));
+            let message = format!("`{}` is read as a name; write a name such as `.` before the format", name.text);
+            args.warn(name, message);
         }
         rule.names.extend(zones);
     }
@@ -62,7 +66,7 @@ fn read(rule: &mut Rule, args: &mut Args<'_>) -> Result<(), Problem> {
         rule.format = Format::read(&format.text);
         for (name, near) in rule.format.unknown() {
             let near = near.map_or(String::new(), |near| format!("; did you mean `{{{near}}}`?"));
-            args.warn(format, format!("there is no placeholder `{{{name}}}`, so the text itself is logged{near}"));
+            args.warn(format, format!("unknown placeholder `{{{name}}}` is logged as it is{near}"));
         }
     }
     Ok(())
@@ -82,7 +86,7 @@ fn build(rules: Vec<Rule>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupE
 
 struct Log {
     rules: Vec<Rule>,
-    /// The labels for what kind of answer it was, and of which class.
+    /// Setters of the metadata labels `log/type` and `log/class`.
     kind: Teller,
     class: Teller,
 }

@@ -1,4 +1,4 @@
-//! What a `template` line says.
+//! Configuration of a `template` line.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use crate::gotemplate::Template;
 use crate::template::data::FIELDS;
 use crate::value::Value;
 
-/// What a `template` line says.
+/// Parsed `template` line.
 #[derive(Default)]
 pub struct Config {
     /// `None` for all classes.
     pub(super) class: Option<Class>,
     /// `None` for all types.
     pub(super) rtype: Option<Type>,
-    /// The class and the type as they are written.
+    /// Class and type as written, for metric labels.
     pub(super) labels: [String; 2],
     pub(super) zones: Vec<Name>,
     pub(super) matches: Vec<Regexp>,
     pub(super) answers: Vec<Template>,
     pub(super) additionals: Vec<Template>,
     pub(super) authorities: Vec<Template>,
-    /// What must be true.
+    /// Expressions that must be true.
     pub(super) conditions: Vec<Expression>,
     pub(super) variables: Vec<(String, Expression)>,
     pub(super) rcode: Rcode,
@@ -36,7 +36,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// What it does in the chain: all of its zones are answered only where nothing is asked of a query.
+    /// Returns the role of the line in the chain. It answers all names of its zones only if it has no condition.
     pub(super) fn role(&self) -> Role {
         let takes_all = self.class.is_none() && self.rtype.is_none() && self.matches.is_empty();
         match takes_all && self.conditions.is_empty() {
@@ -45,22 +45,23 @@ impl Config {
         }
     }
 
-    /// Reads an expression in which its variables may stand, and the groups of its regular expressions.
+    /// Parses an expression that may use the variables so far and the capture groups of `match`.
     fn read_expression(&self, args: &mut Args<'_>) -> Result<Expression, Problem> {
         let variables: Vec<_> = self.variables.iter().map(|(name, value)| (name.as_str(), value.sort)).collect();
         crate::expression_of(args, Scope { variables: &variables, has_groups: true })
     }
 
-    /// Finds the labels that its expressions read.
+    /// Resolves the metadata labels that its expressions read.
     pub(super) fn bind(&mut self, labels: &Labels) {
         let variables = self.variables.iter_mut().map(|(_, expression)| expression);
         variables.chain(&mut self.conditions).for_each(|expression| expression.bind(labels));
     }
 
-    /// The values of its variables for a query, if all of its conditions hold.
+    /// Returns the values of its variables for a query, or `None` if one of its conditions is false.
     ///
     /// # Errors
-    /// If a variable or a condition has no value, such as behind the end of a list. CoreDNS answers SERVFAIL then.
+    /// A variable or a condition has no value, for example an index after the end of a list. CoreDNS answers SERVFAIL
+    /// in this case.
     pub(super) fn values(
         &self,
         query: &Query,
@@ -85,7 +86,7 @@ impl Config {
     }
 }
 
-/// Takes `CLASS TYPE [ZONES...]`.
+/// Parses the arguments `CLASS TYPE [ZONES...]`.
 pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let class = args.word()?;
     let rtype = args.word()?;

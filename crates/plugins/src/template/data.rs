@@ -1,4 +1,4 @@
-//! What a template can say about a query.
+//! Data of a query that a template can read.
 
 use engine::{Label, Query};
 use regex::Captures;
@@ -9,16 +9,16 @@ use crate::goregexp::Regexp;
 use crate::gotemplate::Data;
 use crate::value::Value;
 
-/// A query that a template is for.
+/// Query that a template answers: the data on which the template runs.
 pub(super) struct Asked<'a> {
     pub(super) query: &'a Query,
-    /// The name, in presentation format and lower case.
+    /// Queried name, in presentation format and lower case.
     pub(super) name: &'a str,
-    /// The zone that it lies in, of those of the template.
+    /// Longest zone of the template that contains the name.
     pub(super) zone: NameRef<'a>,
     /// Regular expression that matched, and its match; `None` if the block has none and every name matches.
     pub(super) matched: Option<(&'a Regexp, Captures<'a>)>,
-    /// The label of a name, of those that the templates read.
+    /// Looks up a metadata label by name.
     pub(super) label: &'a dyn Fn(&str) -> Option<Label>,
     pub(super) variables: BTreeMap<String, Value>,
 }
@@ -69,7 +69,7 @@ impl Asked<'_> {
         groups.get(&group.to_string()).map(Value::to_string).unwrap_or_default()
     }
 
-    /// The groups by their numbers and by their names.
+    /// Returns the capture groups by number and by name.
     fn groups(&self) -> Value {
         let Some((regexp, found)) = &self.matched else {
             return Value::Map([("0".to_owned(), Value::text(self.name))].into());
@@ -105,7 +105,7 @@ impl Asked<'_> {
             ("CheckingDisabled", Value::Flag(flags.checking_disabled())),
             ("Rcode", Value::Integer(i64::from(flags.rcode().0))),
         ];
-        // The fields of the header are those of the message too.
+        // As in Go's struct embedding, the fields of the header are also fields of the message.
         let own = [("MsgHdr", object(fields.clone())), ("Question", Value::List(vec![self.question()]))];
         Value::Object(fields.into_iter().chain(own).collect())
     }

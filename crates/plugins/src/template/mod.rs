@@ -1,4 +1,8 @@
-//! Answers whose records are made from the question by templates.
+//! The plugin *template*: answers queries with records that templates build from the query.
+//!
+//! The first line whose class, type and zone fit the query decides. If its `match` and `expr` accept the query, its
+//! templates are executed, and each output is parsed as a record. An answer that ends in a CNAME record for a query of
+//! type A or AAAA is completed with a subquery for the target.
 
 mod config;
 mod data;
@@ -35,7 +39,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .deprecated(&[FOLLOWED])
 .role(|line| line.config.role());
 
-/// The time to live of records that say none, in seconds: as in CoreDNS.
+/// Default TTL of records in seconds, as in CoreDNS.
 const TTL: u32 = 3600;
 
 const LABELS: [&str; 5] = ["server", "zone", "view", "class", "type"];
@@ -70,7 +74,7 @@ struct Templates {
     labels: Arc<Labels>,
 }
 
-/// One `template` line.
+/// A `template` line.
 struct Rule {
     config: Config,
     zones: Zones,
@@ -78,7 +82,7 @@ struct Rule {
     metrics: PerSite<Vec<ZoneMetrics>>,
 }
 
-/// What is counted of a zone of a line.
+/// Counters of one zone of a line.
 struct ZoneMetrics {
     matches: Counter,
     failures: Counter,
@@ -104,18 +108,18 @@ impl Rule {
         Rule { config, zones, fallthrough, metrics }
     }
 
-    /// The zone of the name that is asked, if the line is for this question as far as can be seen without its name; a
-    /// question for any type, or of any class, is for all lines.
+    /// Returns the index of the longest zone that contains the name, if the line is for the class and type of the
+    /// query. Type ANY and class ANY in a query match all lines.
     fn zone_of(&self, query: &Query) -> Option<usize> {
         let is_for = self.config.class.is_none_or(|class| [class, Class::ANY].contains(&query.qclass))
             && self.config.rtype.is_none_or(|rtype| [rtype, Type::ANY].contains(&query.qtype));
         if is_for { self.zones.find(query.key()) } else { None }
     }
 
-    /// What a template may say of a query; `None` if the name does not match or a condition does not hold.
+    /// Returns the data for the templates, or `None` if the name does not match or a condition is false.
     ///
     /// # Errors
-    /// If a variable or a condition has no value.
+    /// A variable or a condition has no value.
     fn asked<'a>(
         &'a self,
         query: &'a Query,
@@ -178,7 +182,7 @@ impl Plugin for Templates {
         Verdict::Pass
     }
 
-    /// What an alias led to stands behind it, then the rest of the message.
+    /// Appends the answer for the target of a CNAME record, and then the authority and additional records.
     fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         response.append_answers(sub);
         let rule = usize::try_from(query.note()).ok().and_then(|at| self.rules.get(at));
@@ -195,7 +199,7 @@ impl Plugin for Templates {
     }
 }
 
-/// Why a template gave no answer.
+/// Failure of a template: it cannot be executed, or its output is not a record.
 enum Trouble {
     Template(String),
     Record(String),
@@ -209,7 +213,7 @@ impl Trouble {
 }
 
 impl Rule {
-    /// Writes the answer; gives the target of an alias that is to be followed first.
+    /// Writes the answer. Returns the target of a CNAME record that has to be resolved before the rest is written.
     fn answer(&self, asked: &Asked<'_>, response: &mut Response) -> Result<Option<Name>, Trouble> {
         let Config { rcode, ede, .. } = &self.config;
         response.set_rcode(*rcode);
@@ -249,7 +253,7 @@ impl Rule {
     }
 }
 
-/// The record that a template gives; none if its text is empty.
+/// Executes a template and parses its output as a record. Returns `None` if the output is empty.
 fn record_of(template: &Template, asked: &Asked<'_>) -> Result<Option<Record>, Trouble> {
     let text = template.run(asked).map_err(|error| Trouble::Template(format!("template: {error}")))?;
     let line = first_entry(&text);
@@ -260,14 +264,14 @@ fn record_of(template: &Template, asked: &Asked<'_>) -> Result<Option<Record>, T
     record.map(Some).map_err(|error| Trouble::Record(format!("template: {error}: {line:?}")))
 }
 
-/// Appends a record; where it is owned by the name asked, in the case in which it was asked.
+/// Appends a record. If its owner is the queried name, the owner has the case of the query.
 fn push(response: &mut Response, section: Section, asked: &Asked<'_>, record: &Record) {
     let owner = record.owner.as_ref();
     let owner = if owner == asked.query.key() { Owner::Question } else { Owner::Name(owner) };
     response.message.push_data(section, owner, (record.rtype, record.class, record.ttl), &record.rdata);
 }
 
-/// A text up to the end of its first record, as far as it has several: more than one is not taken from one template.
+/// Returns the text up to the end of the first record. As in CoreDNS, further records of a template are ignored.
 fn first_entry(text: &str) -> &str {
     let text = text.trim_start();
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
