@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn data_must_be_as_long_as_their_type_wants() {
+    fn rejects_data_of_the_wrong_length_for_its_type() {
         for (rtype, good, bad) in [
             (1, &b"\xc0\0\x02\x01"[..], &b"\xc0\0\x02"[..]),
             (1, b"\xc0\0\x02\x01", b"\xc0\0\x02\x01\0"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn names_must_point_backwards() {
+    fn rejects_names_that_do_not_point_backwards() {
         // The data begin at byte 31.
         for pointer in [&b"\xc0\x1f"[..], b"\xc0\x21", b"\xc0\xff", b"\x01b\xc0\x1f"] {
             assert!(!is_well_formed(5, 1, pointer), "{pointer:x?}");
