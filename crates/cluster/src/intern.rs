@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn purges_values_that_nobody_holds() {
+    fn purges_unreferenced_values() {
         let mut names = Interner::<str>::new();
         let held = names.get("held");
         for number in 0..10_000 {

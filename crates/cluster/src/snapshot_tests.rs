@@ -78,7 +78,7 @@ fn restores_what_the_index_held() {
 }
 
 #[test]
-fn counts_as_remembered_until_every_watch_is_listed() {
+fn is_marked_as_restored_until_every_watch_is_listed() {
     let mut before = Stage::new(&spec());
     before.play(CLUSTER);
     let mut after = Stage::new(&spec());
