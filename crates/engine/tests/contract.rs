@@ -60,13 +60,13 @@ static SLOTS: [Slot; 17] = [
 ];
 
 #[test]
-fn scenarios() {
+fn plugins_pass_their_contract_scenarios() {
     testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract"), &SLOTS, &[]);
 }
 
 /// Signing comes last: after truncation, after the EDNS options, and after the steps above have changed the answer.
 #[test]
-fn signs_answers_as_they_leave() {
+fn signs_responses_after_all_other_changes() {
     let records: String = (0..20).map(|number| format!("www.test. 60 IN A 192.0.2.{number}\n")).collect();
     let mut server = server(&format!(
         "test {{\ndns64\nsign\nrename {{\nold.test new.test\n}}\nfragile\nrecords {{\n{records}}}\n}}"
@@ -89,7 +89,7 @@ fn signs_answers_as_they_leave() {
 
 /// Includes an answer after the client timeout, while the exchange continues in the background.
 #[test]
-fn signs_answers_that_waited() {
+fn signs_responses_that_arrive_later() {
     let mut server = server("test {\nsign\nstale 30s {\nverify 200ms\n}\noutward 192.0.2.53\n}");
     let address = "192.0.2.53:53".parse().unwrap();
     let entry = |delay, reaction| Entry { names: Names::Any, qtype: None, over: None, delay, once: false, reaction };

@@ -2,7 +2,7 @@
 //! plugins.
 
 #[test]
-fn scenarios() {
+fn server_passes_its_scenarios() {
     let slots = [testkit::toys::RECORDS, testkit::toys::OUTWARD];
     testkit::run_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server"), &slots, &[]);
 }
