@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_directives_follow_their_neighbours() {
+    fn directives_unknown_to_coredns_follow_their_neighbours() {
         let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).collect();
         for (ours, before) in OURS {
             assert!(names.windows(2).any(|two| two == [*before, *ours]), "{ours} follows {before}");

@@ -83,7 +83,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn checks_selectors() {
+    fn accepts_valid_selectors_and_refuses_others() {
         for good in ["a=b", "a==b", "a!=b", "a", "!a", "a in (x, y)", "a notin (x)", "x.test/a=b,c", "a=", "a = b"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
