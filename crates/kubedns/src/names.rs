@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_labels_and_domains() {
+    fn accepts_valid_labels_and_domains_and_refuses_others() {
         for (text, is_one) in [
             ("a", true),
             ("cluster.local", true),
