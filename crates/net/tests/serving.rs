@@ -31,7 +31,7 @@ fn large() -> String {
 }
 
 #[test]
-fn queries_in_one_piece_are_all_answered() {
+fn answers_a_thousand_pipelined_queries() {
     let server = Running::start(RECORDS, StreamLimits::default());
     let mut stream = server.connect();
     let all: Vec<u8> = (0..1000).flat_map(|id| framed(&question(id, "www.test.", Type::A).packet())).collect();
@@ -43,7 +43,7 @@ fn queries_in_one_piece_are_all_answered() {
 }
 
 #[test]
-fn queries_in_small_pieces_are_answered() {
+fn answers_queries_that_arrive_byte_by_byte() {
     let server = Running::start(RECORDS, StreamLimits::default());
     let mut stream = server.connect();
     let two = [1, 2].map(|id| framed(&question(id, "www.test.", Type::A).packet())).concat();
