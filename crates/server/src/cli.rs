@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_over_is_an_error() {
+    fn refuses_unknown_or_incomplete_arguments() {
         for text in ["portolan extra", "portolan -logtostderr", "portolan -dns.port x", "portolan -conf"] {
             assert!(read_text(text).is_err(), "{text}");
         }

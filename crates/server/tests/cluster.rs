@@ -221,7 +221,7 @@ fn serves_and_watches_manifests() {
 }
 
 #[test]
-fn rejects_an_impossible_source_with_its_place() {
+fn rejects_an_impossible_source_with_its_position() {
     let folder = Folder::new("source");
     let corefile = folder
         .write("Corefile", ".:0 {\n    kubernetes cluster.local {\n        kubeconfig /nonexistent/config\n    }\n}\n");

@@ -51,7 +51,7 @@ fn corefile(lines: &str) -> String {
 }
 
 #[test]
-fn a_collector_gets_all_over_each_kind_of_stream() {
+fn sends_all_messages_to_each_kind_of_collector() {
     let folder = Folder::new("dnstap");
     let path = folder.path().join("collector.sock");
     let (unix, tcp) = (UnixListener::bind(&path).unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
@@ -85,7 +85,7 @@ fn a_collector_gets_all_over_each_kind_of_stream() {
 }
 
 #[test]
-fn tools_of_others_can_read_it() {
+fn third_party_tools_read_the_messages() {
     let folder = Folder::new("fstrm");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let capture = Command::new("fstrm_capture")

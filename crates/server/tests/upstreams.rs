@@ -181,12 +181,12 @@ fn failures_are_said(client: &mut Client, server: &mut Server) {
 }
 
 #[test]
-fn knot() {
+fn forwards_to_knot() {
     battery(KNOT);
 }
 
 #[test]
-fn unbound() {
+fn forwards_to_unbound() {
     battery(UNBOUND);
 }
 
