@@ -118,12 +118,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arrows_point_down() {
+    fn crates_depend_only_on_allowed_crates() {
         assert_eq!(run(), Ok(()));
     }
 
     #[test]
-    fn a_wrong_arrow_is_found() {
+    fn reports_a_forbidden_dependency() {
         let mut dependencies: Dependencies = ALLOWED.iter().map(|(room, _)| ((*room).to_owned(), Vec::new())).collect();
         dependencies.insert("wire".to_owned(), vec!["engine".to_owned(), "tokio".to_owned()]);
         assert_eq!(wrong_arrows(&dependencies).len(), 2);

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generated_text_is_fresh() {
+    fn generated_text_is_up_to_date() {
         assert_eq!(run(true), Ok(()));
     }
 
