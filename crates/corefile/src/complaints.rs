@@ -59,14 +59,14 @@ pub(crate) fn unclosed_quote(quote: Span) -> Diagnostic {
 pub(crate) fn glued_brace(word: Span, text: &str) -> Diagnostic {
     Diagnostic::warning(codes::GLUED_BRACE, word, format!("{} is a word, not a brace", shown(text)))
         .with_label("the brace belongs to the word")
-        .with_help("put white space on both sides of a brace; quote the word if it is meant as it stands")
+        .with_help("put white space on both sides of a brace; quote the word if the brace is part of it")
 }
 
 pub(crate) fn endless_variable(word: Span, name: &str) -> Diagnostic {
-    let message = format!("variable {} does not come to an end", shown(name));
+    let message = format!("variable {} refers to itself", shown(name));
     Diagnostic::error(codes::ENDLESS_VARIABLE, word, message)
         .with_label("too many replacements in this word")
-        .with_help("a variable's value must not lead back to the variable")
+        .with_help("remove the cycle: its value must not refer to the variable, directly or through others")
 }
 
 pub(crate) fn unset_variable(word: Span, name: &str) -> Diagnostic {
@@ -83,9 +83,9 @@ pub(crate) fn typographic_quote(word: Span) -> Diagnostic {
 }
 
 pub(crate) fn too_much_text(word: Span) -> Diagnostic {
-    Diagnostic::error(codes::TOO_MUCH_TEXT, word, "imports and variables make too much text of this file")
-        .with_label("reading stopped here")
-        .with_help("look for snippets that import snippets many times over")
+    Diagnostic::error(codes::TOO_MUCH_TEXT, word, "this file is too long after imports and variables are expanded")
+        .with_label("the rest of the file is not read")
+        .with_help("look for snippets that import other snippets many times")
 }
 
 pub(crate) fn file_too_large(place: Span, octets_max: usize) -> Diagnostic {
@@ -96,14 +96,14 @@ pub(crate) fn file_too_large(place: Span, octets_max: usize) -> Diagnostic {
 // Blocks.
 
 pub(crate) fn extra_comma(place: Span) -> Diagnostic {
-    Diagnostic::error(codes::EXTRA_COMMA, place, "a comma must stand between two keys")
+    Diagnostic::error(codes::EXTRA_COMMA, place, "a comma must be between two keys")
         .with_label("expected a key here")
         .with_help("remove the comma, or write the missing key")
 }
 
 pub(crate) fn key_expected_at_end(comma: Span) -> Diagnostic {
-    Diagnostic::error(codes::EXTRA_COMMA, comma, "the file ends where another key should stand")
-        .with_label("this comma promises another key")
+    Diagnostic::error(codes::EXTRA_COMMA, comma, "the file ends after a comma")
+        .with_label("expected another key after this comma")
         .with_help("remove the comma, or write the missing key")
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn block_without_keys(place: Span) -> Diagnostic {
 }
 
 pub(crate) fn stray_closing_brace(brace: Span) -> Diagnostic {
-    Diagnostic::warning(codes::STRAY_BRACE, brace, "this `}` closes nothing")
+    Diagnostic::warning(codes::STRAY_BRACE, brace, "unmatched `}`")
         .with_label("there is no open block here")
         .with_help("remove it: in place of a key it is read as a zone named `}`")
 }
@@ -122,8 +122,8 @@ pub(crate) fn stray_closing_brace(brace: Span) -> Diagnostic {
 /// Builds the diagnostic for an unclosed block. `sooner` is the position of a block that was probably closed too late.
 /// The missing brace is then likely the one of that block.
 fn unclosed(severity: Severity, open: Span, sooner: Option<String>) -> Diagnostic {
-    let help = sooner.map_or("add a `}` on a line of its own".to_owned(), |place| {
-        format!("by the indentation, the `}}` that is missing is the one of the block opened at {place}")
+    let help = sooner.map_or("add a `}` on a separate line".to_owned(), |place| {
+        format!("the indentation suggests that the missing `}}` is that of the block opened at {place}")
     });
     let error = Diagnostic::error(codes::UNCLOSED_BLOCK, open, "this block is never closed");
     Diagnostic { severity, ..error }.with_label("opened here").with_help(help)
@@ -147,7 +147,7 @@ pub(crate) fn block_closed_by_indentation(open: Span, owner: &str, line: u32) ->
 
 pub(crate) fn closing_brace_in_line(brace: Span) -> Diagnostic {
     Diagnostic::error(codes::BRACE_IN_LINE, brace, "a closing brace needs its own line")
-        .with_label("behind another word, `}` does not close the block")
+        .with_label("after another word, `}` does not close the block")
         .with_help("put a line break before the `}`")
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn flag_before_closing_brace(brace: Span) -> Diagnostic {
 pub(crate) fn word_behind_block(word: Span) -> Diagnostic {
     Diagnostic::error(codes::WORD_BEHIND_BLOCK, word, "a directive ends with the `}` of its block")
         .with_label("this is on the same line")
-        .with_help("put a line break behind the `}`")
+        .with_help("put a line break after the `}`")
 }
 
 pub(crate) fn nested_block(open: Span) -> Diagnostic {
@@ -174,8 +174,8 @@ pub(crate) fn nested_block(open: Span) -> Diagnostic {
 }
 
 pub(crate) fn opening_brace_alone(open: Span) -> Diagnostic {
-    Diagnostic::error(codes::BRACE_ALONE, open, "a directive's `{` must stand on the directive's line")
-        .with_label("this begins a line")
+    Diagnostic::error(codes::BRACE_ALONE, open, "the `{` of a directive must be on the line of the directive")
+        .with_label("at the start of a line")
         .with_help("move it to the end of the line before")
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn import_of_nothing(argument: Span) -> Diagnostic {
 }
 
 pub(crate) fn import_pattern(argument: Span) -> Diagnostic {
-    Diagnostic::error(codes::IMPORT_PATTERN, argument, "an import pattern may hold one `*` and one `?`, and no `[`")
+    Diagnostic::error(codes::IMPORT_PATTERN, argument, "an import pattern may contain one `*` and one `?`, and no `[`")
         .with_label("too many wildcards")
         .with_help("write one `import` line for each directory")
 }
@@ -242,7 +242,7 @@ pub(crate) fn import_loop(argument: Span, chain: &[impl Display]) -> Diagnostic 
     let chain = chain.iter().map(|text| shown(&text.to_string())).collect::<Vec<_>>().join(" → ");
     Diagnostic::error(codes::IMPORT_LOOP, argument, "this text imports itself")
         .with_label("imported while it is being read")
-        .with_help(format!("the way round is {chain}"))
+        .with_help(format!("the cycle is {chain}"))
 }
 
 pub(crate) fn import_too_deep(argument: Span, depth_max: usize) -> Diagnostic {

@@ -292,7 +292,7 @@ fn reports_import_loops() {
         ("import Corefile", "import-loop@1:8"),
     ]);
     let parsed = world().parse("(a) {\n import b\n}\n(b) {\n import a\n}\n. {\n import a\n}");
-    assert_eq!(parsed.diagnostics[0].help.as_deref(), Some("the way round is `(a)` → `(b)` → `(a)`"));
+    assert_eq!(parsed.diagnostics[0].help.as_deref(), Some("the cycle is `(a)` → `(b)` → `(a)`"));
 }
 
 /// Builds `depth` snippets, each of which imports the previous one `width` times.

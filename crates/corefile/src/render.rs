@@ -81,7 +81,7 @@ error[corefile/brace-in-line]: a closing brace needs its own line
  --> Corefile:2:26
   |
 2 |     health { lameduck 5s }
-  |                          ^ behind another word, `}` does not close the block
+  |                          ^ after another word, `}` does not close the block
   |
   = help: put a line break before the `}`
 
@@ -94,7 +94,7 @@ error[corefile/import-arguments]: `import` takes only one argument
   = usage: import SNIPPET|FILE|PATTERN
   = help: snippets have no parameters
 
-warning[corefile/stray-brace]: this `}` closes nothing
+warning[corefile/stray-brace]: unmatched `}`
  --> Corefile:5:1
   |
 5 | }
