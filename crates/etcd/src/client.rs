@@ -60,8 +60,8 @@ impl Client {
             Err(Failure::Open) => return Ok(()),
             answer => answer?,
         };
-        let token =
-            HeaderValue::try_from(answer.token).map_err(|_| Failure::Refused("its token is no text".to_owned()))?;
+        let token = HeaderValue::try_from(answer.token)
+            .map_err(|_| Failure::Refused("its token is not valid in an HTTP header".to_owned()))?;
         self.token = Some(token);
         Ok(())
     }

@@ -126,7 +126,7 @@ fn an_invalid_value_affects_only_its_own_name() {
     store.put(&key("web/bad"), "not json");
     store.put(&key("bad"), "{\"host\":7}");
     let mut served = serve("nonsense", &store);
-    served.server.wait_for("/skydns/test/skydns/bad is not served: the value is no record: `host`: invalid type");
+    served.server.wait_for("/skydns/test/skydns/bad is not served: the value is not a record: `host`: invalid type");
     served.server.wait_for("/skydns/test/skydns/web/bad is not served");
     assert_eq!(served.say("web"), known("192.0.2.1"));
     assert_eq!(served.say("bad"), (Rcode::SERVFAIL, INVALID_DATA, vec![]));

@@ -113,11 +113,11 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Json(fault) => write!(out, "the value is no record: {fault}"),
+            Refusal::Json(fault) => write!(out, "the value is not a record: {fault}"),
             Refusal::Host(host) => write!(out, "the host {host:?} is neither an address nor a name"),
-            Refusal::Key => out.write_str("the key is no name"),
+            Refusal::Key => out.write_str("the key is not a domain name"),
             Refusal::TooLong(octets) => write!(out, "the value has {octets} bytes; at most {VALUE_MAX} are read"),
-            Refusal::TooMany => out.write_str("there are more records than are kept"),
+            Refusal::TooMany => out.write_str("the maximum number of records is reached"),
         }
     }
 }

@@ -133,7 +133,7 @@ enum Found {
     NoData,
     /// There is nothing at the name, which is to be said so.
     Nothing(Rcode),
-    /// There is something at the name that is no record.
+    /// The name has a value that is not a record.
     Unreadable,
     /// Others must be asked for the rest.
     Elsewhere(Verdict),
@@ -163,7 +163,7 @@ impl Plugin for Etcd {
                 Verdict::Missing
             }
             Found::Unreadable => {
-                Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, "the value of the key in etcd is no record"))
+                Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, "the value of the key in etcd is not a record"))
             }
             Found::Elsewhere(verdict) => verdict,
         }
