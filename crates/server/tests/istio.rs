@@ -129,7 +129,9 @@ fn an_invalid_entry_affects_only_itself() {
     api.put(service_entry("shop", "pay", "pay.global", "10.0.0.1"));
     api.put(service_entry("shop", "star", "*", "10.0.0.2"));
     let mut served = serve(&corefile(&api, ""));
-    served.server.wait_for("[WARNING] plugin/istio: Ignoring invalid service entry: shop/star: \"*\" is no host name");
+    served
+        .server
+        .wait_for("[WARNING] plugin/istio: Ignoring invalid service entry: shop/star: \"*\" is not a host name");
     served.wait_until_ready();
     let named = "\"namespace\":\"shop\",\"name\":\"pay\",\"resourceVersion\":\"99\"";
     let line = format!("{{\"type\":\"MODIFIED\",\"object\":{{\"metadata\":{{{named}}},\"spec\":\"nonsense\"}}}}");

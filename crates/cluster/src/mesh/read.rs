@@ -55,10 +55,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::NoHosts => out.write_str("it has no hosts"),
-            Fault::Host(text) => write!(out, "{text:?} is no host name"),
-            Fault::Address(text) => write!(out, "{text:?} is no IP address"),
-            Fault::Endpoint(text) => write!(out, "{text:?} is no address of an endpoint"),
-            Fault::Resolution(text) => write!(out, "{text:?} is no resolution"),
+            Fault::Host(text) => write!(out, "{text:?} is not a host name"),
+            Fault::Address(text) => write!(out, "{text:?} is not an IP address"),
+            Fault::Endpoint(text) => write!(out, "{text:?} is not the address of an endpoint"),
+            Fault::Resolution(text) => write!(out, "unknown resolution {text:?}"),
             Fault::TooMany => write!(out, "it has more than {PARTS_MAX} hosts, addresses or endpoints"),
         }
     }

@@ -208,22 +208,22 @@ fn skips_and_reports_invalid_values() {
     for host in ["*", "", ".", "a..b", "*a.b", "a.*.b", "a b", "ä.b", "a\\046b", "*.", &long] {
         let shown: String = host.chars().take(80).collect();
         let hosts = vec![host, "pay.global", "*.test.global"];
-        let expected = part(&format!("{shown:?} is no host name"));
+        let expected = part(&format!("{shown:?} is not a host name"));
         assert_eq!(told(ServiceEntry { hosts, ..good() }), [&[expected.as_str()], &mapped[..]].concat());
-        let expected = whole(&format!("{shown:?} is no host name"));
+        let expected = whole(&format!("{shown:?} is not a host name"));
         assert_eq!(told(ServiceEntry { hosts: vec![host], ..good() }), expected);
     }
     for address in ["pay", "", "10.0.0.1/33", "10.0.0.1/", "10.0.0.1/x", "::1/129", "::ffff:10.0.0.1", "10.0.0.256"] {
         let addresses = vec![address, "127.255.0.2"];
-        let expected = part(&format!("{address:?} is no IP address"));
+        let expected = part(&format!("{address:?} is not an IP address"));
         assert_eq!(told(ServiceEntry { addresses, ..good() }), [&[expected.as_str()], &mapped[..]].concat());
     }
     assert_eq!(told(ServiceEntry::default()), whole("it has no hosts"));
-    assert_eq!(told(ServiceEntry { resolution: "dns", ..good() }), whole("\"dns\" is no resolution"));
+    assert_eq!(told(ServiceEntry { resolution: "dns", ..good() }), whole("unknown resolution \"dns\""));
     assert!(told(ServiceEntry { resolution: "NONE", ..good() }).is_empty());
     let fixed = || ServiceEntry { resolution: "STATIC", addresses: Vec::new(), ..good() };
     let told_of = told(ServiceEntry { endpoints: vec!["host.example", "10.1.0.1"], ..fixed() });
-    assert_eq!(told_of[0], part("\"host.example\" is no address of an endpoint"));
+    assert_eq!(told_of[0], part("\"host.example\" is not the address of an endpoint"));
     assert_eq!(told_of[1], "adding DNS mapping: pay.global.->[10.1.0.1]");
     assert_eq!(told(ServiceEntry { endpoints: many, ..fixed() })[0], "adding DNS mapping: pay.global.->[10.0.0.1]");
     let endpoints: Vec<String> = (0..1500).map(|at| format!("10.1.{}.{}", at / 256, at % 256)).collect();

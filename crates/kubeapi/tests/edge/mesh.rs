@@ -113,11 +113,11 @@ fn reports_invalid_entries_once_and_serves_the_others() {
     let about = |what: &str| lines.iter().filter(|line| line.contains(what)).cloned().collect::<Vec<_>>();
     assert_eq!(
         about("shop/star"),
-        [r#"[WARNING] plugin/istio: Ignoring invalid service entry: shop/star: "*" is no host name"#]
+        [r#"[WARNING] plugin/istio: Ignoring invalid service entry: shop/star: "*" is not a host name"#]
     );
     assert_eq!(
         about("shop/part"),
-        [r#"[WARNING] plugin/istio: Ignoring a part of service entry shop/part: "a..b" is no host name"#]
+        [r#"[WARNING] plugin/istio: Ignoring a part of service entry shop/part: "a..b" is not a host name"#]
     );
     assert_eq!(about("shop/vm").len(), 1);
     assert_eq!(about("shop/shape").len(), 1);
