@@ -30,7 +30,7 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
 ) -> Reply {
     match fault {
-        Some(Fault::Status(code, retry_after)) => return status(code, retry_after, "as ordered"),
+        Some(Fault::Status(code, retry_after)) => return status(code, retry_after, "injected fault"),
         Some(Fault::Stall) => future::pending().await,
         _ => {}
     }
@@ -212,7 +212,7 @@ impl Out {
             tokio::task::yield_now().await;
         }
         let (sender, _) = Channel::new(1);
-        std::mem::replace(&mut self.sender, sender).abort(io::Error::other("cut, as ordered"));
+        std::mem::replace(&mut self.sender, sender).abort(io::Error::other("connection cut by an injected fault"));
         None
     }
 }

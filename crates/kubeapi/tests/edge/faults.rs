@@ -216,8 +216,9 @@ fn logs_a_refusal_and_its_end_once() {
         api.drop_connections();
         edge.wait_metric(&failures("services", reason), 5.0);
         edge.wait_service("shop/web", "10.96.0.11 http:80/TCP [10.1.0.7 http:8080/TCP]");
-        let line =
-            format!("[{level}] plugin/kubernetes: Failed to watch services: the API server says {status}: as ordered");
+        let line = format!(
+            "[{level}] plugin/kubernetes: Failed to watch services: the API server says {status}: injected fault"
+        );
         assert_eq!(edge.logged(&line), 1);
         api.heal("services");
         api.put(service("shop", "web", "10.96.0.12"));
