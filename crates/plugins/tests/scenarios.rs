@@ -115,7 +115,7 @@ impl Extension for Shares {
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
         let mut words = statement.take_words(1, usize::MAX);
         let name = words.next_word().and_then(|word| Name::from_text(word).ok());
-        let name = name.ok_or_else(|| statement.problem("`first` wants a name"))?;
+        let name = name.ok_or_else(|| statement.problem("`first` needs a name"))?;
         let question = Question::new(name, words.parse("a type")?).packet();
         let count: usize = words.next_word().map_or(Ok(0), |_| words.parse("a number"))?;
         let mut firsts: BTreeMap<String, usize> = BTreeMap::new();

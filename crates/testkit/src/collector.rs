@@ -64,7 +64,7 @@ fn hear(frame: &[u8]) -> (&'static str, Vec<u8>) {
         READY => ("READY", say(ACCEPT, fields)),
         START => ("START", Vec::new()),
         STOP => ("STOP", say(FINISH, &[])),
-        _ => ("a control frame that has no place here", Vec::new()),
+        _ => ("an unexpected control frame", Vec::new()),
     }
 }
 

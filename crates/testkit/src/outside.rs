@@ -187,7 +187,9 @@ impl Outside for VirtualOutside {
                 Came::Reply(reply) => Ok(Exchanged { reply, reused: outcome.reused, local: Some(LOCAL) }),
                 Came::Refused => Err(ExchangeError::Network { during, error: "connection refused".to_owned() }),
                 Came::Closed => Err(ExchangeError::Closed),
-                Came::Status(code) => Err(ExchangeError::Status { code, reason: "so it says".to_owned() }),
+                Came::Status(code) => {
+                    Err(ExchangeError::Status { code, reason: "status of a fake upstream".to_owned() })
+                }
                 Came::Nothing => Err(timeout),
             }
         })

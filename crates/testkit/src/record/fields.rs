@@ -203,7 +203,7 @@ pub(super) fn read_data(rtype: Type, words: &mut Iter<'_, Word>) -> Result<Vec<u
 fn read_generic(words: &mut Iter<'_, Word>) -> Result<Vec<u8>, RecordError> {
     let sign = words.next().ok_or(RecordError::Missing("data"))?;
     if sign.text != "\\#" {
-        return Err(RecordError::Bad("generic data, which begins with `\\#`", sign.text.clone()));
+        return Err(RecordError::Bad("start of generic data, expected `\\#`", sign.text.clone()));
     }
     let length = words.next().ok_or(RecordError::Missing("length"))?;
     let hex: String = words.map(|word| word.text.as_str()).collect();

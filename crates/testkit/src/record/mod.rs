@@ -50,8 +50,8 @@ impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RecordError::Missing(field) => write!(f, "the record ends before its {field}"),
-            RecordError::Bad(field, word) => write!(f, "`{word}` is no {field}"),
-            RecordError::Trailing(word) => write!(f, "`{word}` stands behind the record's data"),
+            RecordError::Bad(field, word) => write!(f, "invalid {field}: `{word}`"),
+            RecordError::Trailing(word) => write!(f, "unexpected `{word}` after the data of the record"),
             RecordError::Unclosed => f.write_str("a quote is not closed"),
         }
     }
@@ -64,7 +64,7 @@ impl FromStr for Record {
         let words = split(line)?;
         let mut words = words.iter();
         let owner = field(&mut words, "owner", |word| Name::from_text(word).ok())?;
-        let ttl = field(&mut words, "time to live", |word| word.parse().ok())?;
+        let ttl = field(&mut words, "TTL", |word| word.parse().ok())?;
         let class = field(&mut words, "class", |word| word.parse().ok())?;
         let rtype = field(&mut words, "type", |word| word.parse().ok())?;
         let rdata = read_data(rtype, &mut words)?;

@@ -70,18 +70,18 @@ fn parses_the_generic_form_for_every_type() {
 fn refuses_malformed_records() {
     for (line, message) in [
         ("", "the record ends before its owner"),
-        ("x.", "the record ends before its time to live"),
-        ("x. IN A 192.0.2.1", "`IN` is no time to live"),
-        ("x. 1 IN B 192.0.2.1", "`B` is no type"),
-        ("x. 1 IN A 192.0.2", "`192.0.2` is no IPv4 address"),
+        ("x.", "the record ends before its TTL"),
+        ("x. IN A 192.0.2.1", "invalid TTL: `IN`"),
+        ("x. 1 IN B 192.0.2.1", "invalid type: `B`"),
+        ("x. 1 IN A 192.0.2", "invalid IPv4 address: `192.0.2`"),
         ("x. 1 IN A", "the record ends before its IPv4 address"),
-        ("x. 1 IN A 192.0.2.1 2", "`2` stands behind the record's data"),
-        ("x. 1 IN MX 65536 m.", "`65536` is no number"),
+        ("x. 1 IN A 192.0.2.1 2", "unexpected `2` after the data of the record"),
+        ("x. 1 IN MX 65536 m.", "invalid number: `65536`"),
         ("x. 1 IN TXT \"a", "a quote is not closed"),
-        ("x. 1 IN TYPE7000 abc", "`abc` is no generic data, which begins with `\\#`"),
-        ("x. 1 IN TYPE7000 \\# 2 abc", "`abc` is no hexadecimal data"),
-        ("x. 1 IN TYPE7000 \\# 2 ab", "`2` is no length of the data"),
-        ("x. 1 IN HTTPS 1 . colour=\"red\"", "`colour=\"red\"` is no service parameter"),
+        ("x. 1 IN TYPE7000 abc", "invalid start of generic data, expected `\\#`: `abc`"),
+        ("x. 1 IN TYPE7000 \\# 2 abc", "invalid hexadecimal data: `abc`"),
+        ("x. 1 IN TYPE7000 \\# 2 ab", "invalid length of the data: `2`"),
+        ("x. 1 IN HTTPS 1 . colour=\"red\"", "invalid service parameter: `colour=\"red\"`"),
     ] {
         assert_eq!(line.parse::<Record>().unwrap_err().to_string(), message, "{line}");
     }

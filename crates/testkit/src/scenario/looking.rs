@@ -6,7 +6,7 @@ use super::{Problem, Stage, Statement};
 
 /// Executes `metric NAME[{LABELS}] VALUE`, or with `LEAST..MOST` as value. A missing series has the value 0.
 pub(super) fn metric(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
-    let wrong = || statement.problem("`metric` wants a series and a value");
+    let wrong = || statement.problem("`metric` needs a series and a value");
     let (series, value) = statement.rest(1).rsplit_once(char::is_whitespace).ok_or_else(wrong)?;
     let (least, most) = value.split_once("..").unwrap_or((value, value));
     let bound = |text: &str| text.parse::<f64>().map_err(|_| wrong());
@@ -20,7 +20,7 @@ pub(super) fn metric(stage: &mut Stage, statement: &Statement) -> Result<(), Pro
         return Ok(());
     }
     let got = got.map_or_else(|| "no number".to_owned(), |got| got.to_string());
-    Err(statement.problem(format!("expected {value}, got {got}; like it are:{}", nearest(&text, &wanted))))
+    Err(statement.problem(format!("expected {value}, got {got}; similar series:{}", nearest(&text, &wanted))))
 }
 
 /// Returns the series with the same name, those that share the most labels first.
@@ -83,7 +83,7 @@ pub(super) fn page(stage: &mut Stage, statement: &Statement) -> Result<(), Probl
     }
     let missing = statement.lines().find(|line| !shown.lines().any(|shown| shown == line.text));
     missing.map_or(Ok(()), |line| {
-        let text = format!("`{}` is no line of the page:\n{shown}", line.text);
+        let text = format!("`{}` is not a line of the page:\n{shown}", line.text);
         Err(Problem { line: line.number, text })
     })
 }

@@ -81,9 +81,10 @@ pub(super) fn note(line: &Line) -> (&str, &str) {
 fn read_codes(line: &Line) -> Result<(Rcode, Flags), Problem> {
     let mut words = line.text.split_whitespace();
     let word = words.next().unwrap_or_default();
-    let rcode = word.parse().map_err(|_| problem(line, format!("`{word}` is no response code")))?;
+    let rcode = word.parse().map_err(|_| problem(line, format!("`{word}` is not a response code")))?;
     let flags = words.try_fold(Flags::default(), |flags, word| {
-        with_flag(flags, word).ok_or_else(|| problem(line, format!("`{word}` is no flag: aa tc rd ra ad cd")))
+        with_flag(flags, word)
+            .ok_or_else(|| problem(line, format!("`{word}` is not a flag; the flags are aa, tc, rd, ra, ad and cd")))
     })?;
     Ok((rcode, flags))
 }
@@ -95,14 +96,14 @@ pub(super) fn record(line: &Line) -> Result<Record, Problem> {
 /// Parses `CODE [TEXT]`.
 pub(super) fn read_ede<'l>(line: &Line, rest: &'l str) -> Result<(EdeCode, Option<&'l str>), Problem> {
     let (code, text) = rest.split_once(' ').map_or((rest, None), |(code, text)| (code, Some(text)));
-    let code = code.parse().map_err(|_| problem(line, format!("`{code}` is no number of an extended error")))?;
+    let code = code.parse().map_err(|_| problem(line, format!("`{code}` is not the number of an extended error")))?;
     Ok((EdeCode(code), text))
 }
 
 /// Parses `CODE [HEX]`.
 pub(super) fn read_option(line: &Line, rest: &str) -> Result<(OptionCode, Vec<u8>), Problem> {
     let (code, data) = rest.split_once(' ').unwrap_or((rest, ""));
-    let code = code.parse().map_err(|_| problem(line, format!("`{code}` is no number of an option")))?;
+    let code = code.parse().map_err(|_| problem(line, format!("`{code}` is not the number of an option")))?;
     let data = crate::hex(data).ok_or_else(|| problem(line, format!("`{data}` is not hexadecimal")))?;
     Ok((OptionCode(code), data))
 }

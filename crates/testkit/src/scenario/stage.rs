@@ -100,7 +100,7 @@ impl Stage {
         self.members.iter().for_each(|(name, ready)| self.add_member(name, ready));
         match outcome {
             Err(problems) if !must_fail => Err(statement.problem(problems)),
-            Ok(()) if must_fail => Err(statement.problem("this Corefile should not be taken over")),
+            Ok(()) if must_fail => Err(statement.problem("this Corefile should be rejected, but it was loaded")),
             _ => Ok(()),
         }
     }
@@ -114,7 +114,7 @@ impl Stage {
     }
 
     fn variable(&self, statement: &Statement) -> Result<(), Problem> {
-        let name = statement.words().nth(1).ok_or_else(|| statement.problem("`variable` wants a name and a value"))?;
+        let name = statement.words().nth(1).ok_or_else(|| statement.problem("`variable` needs a name and a value"))?;
         self.server.world.set_variable(name, statement.rest(2));
         Ok(())
     }

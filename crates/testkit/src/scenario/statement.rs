@@ -49,7 +49,7 @@ impl<'s> Words<'s> {
     /// Fails if there is no word left or if it is not a duration.
     pub fn duration(&mut self) -> Result<Duration, Problem> {
         let span = self.next_word().and_then(|word| engine::options::duration(word).ok());
-        span.ok_or_else(|| self.problem("a duration such as `30s` is wanted"))
+        span.ok_or_else(|| self.problem("expected a duration such as `30s`"))
     }
 
     /// Creates a problem at the statement.

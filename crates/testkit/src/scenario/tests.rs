@@ -171,8 +171,8 @@ fn reports_mistakes_with_their_line() {
     for (text, problem) in [
         ("  ask", "1: indented line without a statement above it\n"),
         ("\nfoo\n", "2: unknown statement `foo`\n"),
-        ("ask a. A\n  NOERROR xx\n", "2: `xx` is no flag: aa tc rd ra ad cd\n"),
-        ("ask a. A\n  NOERROR rd\n  a. IN A 192.0.2.1\n", "3: `a. IN A 192.0.2.1`: `IN` is no time to live\n"),
+        ("ask a. A\n  NOERROR xx\n", "2: `xx` is not a flag; the flags are aa, tc, rd, ra, ad and cd\n"),
+        ("ask a. A\n  NOERROR rd\n  a. IN A 192.0.2.1\n", "3: `a. IN A 192.0.2.1`: invalid TTL: `IN`\n"),
         ("ask a. A loudly\n", "1: unknown word `loudly` for a query\n"),
         ("ask a..b A\n", "1: `a..b` is not a name\n"),
         ("ask a. A as x\n", "1: queries without a check: x\n"),
@@ -181,8 +181,8 @@ fn reports_mistakes_with_their_line() {
             "upstream 192.0.2.53\n  a. A\n",
             "2: either an answer below, or one of silence, refused, closed, broken, status\n",
         ),
-        ("after 1\n", "1: a duration such as `30s` is wanted\n"),
-        ("metric up 1\n", "1: expected 1, got 0; like it are:\n"),
+        ("after 1\n", "1: expected a duration such as `30s`\n"),
+        ("metric up 1\n", "1: expected 1, got 0; similar series:\n"),
         ("log x\n", "1: no line of the log contains `x`:\n"),
         ("page :80 / 200\n", "1: there is no page / at :80\n"),
         ("counted 1\n", "1: count: expected 1, got 0\n"),
@@ -203,7 +203,7 @@ corefile fails
             www.example.org. 30 IN A 192.0.2
         }}
     }}
-problem `192.0.2` is no IPv4 address
+problem invalid IPv4 address: `192.0.2`
 ask www.example.org. A
     NOERROR aa rd
     www.example.org. 30 IN A 192.0.2.1
