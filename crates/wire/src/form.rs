@@ -1,32 +1,31 @@
-//! The form of records that came from somewhere else: names that can be read, data as long as their type has them.
+//! Validation of record data that came from another server: valid names, and data of the length that the type requires.
 //!
-//! [`Message::parse`](crate::Message::parse) checks where records begin and end. What others are to be sent, or what
-//! is kept for them, must be readable to the last name: a client may fail at one that is not, and so may this server
-//! later.
+//! [`Message::parse`](crate::Message::parse) only checks where records start and end. Records that are forwarded or
+//! cached must be valid to the last name. Otherwise a client, or this server later, may fail on them.
 
 use crate::message::Record;
 use crate::{Class, Type};
 
-/// A part of a record's data.
+/// Field of a record's data.
 #[derive(Clone, Copy)]
 enum Part {
     /// Fixed number of bytes.
     Bytes(usize),
-    /// A name, compressed or not.
+    /// Name, compressed or not.
     Name,
-    /// A character string: a byte that says how many follow.
+    /// Character string: a length byte and as many bytes.
     Text,
-    /// Character strings to the end.
+    /// Character strings up to the end.
     Texts,
-    /// Whatever follows.
+    /// Any bytes up to the end.
     Rest,
 }
 
 use Part::{Bytes, Name, Rest, Text, Texts};
 
 impl Record<'_> {
-    /// Whether its owner and the names in its data can be read, and its data are as long as their type wants. Data of
-    /// types that have neither, and of classes other than IN, may be anything.
+    /// Returns true if the owner and the names in the data can be parsed, and the data have the length that their type
+    /// requires. Accepts any data of other types and of classes other than IN.
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         if self.owner().is_err() {
@@ -55,7 +54,7 @@ fn text_end(data: &[u8], at: usize) -> Option<usize> {
     data.get(at).map(|length| at + 1 + usize::from(*length))
 }
 
-/// The data of a type: those with names in them (RFC 3597 §4 has most), and those that clients read most.
+/// Returns the fields of a type: types with names in their data (RFC 3597 §4 lists most), and common types.
 fn parts(rtype: Type) -> &'static [Part] {
     match rtype {
         Type::A => &[Bytes(4)],
@@ -81,7 +80,7 @@ fn parts(rtype: Type) -> &'static [Part] {
 mod tests {
     use crate::Message;
 
-    /// Whether a record of this type and these data is well formed, in a message whose question is `a.`, at byte 12.
+    /// Returns true if a record of this type and data is well formed, in a message whose question is `a.`, at byte 12.
     fn is_well_formed(rtype: u8, class: u8, data: &[u8]) -> bool {
         let length = u8::try_from(data.len()).expect("short data");
         let packet = [
