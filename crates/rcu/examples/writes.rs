@@ -1,7 +1,7 @@
-//! What a table costs that is written as often as it is read: `cargo run --release -p portolan-rcu --example writes`.
+//! Benchmark of a table with as many writes as reads: `cargo run --release -p portolan-rcu --example writes`.
 //!
-//! Threads look for entries of a table of a million; half of them are not there and are put in the place of a
-//! neighbour, as the cache does at its capacity. Time per operation of one thread, by the number of shards and of
+//! Threads look up entries in a table of a million. Half of the entries are missing and replace another entry of their
+//! shard, like in the cache at its capacity. Prints the time per operation of one thread, by number of shards and
 //! threads.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures")]
 
@@ -22,7 +22,7 @@ impl Entry for Number {
     }
 }
 
-/// Looks for numbers of which half are there.
+/// Looks up numbers, half of which are in the table, and inserts the others.
 fn work(table: &Shards<Arc<Number>>, first: u64) {
     for step in 0..OPERATIONS {
         let number = if step % 2 == 0 { step * 7919 % ENTRIES } else { first + step };
@@ -56,7 +56,7 @@ fn main() {
                 }
             });
             let each = start.elapsed().as_nanos() / u128::from(OPERATIONS);
-            println!("{shards} shards, {threads} threads: {each} ns an operation of one thread");
+            println!("{shards} shards, {threads} threads: {each} ns per operation of one thread");
         }
     }
 }

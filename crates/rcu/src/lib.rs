@@ -63,7 +63,7 @@ pub struct Shards<T> {
     writing: Box<[Mutex<()>]>,
 }
 
-/// Locks of a table: some times more than there are workers, so that two of them seldom want the same.
+/// Maximum number of locks per table: several times the number of workers, so that two of them rarely need the same.
 const LOCKS_MAX: usize = 64;
 
 impl<T: Entry + Clone> Shards<T> {
