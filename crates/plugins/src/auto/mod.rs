@@ -1,4 +1,4 @@
-//! Zones from all the files of a directory.
+//! The plugin *auto*: serves a zone from each matching file of a directory.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::authority::{Authority, Directory, FileZone, directory, offer};
 use crate::common::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
 use crate::goregexp::Regexp;
 
-/// What an `auto` line says.
+/// Parsed `auto` line.
 pub struct Config {
     zones: Vec<Name>,
     directory: String,
@@ -77,10 +77,10 @@ fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
     let Some(word) = args.next_word() else { return Ok(()) };
     let pattern = crate::regular_expression(args, word)?;
     let Some(template) = args.next_word() else {
-        return Err(args.problem_at(directory.span, "a REGEXP needs its ORIGIN_TEMPLATE behind it"));
+        return Err(args.problem_at(directory.span, "REGEXP must be followed by an ORIGIN_TEMPLATE"));
     };
     if pattern.groups() == 0 {
-        let message = format!("`{}` has no group: what it matched would be in no name", word.text);
+        let message = format!("`{}` has no capture group, so no zone name can contain the match", word.text);
         return Err(args.problem_at(word.span, message));
     }
     config.pattern = Some(pattern);
@@ -116,15 +116,15 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(within), is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
-/// What one line has found, by the names of the zones.
+/// Zones that one line has found, by name.
 #[derive(Default)]
 struct Found {
     zones: BTreeMap<String, FileZone>,
-    /// The directory cannot be read, and that has been said.
+    /// True if the directory cannot be read, which has been logged.
     is_gone: bool,
 }
 
-/// Where one line looks.
+/// Directory that one line scans, and the files that it accepts.
 struct Scan {
     path: PathBuf,
     pattern: Option<Regexp>,
@@ -133,8 +133,8 @@ struct Scan {
 }
 
 impl Scan {
-    /// Looks for files that are new, have changed, or are gone. If the directory cannot be read, all zones stay as
-    /// they are: a lost mount or missing permissions do not mean that the operator removed them.
+    /// Loads new and changed files and drops the zones of removed ones. If the directory cannot be read, all zones are
+    /// kept: a lost mount or missing permissions do not mean that the operator removed them.
     fn run(&self, files: &dyn Files, found: &mut Found, notices: &mut Vec<Notice>) {
         let listed = files.list(&self.path);
         let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
@@ -164,7 +164,7 @@ impl Scan {
         }
     }
 
-    /// The zone that a file is, by its name.
+    /// Returns the zone name of a file, or `None` if the file is not a zone of this line.
     fn origin(&self, path: &Path) -> Option<Name> {
         let name = path.file_name()?.to_str()?;
         let captures = self.pattern.as_ref()?.captures(name)?;
@@ -173,7 +173,7 @@ impl Scan {
     }
 }
 
-/// The template with the groups of a match in it.
+/// Returns the template with the capture groups of a match filled in.
 fn fill(template: &str, captures: &Captures<'_>) -> String {
     let groups = captures.iter().enumerate().skip(1);
     groups.fold(template.to_owned(), |text, (number, group)| {

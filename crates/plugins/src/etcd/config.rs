@@ -1,4 +1,4 @@
-//! The options of `etcd`.
+//! Configuration of the `etcd` directive.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use wire::Name;
 use crate::fallthrough::{DENIED, FallsThrough, fallthrough};
 use crate::no_arguments;
 
-/// What an `etcd` stanza says.
+/// Parsed `etcd` directive.
 #[derive(Debug)]
 pub struct Config {
     pub(super) zones: Vec<Name>,
@@ -27,7 +27,7 @@ impl FallsThrough for Config {
     }
 }
 
-/// The files of `tls`, as they are written.
+/// Files of the property `tls`, as written.
 #[derive(Debug)]
 struct TlsFiles {
     identity: Option<(String, String)>,
@@ -137,7 +137,7 @@ static PROPERTIES: &[Property<Config>] = &[
     Property { usage: Usage("debug"), default: "", doc: "Ignored.", set: no_arguments },
 ];
 
-/// Takes a number of seconds, or a duration.
+/// Parses a number of seconds, or a duration.
 fn seconds(args: &mut Args<'_>) -> Result<u32, Problem> {
     let word = args.word()?;
     let seconds = match word.text.parse::<u64>() {
@@ -149,7 +149,7 @@ fn seconds(args: &mut Args<'_>) -> Result<u32, Problem> {
 }
 
 impl Config {
-    /// What must be followed for it.
+    /// Returns the request for the records of these zones. `path` resolves the path of a file.
     pub(super) fn request(&self, zones: &[Name], path: impl Fn(&str) -> PathBuf) -> Request {
         let tls = self.tls.as_ref().map(|files| Tls {
             identity: files.identity.as_ref().map(|(certificate, key)| (path(certificate), path(key))),

@@ -1,7 +1,8 @@
-//! Answers from records in etcd, as SkyDNS writes them.
+//! The plugin *etcd*: answers queries from records in etcd, in the format of SkyDNS.
 //!
-//! The records are an index in memory (crate `skydns`); the edge keeps it. `walk` makes records of what a name has and
-//! follows aliases, `services` those that are made of targets, `outside` asks for names that are in no zone here.
+//! The process keeps the records in an index in memory (crate `skydns`). `walk` converts the records of a name to
+//! addresses and texts, and follows CNAMEs. `services` builds SRV, MX and NS records. `outside` resolves targets
+//! outside of the zones with subqueries.
 
 mod config;
 mod outside;
@@ -55,14 +56,14 @@ static CURRENT: Metric = Metric {
     labels: &["zones"],
 };
 
-/// What is counted here.
+/// Metrics of the plugin.
 static METRICS: [&Metric; 4] = [&STALE, &CUT, &RECORDS, &CURRENT];
 
-/// How long a reload waits for etcd, at most.
+/// Maximum time that a reload waits for the initial list of records.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time to live of an SOA, and of denials: names come and go.
+/// TTL of the SOA record and of denials in seconds. It is short because names can appear at any time.
 const SOA_TTL: u32 = 30;
-/// Where the name servers of a zone are, as labels in wire form before the zone.
+/// Labels, in wire format, of the name below a zone that has the name servers of the zone.
 const SERVERS: &[u8] = b"\x02ns\x03dns";
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -88,7 +89,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part { zones: Some(zones), fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
 }
 
-/// A reload waits until everything is listed, so that what was known is known.
+/// Returns the condition that a reload waits for: all records are listed, so that no known name is denied.
 fn awaited(index: &Arc<Index>) -> Awaited {
     let index = Arc::clone(index);
     Awaited {
@@ -100,7 +101,7 @@ fn awaited(index: &Arc<Index>) -> Awaited {
     }
 }
 
-/// Shows how much is known, as long as anybody answers from it.
+/// Registers the gauges of an index. They disappear with the last user of the index.
 fn measure(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
     let names = zones_label(zones.names());
     let records = Arc::downgrade(index);
@@ -112,30 +113,30 @@ fn measure(index: &Arc<Index>, zones: &Zones, setup: &Setup<'_>) {
     setup.registry.gauge(&CURRENT, &[&names], current);
 }
 
-/// The records of a store, as one stanza shows them.
+/// Plugin instance: the zones of one `etcd` directive.
 struct Etcd {
     index: Arc<Index>,
-    /// Keeps the store followed.
-    #[allow(dead_code, reason = "held for as long as anybody answers from it")]
+    /// Keeps the watch of etcd running.
+    #[allow(dead_code, reason = "dropping it ends the watch")]
     following: Arc<dyn Following>,
     lease: LeaseBounds,
-    /// Of each zone, how many answers were made while etcd could not be reached.
+    /// Answers while etcd could not be reached, by zone.
     stale: Box<[Counter]>,
-    /// Of each zone, how many answers may lack something.
+    /// Answers that may be incomplete, by zone.
     cut: Box<[Counter]>,
 }
 
-/// What became of a question.
+/// Result of looking up a query in the index.
 enum Found {
-    /// The answer stands in the response.
+    /// The response has the answer.
     Answered,
-    /// The name has no such record.
+    /// The name has no record of the type.
     NoData,
-    /// There is nothing at the name, which is to be said so.
+    /// The name has no records, and is denied with this response code or falls through.
     Nothing(Rcode),
     /// The name has a value that is not a record.
     Unreadable,
-    /// Others must be asked for the rest.
+    /// A subquery is needed to complete the answer.
     Elsewhere(Verdict),
 }
 
@@ -196,7 +197,7 @@ impl Etcd {
         }
     }
 
-    /// What the name asked has.
+    /// Returns the records of the queried name. Counts a selection that is cut off.
     fn select<'v>(&self, view: &'v View, query: &Query, worker: &mut Worker) -> Selection<'v> {
         let selection = walk::select(view, query.key(), query.zone_at(), Some(query.qtype));
         if selection.is_cut()
@@ -207,8 +208,8 @@ impl Etcd {
         selection
     }
 
-    /// Addresses and texts, of the name itself and of what it is an alias of; or records that name a target, with the
-    /// addresses of those.
+    /// Answers a query for addresses or texts, following CNAMEs, or for records with a target (SRV, MX, NS), with the
+    /// addresses of the targets.
     fn answer(
         &self,
         selection: &Selection<'_>,
@@ -237,7 +238,7 @@ impl Etcd {
         outside.ask(query).map_or_else(|| Found::of_message(response), Found::Elsewhere)
     }
 
-    /// A record that points to a name: only the key of exactly the name asked has one.
+    /// Answers a CNAME or PTR query. Only the key of exactly the queried name counts.
     fn pointer(&self, view: &View, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
         match view.exactly(query.key()) {
             Some(Some(record)) => {
@@ -247,7 +248,8 @@ impl Etcd {
                 Found::of_message(response)
             }
             Some(None) => Found::Unreadable,
-            // The name exists if there are others below it; but another plugin may know what it points to.
+            // The name exists if others exist below it. It still falls through, because another plugin may have its PTR
+            // record.
             None => match absent(&self.select(view, query, worker), query) {
                 None | Some(Found::Unreadable) => Found::Nothing(Rcode::NOERROR),
                 Some(found) => found,
@@ -264,7 +266,7 @@ impl Etcd {
         soa::push(section, soa::NAMES, (SOA_TTL, numbers), query, response);
     }
 
-    /// Says of an answer that it may be old, and counts it (RFC 8914 §4.4, §4.20).
+    /// Counts an answer that may be stale, and marks it with an EDE (RFC 8914 §4.4, §4.20).
     fn mark_stale(&self, denies: bool, query: &Query, response: &mut Response, worker: &Worker) {
         if self.index.is_current() {
             return;
@@ -277,7 +279,7 @@ impl Etcd {
     }
 }
 
-/// What is to be said of a name that has no record; `None` if it has some. A zone always exists.
+/// Returns the result for a name without usable records; `None` if it has some. The apex of a zone always exists.
 fn absent(selection: &Selection<'_>, query: &Query) -> Option<Found> {
     if selection.is_unreadable() {
         return Some(Found::Unreadable);

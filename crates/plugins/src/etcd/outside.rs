@@ -1,4 +1,4 @@
-//! Names that are in no zone of the stanza: they are asked for as if a client did, one after the other.
+//! Targets outside of the zones, which are resolved with subqueries to this server, one after the other.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,17 @@ use wire::{NameRef, Rcode, Section, Type};
 use super::wanted::Wanted;
 use crate::service_records::end_alias;
 
-/// Names that are asked for on behalf of one question; more would keep the client waiting.
+/// Maximum number of subqueries for one query. More would keep the client waiting.
 const NAMES_MAX: usize = 8;
 
-/// What is still to be asked, and where its answer goes.
+/// Pending subqueries, with the section for their answers.
 #[derive(Default)]
 pub(super) struct Outside {
     questions: VecDeque<(Box<Ask>, Section)>,
 }
 
 impl Outside {
-    /// Notes that a name is to be asked for.
+    /// Adds a target. Ignores a known one, and those beyond the limit.
     pub(super) fn add(&mut self, target: NameRef<'_>, wanted: Wanted) {
         let types: &[Type] = match &wanted.qtype {
             Some(qtype) => core::slice::from_ref(qtype),
@@ -34,7 +34,7 @@ impl Outside {
         }
     }
 
-    /// Asks the next question, if there is one.
+    /// Starts the next subquery, if any.
     pub(super) fn ask(mut self, query: &mut Query) -> Option<Verdict> {
         let (ask, section) = self.questions.pop_front()?;
         query.keep((self, section));
@@ -42,11 +42,11 @@ impl Outside {
     }
 }
 
-/// Takes an answer, and asks on.
+/// Appends the answer of a subquery and starts the next one.
 pub(super) fn on_subanswer(query: &mut Query, sub: &mut Response, response: &mut Response) -> Verdict {
     let Some((outside, section)) = query.take_kept::<(Outside, Section)>() else { return Verdict::Done };
     if section == Section::Additional {
-        // The client can do without; where one look-up fails, others take their time to fail as well.
+        // Addresses of targets are optional. After one failure, stop: further ones would only delay the answer.
         if sub.rcode() == Rcode::SERVFAIL {
             return Verdict::Done;
         }
@@ -55,14 +55,14 @@ pub(super) fn on_subanswer(query: &mut Query, sub: &mut Response, response: &mut
     }
     let before = response.message.section(Section::Answer).filter(|mark| mark.rtype == query.qtype).count();
     match end_alias(sub, response) {
-        // What is known beside is worth more than a failure.
+        // A partial answer is better than a failure.
         Verdict::Fail(_) if before > 0 || !outside.questions.is_empty() => outside.ask(query).unwrap_or(Verdict::Done),
         Verdict::Done => outside.ask(query).unwrap_or(Verdict::Done),
         verdict => verdict,
     }
 }
 
-/// Appends the addresses of an answer, and the aliases that lead to them, as something that may help.
+/// Appends the addresses of an answer, and the CNAME records that lead to them, to the additional section.
 fn append_addresses(sub: &Response, response: &mut Response) {
     for mark in sub.message.section(Section::Answer) {
         if response.message.push_record(Section::Additional, &sub.message.record(mark)).is_err() {

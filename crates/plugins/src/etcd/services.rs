@@ -1,4 +1,4 @@
-//! Records that name a target: SRV, MX, NS, and the addresses of the targets.
+//! Records with a target (SRV, MX, NS), and the addresses of the targets.
 
 use engine::Response;
 use skydns::{Host, Listed, Meaning, Record, Selection, name_of};
@@ -7,13 +7,13 @@ use wire::{Class, Name, NameRef, Owner, RdataWriter, Section, Type};
 use super::walk::Walk;
 use crate::seen::Seen;
 
-/// Priorities among which the weights of one answer are shared out; of a record with yet another one the weight is a
-/// hundred.
+/// Maximum number of priorities in one answer for which the sum of weights is computed. Records of further priorities
+/// have the weight 100.
 const PRIORITIES_MAX: usize = 32;
-/// What all weights of one priority make together.
+/// Sum to which the weights of one priority are normalised.
 const WEIGHTS: u64 = 100;
 
-/// Appends the records of this type that a name has, and what is known of the addresses of their targets.
+/// Appends the records of this type that a name has, and the known addresses of their targets.
 pub(super) fn push(selection: &Selection<'_>, rtype: Type, walk: &mut Walk<'_>, response: &mut Response) {
     let services = || selection.records().filter(|listed| is_service(listed.record, rtype));
     let ttl = walk.ttl_min(selection, |record| is_service(record, rtype));
@@ -36,14 +36,14 @@ pub(super) fn push(selection: &Selection<'_>, rtype: Type, walk: &mut Walk<'_>, 
     }
 }
 
-/// Whether a record is one of this type.
+/// Returns true if a record yields records of this type.
 fn is_service(record: &Record, rtype: Type) -> bool {
     let has_target = matches!(record.meaning(), Meaning::Address(_) | Meaning::Alias(_));
     has_target && (rtype != Type::MX || record.mail)
 }
 
-/// Where a record points to: to a name or, with its address, to the name of its own key. Either way it may be without
-/// some labels.
+/// Returns the target of a record: its host name or, if the host is an address, the name of its key. `targetstrip`
+/// removes labels from the start.
 fn target(listed: Listed<'_>) -> Option<Name> {
     let strip = usize::from(listed.record.target_strip);
     match listed.record.host.name() {
@@ -52,7 +52,7 @@ fn target(listed: Listed<'_>) -> Option<Name> {
     }
 }
 
-/// The numbers before the target: priority, weight and port of SRV, the preference of MX, none of NS.
+/// Numbers before the target: priority, weight and port of SRV, the preference of MX, nothing for NS.
 type Numbers = [Option<u16>; 3];
 
 fn numbers(record: &Record, rtype: Type, shares: &Shares) -> Numbers {
@@ -65,11 +65,11 @@ fn numbers(record: &Record, rtype: Type, shares: &Shares) -> Numbers {
 
 fn write(rdata: &mut RdataWriter<'_>, rtype: Type, numbers: Numbers, target: NameRef<'_>) {
     numbers.into_iter().flatten().for_each(|number| rdata.u16(number));
-    // In SRV it is not compressed (RFC 2782).
+    // The target of SRV is not compressed (RFC 2782).
     if rtype == Type::SRV { rdata.plain_name(target) } else { rdata.name(target) }
 }
 
-/// Whether the answer has such a record already.
+/// Returns true if the answer already has this record.
 fn holds(response: &Response, rtype: Type, numbers: Numbers, target: NameRef<'_>) -> bool {
     let message = &response.message;
     let numbers = || numbers.into_iter().flatten();
@@ -81,7 +81,8 @@ fn holds(response: &Response, rtype: Type, numbers: Numbers, target: NameRef<'_>
     })
 }
 
-/// Appends the addresses of a record's target. Those of a name server outside of the zone are not ours to say.
+/// Appends the addresses of a record's target. Omits those of name servers outside of the zone, because the zone is not
+/// authoritative for them.
 fn push_addresses(listed: Listed<'_>, rtype: Type, walk: &mut Walk<'_>, response: &mut Response) {
     let Some(target) = target(listed) else { return };
     let target = target.as_ref();
@@ -97,7 +98,7 @@ fn push_addresses(listed: Listed<'_>, rtype: Type, walk: &mut Walk<'_>, response
     }
 }
 
-/// What the weights of each priority make together: of all records that point somewhere, also where a text hides that.
+/// Sum of weights by priority. Includes records whose host is hidden by a text.
 struct Shares([(u16, u64); PRIORITIES_MAX]);
 
 impl Shares {
@@ -113,7 +114,7 @@ impl Shares {
         Shares(sums)
     }
 
-    /// The share of a record in a hundred, rounded down, and at least one.
+    /// Returns the weight of a record in percent of the sum, rounded down, and at least 1.
     fn weight(&self, record: &Record) -> u16 {
         let own = u64::from(record.weight);
         let sum = self.0.iter().find(|(priority, sum)| *sum > 0 && *priority == record.priority);

@@ -1,4 +1,4 @@
-//! From the records of a name to addresses and texts, along aliases within the zone.
+//! Converts the records of a name to address and TXT records, and follows CNAMEs within the zone.
 
 use core::net::IpAddr;
 
@@ -11,32 +11,32 @@ use super::wanted::Wanted;
 use crate::seen::{Seen, is_address};
 use crate::service_records::labels_of;
 
-/// Where the addresses of a zone itself are, as labels in wire form before the zone.
+/// Labels, in wire format, of the name below a zone that has the addresses of the zone's apex.
 const APEX: &[u8] = b"\x04apex\x03dns";
-/// Aliases one behind the other, as in CoreDNS.
+/// Maximum length of a CNAME chain, as in CoreDNS.
 const CHAIN_MAX: usize = 11;
-/// Aliases that are followed for one answer: each costs a look at all that its target has.
+/// Maximum number of CNAMEs followed for one answer. Each costs a lookup of all records below its target.
 const ALIASES_MAX: usize = 64;
 /// Maximum length of a character-string in bytes (RFC 1035 §3.3).
 const PIECE: usize = 255;
 
-/// Makes records of what names have.
+/// State while the records of an answer are built.
 pub(super) struct Walk<'a> {
     view: &'a View,
-    /// Where aliases are followed; others are for somebody else.
+    /// Zone within which CNAMEs are followed. Targets outside of it go to `outside`.
     zone: NameRef<'a>,
     wanted: Wanted,
     now_nanos: u64,
     lease: LeaseBounds,
-    /// What has been written.
+    /// Hashes of the records written so far, to detect duplicates.
     seen: Seen,
-    /// Aliases followed so far.
+    /// Number of CNAMEs followed so far.
     aliases: usize,
     outside: &'a mut Outside,
 }
 
-/// What a name has for a question of this type, or for any address. The addresses of a zone itself stand below it, if
-/// there are any.
+/// Returns the records of a name for a query of this type, or for both address types. The addresses of the apex are
+/// those below [`APEX`], if any.
 pub(super) fn select<'v>(view: &'v View, key: NameRef<'_>, before_zone: usize, qtype: Option<Type>) -> Selection<'v> {
     if qtype.is_none_or(Type::is_address) && before_zone == 0 {
         let apex = view.select(below(APEX, key).as_ref(), APEX.len(), Sought::Hosts);
@@ -47,7 +47,7 @@ pub(super) fn select<'v>(view: &'v View, key: NameRef<'_>, before_zone: usize, q
     view.select(key, before_zone, if qtype == Some(Type::TXT) { Sought::Texts } else { Sought::Hosts })
 }
 
-/// These labels before a zone; the zone itself where that is too long for a name.
+/// Returns the name of these labels below a zone, or the zone itself if the name would be too long.
 pub(super) fn below(labels: &[u8], zone: NameRef<'_>) -> Name {
     let mut name = Name::root();
     let built = labels_of(labels).try_for_each(|label| name.push_label(label));
@@ -57,10 +57,10 @@ pub(super) fn below(labels: &[u8], zone: NameRef<'_>) -> Name {
     name
 }
 
-/// The owner of records, as they are written and as a name.
+/// Owner of records, for the message writer and as a name.
 pub(super) type Owned<'a> = (Owner<'a>, NameRef<'a>);
 
-/// An alias that is being followed, and those that led to it.
+/// CNAME that is being followed, linked to those that led to it.
 pub(super) struct Link<'l> {
     target: NameRef<'l>,
     before: Option<&'l Link<'l>>,
@@ -73,7 +73,7 @@ impl Link<'_> {
 }
 
 impl<'a> Walk<'a> {
-    /// From what a name in this zone has.
+    /// Creates the state for a name with these records.
     pub(super) fn new(
         (view, selection): (&'a View, &Selection<'_>),
         zone: NameRef<'a>,
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
         Walk { view, zone, wanted, now_nanos, lease, seen, aliases: 0, outside }
     }
 
-    /// Appends what a name has, and says whether there was anything. An alias that leads to nothing is left out.
+    /// Appends the records of a name. Returns false if there are none. Omits a CNAME that leads to no record.
     pub(super) fn push(
         &mut self,
         selection: &Selection<'_>,
@@ -117,18 +117,19 @@ impl<'a> Walk<'a> {
         has_any
     }
 
-    /// The shortest time to live of some records: those of one owner and type have the same (RFC 2181 §5.2).
+    /// Returns the lowest TTL of the records for which `counts` is true, because all records of an RRset have the same
+    /// TTL (RFC 2181 §5.2).
     pub(super) fn ttl_min(&self, selection: &Selection<'_>, counts: impl Fn(&Record) -> bool) -> u32 {
         let counting = selection.records().filter(|listed| counts(listed.record));
         counting.map(|listed| self.ttl(listed.record)).min().unwrap_or_default()
     }
 
-    /// The time to live of a record.
+    /// Returns the TTL of a record.
     pub(super) fn ttl(&self, record: &Record) -> u32 {
         record.ttl(self.now_nanos, self.lease)
     }
 
-    /// Appends an address, unless its owner has it already: a name may be come by twice, along different aliases.
+    /// Appends an address, unless its owner already has it. Several CNAMEs can lead to the same name.
     pub(super) fn push_address(
         &mut self,
         (owner, name): Owned<'_>,
@@ -144,7 +145,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Appends a text, unless its owner has it already.
+    /// Appends a text, unless its owner already has it.
     fn push_text(&mut self, (owner, name): Owned<'_>, ttl: u32, text: &str, response: &mut Response) {
         let section = self.wanted.section;
         let is_known = || holds(response, section, (name, Type::TXT), |rdata| is_text(rdata, text));
@@ -157,7 +158,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Appends an alias, and what it leads to in the zone; if that is nothing, neither.
+    /// Appends a CNAME record and the records of its target. Appends nothing if the target has no records.
     fn push_alias(
         &mut self,
         (owner, name): Owned<'_>,
@@ -167,13 +168,13 @@ impl<'a> Walk<'a> {
     ) -> bool {
         let is_known = |link: &Link<'_>| link.target.same(target);
         let chain = || link.into_iter().flat_map(Link::chain);
-        // What is below a name is among its records already.
+        // The records below a name are among its own records.
         let loops = target.is_within(name) || chain().any(is_known) || chain().count() == CHAIN_MAX;
         if loops || self.aliases == ALIASES_MAX {
             return false;
         }
         if holds_alias(response, self.wanted.section, name, target) {
-            // It has been followed, and led to something.
+            // It has been followed before, and its target has records.
             return true;
         }
         self.aliases += 1;
@@ -186,7 +187,8 @@ impl<'a> Walk<'a> {
         has_any
     }
 
-    /// Appends what a target has, if that is for us to say; says whether there is anything, or may be elsewhere.
+    /// Appends the records of a target in the zone, or adds another target to `outside`. Returns false if a target in
+    /// the zone has no records.
     pub(super) fn push_target(
         &mut self,
         target: NameRef<'_>,
@@ -209,13 +211,13 @@ impl<'a> Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Whether a name is in the zone.
+    /// Returns true if a name is in the zone.
     pub(super) fn is_within(&self, name: NameRef<'_>) -> bool {
         name.is_within(self.zone)
     }
 }
 
-/// Whether the data of a TXT record is this text, in pieces.
+/// Returns true if the data of a TXT record is this text, split into character strings.
 fn is_text(rdata: &[u8], text: &str) -> bool {
     let mut rest = rdata;
     let has_all = text.as_bytes().chunks(PIECE).all(|piece| {
@@ -226,7 +228,7 @@ fn is_text(rdata: &[u8], text: &str) -> bool {
     has_all && rest.is_empty()
 }
 
-/// Whether a section has a record of this owner and type with such data.
+/// Returns true if a section has a record with this owner and type, and data for which `is_it` returns true.
 fn holds(
     response: &Response,
     section: Section,

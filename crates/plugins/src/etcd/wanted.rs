@@ -1,20 +1,20 @@
-//! What a question wants of the records of a name.
+//! Selection of the records of a name that a query asks for.
 
 use core::net::IpAddr;
 
 use skydns::{Meaning, Record};
 use wire::{Section, Type};
 
-/// What is made of the records, and where it goes.
+/// Type of the selected records, and the section for them.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
-    /// A, AAAA or TXT; `None` is all addresses.
+    /// A, AAAA or TXT; `None` for A and AAAA.
     pub(super) qtype: Option<Type>,
     pub(super) section: Section,
 }
 
 impl Wanted {
-    /// Whether a record is of such a type.
+    /// Returns true if the record has this type.
     pub(super) fn wants(self, record: &Record) -> bool {
         match record.meaning() {
             Meaning::Address(address) => self.wants_address(address),
@@ -23,7 +23,7 @@ impl Wanted {
         }
     }
 
-    /// Whether an address is.
+    /// Returns true if the record of an address has this type.
     pub(super) fn wants_address(self, address: IpAddr) -> bool {
         match self.qtype {
             None => true,
