@@ -16,42 +16,42 @@ use crate::dry::{self, Found};
 use crate::migrate::input::{Input, is_manifest};
 use crate::{diagnostics, rbac, report};
 
-/// The port of keys without one.
+/// Default port of keys.
 const DNS_PORT: u16 = 53;
-/// How it ends when nothing could be checked.
+/// Exit code if the Corefile could not be read.
 const NOT_CHECKED: u8 = 2;
 
-/// What to check, and how to say it.
+/// Options of the command.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
-    /// The file, if one was named; `stdin` for standard input.
+    /// File to check, `stdin` for standard input; `None` for `Corefile` in the working directory.
     pub file: Option<PathBuf>,
-    /// The form of what is wrong.
+    /// Output format.
     pub form: Form,
-    /// Read the files that it names too, as the start would.
+    /// Reads the files that the Corefile names too, like at the start of the server.
     pub files: bool,
-    /// Fail for warnings too.
+    /// Treats warnings as errors.
     pub strict: bool,
-    /// Print the rights that it needs of the API server.
+    /// Prints the permissions that the Corefile needs on the API server.
     pub rbac: bool,
-    /// Say what this code means, and check nothing.
+    /// Explains this diagnostic code instead of checking a file.
     pub explain: Option<String>,
 }
 
-/// How what is wrong is said.
+/// Output format of the diagnostics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// With the lines of the file, for people.
+    /// Text with the lines of the file.
     #[default]
     Text,
-    /// As one JSON document of our own.
+    /// One JSON document in the format of this command.
     Json,
-    /// As SARIF 2.1.0, which code hosts and editors read.
+    /// SARIF 2.1.0, which code hosts and editors read.
     Sarif,
 }
 
-/// Reports what is wrong with the Corefiles of a file, and returns the exit code that the module describes. With
-/// `rbac`, prints the permissions of a correct Corefile; its diagnostics go to standard error.
+/// Reports the problems of all Corefiles in a file, and returns the exit code that the module describes. With `rbac`,
+/// prints the permissions of a valid Corefile, and writes the diagnostics to standard error.
 #[must_use]
 pub fn check(options: &CheckOptions) -> ExitCode {
     if let Some(code) = &options.explain {
@@ -77,7 +77,7 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
     let origin = Origin::find(Some(name)).map_err(|error| format!("{}: {error}", name.display()))?;
     let (name, text) = origin.read(DNS_PORT).map_err(|error| format!("{}: {error}", name.display()))?;
     if !is_manifest(&text) {
-        // Read once: standard input has no second time, and a pipe neither.
+        // Keep the text, because standard input and pipes can be read only once.
         return Ok(vec![Origin::Text { name, text }]);
     }
     let mut input = Input::default();
@@ -91,7 +91,7 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
     Ok(input.corefiles.into_iter().map(|(name, text)| Origin::Text { name: name.into(), text }).collect())
 }
 
-/// Reports what is wrong with a Corefile, and returns true if it passes.
+/// Reports the problems of a Corefile, and returns true if it passes.
 fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
     let mut configuration = Configuration::read(origin, DNS_PORT).map_err(|error| error.to_string())?;
     let further = options.files || options.rbac;
@@ -107,8 +107,8 @@ fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
     Ok(passed)
 }
 
-/// Builds the configuration as far as the options ask: adds the problems of its files, and returns what it requests
-/// from clusters.
+/// Builds the configuration without serving it. With `files`, adds the problems of the files that it names. Returns its
+/// requests to clusters.
 fn look_further(configuration: &mut Configuration, options: &CheckOptions) -> Vec<Request> {
     let Some(plan) = configuration.plan.take() else { return Vec::new() };
     if !options.files {
@@ -130,7 +130,7 @@ fn say(configuration: &Configuration, options: &CheckOptions) {
     match (text.trim_end(), options.rbac) {
         ("", _) => {}
         (text, true) => eprintln!("{text}"),
-        // Who reads only the beginning has closed the pipe by the end.
+        // Ignore write errors: a reader such as `head` may have closed the pipe.
         (text, false) => drop(writeln!(std::io::stdout(), "{text}")),
     }
 }

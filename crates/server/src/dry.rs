@@ -1,4 +1,4 @@
-//! A configuration built as if it were to be served, with nothing to serve it: files are read, nobody is asked.
+//! Dry run: builds a configuration without serving it. Files can be read, but no server is contacted.
 
 use std::cell::RefCell;
 use std::io;
@@ -22,17 +22,17 @@ use crate::files::Disk;
 pub(crate) struct Found {
     /// Requests to clusters.
     pub(crate) requests: Vec<Request>,
-    /// Errors that would end the start, and warnings.
+    /// Errors that would prevent the start, and warnings.
     pub(crate) problems: Vec<Diagnostic>,
 }
 
-/// Builds a configuration as the start does, and reads all files that it names.
+/// Builds a configuration like at the start of the server, and reads all files that it names.
 pub(crate) fn with_files(plan: Plan) -> Found {
     build(plan, true, &Disk)
 }
 
-/// Returns what a configuration requests from clusters, without reading files: the machine may be another one than the
-/// server's. Directives that fail without their files are ignored.
+/// Returns the requests of a configuration to clusters. Does not read files, because this may not be the machine of the
+/// server. Ignores directives that fail without their files.
 pub(crate) fn requests(plan: Plan) -> Vec<Request> {
     build(plan, false, &NoFiles).requests
 }
@@ -52,7 +52,7 @@ fn build(plan: Plan, looks_at_clusters: bool, files: &dyn Files) -> Found {
     Found { requests: recorder.requests.take(), problems }
 }
 
-/// A file system without files.
+/// File system without files.
 struct NoFiles;
 
 impl Files for NoFiles {
@@ -77,7 +77,7 @@ impl Files for NoFiles {
     }
 }
 
-/// Notes what is asked for and follows nothing.
+/// Records requests to clusters and returns empty indices.
 struct Recorder {
     requests: RefCell<Vec<Request>>,
     looks_at_clusters: bool,
@@ -102,7 +102,7 @@ impl Following for Unfollowed {
     }
 }
 
-/// Stores that nobody asks.
+/// Record stores without records and without connections.
 struct Unasked {
     looks_at_files: bool,
 }
@@ -125,7 +125,7 @@ impl skydns::Following for Empty {
     }
 }
 
-/// Looks nothing up: where upstreams are does not matter here.
+/// Resolver that returns a fixed address, because the addresses of upstreams do not matter in a dry run.
 struct Nowhere;
 
 impl HostLookup for Nowhere {
