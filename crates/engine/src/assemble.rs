@@ -1,4 +1,5 @@
-//! From what a Corefile means to a generation that runs: from here on the world is asked for files and more.
+//! Builds a running generation from a plan. Unlike planning, building reads files and uses the capabilities of the
+//! process.
 
 use std::sync::Arc;
 
@@ -12,35 +13,35 @@ use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SetupError, SiteInfo, Warned};
 use crate::{Chain, STEPS_MAX, Step, Zones};
 
-/// What the building of a generation takes from the world.
+/// Environment in which a generation is built.
 pub struct Surroundings<'a> {
-    /// The series of the process.
+    /// Metrics of the process.
     pub registry: &'a Arc<Registry>,
-    /// Files, at this moment.
+    /// File system.
     pub files: &'a dyn Files,
-    /// What the process offers.
+    /// Capabilities that the process offers to plugins.
     pub process: &'a Capabilities,
-    /// What the last generation leaves.
+    /// State kept from the previous generation.
     pub carried: Carried,
 }
 
-/// A generation, and what the edge must do for it.
+/// Generation, with everything that the process has to do for it.
 pub struct Built {
-    /// The generation.
+    /// Generation.
     pub generation: Generation,
-    /// The addresses to listen on, as the generation's listeners.
+    /// Addresses to listen on, in the order of the generation's listeners.
     pub listeners: Vec<PlannedListener>,
-    /// What the edge must do.
+    /// Requests to the process, such as jobs and pages.
     pub needs: Needs,
-    /// What outlives it.
+    /// State to keep for the next generation.
     pub carried: Carried,
 }
 
 impl Plan {
-    /// Makes it run, or says where and why it cannot.
+    /// Builds the generation.
     ///
     /// # Errors
-    /// Every directive that fails to start, with its place.
+    /// Returns a diagnostic for each directive that cannot be built.
     pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Vec<Diagnostic>> {
         let Surroundings { registry, files, process, mut carried } = surroundings;
         let mut needs = Needs::default();
@@ -87,7 +88,7 @@ impl Plan {
 }
 
 impl Needs {
-    /// Gives the listeners their TLS, by their labels.
+    /// Sets the TLS configuration of the listeners, by label.
     fn give_tls(&mut self, listeners: &mut [Listener]) {
         for (label, tls) in self.tls.drain(..) {
             if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == label) {
@@ -98,7 +99,7 @@ impl Needs {
 }
 
 impl PlannedBlock {
-    /// Makes the chain, from its bottom to its top. A directive that fails is added to `problems` and left out.
+    /// Builds the chain from its bottom to its top. Omits directives that fail, and adds them to `problems`.
     fn build(self, mut setup: Setup<'_>, problems: &mut Vec<Diagnostic>) -> Chain {
         let mut steps: Vec<Step> = Vec::new();
         let mut failed: Vec<&str> = Vec::new();
@@ -138,7 +139,7 @@ impl PlannedBlock {
     }
 }
 
-/// A directive that fails to start.
+/// Returns the diagnostic for a directive that cannot be built.
 fn failure(name: &str, span: Span, error: SetupError) -> Diagnostic {
     let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
     match error.help {
@@ -147,7 +148,7 @@ fn failure(name: &str, span: Span, error: SetupError) -> Diagnostic {
     }
 }
 
-/// A server block with more plugins than a chain can have.
+/// Returns the diagnostic for a server block with more plugins than a chain can have.
 fn too_many(count: usize, name: &str, span: Span) -> Diagnostic {
     let message =
         format!("the server block has {count} plugins, the first too many is `{name}`; the maximum is {STEPS_MAX}");
@@ -155,14 +156,14 @@ fn too_many(count: usize, name: &str, span: Span) -> Diagnostic {
 }
 
 impl Step {
-    /// The same step with something around its plugin.
+    /// Returns the step with its plugin wrapped by `around`.
     fn within(self, Around(around): &Around) -> Step {
         let (plugin, hooks) = around(self.name, self.plugin, self.hooks);
         Step { plugin, hooks, ..self }
     }
 }
 
-/// The routers of the listeners, and the sites that they name.
+/// Builds the listeners with their routers, and the sites that the routers refer to.
 fn wire_up(planned: &[PlannedListener], known: &[(usize, SiteInfo)], any_class: &[bool]) -> (Vec<Listener>, Vec<Site>) {
     let mut listeners: Vec<Listener> = planned
         .iter()
