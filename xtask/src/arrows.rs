@@ -1,4 +1,4 @@
-//! Which room may know which: the table of ARCHITECTURE.md, checked against what Cargo knows.
+//! Checks the dependencies between the crates of the workspace against the table in ARCHITECTURE.md.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Failed, root};
 
-/// Each room with the rooms that it may know. All packages of the workspace are here.
+/// All crates of the workspace, each with the crates that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("corefile", &[]),
@@ -49,14 +49,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &["wire", "engine", "plugins", "net", "server", "fakeapi", "fuzz"]),
 ];
 
-/// Outside crates that the pure rooms must not have, whatever the reason: they open, wait or spawn.
+/// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
     "wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "plugins", "kubedns", "node",
     "migrate",
 ];
 
-/// Checks the arrows between the rooms.
+/// Checks the dependencies of all crates.
 pub(crate) fn run() -> Result<(), Failed> {
     let wrong = wrong_arrows(&dependencies()?);
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
@@ -64,7 +64,7 @@ pub(crate) fn run() -> Result<(), Failed> {
 
 type Dependencies = BTreeMap<String, Vec<String>>;
 
-/// The direct dependencies of each room, without those of its tests.
+/// Returns the direct dependencies of each crate, without those of its tests.
 fn dependencies() -> Result<Dependencies, Failed> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
@@ -82,7 +82,7 @@ fn direct(package: &Value) -> Vec<String> {
     all.iter().filter(|dependency| dependency["kind"].is_null()).map(|dependency| room(&dependency["name"])).collect()
 }
 
-/// The folder of a package: `portolan-wire` is `wire`, and `portolan` itself the server.
+/// Returns the folder of a package: `wire` for `portolan-wire`, and `server` for `portolan`.
 fn room(name: &Value) -> String {
     match name.as_str().unwrap_or_default() {
         "portolan" => "server".to_owned(),
@@ -93,20 +93,20 @@ fn room(name: &Value) -> String {
 fn wrong_arrows(dependencies: &Dependencies) -> Vec<String> {
     let mut wrong = Vec::new();
     for room in dependencies.keys().filter(|room| !ALLOWED.iter().any(|(name, _)| name == room)) {
-        wrong.push(format!("the room `{room}` is new: add it to the table in ARCHITECTURE.md and here"));
+        wrong.push(format!("crate `{room}` is new: add it to the table in ARCHITECTURE.md and here"));
     }
     for (room, allowed) in ALLOWED {
         let Some(known) = dependencies.get(*room) else {
-            wrong.push(format!("the room `{room}` is gone: take it out of the table in ARCHITECTURE.md and here"));
+            wrong.push(format!("crate `{room}` does not exist: remove it from the table in ARCHITECTURE.md and here"));
             continue;
         };
         for other in known {
             let is_room = ALLOWED.iter().any(|(name, _)| name == other);
             if is_room && !allowed.contains(&other.as_str()) {
-                wrong.push(format!("`{room}` may not know `{other}`: see ARCHITECTURE.md"));
+                wrong.push(format!("`{room}` must not depend on `{other}`; see ARCHITECTURE.md"));
             }
             if PURE.contains(room) && WORLDLY.contains(&other.as_str()) {
-                wrong.push(format!("`{room}` is a pure room and may not have `{other}`"));
+                wrong.push(format!("`{room}` does no I/O and must not depend on `{other}`"));
             }
         }
     }

@@ -1,11 +1,12 @@
-//! Checks the language of comments, messages and documents: banned phrases, the width of comments, how docstrings start.
+//! Checks the language of comments, messages and documents: banned phrases, the width of comments, and the first words
+//! of docstrings.
 //!
-//! The rules are those of CONTRIBUTING.md, section "Language". They cannot tell good prose from bad, but each phrase here was
-//! once read twice by somebody.
+//! The rules are those of CONTRIBUTING.md, section "Language". They do not recognise good prose. They only keep phrases
+//! out that readers have misunderstood before.
 
 use std::path::Path;
 
-/// Columns of the longest comment line.
+/// Maximum width of a comment line in columns.
 const WIDTH_MAX: usize = 120;
 /// Percentage of docstrings that may start with one of [`WEAK_OPENINGS`].
 const WEAK_PERCENT_MAX: usize = 3;
