@@ -1,8 +1,8 @@
 //! Parser: builds server blocks from words.
 //!
 //! The parser never stops at a mistake. It reports the mistake, assumes the most likely intention and continues, so
-//! that one run reports all mistakes. It accepts everything that CoreDNS accepts, with a warning if that is hardly
-//! intended.
+//! that one run reports all mistakes. It accepts everything that CoreDNS accepts, with a warning if that is probably
+//! not intended.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn parse_with(name: &Path, text: String, loader: &dyn Loader, indentation: Inden
 /// Role of the indentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Indentation {
-    /// As in CoreDNS; also after the one block was closed.
+    /// Ignored, as in CoreDNS. Also the state after one block was closed.
     Ignored,
     /// A line that is not indented more than the line that opened its block closes the block, once.
     ClosesOneBlock,
@@ -354,8 +354,8 @@ impl<'a> Parser<'a> {
         Line { words }
     }
 
-    /// Returns true, and reports the block that `owner` opened, if the next word stands where a `}` is missing before
-    /// it.
+    /// Returns true if the indentation of the next word shows that a `}` is missing before it. Reports the block that
+    /// `owner` opened.
     fn closes_by_indentation(&mut self, ahead: Ahead, owner: Span, open: Span) -> bool {
         if self.indentation == Indentation::Ignored
             || !ahead.starts_line
