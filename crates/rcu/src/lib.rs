@@ -7,8 +7,8 @@
 //! it. One read sees one consistent state of one shard. Two reads may see different states.
 //!
 //! Locks inside the table serialize writers of one shard. Writers of different shards wait for each other only if their
-//! shards share one of the [`LOCKS_MAX`] locks. The alternative, `&mut` access, would need a writer handle beside the
-//! shared one, to save about 20 ns of a write that takes a microsecond.
+//! shards share one of the [`LOCKS_MAX`] locks. The alternative, `&mut` access, would need a writer handle in addition
+//! to the shared one, to save about 20 ns of a write that takes a microsecond.
 //!
 //! The tables do not evict entries or bound their number. The owner of a table does that.
 //!
