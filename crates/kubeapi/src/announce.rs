@@ -1,4 +1,4 @@
-//! Tells the log when a cluster is known, and what is missing while it is not.
+//! Logs when all objects of a cluster are listed, and which kinds are missing until then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use tracing::{info, warn};
 
 use crate::LOG;
 
-/// Time between two looks at the index.
+/// Interval at which the index is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time after which the log says what is missing: most clusters are known long before.
+/// Time until the first warning about missing kinds. Most clusters are listed long before.
 const FIRST_WARNING: Duration = Duration::from_secs(5);
 /// Time between two warnings after that.
 const NEXT_WARNING: Duration = Duration::from_secs(60);
 
-/// Waits until everything is listed, and logs what is known. Until then, warns of what is missing. `url` is that of
-/// the API server.
+/// Waits until every kind is listed, and then logs the number of Services and endpoints. Until then, warns about
+/// missing kinds. `url` is that of the API server.
 pub(crate) async fn announce(index: Arc<Index>, url: String) {
     let start = Instant::now();
     let mut next_warning = FIRST_WARNING;

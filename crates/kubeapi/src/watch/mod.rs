@@ -361,7 +361,7 @@ impl Watcher {
             self.mark.set(self.health.is_failing());
         }
         if matches!(failure, Failure::Unexpected(_)) && self.accept != JSON {
-            // It may be somebody on the way who does not know protobuf.
+            // A proxy in between may not support protobuf.
             info!(target: LOG, "Asking for {} in JSON from now on", self.target.describe());
             self.accept = JSON;
         }
