@@ -62,9 +62,9 @@ impl Zone {
         self.answer_until(question, message, |_, _| false)
     }
 
-    /// As [`Zone::answer`]. `leaves` gets the target of each alias that lies in this zone and the place where it
-    /// falls: if it says so, the answer ends there as if the target were outside (RFC 1034 §4.3.2: an alias starts
-    /// again at step 1, with the nearest zone).
+    /// Answers like [`Zone::answer`], but stops at a CNAME for which `leaves` returns true. `leaves` gets each target
+    /// within this zone and the lookup result for it. The answer then ends as if the target were outside of the zone.
+    /// A longer zone may have it (RFC 1034 §4.3.2: a CNAME restarts at step 1, with the nearest zone).
     pub fn answer_until(
         &self,
         question: Question<'_>,
