@@ -54,8 +54,8 @@ impl fmt::Display for SelectorError {
             SelectorError::Operator(text) => {
                 write!(out, "found '{text}', expected one of '=', '==', '!=', 'in', 'notin', ','")
             }
-            SelectorError::Order => out.write_str("the operators '<' and '>' do not apply here"),
-            SelectorError::Parenthesis => out.write_str("the values of 'in' and 'notin' stand in parentheses"),
+            SelectorError::Order => out.write_str("the operators '<' and '>' are not supported"),
+            SelectorError::Parenthesis => out.write_str("the values of 'in' and 'notin' must be in parentheses"),
         }
     }
 }
