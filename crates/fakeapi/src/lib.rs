@@ -319,7 +319,7 @@ impl FakeApi {
         let mut state = self.shared.lock();
         while !condition(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "waited in vain for {what}; seen: {:#?}", state.seen);
+            assert!(!left.is_zero(), "timed out waiting for {what}; seen: {:#?}", state.seen);
             state = self.shared.told.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }

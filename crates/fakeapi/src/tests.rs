@@ -170,7 +170,7 @@ fn creates_replaces_and_deletes_objects_over_http() {
         (code, &external["spec"]["clusterIP"], &external["metadata"]["uid"]),
         (200, &Value::Null, &created["metadata"]["uid"])
     );
-    assert_eq!(write("PUT", &one, &changed).0, 409, "of an old version");
+    assert_eq!(write("PUT", &one, &changed).0, 409, "the resource version is old");
     assert_eq!(write("PUT", &format!("{services}/db"), &changed).0, 404);
     assert_eq!(write("PATCH", &one, &changed).0, 405);
     assert_eq!(write("DELETE", "/api/v1/namespaces/alpha", &json!({})).0, 200);

@@ -87,7 +87,7 @@ pub fn reply(input: &[u8]) {
 
 fn ask(server: &mut Server, packet: &[u8]) {
     let ticket = server.ask(packet, Arrival::default());
-    let outcome = server.wait_for(&ticket, PATIENCE).expect("every query comes to an end");
+    let outcome = server.wait_for(&ticket, PATIENCE).expect("every query ends");
     if let Some(answer) = outcome.answer {
         check_answer(packet, &answer);
     }

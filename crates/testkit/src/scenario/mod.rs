@@ -101,7 +101,7 @@ pub fn run_directory(directory: impl AsRef<Path>, slots: &[Slot], extensions: &[
     assert!(!paths.is_empty(), "there are no scenarios below {}", directory.as_ref().display());
     let failures: Vec<_> = paths.iter().flat_map(|path| run_file(path, slots, extensions)).collect();
     if !failures.is_empty() {
-        panic!("{} of {} scenarios say:\n\n{}\n", failed(&failures), paths.len(), texts(&failures));
+        panic!("{} of {} scenarios failed:\n\n{}\n", failed(&failures), paths.len(), texts(&failures));
     }
 }
 
