@@ -72,7 +72,7 @@ async fn the_address_that_buffers_most_loses_its_largest_connection() {
     assert!(other.reserve(20) && !is_evicted(&small).await);
     drop(large);
     assert!(other.reserve(10) && !is_evicted(&small).await);
-    assert!(!other.reserve(10), "now it holds the most itself");
+    assert!(!other.reserve(10), "the address itself holds the most bytes now");
     drop((small, other));
     assert!(admit(&table, 3).reserve(100));
 }
@@ -95,11 +95,11 @@ async fn an_address_with_its_own_limit_is_shared_fairly() {
     let table = ConnectionTable::new(TableLimits::UNBOUNDED);
     let admit = |last| table.admit_within(address(last), 3);
     let [first, second, third] = [(); 3].map(|()| admit(1).unwrap());
-    assert!(admit(1).is_none(), "it has the most itself");
+    assert!(admit(1).is_none(), "the address itself has the most connections");
     second.touch();
     let other = admit(2).unwrap();
     assert!(is_evicted(&first).await && !is_evicted(&third).await);
-    assert!(admit(2).is_none(), "it would only take the place of another");
+    assert!(admit(2).is_none(), "it would only evict another one");
     assert!(admit(3).is_some());
     drop(other);
 }

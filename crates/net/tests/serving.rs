@@ -114,7 +114,7 @@ fn a_client_that_has_shut_down_its_side_gets_pending_answers() {
     let query = connection.receive_octets().unwrap();
     let start = Instant::now();
     server.connect().wait_for_end();
-    assert!(start.elapsed() >= short().read, "a silent client is waited for");
+    assert!(start.elapsed() >= short().read, "a silent client is closed only after the timeout");
     connection.send(&support::answer_to(&query));
     assert_eq!(stream.receive().unwrap().header.id, 7);
     stream.wait_for_end();
@@ -221,7 +221,7 @@ fn ignores_messages_that_are_not_queries() {
     stream.send(&[0xff; 40].map(|octet| octet & 0x7f));
     stream.send(&question(9, "www.test.", Type::A).packet());
     let rejected = stream.receive_octets().unwrap();
-    assert_eq!(rejected.len(), 12, "a header that says why, for what has one");
+    assert_eq!(rejected.len(), 12, "messages with a header get an error response");
     assert_eq!(stream.receive().unwrap().header.id, 9);
     // Another protocol: its first bytes are read as a length, and the rest never comes.
     let mut other = server.connect();
@@ -333,7 +333,7 @@ fn handles_datagrams_of_all_lengths() {
     socket.send(&[]).unwrap();
     socket.send(&[0; 11]).unwrap();
     socket.send(&question(3, "www.test.", Type::A).packet()).unwrap();
-    assert_eq!(receive(&socket).header.id, 3, "silence for what is shorter than a header");
+    assert_eq!(receive(&socket).header.id, 3, "messages shorter than a header get no response");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_broken_connection_needs_no_new_list() {
         let expected = format!("10.96.1.{round} http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
         edge.wait_service("shop/web", &expected);
         if round == 0 {
-            assert_eq!(edge.logged("[WARNING]"), 0, "once is not worth a line: {:?}", edge.lines());
+            assert_eq!(edge.logged("[WARNING]"), 0, "a single failure is not logged: {:?}", edge.lines());
         }
     }
     assert_eq!(edge.metric(STREAMED), 1.0);
@@ -155,7 +155,7 @@ fn restarts_a_silent_watch_and_receives_the_missed_events() {
     api.fault("services", Fault::Silence);
     api.put(service("shop", "web", "10.96.0.12"));
     edge.wait_metric("portolan_kubernetes_watch_renewals_total{resource=\"services\"}", 2.0);
-    assert_eq!(edge.service("shop/web"), WEB, "what is known is served on");
+    assert_eq!(edge.service("shop/web"), WEB, "the known objects are still served");
     api.heal("services");
     edge.wait_service("shop/web", "10.96.0.12 http:80/TCP [10.1.0.5 10.1.0.6 http:8080/TCP]");
     assert_eq!(edge.metric(STREAMED), 1.0);
@@ -341,7 +341,7 @@ fn counts_ten_thousand_malformed_objects_and_serves_the_others() {
     api.put_all((0..10_000).map(malformed).chain((1000..1100).map(good)));
     edge.wait("the last good one", |index| index.counts().services == 1100);
     assert_eq!(edge.metric(errors), 30_000.0);
-    assert!(edge.lines().len() < 1100, "the log has seen enough");
+    assert!(edge.lines().len() < 1100, "the number of log lines is limited");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn derives_endpoints_from_pods() {
         };
         assert_eq!(words(&edge.service(path)), words(&expected), "{path}: {}", edge.service(path));
     }
-    assert_eq!(edge.index.counts().pods, 0, "nobody asked for pods");
+    assert_eq!(edge.index.counts().pods, 0, "pods are not requested");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn watches_start_and_stop_with_the_namespace_labels() {
     edge.wait_service("hidden/db", "10.96.0.30 http:80/TCP");
     api.put(service("hidden", "db", "10.96.0.31"));
     edge.wait_service("hidden/db", "10.96.0.31 http:80/TCP");
-    assert!(edge.index.is_synced(), "what comes later takes nothing back");
+    assert!(edge.index.is_synced(), "a namespace selected later does not revoke the sync");
     api.put(namespace("shop"));
     edge.wait_service("shop/web", "none");
     let gone = "10.1.0.5".parse().unwrap();
@@ -101,7 +101,7 @@ fn watches_the_whole_cluster_if_too_many_namespaces_are_selected() {
     edge.wait_service("ns-49/web", "10.96.1.1 http:80/TCP");
     edge.wait_log("[WARNING] plugin/kubernetes: 51 namespaces are selected, more than 50: watching everything");
     assert_eq!(edge.metric(WIDENED), 1.0);
-    assert_eq!(edge.service("shop/web"), WEB, "what was known stays known");
+    assert_eq!(edge.service("shop/web"), WEB, "the known objects are still served");
     // The remaining connections are for namespaces, services and slices.
     let before = api.seen().len();
     edge.wait_metric("portolan_kubernetes_lists_total{resource=\"endpointslices\",way=\"stream\"}", 51.0);

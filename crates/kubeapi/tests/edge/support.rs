@@ -127,7 +127,7 @@ impl Drop for Edge {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let outcome = thread.join();
-            assert!(thread::panicking() || outcome.is_ok(), "the edge panicked");
+            assert!(thread::panicking() || outcome.is_ok(), "the API client panicked");
         }
     }
 }

@@ -241,7 +241,7 @@ fn equal_requests_share_a_subscription_while_it_is_held() {
         assert!(Arc::ptr_eq(&again, &subscriber.subscribe(&request(&api)).unwrap()));
         drop(again);
         let fresh = subscriber.subscribe(&request(&api)).unwrap();
-        assert!(!Arc::ptr_eq(&index, &fresh.index), "nobody held it");
+        assert!(!Arc::ptr_eq(&index, &fresh.index), "the subscription was not shared");
     });
 }
 
