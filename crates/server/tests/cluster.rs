@@ -132,7 +132,7 @@ fn reload_waits_until_a_changed_cluster_is_synced() {
     assert!(served.is_ready());
     api.heal("pods");
     served.server.wait_for("Reloading complete");
-    assert_eq!(served.rcode("10-9-9-9.shop.pod.cluster.local."), Some(Rcode::NXDOMAIN), "nothing is unknown");
+    assert_eq!(served.rcode("10-9-9-9.shop.pod.cluster.local."), Some(Rcode::NXDOMAIN), "all kinds are known");
     assert!(served.is_ready());
 }
 
@@ -189,12 +189,12 @@ fn continues_its_watches_after_being_suspended() {
     served.wait_until_ready();
     let asked = api.seen().len();
     served.server.signal("STOP");
-    wait_until("it stands still", || served.server.stands_still());
+    wait_until("the process is suspended", || served.server.stands_still());
     api.put(service("shop", "web", "10.96.0.12"));
     assert_eq!(served.rcode(WEB), None);
     served.server.signal("CONT");
     served.wait_for_addresses(WEB, &["10.96.0.12"]);
-    assert_eq!(api.seen().len(), asked, "nothing was listed, nor asked again");
+    assert_eq!(api.seen().len(), asked, "no requests were repeated");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn serves_and_watches_manifests() {
     served.wait_for_addresses(WEB, &["10.96.0.2"]);
     folder.write("shop.yaml", "kind: [");
     served.server.wait_for("shop.yaml");
-    assert_eq!(served.addresses(WEB), ["10.96.0.2"], "what was good is served on");
+    assert_eq!(served.addresses(WEB), ["10.96.0.2"], "the last valid state is still served");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn answers_from_its_snapshot_after_each_kill() {
     api.put(service("shop", "web", "10.96.0.12"));
     api.up();
     served.wait_for_addresses(WEB, &["10.96.0.12"]);
-    wait_until("nothing is remembered any more", || {
+    wait_until("all data is current again", || {
         served.client.ask(WEB, Type::A).is_some_and(|answer| answer.ede().is_none())
     });
 }

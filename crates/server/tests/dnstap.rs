@@ -70,17 +70,17 @@ fn sends_all_messages_to_each_kind_of_collector() {
     wait_until("the server listens for collectors", || {
         UnixStream::connect(&here).map(|stream| collectors[2].read(stream)).is_ok()
     });
-    wait_until("all are greeted", || collectors.iter().all(|collector| collector.seen() == ["READY", "START"]));
+    wait_until("all streams are started", || collectors.iter().all(|collector| collector.seen() == ["READY", "START"]));
 
     client.ask("www.example.org.", Type::A).expect("an answer");
     let all = ["READY", "START", "CQ udp", "CR udp"];
-    wait_until("messages come", || collectors.iter().all(|collector| collector.seen() == all));
+    wait_until("messages arrive", || collectors.iter().all(|collector| collector.seen() == all));
     // Shutdown sends the remaining messages and ends the stream.
     client.ask("www.example.org.", Type::A).expect("an answer");
     server.signal("TERM");
     assert_eq!(server.wait(), Some(0));
     let all = ["READY", "START", "CQ udp", "CR udp", "CQ udp", "CR udp", "STOP"];
-    wait_until("the rest comes", || collectors.iter().all(|collector| collector.seen() == all));
+    wait_until("the remaining messages arrive", || collectors.iter().all(|collector| collector.seen() == all));
     assert!(!here.exists());
 }
 

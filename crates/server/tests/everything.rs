@@ -235,7 +235,7 @@ fn corefile_has_every_directive() {
     let used: BTreeSet<String> = blocks.map(|directive| directive.name.text.clone()).collect();
     let here = plugins::DIRECTIVES.iter().filter(|slot| matches!(slot, Slot::Here(_)));
     let missing: Vec<_> = here.map(Slot::name).filter(|name| !used.contains(*name) && *name != ELSEWHERE).collect();
-    assert!(missing.is_empty(), "write these into the Corefile of this test, and ask for them: {missing:?}");
+    assert!(missing.is_empty(), "add these directives and queries for them to this test: {missing:?}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn forwards_queries_as_calls() {
     }
     assert_eq!(client.ask("www.example.org.", Type::AAAA).expect("an answer").rcode(), Rcode::NOERROR);
     upstream.signal("TERM");
-    assert_eq!(upstream.wait(), Some(0), "a connection without a call holds nobody up");
+    assert_eq!(upstream.wait(), Some(0), "a connection without a call does not delay shutdown");
     assert_eq!(client.ask("www.example.org.", Type::AAAA).expect("an answer").rcode(), Rcode::SERVFAIL);
 }
 
@@ -116,8 +116,9 @@ fn closes_a_connection_with_the_last_reference_to_its_upstream() {
 
 /// Starts a server with one worker, because each worker has its own connections.
 fn with_one_worker(corefile: &Path) -> Server {
-    let status = std::fs::read_to_string("/proc/self/status").expect("what this process may");
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("its processors");
+    let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
+    let allowed =
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("the allowed processors");
     let first = allowed.trim().split(['-', ',']).next().expect("a processor");
     let words = ["-c", first, env!("CARGO_BIN_EXE_portolan"), "-conf"].map(OsStr::new);
     Server::start_program(Path::new("taskset"), &[&words[..], &[corefile.as_os_str()]].concat())

@@ -92,7 +92,7 @@ fn applies_a_changed_directory_within_a_second_and_keeps_the_cache() {
     let taken = pod.wait_for("example.org.", &second);
     assert!(taken < IN_EFFECT, "an upstream took {taken:?}");
     let asked_since = first.asked() - asked;
-    assert_eq!(pod.address("www.example.org."), Some(first.own), "it was cached, and still is");
+    assert_eq!(pod.address("www.example.org."), Some(first.own), "the answer is still cached");
     assert_eq!(first.asked() - asked, asked_since);
 }
 
@@ -122,7 +122,7 @@ fn watches_only_its_config_map_and_rejects_an_invalid_one() {
     };
     put(stub("corp.example", &other));
     let mut pod = Pod::start(&api, &["--config-map=kube-dns".to_owned()]);
-    assert_eq!(pod.address("a.corp.example."), Some(other.own), "what there is at the start is waited for");
+    assert_eq!(pod.address("a.corp.example."), Some(other.own), "the start waits for the existing configuration");
     let asked = api.seen();
     let of_config = asked.iter().filter(|seen| seen.resource == "configmaps");
     assert!(of_config.clone().all(|seen| seen.parameter("fieldSelector") == "metadata.name=kube-dns"), "{asked:?}");
@@ -132,7 +132,7 @@ fn watches_only_its_config_map_and_rejects_an_invalid_one() {
     let line = pod.server.wait_for("The ConfigMap is invalid");
     assert!(line.contains("`stubDomains`: invalid JSON"), "{line}");
     wait_until("it is counted", || pod.metric("portolan_kube_dns_config_refused_total 1"));
-    assert_eq!(pod.address("b.corp.example."), Some(other.own), "the one before stays in force");
+    assert_eq!(pod.address("b.corp.example."), Some(other.own), "the previous configuration stays in effect");
 
     // Other ConfigMaps of the namespace are ignored; kube-dns applied any of them.
     api.put(json!({
@@ -142,7 +142,7 @@ fn watches_only_its_config_map_and_rejects_an_invalid_one() {
     put(stub("lab.example", &other));
     let taken = pod.wait_for("lab.example.", &other);
     assert!(taken < IN_EFFECT, "{taken:?}");
-    assert_eq!(pod.address("c.corp.example."), Some(upstream.own), "it is no stub domain any more");
+    assert_eq!(pod.address("c.corp.example."), Some(upstream.own), "it is not a stub domain any more");
     api.delete("configmaps", "kube-system", "kube-dns");
     pod.server.wait_for("0 stub domains, 0 upstreams");
 }
@@ -207,7 +207,7 @@ fn selects_the_container_by_executable_name() {
     let text = run(&["-configDir=/nowhere", "--print-corefile", "--", "-p", "5300", "--no-resolv", "-S", "192.0.2.1"]);
     assert!(text.contains(".:5300 {") && text.contains("forward . 192.0.2.1 {"), "{text}");
     assert!(!text.contains("kubernetes"), "{text}");
-    assert!(run(&["--domain=cluster.local"]).contains("unknown flag"), "that is kube-dns's");
+    assert!(run(&["--domain=cluster.local"]).contains("unknown flag"), "it is a flag of kube-dns only");
 }
 
 /// Checks that every generated Corefile is valid, for all flags and arguments that affect it.
@@ -346,5 +346,7 @@ fn replaces_the_three_containers_of_an_old_manifest() {
     let (_, metrics) = page(pages, "/metrics").unwrap();
     assert!(metrics.contains("kubedns_probe_dnsmasq_latency_ms_bucket"), "{metrics}");
     drop(front);
-    wait_until("dnsmasq is missed", || page(pages, "/healthcheck/dnsmasq").is_some_and(|(status, _)| status == 503));
+    wait_until("the probe of dnsmasq fails", || {
+        page(pages, "/healthcheck/dnsmasq").is_some_and(|(status, _)| status == 503)
+    });
 }

@@ -184,7 +184,7 @@ fn only_serves_if_the_setup_is_disabled() {
         assert!(!has_interface() && tables() == 0);
         server.signal("TERM");
         assert_eq!(server.wait(), Some(0));
-        assert!(has_address(SERVICE), "it is not this server's to take");
+        assert!(has_address(SERVICE), "this server must not remove the address");
     });
 }
 
@@ -308,7 +308,7 @@ fn takeover_loses_no_query() {
             let mut next = node.start(&[]);
             serving.signal("TERM");
             assert_eq!(serving.wait(), Some(0));
-            assert!(has_address(SERVICE), "the interface is of the one that serves");
+            assert!(has_address(SERVICE), "the interface belongs to the serving instance");
             wait_until("only its rules are left", || tables() == 1);
             next.wait_for("Taking over the sockets of 2 addresses");
             serving = next;
@@ -319,7 +319,7 @@ fn takeover_loses_no_query() {
         assert_eq!(missed, 0, "{line}");
         assert!(asked > turns, "{line}");
         drop(serving);
-        wait_until("a dead instance leaves nothing", leaves_nothing);
+        wait_until("everything of the dead instance is removed", leaves_nothing);
     });
 }
 
@@ -371,13 +371,17 @@ fn applies_a_config_map_within_a_second_and_keeps_the_cache() {
         assert!(begin.elapsed() < IN_EFFECT, "{:?}", begin.elapsed());
         let before = outside.asked();
         assert_eq!(address(&mut client, "kept.example.net."), Some(outside.own.into()));
-        assert_eq!(outside.asked(), before, "what was cached is cached still; it was asked {asked} times for it");
+        assert_eq!(outside.asked(), before, "the answer is still cached; the upstream had {asked} queries for it");
         node.0.write("config/stubDomains", "{nonsense");
-        wait_until("what cannot be used is counted", || {
+        wait_until("the rejected configuration is counted", || {
             let (_, text) = page("127.0.0.1:9353".parse().unwrap(), "/metrics").unwrap();
             text.contains("coredns_nodecache_setup_errors_total{errortype=\"configmap\"} 1")
         });
-        assert_eq!(address(&mut client, "later.corp.example."), Some(corp.own.into()), "the one before stays in force");
+        assert_eq!(
+            address(&mut client, "later.corp.example."),
+            Some(corp.own.into()),
+            "the previous configuration stays in effect"
+        );
         node.0.write("Corefile.base", &TEMPLATE.replace("192.0.2.7", "192.0.2.8"));
         let changed = Some(IpAddr::from([192, 0, 2, 8]));
         wait_until("a changed template is in effect", || address(&mut client, "web.example.org.") == changed);
@@ -393,7 +397,7 @@ fn a_rejected_template_leaves_no_open_socket() {
         node.0.write("Corefile.base", &format!("{TEMPLATE}{nowhere}"));
         server.wait_for("Restart failed: listen tcp 192.0.2.1:9999");
         let outcome = TcpStream::connect(("127.0.0.1", 5301));
-        assert!(outcome.is_err(), "a socket is open that nothing answers");
+        assert!(outcome.is_err(), "no socket without a listener is open");
     });
 }
 
@@ -410,7 +414,7 @@ fn closes_inherited_sockets_that_it_does_not_serve() {
         second.wait_for("Taking over the sockets of 3 addresses");
         first.signal("TERM");
         assert_eq!(first.wait(), Some(0));
-        assert!(!is_open(), "a socket is open that nothing answers");
+        assert!(!is_open(), "no socket without a listener is open");
     });
 }
 
@@ -445,7 +449,7 @@ fn sets_the_rules_of_node_cache_with_iptables() {
         assert!(read().contains("NodeLocal DNS Cache: allow DNS traffic"), "{}", read());
         let (first, _) = read().split_once('\n').map(|(first, _)| (first.to_owned(), ())).unwrap();
         std::fs::write(&rules, read().replace(&first, "")).unwrap();
-        wait_until("what is missing is set again", || read().contains(&first));
+        wait_until("the missing rules are restored", || read().contains(&first));
         assert!(run("kill", &["-TERM", &child.id().to_string()]).0);
         assert!(child.wait().unwrap().success());
         assert_eq!(read().trim(), "", "none is left");
@@ -467,5 +471,5 @@ fn prints_the_corefile_on_any_machine() {
     assert!(text.contains("health 169.254.20.10:8080"), "{text}");
     let node_cache = node.0.path().join("node-cache");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_portolan"), &node_cache).unwrap();
-    assert_eq!(show(&node_cache, &words[1..]), (true, text), "by the name of the program");
+    assert_eq!(show(&node_cache, &words[1..]), (true, text), "selected by the name of the executable");
 }

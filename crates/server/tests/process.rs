@@ -190,7 +190,9 @@ fn upgrade_with_a_shared_port_loses_no_query() {
     before.signal("TERM");
     assert_eq!(before.wait(), Some(0));
     let answered_by_both = Instant::now();
-    wait_until("a while by the second one alone", || answered_by_both.elapsed() > Duration::from_millis(300));
+    wait_until("the second instance alone answers for a while", || {
+        answered_by_both.elapsed() > Duration::from_millis(300)
+    });
     stop.store(true, Ordering::Relaxed);
     let answered: u32 = clients.into_iter().map(|client| client.join().unwrap()).sum();
     assert!(answered > 100, "{answered} answers");

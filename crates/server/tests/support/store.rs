@@ -89,7 +89,7 @@ impl Store {
 
     /// Deletes its data while it is stopped.
     pub(crate) fn forget(&self) {
-        std::fs::remove_dir_all(self.data()).expect("its data can be taken away");
+        std::fs::remove_dir_all(self.data()).expect("the data directory can be removed");
     }
 
     pub(crate) fn put(&self, key: &str, value: &str) {
