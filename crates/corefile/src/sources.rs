@@ -122,7 +122,7 @@ impl Sources {
     }
 }
 
-/// Converts an offset to 32 bits. Files that [`crate::parse`] reads are far below 4 GiB. In a larger file passed to
+/// Converts an offset to 32 bits. The parser reads no file near 4 GiB. In a larger file passed to
 /// [`Sources::add`], the text beyond has no line numbers.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
