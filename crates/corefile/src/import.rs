@@ -3,19 +3,33 @@
 //! A snippet takes precedence over a file of the same name. Relative paths start at the directory of the file that has
 //! the `import` line, so the imports of a snippet do not depend on where the snippet is used.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::Token;
 use crate::complaints;
-use crate::files::Found;
+use crate::files::{Files, Found};
 use crate::lex::Kind;
-use crate::parse::Parser;
-use crate::reader::{DEPTH_MAX, Origin, Runaway, Text};
+use crate::reader::{DEPTH_MAX, Origin, Reader, Runaway, Text};
+use crate::{Span, Token};
 
 /// Maximum number of `import` lines to expand. Each of them can list a directory.
 const IMPORTS_MAX: usize = 10_000;
 
-impl Parser<'_> {
+/// Words to insert for `import NAME`.
+pub(crate) struct Snippet {
+    /// Position of the definition.
+    pub(crate) defined: Span,
+    pub(crate) text: Text,
+}
+
+/// State of the parser that an `import` line reads and changes.
+pub(crate) struct Importer<'p, 'l> {
+    pub(crate) reader: &'p mut Reader<'l>,
+    pub(crate) files: &'p mut Files,
+    pub(crate) snippets: &'p BTreeMap<String, Snippet>,
+}
+
+impl Importer<'_, '_> {
     /// Parses an `import` line and inserts the imported words before the rest of the text.
     pub(crate) fn import(&mut self) {
         let Some(keyword) = self.reader.take() else { return };
@@ -45,7 +59,7 @@ impl Parser<'_> {
                 }
                 Kind::Open => {
                     self.reader.problems.push(complaints::import_with_more(ahead.span));
-                    self.skip_block();
+                    self.reader.skip_block();
                     break;
                 }
                 Kind::Import | Kind::Plain => arguments.extend(self.reader.take().map(|word| word.token)),
@@ -73,7 +87,7 @@ impl Parser<'_> {
     fn load_files(&mut self, name: &Token) -> Found<Vec<Text>> {
         let mut texts = Vec::new();
         for path in self.paths(name)? {
-            match self.files.load(&path, name.span, &mut self.reader) {
+            match self.files.load(&path, name.span, self.reader) {
                 Ok(id) => texts.push(self.files.text(id)),
                 Err(problem) => self.reader.problems.push(*problem),
             }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::files::Files;
+use crate::import::{Importer, Snippet};
 use crate::lex::{Kind, Word};
 use crate::reader::{Ahead, Origin, Reader, Text};
 use crate::{Block, Corefile, Diagnostic, Directive, Line, Loader, ServerBlock, Span, Token};
@@ -71,21 +72,15 @@ enum Indentation {
     ClosesOneBlock,
 }
 
-pub(crate) struct Parser<'a> {
-    pub(crate) reader: Reader<'a>,
-    pub(crate) files: Files,
-    pub(crate) snippets: BTreeMap<String, Snippet>,
+struct Parser<'a> {
+    reader: Reader<'a>,
+    files: Files,
+    snippets: BTreeMap<String, Snippet>,
     blocks: Vec<ServerBlock>,
     /// Opening brace of the first sub-block whose `}` is indented less than its directive. If the file turns out to
     /// lack a `}`, this block probably lacks it.
     suspect: Option<Span>,
     indentation: Indentation,
-}
-
-/// Words to insert for `import NAME`.
-pub(crate) struct Snippet {
-    defined: Span,
-    pub(crate) text: Text,
 }
 
 /// Keys of a server block, before its `{`.
@@ -117,6 +112,10 @@ impl<'a> Parser<'a> {
                 _ => self.server_block(ahead.span),
             }
         }
+    }
+
+    fn import(&mut self) {
+        Importer { reader: &mut self.reader, files: &mut self.files, snippets: &self.snippets }.import();
     }
 
     fn server_block(&mut self, start: Span) {
@@ -197,7 +196,7 @@ impl<'a> Parser<'a> {
         let Some(open) = self.reader.peek().filter(|ahead| ahead.kind == Kind::Open) else {
             return self.reader.problems.push(complaints::snippet_without_braces(defined));
         };
-        let Some(words) = self.balanced_words() else { return self.report_unclosed(open.span, false) };
+        let Some(words) = self.reader.balanced_words() else { return self.report_unclosed(open.span, false) };
         if let Some(place) = own_import(&words, &name) {
             let chain = [format!("({name})"), format!("({name})")];
             self.reader.problems.push(complaints::import_loop(place, &chain));
@@ -212,30 +211,6 @@ impl<'a> Parser<'a> {
                 self.snippets.insert(name, Snippet { defined, text });
             }
         }
-    }
-
-    /// Returns the words of the block that starts with the next word, without its braces. Returns `None` if it is not
-    /// closed.
-    fn balanced_words(&mut self) -> Option<Vec<Word>> {
-        self.reader.take_as_written()?;
-        let (mut words, mut depth) = (Vec::new(), 1);
-        loop {
-            let word = self.reader.take_as_written()?;
-            match word.kind {
-                Kind::Open => depth += 1,
-                Kind::Close => depth -= 1,
-                Kind::Import | Kind::Plain => {}
-            }
-            if depth == 0 {
-                return Some(words);
-            }
-            words.push(word);
-        }
-    }
-
-    /// Skips the block that starts with the next word.
-    pub(crate) fn skip_block(&mut self) {
-        let _ = self.balanced_words();
     }
 
     /// Takes the block of the server block that begins at `owner`.
@@ -376,7 +351,7 @@ impl<'a> Parser<'a> {
 
     fn refuse_nested(&mut self, open: Span) {
         self.reader.problems.push(complaints::nested_block(open));
-        self.skip_block();
+        self.reader.skip_block();
     }
 
     fn refuse_more_on_line(&mut self) {

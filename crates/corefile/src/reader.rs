@@ -140,6 +140,30 @@ impl<'a> Reader<'a> {
         Some(word)
     }
 
+    /// Returns the words of the block that starts with the next word, without its braces. Returns `None` if it is not
+    /// closed.
+    pub(crate) fn balanced_words(&mut self) -> Option<Vec<Word>> {
+        self.take_as_written()?;
+        let (mut words, mut depth) = (Vec::new(), 1);
+        loop {
+            let word = self.take_as_written()?;
+            match word.kind {
+                Kind::Open => depth += 1,
+                Kind::Close => depth -= 1,
+                Kind::Import | Kind::Plain => {}
+            }
+            if depth == 0 {
+                return Some(words);
+            }
+            words.push(word);
+        }
+    }
+
+    /// Skips the block that starts with the next word.
+    pub(crate) fn skip_block(&mut self) {
+        let _ = self.balanced_words();
+    }
+
     /// Inserts texts before the rest. The first of them is read first.
     pub(crate) fn splice(&mut self, texts: Vec<Text>) -> Result<(), Runaway> {
         let depth = self.frames.last().map_or(0, |frame| frame.depth + 1);
