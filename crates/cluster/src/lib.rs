@@ -25,7 +25,6 @@ mod intern;
 mod ip;
 mod kinds;
 pub mod mesh;
-mod meta;
 pub mod object;
 mod port;
 #[cfg(test)]

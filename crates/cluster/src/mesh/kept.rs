@@ -1,12 +1,11 @@
 //! Object kinds of a mesh, as the world records them.
 
-use super::object;
 use super::read::{self, Faults};
 use super::workload::Workload;
 use super::{Client, Note, Reducer};
 use crate::Kind;
 use crate::kinds::{Effect, Kept, Writer};
-use crate::object::{Meta, Object};
+use crate::object::{Meta, Object, mesh};
 
 /// Record of a ServiceEntry: the key of its namespace.
 #[derive(Clone, Copy)]
@@ -82,7 +81,7 @@ impl Kept for PodKept {
 }
 
 impl Reducer {
-    fn workload_entry(&mut self, object: &object::WorkloadEntry<'_>) -> Workload {
+    fn workload_entry(&mut self, object: &mesh::WorkloadEntry<'_>) -> Workload {
         let mut faults = Faults::default();
         let places = faults.read_all([object.address], read::endpoint).into();
         if let Some(fault) = faults.0 {
@@ -92,7 +91,7 @@ impl Reducer {
         Workload { labels: self.labels(&object.labels), places, is_ready: !object.unhealthy, client: None }
     }
 
-    fn pod(&mut self, place: u64, object: &object::WorkloadPod<'_>) -> Workload {
+    fn pod(&mut self, place: u64, object: &mesh::WorkloadPod<'_>) -> Workload {
         // The API server sets these. An address that is not assigned yet is empty and skipped.
         let places = Faults::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
         let client = Client { namespace: place, is_captured: object.captured };

@@ -13,7 +13,6 @@ mod exports;
 mod hosts;
 mod kept;
 mod note;
-pub mod object;
 #[cfg(test)]
 mod random_tests;
 mod read;
@@ -37,6 +36,7 @@ use rcu::Seed;
 pub(crate) use reducer::Reducer;
 use wire::NameRef;
 
+pub use crate::object::mesh as object;
 use crate::service;
 
 /// Lock-free view of the hosts of a mesh.

@@ -10,11 +10,11 @@ use hashbrown::HashMap;
 use rcu::Seed;
 
 use super::claim::{Age, Claim, Entry};
-use super::object::{self, Label};
 use super::read::{self, Endpoint, Faults, Host, Resolution};
 use super::workload::{LABELS_MAX, Labels, Workload, WorkloadSelector};
 use super::{Client, Exports, Mesh, Note};
 use crate::intern::Interner;
+use crate::object::mesh::{Allocated, Label, ServiceEntry};
 
 /// Maximum number of pending notes. Further ones are dropped, to bound the log.
 const NOTES_MAX: usize = 1000;
@@ -73,7 +73,7 @@ impl Reducer {
     }
 
     /// Stores an entry. Returns `None` if it is not served in DNS, otherwise whether a name has changed.
-    pub(crate) fn set_entry(&mut self, (place, key): Keys, object: &object::ServiceEntry<'_>) -> Option<bool> {
+    pub(crate) fn set_entry(&mut self, (place, key): Keys, object: &ServiceEntry<'_>) -> Option<bool> {
         let mut faults = Faults::default();
         let declared = self.declare(object, &mut faults);
         let is_served = declared.resolution != Resolution::None && !declared.hosts.is_empty();
@@ -89,7 +89,7 @@ impl Reducer {
         Some(self.publish(place, key))
     }
 
-    fn declare(&self, object: &object::ServiceEntry<'_>, faults: &mut Faults) -> Declared {
+    fn declare(&self, object: &ServiceEntry<'_>, faults: &mut Faults) -> Declared {
         let resolution = faults.resolution(object.resolution);
         let hosts = faults.read_all(object.hosts.iter().copied(), Host::read);
         if object.hosts.is_empty() {
@@ -276,9 +276,9 @@ impl Claim {
 }
 
 /// Parses allocated addresses, each with its host if one is given.
-fn read_allocated(list: &[object::Allocated<'_>], faults: &mut Faults) -> Vec<(Option<Host>, IpAddr)> {
+fn read_allocated(list: &[Allocated<'_>], faults: &mut Faults) -> Vec<(Option<Host>, IpAddr)> {
     let mut read = Vec::new();
-    for object::Allocated { address, host } in list.iter().take(read::PARTS_MAX) {
+    for Allocated { address, host } in list.iter().take(read::PARTS_MAX) {
         let of = faults.read_all(Some(*host).filter(|host| !host.is_empty()), Host::read).pop();
         let address = faults.read_all([*address], read::address).pop();
         let Some(pair) = address.map(|address| (of, address)) else { continue };

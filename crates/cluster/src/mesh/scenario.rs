@@ -14,8 +14,8 @@
 
 use wire::Name;
 
-use super::object::{self, Allocated, Label};
 use super::{Claim, Exports, Mesh};
+use crate::object::mesh::{Allocated, Label, ServiceEntry, WorkloadEntry, WorkloadPod};
 use crate::object::{Meta, Object};
 
 /// Parses an object of a mesh.
@@ -25,7 +25,7 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Option<
     let labels = |key: &str| -> Vec<Label<'a>> { list(key).filter_map(|label| label.split_once(':')).collect() };
     let says = |word: &str| fields.split(' ').any(|known| known == word);
     Some(match kind {
-        "entry" => Object::ServiceEntry(object::ServiceEntry {
+        "entry" => Object::ServiceEntry(ServiceEntry {
             meta,
             created: field("at").unwrap_or_default(),
             hosts: list("hosts").collect(),
@@ -36,13 +36,13 @@ pub(crate) fn object<'a>(kind: &str, meta: Meta<'a>, fields: &'a str) -> Option<
             selector: field("selects").map(|_| labels("selects")),
             export_to: list("exports").collect(),
         }),
-        "workload" => Object::WorkloadEntry(object::WorkloadEntry {
+        "workload" => Object::WorkloadEntry(WorkloadEntry {
             meta,
             address: field("ip").unwrap_or_default(),
             labels: labels("labels"),
             unhealthy: says("unhealthy"),
         }),
-        "meshpod" => Object::WorkloadPod(object::WorkloadPod {
+        "meshpod" => Object::WorkloadPod(WorkloadPod {
             meta,
             addresses: list("ip").collect(),
             labels: labels("labels"),

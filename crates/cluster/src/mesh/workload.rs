@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Client;
-use super::object::Label;
 use super::read::Endpoint;
+use crate::object::mesh::Label;
 
 /// Labels kept per workload or selector. Real objects have far fewer.
 pub(crate) const LABELS_MAX: usize = 128;

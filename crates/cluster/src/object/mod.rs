@@ -3,9 +3,10 @@
 //!
 //! Fields have the names of the Kubernetes API and hold its values as text. The reducer interprets them.
 
+pub mod mesh;
+
+use self::mesh::{ServiceEntry, WorkloadEntry, WorkloadPod};
 use crate::Kind;
-use crate::mesh::object::{ServiceEntry, WorkloadEntry, WorkloadPod};
-pub use crate::meta::Meta;
 
 /// Event of a watch.
 #[derive(Clone, Debug)]
@@ -87,6 +88,18 @@ impl<'a> Object<'a> {
             Object::Node(node) => node.meta,
         }
     }
+}
+
+/// `metadata` of an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Meta<'a> {
+    /// `namespace`; empty for a namespace.
+    pub namespace: &'a str,
+    /// `name`.
+    pub name: &'a str,
+    /// `resourceVersion`. An object already known in this version is skipped. Empty if the source has no versions;
+    /// then every event is applied.
+    pub version: &'a str,
 }
 
 /// A Service.

@@ -1,6 +1,7 @@
-//! Objects of a mesh, as passed to the reducer. Fields have the names of Istio's API and hold its values as text.
+//! Objects of a service mesh, as passed to the reducer. Fields have the names of Istio's API and hold its values as
+//! text.
 
-use crate::meta::Meta;
+use super::Meta;
 
 /// Label: name and value.
 pub type Label<'a> = (&'a str, &'a str);
