@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::kinds::{ImportKept, NamespaceKept, NodeKept, PodKept, ServiceKept, SliceKept};
-use crate::mesh;
+use crate::kinds::{ImportKept, NamespaceKept, NodeKept, PodKept, ServiceKept, SliceKept, mesh};
 use crate::records::{Records, Reduce};
 use crate::{Kind, Kinds, Watch};
 

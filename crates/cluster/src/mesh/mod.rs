@@ -1,8 +1,8 @@
 //! Hosts of a service mesh: Istio ServiceEntries and the workloads that they select.
 //!
 //! [`Mesh`] is read by the workers without locks. It maps each host name to the [`Claim`]s of entries on it, best
-//! first, and client addresses to pods. The [`Reducer`] is its single writer and part of a [`World`](crate::World).
-//! It stores what entries and workloads say, and updates the names that an event affects.
+//! first, and client addresses to pods. The [`Reducer`] is its single writer. It stores what entries and workloads say,
+//! and updates the names that an event affects.
 //!
 //! The caller decides which claim applies to a client, with [`Entry::is_exported_to`]. [`Claim`] and [`Entry`] hold
 //! the data for the answer.
@@ -11,7 +11,6 @@ mod claim;
 mod clients;
 mod exports;
 mod hosts;
-mod kept;
 mod note;
 #[cfg(test)]
 mod random_tests;
@@ -30,7 +29,6 @@ pub use clients::Client;
 use clients::Clients;
 pub use exports::Exports;
 use hosts::Hosts;
-pub(crate) use kept::{EntryKept, PodKept, WorkloadKept};
 pub use note::Note;
 use rcu::Seed;
 pub(crate) use reducer::Reducer;

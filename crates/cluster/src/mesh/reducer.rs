@@ -14,7 +14,8 @@ use super::read::{self, Endpoint, Faults, Host, Resolution};
 use super::workload::{LABELS_MAX, Labels, Workload, WorkloadSelector};
 use super::{Client, Exports, Mesh, Note};
 use crate::intern::Interner;
-use crate::object::mesh::{Allocated, Label, ServiceEntry};
+use crate::object::Meta;
+use crate::object::mesh::{Allocated, Label, ServiceEntry, WorkloadEntry, WorkloadPod};
 
 /// Maximum number of pending notes. Further ones are dropped, to bound the log.
 const NOTES_MAX: usize = 1000;
@@ -66,9 +67,33 @@ impl Reducer {
         std::mem::take(&mut self.notes)
     }
 
-    pub(crate) fn note(&mut self, note: Note) {
+    fn note(&mut self, note: Note) {
         if self.notes.len() < NOTES_MAX {
             self.notes.push(note);
+        }
+    }
+
+    /// Parses a WorkloadEntry and notes its first fault.
+    pub(crate) fn workload_entry(&mut self, object: &WorkloadEntry<'_>) -> Workload {
+        let mut faults = Faults::default();
+        let places = faults.read_all([object.address], read::endpoint).into();
+        if let Some(fault) = faults.0 {
+            let Meta { namespace, name, .. } = object.meta;
+            self.note(Note::faulty("workload", (namespace, name), fault, false));
+        }
+        Workload { labels: self.labels(&object.labels), places, is_ready: !object.unhealthy, client: None }
+    }
+
+    /// Parses a Pod in the namespace with the key `place`.
+    pub(crate) fn pod(&mut self, place: u64, object: &WorkloadPod<'_>) -> Workload {
+        // The API server sets these. An address that is not assigned yet is empty and skipped.
+        let places = Faults::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
+        let client = Client { namespace: place, is_captured: object.captured };
+        Workload {
+            labels: self.labels(&object.labels),
+            places,
+            is_ready: object.ready,
+            client: (!object.on_host_network).then_some(client),
         }
     }
 
@@ -154,7 +179,7 @@ impl Reducer {
     }
 
     /// Returns the interned form of labels.
-    pub(crate) fn labels(&mut self, labels: &[Label<'_>]) -> Labels {
+    fn labels(&mut self, labels: &[Label<'_>]) -> Labels {
         let kept = labels.iter().take(LABELS_MAX).map(|(name, value)| (self.texts.get(*name), self.texts.get(*value)));
         let kept: Vec<_> = kept.collect();
         self.labels.get(kept)

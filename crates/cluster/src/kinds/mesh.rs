@@ -1,11 +1,8 @@
-//! Object kinds of a mesh, as the world records them.
+//! Object kinds of a service mesh (Istio): how an object of each kind changes the mesh.
 
-use super::read::{self, Faults};
-use super::workload::Workload;
-use super::{Client, Note, Reducer};
+use super::{Effect, Kept, Writer};
 use crate::Kind;
-use crate::kinds::{Effect, Kept, Writer};
-use crate::object::{Meta, Object, mesh};
+use crate::object::Object;
 
 /// Record of a ServiceEntry: the key of its namespace.
 #[derive(Clone, Copy)]
@@ -76,30 +73,6 @@ impl Kept for PodKept {
     fn remove(self, key: u64, writer: &mut Writer) {
         if let Some(mesh) = &mut writer.mesh {
             mesh.set_workload((self.place, key), true, None);
-        }
-    }
-}
-
-impl Reducer {
-    fn workload_entry(&mut self, object: &mesh::WorkloadEntry<'_>) -> Workload {
-        let mut faults = Faults::default();
-        let places = faults.read_all([object.address], read::endpoint).into();
-        if let Some(fault) = faults.0 {
-            let Meta { namespace, name, .. } = object.meta;
-            self.note(Note::faulty("workload", (namespace, name), fault, false));
-        }
-        Workload { labels: self.labels(&object.labels), places, is_ready: !object.unhealthy, client: None }
-    }
-
-    fn pod(&mut self, place: u64, object: &mesh::WorkloadPod<'_>) -> Workload {
-        // The API server sets these. An address that is not assigned yet is empty and skipped.
-        let places = Faults::default().read_all(object.addresses.iter().copied(), read::static_endpoint).into();
-        let client = Client { namespace: place, is_captured: object.captured };
-        Workload {
-            labels: self.labels(&object.labels),
-            places,
-            is_ready: object.ready,
-            client: (!object.on_host_network).then_some(client),
         }
     }
 }

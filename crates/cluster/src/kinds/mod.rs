@@ -1,6 +1,8 @@
 //! Object kinds of the cluster itself: how an object of each kind changes the index, what is stored to undo that, and
 //! which changes advance the zone's serial.
 
+pub(crate) mod mesh;
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
