@@ -1,4 +1,4 @@
-//! Object kinds, and the watches that a [`World`](crate::World) needs.
+//! Object kinds, and the watches that a reducer of their events needs.
 
 /// Object kinds that a cluster's zones are made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +86,7 @@ pub struct Watch {
 pub struct Spec {
     /// Watches. An event refers to its watch by the position in this list. No two watches see the same object.
     pub watches: Vec<Watch>,
-    /// Kinds with a watch per existing namespace, which the caller [opens](crate::World::open) and
-    /// [closes](crate::World::close) as namespaces come and go.
+    /// Kinds with a watch per existing namespace, which the caller opens and closes as namespaces come and go.
     pub followed: Vec<Kind>,
     /// True if an endpoint without a hostname is named after its pod (`endpoint_pod_names`).
     pub endpoint_pod_names: bool,

@@ -1,4 +1,4 @@
-//! Syntax of [`crate::scenario`] for a mesh:
+//! Syntax of the scenario language for a mesh:
 //!
 //! ```text
 //! entry shop/pay@1 at=2024-01-01T00:00:00Z hosts=pay.global,*.api.global addresses=10.0.0.1 resolution=STATIC
