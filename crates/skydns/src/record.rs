@@ -30,7 +30,7 @@ pub struct Record {
     pub host: Host,
     /// Text of a TXT record.
     pub text: Option<Box<str>>,
-    /// Group, see [`View::select`](crate::View::select).
+    /// Group. A selection usually returns the records of one group, and those without a group.
     pub group: Option<Box<str>>,
     /// Port of an SRV record.
     pub port: u16,
