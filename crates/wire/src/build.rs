@@ -7,7 +7,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::compress::{Compressor, OFFSET_MAX};
-use crate::message::{Message, Record};
+use crate::message::{Mark, Message, Record, Section};
 use crate::{Class, Flags, HEADER_LEN, Header, Name, NameError, NameRef, OPT_FIXED_LEN, Opt, OptionCode, Type};
 
 /// Maximum length of a message in bytes.
@@ -18,22 +18,6 @@ const CAPACITY: usize = 2048;
 /// Compression pointer to the name in the question, which directly follows the header.
 const QUESTION_POINTER: [u8; 2] = [0xc0, 12];
 
-/// Record section of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Section {
-    /// Answer section: records that answer the question.
-    Answer,
-    /// Authority section: records that point to an authority.
-    Authority,
-    /// Additional section: records that may help the client.
-    Additional,
-}
-
-impl Section {
-    /// All sections in message order.
-    pub const ALL: [Section; 3] = [Section::Answer, Section::Authority, Section::Additional];
-}
-
 /// Owner name of a record to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner<'a> {
@@ -43,33 +27,6 @@ pub enum Owner<'a> {
     At(usize),
     /// Another name.
     Name(NameRef<'a>),
-}
-
-/// Position of a record in the message, as byte offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Offset of the record's first byte.
-    pub start: u16,
-    /// Offset of the first byte of RDATA.
-    pub rdata: u16,
-    /// Offset after the record's last byte.
-    pub end: u16,
-    /// The record's type.
-    pub rtype: Type,
-    /// The record's section.
-    pub section: Section,
-}
-
-impl Mark {
-    fn ttl_at(self) -> usize {
-        usize::from(self.rdata) - 6
-    }
-
-    /// Returns the offsets of RDATA.
-    #[must_use]
-    pub fn rdata_range(self) -> core::ops::Range<usize> {
-        usize::from(self.rdata)..usize::from(self.end)
-    }
 }
 
 /// Message under construction.

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::name::skip_name;
-use crate::{Class, HEADER_LEN, Header, Mark, Name, NameError, Section, Type};
+use crate::{Class, HEADER_LEN, Header, Name, NameError, Type};
 
 /// Reason why a packet is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,22 @@ impl fmt::Display for MessageError {
             MessageError::Name(error) => error.fmt(f),
         }
     }
+}
+
+/// Record section of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// Answer section: records that answer the question.
+    Answer,
+    /// Authority section: records that point to an authority.
+    Authority,
+    /// Additional section: records that may help the client.
+    Additional,
+}
+
+impl Section {
+    /// All sections in message order.
+    pub const ALL: [Section; 3] = [Section::Answer, Section::Authority, Section::Additional];
 }
 
 /// Borrowed message. Every record boundary has been checked. Names are decoded on access.
@@ -223,6 +239,34 @@ impl<'a> Record<'a> {
 
     fn fixed(&self, offset: usize) -> u16 {
         word(self.packet, self.rdata_at - 10 + offset).unwrap_or_default()
+    }
+}
+
+/// Position of a record in the message, as byte offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Offset of the record's first byte.
+    pub start: u16,
+    /// Offset of the first byte of RDATA.
+    pub rdata: u16,
+    /// Offset after the record's last byte.
+    pub end: u16,
+    /// The record's type.
+    pub rtype: Type,
+    /// The record's section.
+    pub section: Section,
+}
+
+impl Mark {
+    /// Returns the offset of the TTL field.
+    pub(crate) fn ttl_at(self) -> usize {
+        usize::from(self.rdata) - 6
+    }
+
+    /// Returns the offsets of RDATA.
+    #[must_use]
+    pub fn rdata_range(self) -> core::ops::Range<usize> {
+        usize::from(self.rdata)..usize::from(self.end)
     }
 }
 
