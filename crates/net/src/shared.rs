@@ -14,7 +14,6 @@ use crate::clock::MonotonicClock;
 use crate::connections::ConnectionTable;
 use crate::limits::{Limits, PARKED_MAX, READ_AT_ONCE, StreamLimits};
 use crate::log::log_queue;
-use crate::outside::TokioOutside;
 
 /// Current generation. A reload stores the next one.
 pub type Live = Arc<ArcSwap<Generation>>;
@@ -38,18 +37,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Creates the state of the current thread, which does its I/O through `outside`.
     pub(crate) fn new(
+        outside: Rc<dyn Outside>,
         live: Live,
         registry: &Arc<Registry>,
         stream_limits: StreamLimits,
         connections: Arc<ConnectionTable>,
         all_parked: Arc<AtomicUsize>,
     ) -> Rc<Shared> {
-        let outside = TokioOutside::new(registry);
         let worker = Worker::new(registry, Box::new(MonotonicClock), outside.random());
         Rc::new(Shared {
             worker: Rc::new(RefCell::new(worker)),
-            outside: Rc::new(outside),
+            outside,
             limits: Limits::new(registry),
             stream_limits,
             streams: Cell::new(0),
