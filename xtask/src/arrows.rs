@@ -66,25 +66,33 @@ type Dependencies = BTreeMap<String, Vec<String>>;
 
 /// Returns the direct dependencies of each crate, without those of its tests.
 fn dependencies() -> Result<Dependencies, Failed> {
+    Ok(packages()?.iter().map(|package| (room(package), direct(package))).collect())
+}
+
+/// Returns the packages of the workspace, as `cargo metadata` describes them.
+pub(crate) fn packages() -> Result<Vec<Value>, Failed> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
         .output()
         .map_err(|error| format!("cargo metadata: {error}"))?;
-    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
-    let packages = metadata["packages"].as_array().ok_or("cargo metadata lists no packages")?;
-    Ok(packages.iter().map(|package| (room(&package["name"]), direct(package))).collect())
+    let mut metadata: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    match metadata["packages"].take() {
+        Value::Array(packages) => Ok(packages),
+        _ => Err("cargo metadata lists no packages".to_owned()),
+    }
 }
 
 fn direct(package: &Value) -> Vec<String> {
     let all = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
-    all.iter().filter(|dependency| dependency["kind"].is_null()).map(|dependency| room(&dependency["name"])).collect()
+    all.iter().filter(|dependency| dependency["kind"].is_null()).map(room).collect()
 }
 
-/// Returns the folder of a package: `wire` for `portolan-wire`, and `server` for `portolan`.
-fn room(name: &Value) -> String {
-    match name.as_str().unwrap_or_default() {
+/// Returns the folder of a package or a dependency: `wire` for `portolan-wire`, and `server` for `portolan`.
+pub(crate) fn room(package: &Value) -> String {
+    match package["name"].as_str().unwrap_or_default() {
         "portolan" => "server".to_owned(),
         name => name.strip_prefix("portolan-").unwrap_or(name).to_owned(),
     }

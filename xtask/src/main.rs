@@ -5,6 +5,7 @@
 mod arrows;
 mod bench;
 mod ci;
+mod cycles;
 mod fuzzing;
 mod generate;
 mod man;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
         Some(("fuzz", options)) => fuzzing::run(options),
         Some(("respond", options)) => bench::respond(options),
         Some(("load", options)) => bench::load(options),
-        Some(("tidy", _)) => tidy::run().and_then(|()| arrows::run()),
+        Some(("tidy", _)) => tidy::run().and_then(|()| arrows::run()).and_then(|()| cycles::run()),
         _ => Ok(()),
     };
     match done {
@@ -63,7 +64,8 @@ fn command() -> Command {
                 .args(["port", "file", "milliseconds", "pace"].map(|name| Arg::new(name).required(true))),
         )
         .subcommand(
-            Command::new("tidy").about("Check file lengths, module docs, test names in docs, crate dependencies"),
+            Command::new("tidy")
+                .about("Check file lengths, module docs, test names in docs, crate dependencies, import cycles"),
         )
 }
 
