@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap_complete::Shell;
+use engine::SERVER_METRICS;
 use engine::Slot;
-use engine::metrics::{Kind, Metric, SERVER_METRICS};
+use engine::metrics::{Kind, Metric};
 use engine::options::Directive;
 
 use crate::{Failed, man, root};

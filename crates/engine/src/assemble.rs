@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use corefile::{Diagnostic, Span};
 
+use crate::chain::{Chain, Step};
 use crate::codes;
 use crate::generation::{Block, Generation, Listener, Site};
 use crate::log::{Level, Notice};
-use crate::metrics::{Registry, ServerMetrics};
+use crate::metrics::Registry;
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
+use crate::query::STEPS_MAX;
+use crate::server_metrics::ServerMetrics;
 use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SetupError, SiteInfo, Warned};
-use crate::{Chain, STEPS_MAX, Step, Zones};
+use crate::zones::Zones;
 
 /// Environment in which a generation is built.
 pub struct Surroundings<'a> {

@@ -2,7 +2,8 @@
 
 use wire::{Name, NameRef};
 
-use crate::{Plugin, Zones};
+use crate::plugin::Plugin;
+use crate::zones::Zones;
 
 /// Hooks that a plugin implements. The engine does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -9,14 +9,21 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use wire::{Class, EdeCode, Rcode};
+use wire::EdeCode;
 
-use crate::gate::{Admission, admit};
+use crate::chain::Chain;
+use crate::io::{LocalFuture, Outside};
+use crate::listener_settings::Listening;
 use crate::log::{Level, Source};
-use crate::metrics::ServerMetrics;
-use crate::setup::{BlockFilter, Listening};
+use crate::plugin::Place;
+use crate::query::Query;
+use crate::router::Router;
+use crate::scheme::Scheme;
+use crate::server_metrics::ServerMetrics;
 use crate::tls::TlsServer;
-use crate::{Chain, Failure, LocalFuture, Outside, Place, Query, Resolved, Router, Scheme, Turn, Walk, Worker};
+use crate::transaction::{Turn, Walk};
+use crate::verdict::{Failure, Resolved};
+use crate::worker::Worker;
 
 /// Address that the server listens on, and the zones served there.
 #[derive(Default)]
@@ -44,6 +51,11 @@ pub struct Site {
     /// Value of the metric label `zone`.
     pub zone: String,
 }
+
+/// Predicate for the queries that a server block accepts. Other queries go to another block with the same zone or a
+/// parent zone.
+#[derive(Clone)]
+pub struct BlockFilter(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
 
 /// Server block.
 #[derive(Default)]
@@ -77,39 +89,6 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Processes the packet in [`Query::packet`](crate::Query::packet) until it is answered or has to wait for I/O.
-    pub fn receive(&self, listener: usize, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
-        walk.begin();
-        walk.listener = listener;
-        let Walk { query, response, .. } = &mut **walk;
-        match admit(&query.packet, &mut query.request) {
-            Admission::Silence => return Turn::Dropped,
-            Admission::Reject(header, rcode) => {
-                query.request.opt = None;
-                query.qtype = wire::Type(0);
-                response.begin_unread(header, rcode);
-                return Turn::Answered;
-            }
-            Admission::Query => query.begin(),
-        }
-        self.guarded(walk, worker, Generation::dispatch)
-    }
-
-    fn dispatch(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
-        if walk.query.qclass != Class::IN && !self.listeners[walk.listener].any_class {
-            return self.refuse(walk, Failure::refused(EdeCode::NOT_SUPPORTED, "class not supported"), worker);
-        }
-        if walk.query.opt().is_some_and(|opt| opt.version != 0) {
-            walk.response.begin(&walk.query);
-            walk.response.set_rcode(Rcode::BADVERS);
-            return Turn::Answered;
-        }
-        match self.route(walk) {
-            Ok(()) => self.descend(walk, worker),
-            Err(failure) => self.refuse(walk, failure, worker),
-        }
-    }
-
     /// Finds the server block for the current name.
     pub(crate) fn route(&self, walk: &mut Walk) -> Result<(), Failure> {
         let query = &mut walk.query;
@@ -126,12 +105,6 @@ impl Generation {
         query.clear_notes(steps);
         walk.block = block;
         Ok(())
-    }
-
-    fn refuse(&self, walk: &mut Walk, failure: Failure, worker: &mut Worker) -> Turn {
-        walk.response.fail(&walk.query, failure);
-        self.metrics.count_dropped(walk, worker);
-        Turn::Answered
     }
 
     /// Runs a part of a walk. A panic in it becomes a SERVFAIL response, and the worker continues.

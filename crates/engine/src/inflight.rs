@@ -13,8 +13,9 @@ use foldhash::fast::RandomState;
 use futures_channel::oneshot::{Receiver, Sender, channel};
 use hashbrown::HashMap;
 
-use crate::labels::Told;
-use crate::{Query, Resolved};
+use crate::label_values::Told;
+use crate::query::Query;
+use crate::verdict::Resolved;
 
 /// Outcome of an exchange, and the label values that were set while it ran.
 pub(crate) type Outcome = (Resolved, Told);

@@ -6,59 +6,11 @@ use corefile::{Diagnostic, Span, Token};
 use wire::Name;
 
 use crate::codes;
-use crate::options::Usage;
-use crate::options::{cidr_zones, zone_doubt};
+use crate::options::{Usage, cidr_zones, zone_doubt};
+use crate::scheme::Scheme;
 
 /// Syntax of a key.
 const USAGE: Usage = Usage("[SCHEME://]ZONE[:PORT]");
-
-/// Transport of a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scheme {
-    /// UDP and TCP.
-    #[default]
-    Dns,
-    /// DNS over TLS (RFC 7858).
-    Tls,
-    /// DNS over HTTPS (RFC 8484).
-    Https,
-    /// DNS over HTTP/3.
-    Https3,
-    /// DNS over QUIC (RFC 9250).
-    Quic,
-    /// CoreDNS's gRPC service.
-    Grpc,
-}
-
-impl Scheme {
-    const ALL: [Scheme; 6] = [Scheme::Dns, Scheme::Tls, Scheme::Https, Scheme::Https3, Scheme::Quic, Scheme::Grpc];
-
-    /// Name as written in a key.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scheme::Dns => "dns",
-            Scheme::Tls => "tls",
-            Scheme::Https => "https",
-            Scheme::Https3 => "https3",
-            Scheme::Quic => "quic",
-            Scheme::Grpc => "grpc",
-        }
-    }
-
-    /// Returns true if this build serves the transport.
-    pub(crate) const fn is_here(self) -> bool {
-        matches!(self, Scheme::Dns | Scheme::Tls | Scheme::Grpc)
-    }
-
-    const fn port(self, dns_port: u16) -> u16 {
-        match self {
-            Scheme::Dns => dns_port,
-            Scheme::Tls | Scheme::Quic => 853,
-            Scheme::Https | Scheme::Https3 | Scheme::Grpc => 443,
-        }
-    }
-}
 
 /// Zone served on a port.
 #[derive(Clone, Debug)]

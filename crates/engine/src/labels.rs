@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::{Query, Zones};
+use crate::query::Query;
+use crate::zones::Zones;
 
 /// Computes the value of a label for a query; `None` if there is no value.
 pub type LabelSource = Box<dyn Fn(&Query) -> Option<String> + Send + Sync>;
@@ -125,30 +126,6 @@ impl Teller {
         if self.known.is_read.load(Ordering::Relaxed) && self.zones.get().is_some() {
             query.tell(self.label, value());
         }
-    }
-}
-
-/// Label values of one query, at most one for each label.
-#[derive(Clone, Default)]
-pub(crate) struct Told(Vec<(&'static str, String)>);
-
-impl Told {
-    pub(crate) fn get(&self, label: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| *known == label).map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn set(&mut self, label: &'static str, value: String) {
-        self.0.retain(|(known, _)| *known != label);
-        self.0.push((label, value));
-    }
-
-    /// Merges `later`, whose values win.
-    pub(crate) fn extend(&mut self, later: Told) {
-        later.0.into_iter().for_each(|(label, value)| self.set(label, value));
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
     }
 }
 

@@ -23,9 +23,15 @@ use std::sync::Arc;
 
 use wire::{EdeCode, Opcode};
 
+use crate::generation::Generation;
 use crate::inflight::{Key, Seat};
-use crate::walk::{Parting, Patience};
-use crate::{Generation, LocalFuture, Moment, Outside, Resolved, Turn, Walk, Worker};
+use crate::io::{LocalFuture, Outside};
+use crate::moment::Moment;
+use crate::query::Patience;
+use crate::transaction::Parting;
+use crate::transaction::{Turn, Walk};
+use crate::verdict::Resolved;
+use crate::worker::Worker;
 
 /// Maximum age of a query for a second attempt, after the exchange that it shared with another query has failed.
 /// Clients wait for five seconds, and an exchange takes up to four.
@@ -81,7 +87,7 @@ impl Drive {
     /// Does I/O and resumes the walk until it no longer waits.
     async fn run(self: &Rc<Self>, mut walk: Box<Walk>) -> Finished {
         loop {
-            let parted = walk.part_with_client(&mut self.driver.worker.borrow_mut());
+            let parted = walk.part_with_client(|| self.driver.worker.borrow_mut().take_walk());
             let turn = match parted {
                 None => {
                     let resolved = self.driver.resolve_once(&walk).await;

@@ -14,9 +14,10 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 
 use crate::advice;
 use crate::codes;
-use crate::keys::{Key, Scheme, doubt_key, read_key};
+use crate::keys::{Key, doubt_key, read_key};
 use crate::options::{Acts, Directive, Later, Traits};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
+use crate::scheme::Scheme;
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 
 /// Entry in the ordered list of directives.

@@ -5,8 +5,9 @@ use core::net::IpAddr;
 use corefile::Span;
 use wire::Name;
 
-use crate::keys::{Key, Scheme};
+use crate::keys::Key;
 use crate::options::Meant;
+use crate::scheme::Scheme;
 use crate::setup::{BlockInfo, BlockSettings};
 
 /// Meaning of a Corefile: checked, but not running.

@@ -14,77 +14,24 @@
 
 use core::any::Any;
 use core::cell::{Cell, RefCell};
-use core::net::{IpAddr, Ipv6Addr, SocketAddr};
-
 use std::rc::Rc;
 
 use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request, Type};
 
-use crate::labels::Told;
-use crate::walk::Patience;
-use crate::{Moment, UDP_SIZE};
+use crate::label_values::Told;
+use crate::moment::Moment;
+use crate::peer::Path;
 
 /// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
 pub const STEPS_MAX: usize = 64;
+/// UDP payload size in bytes that this server announces. It avoids fragmentation (RFC 9715 §3.1).
+pub const UDP_SIZE: u16 = 1232;
 /// Maximum number of EDNS options for an upstream.
 const ONWARD_MAX: usize = 8;
 /// Message size in bytes that every client accepts over UDP (RFC 1035 §4.2.1).
 const UDP_SIZE_MIN: u16 = 512;
 /// Maximum size in bytes of a message over a stream.
 const STREAM_SIZE_MAX: u16 = u16::MAX;
-
-/// Transport of a query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Transport {
-    /// UDP: one datagram in each direction.
-    #[default]
-    Udp,
-    /// TCP: a stream of length-prefixed messages.
-    Tcp,
-    /// gRPC: one call for each query.
-    Grpc,
-}
-
-impl Transport {
-    /// Returns true if a message may have up to 65,535 bytes.
-    #[must_use]
-    pub const fn is_stream(self) -> bool {
-        matches!(self, Transport::Tcp | Transport::Grpc)
-    }
-
-    /// Returns true if a response may consist of several messages (zone transfers).
-    #[must_use]
-    pub const fn takes_many(self) -> bool {
-        matches!(self, Transport::Tcp)
-    }
-
-    /// Name in logs and metrics. CoreDNS counts gRPC as `tcp`.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Transport::Udp => "udp",
-            Transport::Tcp | Transport::Grpc => "tcp",
-        }
-    }
-}
-
-/// Addresses and transport of a query.
-#[derive(Clone, Copy, Debug)]
-pub struct Path {
-    /// Address of the client.
-    pub peer: SocketAddr,
-    /// Local address that received the query.
-    pub local: SocketAddr,
-    /// Transport.
-    pub transport: Transport,
-}
-
-impl Default for Path {
-    fn default() -> Self {
-        let nowhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
-        Path { peer: nowhere, local: nowhere, transport: Transport::Udp }
-    }
-}
 
 /// A query, as the plugins see it.
 ///
@@ -133,6 +80,15 @@ pub struct Query {
     onward: Vec<(OptionCode, Box<[u8]>)>,
     /// Label values that plugins set while they answered this query.
     told: RefCell<Told>,
+}
+
+/// Client timeout (RFC 8767 §5) that a step has set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Index of the step.
+    pub(crate) step: usize,
+    /// Time when the client stops waiting.
+    pub(crate) until: Moment,
 }
 
 /// One `u64` for each step, which a plugin carries from one hook to the next.

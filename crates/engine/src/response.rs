@@ -16,10 +16,9 @@ use wire::{
     Type,
 };
 
-use crate::{Failure, Query};
+use crate::query::{Query, UDP_SIZE};
+use crate::verdict::Failure;
 
-/// UDP payload size in bytes that this server announces. It avoids fragmentation (RFC 9715 §3.1).
-pub const UDP_SIZE: u16 = 1232;
 /// Maximum length in bytes of the text of an Extended DNS Error. A longer text could displace records.
 const EDE_TEXT_MAX: usize = 96;
 /// Maximum length in bytes of the data of an Extended DNS Error: code and text.

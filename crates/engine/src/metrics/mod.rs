@@ -8,12 +8,10 @@ use std::sync::{Mutex, PoisonError};
 
 mod cells;
 mod registry;
-mod server;
 mod text;
 
 pub use cells::Counters;
 pub use registry::{Counter, Histogram, Registry, Table};
-pub use server::{QueryMetrics, SERVER_METRICS, ServerMetrics};
 
 /// Type of a metric.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use corefile::Span;
 use wire::Name;
 
 use super::values::zone_names;
-use crate::keys::Scheme;
+use crate::scheme::Scheme;
 
 /// Effect of a line on the queries that reach it.
 #[derive(Clone, Debug, Default)]

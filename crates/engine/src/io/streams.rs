@@ -4,8 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::LocalFuture;
+use crate::moment::Moment;
 use crate::tls::{TlsClient, TlsServer};
-use crate::{LocalFuture, Moment};
 
 /// Address of a byte stream.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,12 @@
 
 use wire::{Rcode, Type};
 
-use super::{Counter, Histogram, Kind, Metric, Registry, SIZE, TIME, Table};
-use crate::{Query, Response, Transport, Walk, Worker};
+use crate::metrics::{Counter, Histogram, Kind, Metric, Registry, SIZE, TIME, Table};
+use crate::peer::Transport;
+use crate::query::Query;
+use crate::response::Response;
+use crate::transaction::Walk;
+use crate::worker::Worker;
 
 const SITE: [&str; 3] = ["server", "zone", "view"];
 

@@ -16,28 +16,17 @@
 //! A bit mask records the steps that passed the query on and have a hook for the response. On the way up, the walk
 //! visits these steps from the lowest to the highest. A subquery is a walk of its own that owns its parent.
 
-use core::cell::Cell;
-use std::rc::Rc;
+use wire::{Class, EdeCode, Name, NameRef, Rcode};
 
-use wire::{EdeCode, Name, NameRef};
-
+use crate::chain::Step;
+use crate::gate::{Admission, admit};
 use crate::generation::Generation;
-use crate::{Ask, Failure, Moment, Query, Resolved, Response, Step, Verdict, Whom, Worker};
+use crate::transaction::{Turn, Walk, steps_above};
+use crate::verdict::{Ask, Failure, Resolved, Verdict, Whom};
+use crate::worker::Worker;
 
 /// Maximum nesting depth of subqueries. It bounds a CNAME chain across zones, and ends a loop of CNAMEs.
 const DEPTH_MAX: usize = 8;
-
-/// Result of running a walk as far as it can go.
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// The response is complete.
-    Answered,
-    /// The client gets no response.
-    Dropped,
-    /// A step waits for I/O. [`drive`](crate::drive) does it and continues the walk.
-    Waiting,
-}
 
 /// Next move of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,109 +39,46 @@ enum Move {
     Resolved,
 }
 
-/// Progress of one query through the chain. Walks are pooled and reused.
-#[derive(Default)]
-pub struct Walk {
-    /// Query.
-    pub query: Query,
-    /// Response so far.
-    pub response: Response,
-    pub(crate) listener: usize,
-    pub(crate) block: usize,
-    /// Index of the current step.
-    pub(crate) at: usize,
-    /// True if the last hook ran on the way up.
-    upwards: bool,
-    /// Bit mask of the steps that passed the query on and have a hook for the response.
-    passed: u64,
-    /// Walk that waits for the answer to this subquery.
-    parent: Option<Box<Walk>>,
-    /// Starting point of this subquery.
-    whom: Whom,
-    depth: usize,
-}
-
-impl Walk {
-    /// Resets a reused walk.
-    pub(crate) fn begin(&mut self) {
-        self.at = 0;
-        self.upwards = false;
-        self.passed = 0;
-        self.parent = None;
-        self.depth = 0;
-        self.response.unseal();
-    }
-
-    /// Turns this walk into a refresh of `query`: a copy without a client that starts below the current step, and goes
-    /// up to that step only.
-    pub(crate) fn begin_refresh(&mut self, query: &Query) {
-        self.begin();
-        self.query.copy_from(query);
-        self.query.abandoned = Some(Rc::new(Cell::new(true)));
-        self.at = query.step;
-        self.passed = 1 << query.step;
-    }
-
-    /// Splits the walk in two if a step of it, or of a parent walk, has set a client timeout.
-    ///
-    /// Returns the client's part and the timeout. The client's part contains the steps above the one with the timeout.
-    /// The rest stays in `self` and continues without a client.
-    pub(crate) fn part_with_client(&mut self, worker: &mut Worker) -> Option<Parting> {
-        let waiting = self.outermost_with_patience()?;
-        let patience = waiting.query.patience.take()?;
-        let above = steps_above(patience.step);
-        let mut client = worker.take_walk();
-        client.begin();
-        client.query.copy_from(&waiting.query);
-        client.query.take_kept_above(patience.step, &mut waiting.query);
-        client.response.take_seal(&mut waiting.response);
-        client.listener = waiting.listener;
-        client.block = waiting.block;
-        client.depth = waiting.depth;
-        client.whom = waiting.whom;
-        client.parent = waiting.parent.take();
-        client.passed = waiting.passed & above;
-        waiting.passed &= !above;
-        let abandoned = Rc::new(Cell::new(false));
-        waiting.query.abandoned = Some(Rc::clone(&abandoned));
-        Some(Parting { client, patience, abandoned })
-    }
-
-    /// Returns the walk nearest to the client, among this one and its parents, in which a step has set a client
-    /// timeout.
-    fn outermost_with_patience(&mut self) -> Option<&mut Walk> {
-        let chain = core::iter::successors(Some(&*self), |walk| walk.parent.as_deref());
-        let has_patience = |(_, walk): &(usize, &Walk)| walk.query.patience.is_some();
-        let (level, _) = chain.enumerate().filter(has_patience).last()?;
-        (0..level).try_fold(self, |walk, _| walk.parent.as_deref_mut())
-    }
-}
-
-/// Client's part of a walk that was split because of a client timeout.
-pub(crate) struct Parting {
-    /// Walk of the client.
-    pub(crate) client: Box<Walk>,
-    /// Timeout, and the step that set it.
-    pub(crate) patience: Patience,
-    /// Flag that tells the background part that the client no longer waits.
-    pub(crate) abandoned: Rc<Cell<bool>>,
-}
-
-/// Client timeout (RFC 8767 §5) that a step has set.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    /// Index of the step.
-    pub(crate) step: usize,
-    /// Time when the client stops waiting.
-    pub(crate) until: Moment,
-}
-
-/// Bit mask of the steps above `step`.
-const fn steps_above(step: usize) -> u64 {
-    if step < u64::BITS as usize { (1 << step) - 1 } else { u64::MAX }
-}
-
 impl Generation {
+    /// Processes the packet in [`Query::packet`](crate::Query::packet) until it is answered or has to wait for I/O.
+    pub fn receive(&self, listener: usize, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
+        walk.begin();
+        walk.listener = listener;
+        let Walk { query, response, .. } = &mut **walk;
+        match admit(&query.packet, &mut query.request) {
+            Admission::Silence => return Turn::Dropped,
+            Admission::Reject(header, rcode) => {
+                query.request.opt = None;
+                query.qtype = wire::Type(0);
+                response.begin_unread(header, rcode);
+                return Turn::Answered;
+            }
+            Admission::Query => query.begin(),
+        }
+        self.guarded(walk, worker, Generation::dispatch)
+    }
+
+    fn dispatch(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
+        if walk.query.qclass != Class::IN && !self.listeners[walk.listener].any_class {
+            return self.refuse(walk, Failure::refused(EdeCode::NOT_SUPPORTED, "class not supported"), worker);
+        }
+        if walk.query.opt().is_some_and(|opt| opt.version != 0) {
+            walk.response.begin(&walk.query);
+            walk.response.set_rcode(Rcode::BADVERS);
+            return Turn::Answered;
+        }
+        match self.route(walk) {
+            Ok(()) => self.descend(walk, worker),
+            Err(failure) => self.refuse(walk, failure, worker),
+        }
+    }
+
+    fn refuse(&self, walk: &mut Walk, failure: Failure, worker: &mut Worker) -> Turn {
+        walk.response.fail(&walk.query, failure);
+        self.metrics.count_dropped(walk, worker);
+        Turn::Answered
+    }
+
     /// Starts at the first step of the block that serves the query.
     pub(crate) fn descend(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
         walk.response.begin(&walk.query);
@@ -361,40 +287,6 @@ impl Generation {
     }
 }
 
-impl Walk {
-    fn stand_at(&mut self, step: usize, upwards: bool) {
-        self.at = step;
-        self.upwards = upwards;
-        self.query.step = step;
-    }
-
-    /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
-    fn take_over(&mut self, resolved: &Resolved) -> Verdict {
-        let octets = match resolved {
-            Resolved::Pass => return Verdict::Pass,
-            Resolved::Fail(failure) => return Verdict::Fail(failure.clone()),
-            Resolved::Reply(octets) => octets,
-        };
-        self.response.begin(&self.query);
-        let adopted = wire::Message::parse(octets)
-            .map_err(|error| error.to_string())
-            .and_then(|message| self.response.adopt(&message).map_err(|error| error.to_string()));
-        match adopted {
-            Ok(()) => Verdict::Done,
-            Err(cause) => Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, cause)),
-        }
-    }
-
-    /// Unwinds to the client's walk after a panic in a subquery, and fails that walk.
-    pub(crate) fn unwind(self: &mut Box<Self>, failure: Failure) {
-        while let Some(parent) = self.parent.take() {
-            *self = parent;
-        }
-        self.query.take_request();
-        self.response.fail(&self.query, failure);
-    }
-}
-
 /// Failure of a query that every step of a chain passed on.
 fn nobody_answers(steps: &[Step]) -> Failure {
     match steps.last() {
@@ -407,7 +299,3 @@ fn nobody_answers(steps: &[Step]) -> Failure {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "walk_tests.rs"]
-mod tests;

@@ -8,7 +8,9 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::OnceLock;
 
-use crate::{Moment, Query, Transport};
+use crate::moment::Moment;
+use crate::peer::Transport;
+use crate::query::Query;
 
 /// Maximum number of observers in a server block. Each directive adds at most one.
 const WITNESSES_MAX: usize = 4;

@@ -1,0 +1,67 @@
+//! Settings of a listener: timeouts, limits, PROXY protocol.
+
+use core::net::IpAddr;
+use core::time::Duration;
+use std::sync::Arc;
+
+/// Settings of a listener. If several blocks share it, the settings of the first block apply.
+#[derive(Clone, Debug, Default)]
+pub struct Listening {
+    /// Timeouts of streams.
+    pub timeouts: Timeouts,
+    /// Policy for PROXY protocol headers; `None` disables the protocol.
+    pub proxy: Option<ProxyPolicy>,
+    /// Limits for gRPC.
+    pub calls: CallLimits,
+}
+
+/// Limits for gRPC connections; 0 means no limit. The defaults are those of CoreDNS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Maximum number of connections to a listener.
+    pub connections_max: usize,
+    /// Maximum number of concurrent calls on a connection.
+    pub calls_max: u32,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        CallLimits { connections_max: 200, calls_max: 256 }
+    }
+}
+
+/// Handling of PROXY protocol headers, depending on the address of the proxy.
+#[derive(Clone)]
+pub struct ProxyPolicy(pub Arc<dyn Fn(IpAddr) -> ProxyHeader + Send + Sync>);
+
+impl core::fmt::Debug for ProxyPolicy {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("ProxyPolicy")
+    }
+}
+
+/// Handling of a PROXY protocol header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// Uses the client address in the header.
+    Use,
+    /// Parses and discards the header.
+    Ignore,
+    /// Closes the connection, or drops the datagram, if it starts with a header.
+    Reject,
+    /// Treats the data as DNS without looking for a header.
+    Skip,
+}
+
+/// Timeouts and limits of streams; `None` keeps the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Time for the rest of a query to arrive after its first byte.
+    pub read: Option<Duration>,
+    /// Time for a response to be accepted by the client.
+    pub write: Option<Duration>,
+    /// Time that a connection may be idle.
+    pub idle: Option<Duration>,
+    /// Maximum number of queries on one connection.
+    pub queries_max: Option<u32>,
+}

@@ -1,0 +1,56 @@
+//! Transport and addresses of a query.
+
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Transport of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// UDP: one datagram in each direction.
+    #[default]
+    Udp,
+    /// TCP: a stream of length-prefixed messages.
+    Tcp,
+    /// gRPC: one call for each query.
+    Grpc,
+}
+
+impl Transport {
+    /// Returns true if a message may have up to 65,535 bytes.
+    #[must_use]
+    pub const fn is_stream(self) -> bool {
+        matches!(self, Transport::Tcp | Transport::Grpc)
+    }
+
+    /// Returns true if a response may consist of several messages (zone transfers).
+    #[must_use]
+    pub const fn takes_many(self) -> bool {
+        matches!(self, Transport::Tcp)
+    }
+
+    /// Name in logs and metrics. CoreDNS counts gRPC as `tcp`.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Transport::Udp => "udp",
+            Transport::Tcp | Transport::Grpc => "tcp",
+        }
+    }
+}
+
+/// Addresses and transport of a query.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// Address of the client.
+    pub peer: SocketAddr,
+    /// Local address that received the query.
+    pub local: SocketAddr,
+    /// Transport.
+    pub transport: Transport,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        let nowhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+        Path { peer: nowhere, local: nowhere, transport: Transport::Udp }
+    }
+}

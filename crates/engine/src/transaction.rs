@@ -1,0 +1,152 @@
+//! State of one query on its way through the chain, and of its subqueries.
+//!
+//! A [`Walk`] holds a query, its response, and the position in the chain. It can move between threads' pools, parents and
+//! futures by its box. The state machine that advances it is in `execute.rs`.
+
+use core::cell::Cell;
+use std::rc::Rc;
+
+use wire::EdeCode;
+
+use crate::query::{Patience, Query};
+use crate::response::Response;
+use crate::verdict::{Failure, Resolved, Verdict, Whom};
+
+/// Result of running a walk as far as it can go.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The response is complete.
+    Answered,
+    /// The client gets no response.
+    Dropped,
+    /// A step waits for I/O. [`drive`](crate::drive) does it and continues the walk.
+    Waiting,
+}
+
+/// Progress of one query through the chain. Walks are pooled and reused.
+#[derive(Default)]
+pub struct Walk {
+    /// Query.
+    pub query: Query,
+    /// Response so far.
+    pub response: Response,
+    pub(crate) listener: usize,
+    pub(crate) block: usize,
+    /// Index of the current step.
+    pub(crate) at: usize,
+    /// True if the last hook ran on the way up.
+    pub(crate) upwards: bool,
+    /// Bit mask of the steps that passed the query on and have a hook for the response.
+    pub(crate) passed: u64,
+    /// Walk that waits for the answer to this subquery.
+    pub(crate) parent: Option<Box<Walk>>,
+    /// Starting point of this subquery.
+    pub(crate) whom: Whom,
+    pub(crate) depth: usize,
+}
+
+impl Walk {
+    /// Resets a reused walk.
+    pub(crate) fn begin(&mut self) {
+        self.at = 0;
+        self.upwards = false;
+        self.passed = 0;
+        self.parent = None;
+        self.depth = 0;
+        self.response.unseal();
+    }
+
+    /// Turns this walk into a refresh of `query`: a copy without a client that starts below the current step, and goes
+    /// up to that step only.
+    pub(crate) fn begin_refresh(&mut self, query: &Query) {
+        self.begin();
+        self.query.copy_from(query);
+        self.query.abandoned = Some(Rc::new(Cell::new(true)));
+        self.at = query.step;
+        self.passed = 1 << query.step;
+    }
+
+    /// Splits the walk in two if a step of it, or of a parent walk, has set a client timeout.
+    ///
+    /// Returns the client's part, in a walk from `take_walk`, and the timeout. The client's part contains the steps above
+    /// the one with the timeout. The rest stays in `self` and continues without a client.
+    pub(crate) fn part_with_client(&mut self, take_walk: impl FnOnce() -> Box<Walk>) -> Option<Parting> {
+        let waiting = self.outermost_with_patience()?;
+        let patience = waiting.query.patience.take()?;
+        let above = steps_above(patience.step);
+        let mut client = take_walk();
+        client.begin();
+        client.query.copy_from(&waiting.query);
+        client.query.take_kept_above(patience.step, &mut waiting.query);
+        client.response.take_seal(&mut waiting.response);
+        client.listener = waiting.listener;
+        client.block = waiting.block;
+        client.depth = waiting.depth;
+        client.whom = waiting.whom;
+        client.parent = waiting.parent.take();
+        client.passed = waiting.passed & above;
+        waiting.passed &= !above;
+        let abandoned = Rc::new(Cell::new(false));
+        waiting.query.abandoned = Some(Rc::clone(&abandoned));
+        Some(Parting { client, patience, abandoned })
+    }
+
+    /// Returns the walk nearest to the client, among this one and its parents, in which a step has set a client
+    /// timeout.
+    fn outermost_with_patience(&mut self) -> Option<&mut Walk> {
+        let chain = core::iter::successors(Some(&*self), |walk| walk.parent.as_deref());
+        let has_patience = |(_, walk): &(usize, &Walk)| walk.query.patience.is_some();
+        let (level, _) = chain.enumerate().filter(has_patience).last()?;
+        (0..level).try_fold(self, |walk, _| walk.parent.as_deref_mut())
+    }
+}
+
+/// Client's part of a walk that was split because of a client timeout.
+pub(crate) struct Parting {
+    /// Walk of the client.
+    pub(crate) client: Box<Walk>,
+    /// Timeout, and the step that set it.
+    pub(crate) patience: Patience,
+    /// Flag that tells the background part that the client no longer waits.
+    pub(crate) abandoned: Rc<Cell<bool>>,
+}
+
+/// Bit mask of the steps above `step`.
+pub(crate) const fn steps_above(step: usize) -> u64 {
+    if step < u64::BITS as usize { (1 << step) - 1 } else { u64::MAX }
+}
+
+impl Walk {
+    pub(crate) fn stand_at(&mut self, step: usize, upwards: bool) {
+        self.at = step;
+        self.upwards = upwards;
+        self.query.step = step;
+    }
+
+    /// Converts the outcome of the I/O to a verdict, and stores a reply in the response.
+    pub(crate) fn take_over(&mut self, resolved: &Resolved) -> Verdict {
+        let octets = match resolved {
+            Resolved::Pass => return Verdict::Pass,
+            Resolved::Fail(failure) => return Verdict::Fail(failure.clone()),
+            Resolved::Reply(octets) => octets,
+        };
+        self.response.begin(&self.query);
+        let adopted = wire::Message::parse(octets)
+            .map_err(|error| error.to_string())
+            .and_then(|message| self.response.adopt(&message).map_err(|error| error.to_string()));
+        match adopted {
+            Ok(()) => Verdict::Done,
+            Err(cause) => Verdict::Fail(Failure::servfail(EdeCode::INVALID_DATA, cause)),
+        }
+    }
+
+    /// Unwinds to the client's walk after a panic in a subquery, and fails that walk.
+    pub(crate) fn unwind(self: &mut Box<Self>, failure: Failure) {
+        while let Some(parent) = self.parent.take() {
+            *self = parent;
+        }
+        self.query.take_request();
+        self.response.fail(&self.query, failure);
+    }
+}
