@@ -16,14 +16,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("skydns", &["wire", "rcu"]),
     ("upstream", &["wire"]),
     ("zone", &["wire"]),
-    ("engine", &["wire", "corefile"]),
-    ("plugins", &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine"]),
-    ("net", &["wire", "engine"]),
-    ("kubeapi", &["cluster", "engine"]),
+    ("metrics", &[]),
+    ("engine", &["wire", "metrics"]),
+    ("config", &["wire", "corefile", "metrics", "engine"]),
+    ("plugins", &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "metrics", "config"]),
+    ("net", &["wire", "metrics", "engine"]),
+    ("kubeapi", &["cluster", "metrics"]),
     ("kubedns", &[]),
     ("node", &["kubedns"]),
     ("migrate", &["corefile", "kubedns"]),
-    ("etcd", &["skydns", "engine", "net"]),
+    ("etcd", &["skydns", "metrics", "engine", "net"]),
     ("conformance", &["wire", "cluster", "kubeapi"]),
     (
         "server",
@@ -31,7 +33,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
             "corefile",
             "cluster",
+            "metrics",
             "engine",
+            "config",
             "plugins",
             "net",
             "kubeapi",
@@ -43,17 +47,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "conformance",
         ],
     ),
-    ("testkit", &["wire", "corefile", "engine"]),
+    ("testkit", &["wire", "corefile", "metrics", "engine", "config"]),
     ("fakeapi", &["cluster"]),
-    ("fuzz", &["wire", "corefile", "cluster", "skydns", "zone", "engine", "plugins", "kubeapi", "testkit"]),
-    ("xtask", &["wire", "engine", "plugins", "net", "server", "fakeapi", "fuzz"]),
+    ("fuzz", &["wire", "corefile", "cluster", "skydns", "zone", "engine", "config", "plugins", "kubeapi", "testkit"]),
+    ("xtask", &["wire", "metrics", "engine", "config", "plugins", "net", "server", "fakeapi", "fuzz"]),
 ];
 
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
-    "wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "plugins", "kubedns", "node",
-    "migrate",
+    "wire", "corefile", "rcu", "metrics", "cluster", "skydns", "upstream", "zone", "engine", "config", "plugins",
+    "kubedns", "node", "migrate",
 ];
 
 /// Checks the dependencies of all crates.

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap_complete::Shell;
+use config::Slot;
+use config::options::Directive;
 use engine::SERVER_METRICS;
-use engine::Slot;
-use engine::metrics::{Kind, Metric};
-use engine::options::Directive;
+use metrics::{Kind, Metric};
 
 use crate::{Failed, man, root};
 

@@ -89,6 +89,12 @@ pub struct Generation {
 }
 
 impl Generation {
+    /// Creates a generation without queries in progress.
+    #[must_use]
+    pub fn new(listeners: Vec<Listener>, sites: Vec<Site>, blocks: Vec<Block>, metrics: ServerMetrics) -> Generation {
+        Generation { listeners, sites, blocks, metrics, ..Generation::default() }
+    }
+
     /// Finds the server block for the current name.
     pub(crate) fn route(&self, walk: &mut Walk) -> Result<(), Failure> {
         let query = &mut walk.query;

@@ -2,7 +2,7 @@
 //! records.
 //!
 //! The two sides are independent of each other. Both get the [`Witnesses`] of their server block from
-//! [`Setup::witnesses`](crate::setup::Setup::witnesses).
+//! [`Setup::witnesses`](config::setup::Setup::witnesses).
 
 use core::net::SocketAddr;
 use core::time::Duration;

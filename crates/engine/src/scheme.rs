@@ -19,8 +19,8 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    pub(crate) const ALL: [Scheme; 6] =
-        [Scheme::Dns, Scheme::Tls, Scheme::Https, Scheme::Https3, Scheme::Quic, Scheme::Grpc];
+    /// All schemes.
+    pub const ALL: [Scheme; 6] = [Scheme::Dns, Scheme::Tls, Scheme::Https, Scheme::Https3, Scheme::Quic, Scheme::Grpc];
 
     /// Name as written in a key.
     #[must_use]
@@ -36,12 +36,14 @@ impl Scheme {
     }
 
     /// Returns true if this build serves the transport.
-    pub(crate) const fn is_here(self) -> bool {
+    #[must_use]
+    pub const fn is_here(self) -> bool {
         matches!(self, Scheme::Dns | Scheme::Tls | Scheme::Grpc)
     }
 
     /// Default port, where `dns_port` is the one of plain DNS.
-    pub(crate) const fn port(self, dns_port: u16) -> u16 {
+    #[must_use]
+    pub const fn port(self, dns_port: u16) -> u16 {
         match self {
             Scheme::Dns => dns_port,
             Scheme::Tls | Scheme::Quic => 853,

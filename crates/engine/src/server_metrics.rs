@@ -2,12 +2,12 @@
 
 use wire::{Rcode, Type};
 
-use crate::metrics::{Counter, Histogram, Kind, Metric, Registry, SIZE, TIME, Table};
 use crate::peer::Transport;
 use crate::query::Query;
 use crate::response::Response;
 use crate::transaction::Walk;
 use crate::worker::Worker;
+use metrics::{Counter, Histogram, Kind, Metric, Registry, SIZE, TIME, Table};
 
 const SITE: [&str; 3] = ["server", "zone", "view"];
 

@@ -1,7 +1,7 @@
 //! State of one query on its way through the chain, and of its subqueries.
 //!
-//! A [`Walk`] holds a query, its response, and the position in the chain. It can move between threads' pools, parents and
-//! futures by its box. The state machine that advances it is in `execute.rs`.
+//! A [`Walk`] holds a query, its response, and the position in the chain. It moves between pools, parents and futures
+//! by its box. The state machine that advances it is in `execute.rs`.
 
 use core::cell::Cell;
 use std::rc::Rc;
@@ -69,8 +69,8 @@ impl Walk {
 
     /// Splits the walk in two if a step of it, or of a parent walk, has set a client timeout.
     ///
-    /// Returns the client's part, in a walk from `take_walk`, and the timeout. The client's part contains the steps above
-    /// the one with the timeout. The rest stays in `self` and continues without a client.
+    /// Returns the client's part, in a walk from `take_walk`, and the timeout. The client's part contains the steps
+    /// above the one with the timeout. The rest stays in `self` and continues without a client.
     pub(crate) fn part_with_client(&mut self, take_walk: impl FnOnce() -> Box<Walk>) -> Option<Parting> {
         let waiting = self.outermost_with_patience()?;
         let patience = waiting.query.patience.take()?;

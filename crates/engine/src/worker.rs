@@ -8,10 +8,10 @@ use std::sync::Arc;
 use wire::MessageBuf;
 
 use crate::log::{EventBuffer, Level, Source};
-use crate::metrics::{Counters, Registry};
 use crate::moment::Moment;
 use crate::query::Query;
 use crate::transaction::Walk;
+use metrics::{Counters, Registry};
 
 /// Size in bytes of the buffer for the log events of a batch, enough for some hundred lines.
 const LOG_BYTES_MAX: usize = 64 * 1024;

@@ -35,7 +35,7 @@ mod tally;
 
 use core::time::Duration;
 
-use engine::Slot::{self, Here};
+use config::Slot::{self, Here};
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
@@ -145,9 +145,9 @@ impl engine::Plugin for Pass {}
 fn refuses_more_plugins_than_a_query_has_notes_for() {
     let manifests = |count: usize| {
         let slots = (0..count).map(|number| {
-            let build: engine::options::Build<()> =
-                |_, _| Ok(Some(engine::setup::Part::new(Pass, engine::Hooks::DOWN)));
-            let manifest = engine::options::Manifest::new(format!("p{number}").leak(), "", "", || (), build);
+            let build: config::options::Build<()> =
+                |_, _| Ok(Some(config::setup::Part::new(Pass, engine::Hooks::DOWN)));
+            let manifest = config::options::Manifest::new(format!("p{number}").leak(), "", "", || (), build);
             Here(Box::leak(Box::new(manifest)))
         });
         let slots: Vec<Slot> = slots.collect();

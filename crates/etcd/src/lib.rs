@@ -26,7 +26,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use engine::metrics::Registry;
+use metrics::Registry;
 use skydns::{Following, Index, Mirror, Request, Stores};
 use tokio::task::AbortHandle;
 

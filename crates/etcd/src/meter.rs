@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use engine::metrics::{Counters, Kind, Metric, Registry};
+use metrics::{Counters, Kind, Metric, Registry};
 use skydns::Refusal;
 use tracing::warn;
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 use ::corefile::{NoFiles, Style, render};
 use cluster::Clusters;
 use cluster::scenario::Script;
-use engine::Planning;
+use config::Planning;
 use testkit::{Arrival, Entry, Names, Reaction, Server};
 use wire::{Header, Message};
 
@@ -153,7 +153,7 @@ pub fn corefile(text: &[u8]) {
     let parsed = ::corefile::parse(Path::new("Corefile"), text, &NoFiles);
     let mut problems = parsed.diagnostics;
     let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None };
-    let plan = engine::plan(&parsed.corefile, &planning, &mut problems);
+    let plan = config::plan(&parsed.corefile, &planning, &mut problems);
     let broken = problems.iter().any(::corefile::Diagnostic::is_error);
     assert!(plan.is_some() || broken, "no plan and no error");
     for style in [Style::Plain, Style::Color] {

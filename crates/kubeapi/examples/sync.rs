@@ -18,9 +18,9 @@ use cluster::{Request, Source};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use engine::metrics::Registry;
 use kubeapi::Subscriber;
 use log::Log;
+use metrics::Registry;
 
 fn main() {
     let start = Instant::now();

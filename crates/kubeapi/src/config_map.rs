@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Request, Source};
-use engine::metrics::Registry;
 use http_body_util::{BodyExt, Limited};
+use metrics::Registry;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde::Deserialize;

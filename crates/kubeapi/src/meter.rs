@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
+use metrics::{Buckets, Counters, Kind, Metric, Registry, doubling};
 
 use crate::age::Failing;
 use crate::decode::Unreadable;

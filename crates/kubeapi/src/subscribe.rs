@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use cluster::{Index, Request, Source, Spec, World};
-use engine::metrics::Registry;
+use metrics::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 

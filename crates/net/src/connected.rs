@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::setup::Listening;
+use engine::Listening;
 use engine::{Clock, Moment, Path, Scheme, Transport, Turn, Walk};
 
 use crate::clock::MonotonicClock;

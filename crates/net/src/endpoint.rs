@@ -3,7 +3,7 @@
 use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 
-use engine::setup::Listening;
+use engine::Listening;
 use engine::tls::TlsServer;
 use engine::{Generation, Listener, Scheme};
 use tokio::sync::watch;

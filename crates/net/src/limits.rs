@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::metrics::{Counter, Kind, Metric, Registry};
+use metrics::{Counter, Kind, Metric, Registry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Datagrams read by one system call. Twice as many would gain little more throughput and cost twice the memory.
@@ -79,7 +79,7 @@ pub struct Limits {
     pub(crate) streams: Counter,
     /// [`StreamLimits::buffered_max`].
     pub(crate) buffers: Counter,
-    /// [`CallLimits::connections_max`](engine::setup::CallLimits::connections_max).
+    /// [`CallLimits::connections_max`](engine::CallLimits::connections_max).
     pub(crate) callers: Counter,
     /// Connections to HTTP endpoints that were evicted for others.
     pub pages: Counter,

@@ -11,7 +11,7 @@ use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::log::{EventBuffer, Level, Source};
-use engine::metrics::{Kind, Metric, Registry};
+use metrics::{Kind, Metric, Registry};
 
 /// Size limit of the queue in bytes: about eight thousand lines, or 40 ms at 200,000 logged queries per second. The
 /// writer has a buffer of the same size. The system allocates the memory only when it is used.

@@ -6,9 +6,9 @@ use std::io;
 use std::time::Duration;
 
 use engine::log::{Level, Source};
-use engine::metrics::{Counters, Registry};
 use engine::octets::{Dial, Listen, OctetListener, OctetStream};
 use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Moment, Outside, Take, Transport};
+use metrics::{Counters, Registry};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use engine::Path;
-use engine::setup::{ProxyHeader, ProxyPolicy};
+use engine::{ProxyHeader, ProxyPolicy};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Length of the fixed part of version 2 in bytes.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use engine::metrics::{Counter, Registry};
 use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
+use metrics::{Counter, Registry};
 use wire::EdeCode;
 
 use crate::clock::MonotonicClock;

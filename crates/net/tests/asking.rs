@@ -16,8 +16,8 @@ use std::rc::Rc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::metrics::Registry;
 use engine::{Clock, Connections, Exchange, ExchangeError, Exchanged, Outside, Transport};
+use metrics::Registry;
 use net::{MonotonicClock, TokioOutside};
 use support::{Stream, Upstream, answer_to, question};
 use wire::Type;

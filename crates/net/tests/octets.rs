@@ -11,10 +11,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::metrics::Registry;
 use engine::octets::{Dial, Listen, OctetListener, OctetStream, Place};
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
 use engine::{Fetch, Outside};
+use metrics::Registry;
 use net::{Rustls, TokioOutside};
 use tokio::task::LocalSet;
 

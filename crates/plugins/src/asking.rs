@@ -5,12 +5,12 @@ use core::net::SocketAddr;
 use core::sync::atomic::AtomicUsize;
 use std::sync::Arc;
 
+use config::options::{Args, Problem, zone_names};
+use config::setup::{Setup, SetupError};
 use corefile::Token;
-use engine::metrics::{Counter, Histogram, Metric, Registry, Table};
-use engine::options::{Args, Problem, zone_names};
-use engine::setup::{Setup, SetupError};
 use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
 use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Witnessed, Witnesses};
+use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, nameservers};
 use wire::{EdeCode, Name, Rcode};
 

@@ -1,6 +1,6 @@
 //! Statistics of a server block's cache for other plugins.
 
-use engine::metrics::Counter;
+use metrics::Counter;
 
 /// Usage of a cache. *cache* publishes it as `Arc<CacheStatistics>`.
 pub(crate) struct CacheStatistics {

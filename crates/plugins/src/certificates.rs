@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use config::setup::{Files, Inspection, Looking, Setup, Stamp};
 use engine::log::{Level, Notice};
-use engine::setup::{Files, Inspection, Looking, Setup, Stamp};
 use engine::tls::{ClientCertificates, Identity, ServerTls, TlsMaker, TlsServer};
 
 /// Interval between checks of the files: a renewed certificate is in use at most this much later.

@@ -5,10 +5,10 @@ use core::str::FromStr;
 use core::time::Duration;
 use std::sync::Arc;
 
+use config::options::{Args, Old, Problem, Property, Usage};
+use config::setup::{Page, PageContent, Setup};
 use corefile::Token;
-use engine::metrics::Registry;
-use engine::options::{Args, Old, Problem, Property, Usage};
-use engine::setup::{Page, PageContent, Setup};
+use metrics::Registry;
 use wire::Name;
 
 use crate::expression::{Expression, Scope};

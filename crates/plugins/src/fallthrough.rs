@@ -1,6 +1,6 @@
 //! The option `fallthrough`, shared by the plugins that can pass queries for names they do not have to the next plugin.
 
-use engine::options::{Args, Problem, Property, Usage};
+use config::options::{Args, Problem, Property, Usage};
 use wire::Name;
 
 /// Documentation of `fallthrough` for a plugin that is authoritative for all names of its zones.

@@ -1,7 +1,7 @@
 //! Directives that Corefiles contain but CoreDNS 1.14 does not have: removed ones, and external plugins that need a
 //! custom build.
 
-use engine::Gone;
+use config::Gone;
 
 /// A plugin that CoreDNS removed in `version`.
 const fn removed(name: &'static str, version: &'static str, instead: &'static str) -> Gone {

@@ -1,7 +1,7 @@
 //! Directives of CoreDNS that are not implemented yet. Their syntax is known, so that Corefiles that use them can be
 //! checked.
 
-use engine::options::{Acts, Later, Usage};
+use config::options::{Acts, Later, Usage};
 
 /// A directive that may occur once per server block.
 const fn once(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> Later {

@@ -93,7 +93,7 @@ pub use pprof::{CpuProfile, Frame, Profiler, Stack};
 pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 
 use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
-use engine::Slot::{self, Gone, Here, Later};
+use config::Slot::{self, Gone, Here, Later};
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
 /// the external ones.
@@ -212,7 +212,7 @@ mod tests {
         let names: Vec<_> = DIRECTIVES
             .iter()
             .filter(|slot| !matches!(slot, Gone(_)))
-            .map(engine::Slot::name)
+            .map(config::Slot::name)
             .filter(|name| !is_ours(name))
             .collect();
         assert_eq!(names, ORDER.split_whitespace().collect::<Vec<_>>());
@@ -220,13 +220,13 @@ mod tests {
 
     #[test]
     fn a_chain_of_all_plugins_fits_into_steps_max() {
-        let served = DIRECTIVES.iter().filter(|slot| matches!(slot, engine::Slot::Here(_))).count();
+        let served = DIRECTIVES.iter().filter(|slot| matches!(slot, config::Slot::Here(_))).count();
         assert!(served <= engine::STEPS_MAX, "{served}: `Walk::passed` needs a wider word");
     }
 
     #[test]
     fn directives_unknown_to_coredns_follow_their_neighbours() {
-        let names: Vec<_> = DIRECTIVES.iter().map(engine::Slot::name).collect();
+        let names: Vec<_> = DIRECTIVES.iter().map(config::Slot::name).collect();
         for (ours, before) in OURS {
             assert!(names.windows(2).any(|two| two == [*before, *ours]), "{ours} follows {before}");
         }

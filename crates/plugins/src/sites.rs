@@ -1,7 +1,7 @@
 //! Per-site state of a plugin: its counters for each site of the server block.
 
+use config::setup::{BlockInfo, SiteInfo};
 use engine::Query;
-use engine::setup::{BlockInfo, SiteInfo};
 
 /// One value per site.
 pub(crate) struct PerSite<T> {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use cluster::{Request, Source, Tls};
-use engine::options::{Args, Problem, Property, Usage};
-use engine::setup::Setup;
+use config::options::{Args, Problem, Property, Usage};
+use config::setup::Setup;
 
 /// Paths of the client certificate, its key and the CA certificates, as written in the Corefile.
 type TlsFiles = [String; 3];

@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
+use config::{Planning, plan};
 use corefile::{Diagnostic, NoFiles};
-use engine::{Planning, plan};
 
 /// Prefixes of the diagnostic codes to compare.
 const ROOMS: [&str; 4] = ["chain/", "keys/", "directives/", "options/"];

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use cluster::Clusters;
 use cluster::scenario::Script;
+use config::setup::{Capabilities, Carried};
+use config::{Built, Planning, Surroundings, plan};
 use corefile::Diagnostic;
-use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried};
 use engine::tls::TlsMaker;
-use engine::{Built, Planning, Surroundings, plan};
+use metrics::Registry;
 use skydns::Stores;
 use testkit::World;
 
@@ -74,7 +74,7 @@ impl<'a> Row<'a> {
     }
 
     fn check_listeners(&self, built: &Built) -> Result<(), String> {
-        let labels: Vec<_> = built.listeners.iter().map(engine::PlannedListener::label).collect();
+        let labels: Vec<_> = built.listeners.iter().map(config::PlannedListener::label).collect();
         let labels = labels.join(" ");
         if self.says.is_empty() || self.says == labels { Ok(()) } else { Err(format!("listens on {labels}")) }
     }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use engine::Slot;
-use engine::setup::Capabilities;
+use config::Slot;
+use config::setup::Capabilities;
 use plugins::HostName;
 use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
 use wire::{Name, Section};

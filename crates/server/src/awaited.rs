@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use config::setup::Awaited;
 use engine::log::{Level, Source};
-use engine::setup::Awaited;
 use tokio::time::{Instant, sleep};
 
 use crate::log;

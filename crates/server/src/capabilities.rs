@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::metrics::Registry;
-use engine::setup::Capabilities;
+use config::setup::Capabilities;
 use engine::tls::TlsMaker;
+use metrics::Registry;
 use plugins::{HostLookup, Profiler};
 use skydns::Stores;
 

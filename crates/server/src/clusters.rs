@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Request};
-use engine::metrics::Registry;
 use kubeapi::{Subscriber, Subscription};
+use metrics::Registry;
 
 /// Returns the client for clusters. Its watches run as local tasks, so each call needs a `LocalSet`.
 pub(crate) fn clusters(registry: &Arc<Registry>) -> Rc<dyn Clusters> {

@@ -2,7 +2,7 @@
 
 use std::process;
 
-use engine::setup::{Command, When};
+use config::setup::{Command, When};
 
 /// Runs the programs for an event in order. Waits for each one that does not run in the background.
 pub(crate) fn run(commands: &[Command], moment: When) {

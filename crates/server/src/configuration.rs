@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use config::{Plan, Planning};
 use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Style};
-use engine::{Plan, Planning};
 
 /// Server block that is served without a Corefile, as in CoreDNS.
 const BUILT_IN: &str = "\n    whoami\n    log\n}\n";
@@ -113,7 +113,7 @@ impl Configuration {
         };
         let planning =
             Planning { slots: plugins::DIRECTIVES, dns_port: port, interface: &crate::local::interface_addresses };
-        let plan = engine::plan(&served, &planning, &mut problems);
+        let plan = config::plan(&served, &planning, &mut problems);
         let plan = plan.filter(|_| !problems.iter().any(Diagnostic::is_error));
         // A snippet is parsed at each use. Report its problems only once.
         sort(&mut problems);

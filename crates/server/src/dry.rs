@@ -8,10 +8,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Request, World};
+use config::setup::{Carried, Files, Stamp, Warned};
+use config::{Plan, Surroundings};
 use corefile::Diagnostic;
-use engine::metrics::Registry;
-use engine::setup::{Carried, Files, Stamp, Warned};
-use engine::{Plan, Surroundings};
+use metrics::Registry;
 use plugins::HostLookup;
 
 use crate::capabilities::capabilities;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use config::setup::{Files, Inspection, LISTED_MAX, Looking, Stamp};
 use engine::Outside;
-use engine::setup::{Files, Inspection, LISTED_MAX, Looking, Stamp};
 
 /// File system of this machine, for directives that read files while a configuration is built.
 pub(crate) struct Disk;

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
+use config::setup::{Capabilities, Carried, Command, Readiness, When};
+use config::{Built, PlannedListener, Surroundings};
 use corefile::Style;
 use engine::log::Level;
-use engine::metrics::{Kind, Metric, Registry};
-use engine::setup::{Capabilities, Carried, Command, Readiness, When};
-use engine::{Built, Outside, PlannedListener, Scheme, Surroundings};
+use engine::{Outside, Scheme};
+use metrics::{Kind, Metric, Registry};
 use net::{ListenError, Live, TokioOutside, Workers};
 
 use crate::admin::{Admin, IfTaken};
@@ -198,7 +199,7 @@ impl Instance {
     }
 
     /// Starts the jobs, pages and commands of the generation that serves now.
-    fn take_up(&mut self, mut needs: engine::setup::Needs, prepared: crate::admin::Prepared) -> io::Result<()> {
+    fn take_up(&mut self, mut needs: config::setup::Needs, prepared: crate::admin::Prepared) -> io::Result<()> {
         log::set_level(if needs.panics_end { Level::Debug } else { Level::Info });
         self.lameduck = needs.lameduck;
         self.reload_every = needs.reload;

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
+use config::setup::{Ender, Ending, FAREWELL, LastingJob, Needs};
 use engine::Outside;
-use engine::setup::{Ender, Ending, FAREWELL, LastingJob, Needs};
 use tokio::task::{AbortHandle, JoinHandle};
 
 /// Running jobs and file watches of a generation.

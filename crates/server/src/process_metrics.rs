@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use engine::metrics::{Kind, Metric, Registry};
+use metrics::{Kind, Metric, Registry};
 
 macro_rules! metric {
     ($name:ident, $kind:ident, $text:literal, $help:literal) => {

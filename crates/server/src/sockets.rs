@@ -1,6 +1,7 @@
 //! Sockets of the listeners.
 
-use engine::{PlannedListener, Scheme};
+use config::PlannedListener;
+use engine::Scheme;
 use net::Address;
 
 use crate::companion::Companion;

@@ -20,10 +20,11 @@ use std::time::Duration;
 
 use cluster::Clusters;
 use cluster::scenario::Script;
+use config::setup::{Capabilities, Carried, Files, Stamp};
+use config::{Planning, Surroundings};
 use corefile::NoFiles;
-use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, Files, Stamp};
-use engine::{Clock, Generation, Moment, Path as QueryPath, Planning, Resolved, Surroundings, Turn, Walk, Worker};
+use engine::{Clock, Generation, Moment, Path as QueryPath, Resolved, Turn, Walk, Worker};
+use metrics::Registry;
 use plugins::LocalAddresses;
 use skydns::Stores;
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Opt, Owner, Rcode, Section, Type};
@@ -174,7 +175,7 @@ impl Server {
         let parsed = corefile::parse(Path::new("Corefile"), corefile.to_owned(), &NoFiles);
         let mut problems = parsed.diagnostics;
         let planning = Planning { slots: plugins::DIRECTIVES, dns_port: 53, interface: &|_| None };
-        let plan = engine::plan(&parsed.corefile, &planning, &mut problems).expect("the Corefile is right");
+        let plan = config::plan(&parsed.corefile, &planning, &mut problems).expect("the Corefile is right");
         let registry = Registry::new();
         let mut process = Capabilities::default();
         let clusters: Rc<dyn Clusters> = Rc::new(small_cluster());

@@ -14,7 +14,7 @@ mod test_database;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use engine::Slot;
+use config::Slot;
 use support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 

@@ -12,9 +12,9 @@ mod support;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
-use engine::metrics::Registry;
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{Fetch, Outside};
+use metrics::Registry;
 use net::{Rustls, TokioOutside};
 use support::{Client, Folder, Server, certify};
 use wire::{Rcode, Type};

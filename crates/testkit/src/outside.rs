@@ -8,11 +8,11 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::io;
 
+use config::setup::{Page, PageContent};
 use engine::log::{Event, Level, Source};
-use engine::metrics::{Counters, Registry};
 use engine::octets::{Dial, Listen, OctetListener, OctetStream};
-use engine::setup::{Page, PageContent};
 use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Moment, Outside, Take, Transport};
+use metrics::{Counters, Registry};
 
 use crate::octets::{Peer, Peers};
 use crate::upstream::{Came, Outcome};

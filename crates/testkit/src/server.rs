@@ -7,14 +7,12 @@ use std::path::Path as FilePath;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use config::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, LastingJob, Looking, Needs, Readiness};
+use config::{Built, PlannedListener, Planning, Slot, Surroundings, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
-use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, LastingJob, Looking, Needs, Readiness};
-use engine::{
-    Built, Clock, Driver, Generation, Moment, Outside, Path, PlannedListener, Planning, Slot, Surroundings, Transport,
-    Turn, Walk, Worker, plan,
-};
+use engine::{Clock, Driver, Generation, Moment, Outside, Path, Transport, Turn, Walk, Worker};
+use metrics::Registry;
 
 use crate::executor::{Executor, Task};
 use crate::{VirtualOutside, VirtualTime, World};

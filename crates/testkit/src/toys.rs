@@ -3,11 +3,12 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use engine::options::{Manifest, Property, Usage, zone_names};
-use engine::setup::{Part, Setup, SetupError};
+use config::Slot;
+use config::options::{Manifest, Property, Usage, zone_names};
+use config::setup::{Part, Setup, SetupError};
 use engine::{
     Connections, Exchange, ExchangeError, Failure, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response,
-    Slot, Teller, Transport, Verdict, Worker,
+    Teller, Transport, Verdict, Worker,
 };
 use wire::{EdeCode, MessageBuf, Name, OptionCode, Owner, Rcode, Section, Type};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use engine::setup::Stamp;
+use config::setup::Stamp;
 
 /// Files and environment variables of a scenario.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl World {
     }
 }
 
-impl engine::setup::Files for World {
+impl config::setup::Files for World {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.octets(path)
     }

@@ -12,10 +12,10 @@ use std::io;
 use std::sync::Arc;
 
 use crate::log::{Level, Source};
-use crate::metrics::Counters;
 use crate::moment::Moment;
 use crate::peer::Transport;
 use crate::tls::TlsClient;
+use metrics::Counters;
 
 pub mod streams;
 

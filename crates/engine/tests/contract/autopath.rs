@@ -1,8 +1,8 @@
 //! Walks the client's search path on its behalf, as *autopath* does: subqueries to the steps below, one after the
 //! other, until one is not denied.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use wire::{Name, NameRef, Owner, Rcode, Section, Type};
 

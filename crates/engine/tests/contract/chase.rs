@@ -1,7 +1,7 @@
 //! Follows a CNAME whose target is not in the answer, as *kubernetes* does for Services of type `ExternalName`.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use wire::{Name, Section, Type};
 

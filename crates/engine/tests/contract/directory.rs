@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Whom, Worker, Zones};
 use testkit::Record;
 use wire::{Header, MessageBuf, Rcode, Section, Type};

@@ -2,8 +2,8 @@
 
 use core::net::Ipv6Addr;
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use wire::{Owner, Rcode, Section, Type};
 

@@ -1,7 +1,7 @@
 //! Panics at the place that the first label of the name selects. A panic must cost one answer and nothing else.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Whom, Worker};
 use wire::Type;
 

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
+use config::options::Manifest;
+use config::setup::{Around, Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::options::Manifest;
-use engine::setup::{Around, Part, Setup, SetupError};
 use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
 
 pub static MANIFEST: Manifest<()> = Manifest::new("observe", "logs the steps of a query", "", || (), build);

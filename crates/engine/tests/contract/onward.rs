@@ -1,7 +1,7 @@
 //! Adds an EDNS option for upstreams, as `rewrite edns0` does.
 
-use engine::options::Manifest;
-use engine::setup::Part;
+use config::options::Manifest;
+use config::setup::Part;
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::OptionCode;
 

@@ -1,8 +1,8 @@
 //! Reads a label after the answer, as *log* does. Enables labels for all names, as *metadata* does.
 
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Label, Plugin, Query, Response, Verdict, Worker, Zones};
 
 pub static MANIFEST: Manifest<String> = Manifest::new("read", "logs the value of a label", "", String::new, build)

@@ -1,8 +1,8 @@
 //! Changes the name on the way down and restores it on the way up, in the question and the owner names, as `rewrite
 //! name` does.
 
-use engine::options::{Manifest, zone_names};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Manifest, zone_names};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{EdeCode, Name, NameError, NameRef, Owner};
 

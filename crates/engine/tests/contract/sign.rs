@@ -3,8 +3,8 @@
 
 use core::time::Duration;
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Seal, Verdict, Worker};
 use wire::Type;
 

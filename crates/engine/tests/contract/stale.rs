@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker};
 use wire::{EdeCode, Flags, Mark, Rcode, Type};
 

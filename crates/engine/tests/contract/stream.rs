@@ -1,7 +1,7 @@
 //! Answers AXFR with several messages of one record each, as *transfer* does.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Continuation, Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{MessageBuf, Owner, Section, Type};
 

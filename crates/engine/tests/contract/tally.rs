@@ -1,9 +1,9 @@
 //! Counts the queries on the way down and the answers on the way up, each exactly once.
 
-use engine::metrics::{Counter, Kind, Metric};
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use metrics::{Counter, Kind, Metric};
 
 pub static MANIFEST: Manifest<()> =
     Manifest::new("tally", "counts queries and answers", "", || (), build).metrics(&[&TALLY]);

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use engine::metrics::Registry;
 use fakeapi::{FakeApi, service};
 use kubeapi::{SetupProblem, Subscriber};
+use metrics::Registry;
 
 use crate::support::{Edge, WEB, folder, on_a_local_set};
 

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::{Address, Index, Request, Service, ServiceKind, Source};
-use engine::metrics::Registry;
 use fakeapi::FakeApi;
 use kubeapi::{Subscriber, Subscription, Timing};
+use metrics::Registry;
 use tokio::sync::oneshot;
 
 use crate::log::Log;

@@ -4,9 +4,9 @@ use cluster::Request;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::metrics::Registry;
 use fakeapi::{Fault, namespace, object, service, slice};
 use kubeapi::{Subscriber, Timing};
+use metrics::Registry;
 use serde_json::json;
 
 use crate::support::{Edge, WEB, on_a_local_set, quick, request, shop};

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use config::Slot;
+use config::setup::{Capabilities, Carried};
+use config::{Planning, Surroundings};
 use corefile::NoFiles;
-use engine::Slot;
-use engine::metrics::Registry;
-use engine::setup::{Capabilities, Carried};
-use engine::{Generation, Planning, Surroundings};
+use engine::Generation;
+use metrics::Registry;
 use net::{Address, StreamLimits, Workers};
 use testkit::{Parsed, Question, World};
 use wire::{Name, OptionCode, Type};
@@ -72,7 +73,7 @@ fn build(text: &str, registry: &Arc<Registry>) -> (Generation, String) {
     let parsed = corefile::parse(Path::new("Corefile"), text.to_owned(), &NoFiles);
     let mut problems = parsed.diagnostics;
     let planning = Planning { slots: &SLOTS, dns_port: 53, interface: &|_| None };
-    let plan = engine::plan(&parsed.corefile, &planning, &mut problems);
+    let plan = config::plan(&parsed.corefile, &planning, &mut problems);
     assert!(problems.is_empty(), "{problems:#?}");
     let plan = plan.expect("a plan");
     let label = plan.listeners()[0].label();

@@ -4,11 +4,11 @@ mod networks;
 
 use core::net::IpAddr;
 
-use engine::metrics::{Counter, Kind, Metric};
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
-use engine::setup::{Part, Setup, SetupError, SiteInfo};
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::setup::{Part, Setup, SetupError, SiteInfo};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use ipnet::IpNet;
+use metrics::{Counter, Kind, Metric};
 use wire::{EdeCode, Name, Rcode, Type};
 
 use crate::sites::PerSite;

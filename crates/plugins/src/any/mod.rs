@@ -1,7 +1,7 @@
 //! Minimal responses to ANY queries (RFC 8482).
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{Class, Owner, Section, Type};
 

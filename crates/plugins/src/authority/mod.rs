@@ -8,8 +8,8 @@ mod source;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use config::setup::Setup;
 use engine::log::{Level, Source};
-use engine::setup::Setup;
 use engine::{Ask, Failure, Plugin, Query, Response, Teller, Verdict, Whom, Worker, ZoneMap, Zones};
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::{Found, Question, Zone};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::setup::Setup;
+use config::setup::Setup;
 use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
 use wire::{Class, MessageBuf, Name, NameRef, Owner, Section};
 use zone::{Soa, Zone};

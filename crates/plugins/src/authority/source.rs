@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use config::setup::{Files, Stamp};
 use engine::log::{Level, Notice};
-use engine::setup::{Files, Stamp};
 use wire::NameRef;
 use zone::{LoadError, Loaded, Trouble};
 

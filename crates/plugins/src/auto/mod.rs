@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
-use engine::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use regex::Captures;
 use wire::Name;

@@ -3,22 +3,22 @@
 //! The original query goes down the chain first. Only if its name is denied does the search start, on the way up, with
 //! one subquery after the other to the plugins below. `path` decides which names are tried and for which clients.
 
-mod config;
+mod manifest;
 mod path;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::metrics::{Counter, Kind, Metric};
-use engine::setup::{Part, Setup, SetupError};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use metrics::{Counter, Kind, Metric};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 
 use crate::exposed::Exposed;
 use crate::sites::PerSite;
-use config::{Clients, Config, Source};
+use manifest::{Clients, Config, Source};
 use path::{ClusterPath, SearchPath, search_list};
 
 static SUCCESSES: Metric = Metric {

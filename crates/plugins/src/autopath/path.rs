@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::Query;
 use wire::{Name, NameRef};
 
-use super::config::Clients;
+use super::manifest::Clients;
 use crate::exposed::Exposed;
 
 /// Maximum number of domains in a search list: the limit that Kubernetes sets for a Pod (`MaxDNSSearchPaths`).

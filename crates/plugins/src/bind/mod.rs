@@ -1,7 +1,7 @@
 //! Configures the addresses that a server block listens on. The server opens the sockets.
 
-use engine::options::{Args, Manifest, Problem, Property, Usage};
-use engine::setup::{BindTarget, BlockSettings};
+use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::setup::{BindTarget, BlockSettings};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "bind",

@@ -1,7 +1,7 @@
 //! Limits the UDP payload size that clients announce in EDNS.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 
 pub static MANIFEST: Manifest<u16> = Manifest::new(

@@ -8,7 +8,7 @@ use engine::{Moment, Query, Response};
 use rcu::Seed;
 use wire::{Flags, Mark, Rcode};
 
-use super::config::Prefetch;
+use super::manifest::Prefetch;
 
 /// Maximum duration of a refresh, longer than any upstream timeout. After it, another refresh may start.
 const REFRESH_MAX: Duration = Duration::from_secs(10);

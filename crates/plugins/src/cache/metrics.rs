@@ -1,6 +1,6 @@
 //! Metrics of *cache*.
 
-use engine::metrics::{Counter, Kind, Metric, Registry, Table};
+use metrics::{Counter, Kind, Metric, Registry, Table};
 
 const LABELS: [&str; 3] = ["server", "zones", "view"];
 const TYPED: [&str; 4] = ["server", "type", "zones", "view"];

@@ -3,26 +3,26 @@
 //! Queries are looked up on the way down. On the way up, responses are stored, or replaced by an expired entry if they
 //! failed and `serve_stale` is on.
 
-mod config;
 mod entry;
+mod manifest;
 mod metrics;
 mod store;
 
 use core::time::Duration;
 use std::sync::Arc;
 
-use engine::metrics::Counter;
-use engine::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
+use ::metrics::Counter;
+use config::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
 use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 
+use self::metrics::{CacheMetrics, ENTRIES, TYPES};
 use crate::cached::CacheStatistics;
 use crate::classify::Kind;
-use config::{Class, Config, Stale};
 use entry::{Entry, Key};
-use metrics::{CacheMetrics, ENTRIES, TYPES};
+use manifest::{Class, Config, Stale};
 use store::Store;
 
 /// Note of a query: the client set AD.

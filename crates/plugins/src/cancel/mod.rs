@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Duration> =
     Manifest::new("cancel", "accepted for compatibility; has no effect", include_str!("README.md"), || TIMEOUT, build)

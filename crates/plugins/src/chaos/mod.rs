@@ -1,7 +1,7 @@
 //! Answers queries of class CH about the server.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{Class, NameRef, Owner, Section, Type};
 

@@ -1,7 +1,7 @@
 //! Lets a panic end the process, so that it leaves a core dump or a stack trace to examine.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<()> =
     Manifest::new("debug", "end the process on a panic", include_str!("README.md"), || (), build).repeated_in_vain();

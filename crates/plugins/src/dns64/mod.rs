@@ -2,11 +2,11 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use engine::metrics::{Counter, Kind, Metric};
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use ipnet::Ipv6Net;
+use metrics::{Counter, Kind, Metric};
 use wire::{Class, NameError, Owner, Rcode, Section, Type};
 
 use crate::sites::PerSite;

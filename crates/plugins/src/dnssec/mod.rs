@@ -10,10 +10,10 @@ mod store;
 use core::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use engine::metrics::{Counter, Kind, Metric};
-use engine::options::{Args, Manifest, Problem, Property, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Mark, Name, NameRef, Opcode, Rcode, Section, Type};
 
 use crate::signing::Key;

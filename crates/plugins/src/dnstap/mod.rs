@@ -4,25 +4,25 @@
 //! and counted, so that queries never wait.
 
 mod collector;
-mod config;
 mod frames;
+mod manifest;
 mod message;
 mod sender;
 
 use core::time::Duration;
 use std::sync::Arc;
 
-use engine::metrics::{Kind as MetricKind, Metric};
-use engine::setup::{Part, Setup, SetupError};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Path, Plugin, Query, Response, Transport, Verdict, Witness, Witnessed, Worker};
+use metrics::{Kind as MetricKind, Metric};
 use wire::{Header, MessageBuf, Opt};
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 
 use crate::common::HostName;
 use crate::outlet::Outlet;
 use crate::placeholders::{Format, Seen};
-use config::Config;
+use manifest::Config;
 use message::{Kind, Message, Protocol, Sender, write_frame};
 
 static LOST: Metric = Metric {

@@ -5,15 +5,15 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use config::setup::{Ending, Setup, SetupError};
 use engine::Outside;
 use engine::log::{Level, Source};
-use engine::metrics::Counter;
 use engine::octets::{Dial, Listen, OctetListener, Place};
-use engine::setup::{Ending, Setup, SetupError};
 use engine::tls::{ClientCertificates, ClientTls, TlsClient, TlsMaker, TlsServer};
+use metrics::Counter;
 
 use super::collector::{Collector, PATIENCE};
-use super::config::{Config, Files};
+use super::manifest::{Config, Files};
 use crate::certificates::Certificates;
 use crate::outlet::{First, Outlet, first};
 

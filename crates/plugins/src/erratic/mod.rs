@@ -4,8 +4,8 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
-use engine::options::{Manifest, Property, Role, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Manifest, Property, Role, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
 use wire::{Flags, Header, MessageBuf, Owner, Rcode, Section, Type};
 

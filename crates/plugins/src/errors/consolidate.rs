@@ -5,8 +5,8 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use config::options::{Args, Problem};
 use engine::log::Level;
-use engine::options::{Args, Problem};
 use engine::{Moment, Outside};
 
 use crate::goregexp::Regexp;

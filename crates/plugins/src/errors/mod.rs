@@ -2,9 +2,9 @@
 
 mod consolidate;
 
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::log::Source;
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use std::sync::Arc;
 

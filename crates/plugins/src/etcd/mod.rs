@@ -4,7 +4,7 @@
 //! addresses and texts, and follows CNAMEs. `services` builds SRV, MX and NS records. `outside` resolves targets
 //! outside of the zones with subqueries.
 
-mod config;
+mod manifest;
 mod outside;
 mod services;
 mod walk;
@@ -14,18 +14,18 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::metrics::{self, Counter, Metric};
-use engine::setup::{Awaited, LocalZones, Part, Setup, SetupError};
+use config::setup::{Awaited, LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use metrics::{self, Counter, Metric};
 use skydns::{Following, Index, LeaseBounds, Record, Selection, Sought, Stores, View};
 use wire::{EdeCode, Owner, Rcode, Section, Type};
 
 use crate::common::zones_label;
 use crate::soa;
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 
-use config::Config;
+use manifest::Config;
 use outside::Outside;
 use walk::{Walk, below};
 use wanted::Wanted;

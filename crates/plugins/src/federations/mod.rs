@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Kind, Kinds, Place, Request, Service, ServiceKind};
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use std::rc::Rc;
 use wire::{EdeCode, Name, NameError, NameRef, Owner, Section, Type};

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::options::{Manifest, Property, Role, Usage};
-use engine::setup::{Inspection, Part, Setup, SetupError};
+use config::options::{Manifest, Property, Role, Usage};
+use config::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use wire::Name;
 use zone::Trouble;

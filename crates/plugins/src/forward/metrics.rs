@@ -1,6 +1,6 @@
 //! Metrics of *forward*.
 
-use engine::metrics::{Counter, Kind, Metric, Registry, TIME, Table};
+use metrics::{Counter, Kind, Metric, Registry, TIME, Table};
 
 use crate::asking::ByRcode;
 

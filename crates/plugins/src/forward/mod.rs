@@ -2,22 +2,22 @@
 //!
 //! The crate `upstream` decides which upstream is tried and when to give up. This plugin performs the exchanges.
 
-mod config;
 mod exchange;
+mod manifest;
 mod metrics;
 mod race;
 mod stanza;
 
 use std::sync::Arc;
 
-use engine::setup::{Part, Setup, SetupError};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, LocalFuture, Outside, Place, Plugin, Query, Resolved, Response, Verdict, Worker};
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 pub use stanza::HostLookup;
 
-use config::Config;
-use metrics::ForwardMetrics;
+use self::metrics::ForwardMetrics;
+use manifest::Config;
 use stanza::Stanza;
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -7,13 +7,13 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use engine::setup::{Setup, SetupError};
+use config::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{Connections, Teller, Witnesses, Zones};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
-use super::config::Config;
+use super::manifest::Config;
 use super::metrics::{ForwardMetrics, UpstreamMetrics};
 use crate::asking::{listed_in, none_listed};
 

@@ -6,9 +6,9 @@ mod test_database;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::Query;
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Part, Setup, SetupError};
 use maxminddb::{LookupResult, PathElement, Reader};
 use wire::OptionCode;
 

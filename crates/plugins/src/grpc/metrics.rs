@@ -1,6 +1,6 @@
 //! Metrics of `grpc`.
 
-use engine::metrics::{Counter, Histogram, Kind, Metric, Registry, TIME};
+use metrics::{Counter, Histogram, Kind, Metric, Registry, TIME};
 
 use crate::asking::ByRcode;
 

@@ -1,13 +1,13 @@
 //! Forwards queries to upstreams over gRPC.
 
-mod config;
+mod manifest;
 mod metrics;
 
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::Arc;
 
-use engine::setup::{Part, Setup, SetupError};
+use config::setup::{Part, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{
     Connections, Exchange, ExchangeError, Exchanged, Failure, Hooks, Keeper, LocalFuture, Moment, Outside, Plugin,
@@ -16,10 +16,10 @@ use engine::{
 use upstream::{Policy, Reply};
 use wire::{EdeCode, Name, NameRef, Rcode};
 
+use self::metrics::UpstreamMetrics;
 use crate::asking::{failed, listed_in, none_listed, tell};
-pub(crate) use config::MANIFEST;
-use config::{Config, Target};
-use metrics::UpstreamMetrics;
+pub(crate) use manifest::MANIFEST;
+use manifest::{Config, Target};
 
 /// Total time for a query, over all attempts.
 const DEADLINE: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! Limits queries and connections over gRPC.
 
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{CallLimits, Part, Setup, SetupError};
+use config::options::{Manifest, Property, Usage};
+use config::setup::{CallLimits, Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<CallLimits> = Manifest::new(
     "grpc_server",

@@ -1,7 +1,7 @@
 //! Sets and clears header flags of queries and responses.
 
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::Flags;
 

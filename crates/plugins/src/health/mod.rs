@@ -3,11 +3,11 @@
 use core::time::Duration;
 use std::rc::Rc;
 
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::{Fetch, Outside};
+use metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "health",

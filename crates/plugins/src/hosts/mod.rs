@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::metrics::{Kind, Metric, Registry};
-use engine::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
-use engine::setup::{Files, Inspection, Part, Setup, SetupError};
+use config::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use metrics::{Kind, Metric, Registry};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
 
 use table::{Ignored, Table, Taken, address};

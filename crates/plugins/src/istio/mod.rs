@@ -3,7 +3,7 @@
 //! The index of hosts (`cluster::Mesh`) is in memory, and the edge keeps it up to date. `view` decides which records a
 //! host has for a client.
 
-mod config;
+mod manifest;
 mod view;
 
 use core::time::Duration;
@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 use cluster::mesh::{Entry, Exports};
 use cluster::{Clusters, Index, Kind};
-use engine::metrics::{self, Metric, Table};
-use engine::setup::{Awaited, LocalAnswers, Part, Setup, SetupError};
+use config::setup::{Awaited, LocalAnswers, Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use metrics::{self, Metric, Table};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
 use crate::common::zones_label;
 use crate::service_records::end_alias;
 use crate::soa;
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 
-use config::Config;
+use manifest::Config;
 use view::{Target, View};
 
 static ANSWERS: Metric = Metric {

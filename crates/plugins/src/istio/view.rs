@@ -9,7 +9,7 @@ use cluster::{Following, Index, Mesh};
 use engine::Query;
 use wire::NameRef;
 
-use super::config::Vips;
+use super::manifest::Vips;
 
 /// Hosts of a mesh with the options of one `istio` block.
 pub(super) struct View {

@@ -3,7 +3,7 @@
 //! The cluster is that of the `kubernetes` block in the same server block; no further watches are opened. `name` parses
 //! names, `zone` has the records of the zone itself.
 
-mod config;
+mod manifest;
 mod name;
 mod transfer;
 mod zone;
@@ -12,15 +12,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use cluster::{External as Outside, Kind, Kinds, Service, ServiceKind};
-use engine::setup::{Part as Step, Setup, SetupError};
+use config::setup::{Part as Step, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addresses};
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 
 use crate::exposed::{Exposed, is_reverse, not_ready};
 use crate::service_records::{Asked, EndpointList, Outcome, PLAIN, Tree, Which, end_alias, weight};
-use config::Config;
+use manifest::Config;
 use name::{Part, Target};
 use zone::Names;
 
@@ -32,10 +32,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Step>, Se
             .missing("kubernetes")
     })?;
     let zones = setup.zones_or_keys(&config.zones);
-    let apex = config.apex.unwrap_or_else(|| config::APEX.into());
+    let apex = config.apex.unwrap_or_else(|| manifest::APEX.into());
     let names = Names::below(&apex);
     let showing =
-        Arc::new(Showing { exposed, apex, ttl: config.ttl.unwrap_or(config::TTL), headless: config.headless });
+        Arc::new(Showing { exposed, apex, ttl: config.ttl.unwrap_or(manifest::TTL), headless: config.headless });
     let forward = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()));
     transfer::offer(&showing, forward.cloned().collect(), setup);
     let plugin = External {

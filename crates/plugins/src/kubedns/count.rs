@@ -1,8 +1,8 @@
 //! Query metrics under the names that the process `kube-dns` used.
 
-use engine::metrics::{Buckets, Histogram, Kind, Metric, Table};
-use engine::setup::Setup;
+use config::setup::Setup;
 use engine::{Query, Response, Worker};
+use metrics::{Buckets, Histogram, Kind, Metric, Table};
 use wire::Rcode;
 
 use crate::cached::CacheStatistics;

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cluster::{Service, ServiceKind};
-use engine::setup::PageContent;
+use config::setup::PageContent;
 
 use crate::common::quote_json as quote;
 use crate::exposed::Exposed;

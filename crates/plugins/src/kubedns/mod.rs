@@ -11,10 +11,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::Arc;
 
-use engine::metrics::Metric;
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use metrics::Metric;
 
 use crate::exposed::Exposed;
 

@@ -5,9 +5,9 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::metrics::{Counter, Kind, Metric, Registry};
-use engine::setup::Setup;
+use config::setup::Setup;
 use engine::{Connections, Exchange, Outside, Query, Response, Transport};
+use metrics::{Counter, Kind, Metric, Registry};
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, NameRef, Owner, Section, Type};
 
 use crate::cached::CacheStatistics;

@@ -6,9 +6,9 @@
 
 mod alias;
 mod answer;
-mod config;
 mod kube_dns;
 mod labels;
+mod manifest;
 mod name;
 mod reverse;
 mod selector;
@@ -21,18 +21,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Clusters, Index, Kind, Kinds, Service, ServiceKind};
-use engine::metrics::{self, Counter, Metric};
-use engine::setup::{Awaited, LocalZones, Part, Setup, SetupError};
+use config::setup::{Awaited, LocalZones, Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use metrics::{self, Counter, Metric};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 
 use crate::exposed::{Exposed, is_reverse, not_ready};
 use crate::service_records::{Outcome, end_alias};
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 
-use config::{Config, Pods};
 use kube_dns::Among;
+use manifest::{Config, Pods};
 use name::{Grammar, Target};
 
 static STALE: Metric = Metric {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cluster::{Index, Kinds, Service, ServiceKind};
-use engine::setup::Setup;
+use config::setup::Setup;
 use engine::{ZoneSnapshot, ZoneSource, ZoneSources};
 use wire::{Name, NameRef, Type};
 

@@ -8,8 +8,8 @@ use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
-use engine::setup::{Inspection, Part, Setup, SetupError};
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
 use wire::{Mark, Rcode};

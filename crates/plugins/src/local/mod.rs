@@ -2,10 +2,10 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use engine::metrics::{Counter, Kind, Metric};
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use metrics::{Counter, Kind, Metric};
 use wire::{Class, NameRef, Owner, Rcode, Section, Type};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(

@@ -3,9 +3,9 @@
 //! The first `log` line whose zones contain the name decides: it logs the query if the response is in one of its
 //! classes.
 
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
+use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
-use engine::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Teller, Verdict, Worker, Zones};
 use wire::Name;
 

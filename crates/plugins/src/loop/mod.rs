@@ -6,11 +6,11 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::metrics::{Counter, Kind, Metric};
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
 use engine::{Connections, Exchange, Failure, Hooks, Outside, Plugin, Query, Response, Transport, Verdict, Worker};
+use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Type};
 
 pub static MANIFEST: Manifest<()> =

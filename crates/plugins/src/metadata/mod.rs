@@ -1,7 +1,7 @@
 //! Enables metadata labels, which plugins use to share information about queries.
 
-use engine::options::{Acts, Manifest, Role};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Acts, Manifest, Role};
+use config::setup::{Part, Setup, SetupError};
 use wire::Name;
 
 pub static MANIFEST: Manifest<Vec<Name>> = Manifest::new(

@@ -1,7 +1,7 @@
 //! Removes the authority and additional sections from NOERROR responses with records.
 
-use engine::options::{Acts, Manifest, Role};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Acts, Manifest, Role};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::Section;
 

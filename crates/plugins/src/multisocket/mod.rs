@@ -1,7 +1,7 @@
 //! Accepted for compatibility. Each worker has its own socket per address anyway.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Option<usize>> = Manifest::new(
     "multisocket",

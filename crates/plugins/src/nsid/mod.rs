@@ -1,7 +1,7 @@
 //! Adds the server's identifier to responses for clients that request it (NSID, RFC 5001).
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::OptionCode;
 

@@ -1,7 +1,7 @@
 //! Runs commands when the server starts, stops or renews certificates.
 
-use engine::options::Manifest;
-use engine::setup::{Command, Part, Setup, SetupError, When};
+use config::options::Manifest;
+use config::setup::{Command, Part, Setup, SetupError, When};
 
 pub static MANIFEST: Manifest<Option<Command>> =
     Manifest::new("on", "run commands when the server starts or stops", include_str!("README.md"), || None, build)

@@ -5,9 +5,9 @@ mod profile;
 use core::time::Duration;
 use std::sync::Arc;
 
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::LocalFuture;
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Page, PageContent, Part, Setup, SetupError};
 
 pub use profile::{CpuProfile, Frame, Stack};
 

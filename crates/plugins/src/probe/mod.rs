@@ -10,11 +10,11 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use config::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use config::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::Outside;
 use engine::log::{Level, Source};
-use engine::metrics::{Buckets, Counter, Histogram, Kind, Metric, TIME};
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing};
-use engine::setup::{Page, PageContent, Part, Setup, SetupError};
+use metrics::{Buckets, Counter, Histogram, Kind, Metric, TIME};
 use wire::{Name, NameRef, Rcode, Type};
 
 use crate::common::mnemonic;

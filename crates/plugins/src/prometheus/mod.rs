@@ -2,11 +2,11 @@
 
 mod web;
 
-use engine::metrics::{Kind, Metric};
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Page, Part, Setup, SetupError};
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Page, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use engine::{QueryMetrics, SERVER_METRICS};
+use metrics::{Kind, Metric};
 
 use crate::common::{metrics_page, url_path};
 

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::setup::Setup;
+use config::setup::Setup;
 use engine::tls::{ClientCertificates, TlsServer};
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage};
-use engine::setup::{Part, ProxyHeader, ProxyPolicy, Setup, SetupError};
+use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::setup::{Part, ProxyHeader, ProxyPolicy, Setup, SetupError};
 use ipnet::IpNet;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(

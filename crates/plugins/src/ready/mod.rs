@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Page, PageContent, Part, Readiness, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "ready",

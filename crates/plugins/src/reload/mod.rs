@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use engine::metrics::{Kind, Metric};
-use engine::options::{Args, Manifest, Problem};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Args, Manifest, Problem};
+use config::setup::{Part, Setup, SetupError};
+use metrics::{Kind, Metric};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "reload",

@@ -1,6 +1,6 @@
 //! Response changes of rewrite rules: restored names, TTLs and response codes.
 
-use engine::options::{Args, Problem};
+use config::options::{Args, Problem};
 use wire::{Name, NameRef};
 
 use super::pattern::{Pattern, Template, name_of};

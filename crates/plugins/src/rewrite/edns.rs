@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use engine::options::{Args, Problem};
+use config::options::{Args, Problem};
 use engine::{Label, Labels, Query};
 use wire::OptionCode;
 

@@ -5,9 +5,9 @@ mod edns;
 mod pattern;
 mod rule;
 
+use config::options::{Acts, Args, Manifest, Problem, Role};
+use config::setup::{Part, Setup, SetupError};
 use corefile::Token;
-use engine::options::{Acts, Args, Manifest, Problem, Role};
-use engine::setup::{Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 
-use engine::options::{Args, Problem};
+use config::options::{Args, Problem};
 use wire::{Class, Name, Rcode, Type};
 
 use crate::goregexp::Regexp;

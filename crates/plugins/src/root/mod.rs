@@ -1,7 +1,7 @@
 //! Sets the directory for relative file names.
 
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use std::path::PathBuf;
 
 pub static MANIFEST: Manifest<PathBuf> =

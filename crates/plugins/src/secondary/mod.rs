@@ -6,8 +6,8 @@ use core::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use wire::Name;
 

@@ -1,8 +1,8 @@
 //! Overload protection, accepted for compatibility. No queue here can grow.
 
-use engine::metrics::{Kind, Metric};
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
+use metrics::{Kind, Metric};
 
 pub static MANIFEST: Manifest<()> =
     Manifest::new("shed", "accepted for compatibility; has no effect", include_str!("README.md"), || (), build)

@@ -10,9 +10,9 @@ use core::time::Duration;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::setup::{Files, Inspection, Looking, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
-use engine::setup::{Files, Inspection, Looking, Part, Setup, SetupError};
 use wire::Name;
 
 use crate::signing::{Key, Life};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use engine::setup::Files;
+use config::setup::Files;
 use wire::{NameRef, Type};
 use zone::text;
 

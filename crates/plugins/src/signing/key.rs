@@ -4,7 +4,7 @@ use core::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use engine::setup::Files;
+use config::setup::Files;
 use wire::{Name, NameRef, Type};
 use zone::dnssec::{Dnskey, Terms, signed_labels, write_canonical};
 use zone::text;

@@ -4,16 +4,16 @@
 //! templates are executed, and each output is parsed as a record. An answer that ends in a CNAME record for a query of
 //! type A or AAAA is completed with a subquery for the target.
 
-mod config;
 mod data;
+mod manifest;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::metrics::{Counter, Kind, Metric};
-use engine::options::Manifest;
-use engine::setup::{Part, Setup, SetupError};
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Labels, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use metrics::{Counter, Kind, Metric};
 use regex::Captures;
 use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 use zone::text::Record;
@@ -22,8 +22,8 @@ use crate::common::FOLLOWED;
 use crate::goregexp::Regexp;
 use crate::gotemplate::Template;
 use crate::sites::PerSite;
-use config::{Config, PROPERTIES, read_arguments};
 use data::Asked;
+use manifest::{Config, PROPERTIES, read_arguments};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "template",

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage, Writing, duration};
-use engine::setup::{Part, Setup, SetupError, Timeouts};
+use config::options::{Args, Manifest, Problem, Property, Usage, Writing, duration};
+use config::setup::{Part, Setup, SetupError, Timeouts};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "timeouts",

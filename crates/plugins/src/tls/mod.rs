@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use engine::options::{Args, Manifest, Problem, Property, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::tls::ClientCertificates;
 
 use crate::certificates::Certificates;

@@ -5,13 +5,13 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use config::setup::Ending;
 use engine::log::{Level, Source};
-use engine::metrics::Counter;
-use engine::setup::Ending;
 use engine::tls::TlsClient;
 use engine::{Fetch, Outside};
+use metrics::Counter;
 
-use super::config::{Config, Endpoint, Form};
+use super::manifest::{Config, Endpoint, Form};
 use crate::common::quote_json;
 use crate::outlet::{First, Outlet, first};
 

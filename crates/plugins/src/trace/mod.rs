@@ -3,25 +3,25 @@
 //! A wrapper around each plugin below this one records when a query arrives and when its response leaves. Without the
 //! directive there are no wrappers, so tracing costs nothing.
 
-mod config;
 mod export;
+mod manifest;
 mod spans;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use engine::metrics::{Kind, Metric};
-use engine::setup::{Around, Part, Setup, SetupError};
+use config::setup::{Around, Part, Setup, SetupError};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{
     Failure, Hooks, LocalFuture, Outside, Place, Plugin, Query, Resolved, Response, Verdict, Witness, Witnessed, Worker,
 };
+use metrics::{Kind, Metric};
 
-pub(crate) use config::MANIFEST;
+pub(crate) use manifest::MANIFEST;
 
 use crate::outlet::Outlet;
-use config::{Config, Form};
 use export::Exporter;
+use manifest::{Config, Form};
 use spans::Trace;
 
 static LOST: Metric = Metric {

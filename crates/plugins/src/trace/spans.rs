@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use engine::{Moment, Query, Response};
 
-use super::config::Form;
+use super::manifest::Form;
 use crate::common::quote_json;
 use crate::placeholders::write_rcode;
 

@@ -6,9 +6,9 @@ mod outgoing;
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
-use engine::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, ZoneMap, ZoneSnapshot, ZoneSources, Zones};
 use wire::{EdeCode, Message, Name, Opcode, Section, Type};
 use zone::Soa;

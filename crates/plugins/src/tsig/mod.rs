@@ -7,8 +7,8 @@ mod secrets;
 use std::collections::HashMap;
 
 use aws_lc_rs::hmac;
-use engine::options::{Args, Manifest, Problem, Property, Usage};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Args, Manifest, Problem, Property, Usage};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{EdeCode, Name, Opcode, Rcode, Type};
 

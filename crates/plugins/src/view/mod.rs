@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use config::options::{Manifest, Property, Usage};
+use config::setup::{BlockFilter, Part, Setup, SetupError};
 use engine::Query;
-use engine::options::{Manifest, Property, Usage};
-use engine::setup::{BlockFilter, Part, Setup, SetupError};
 
 use crate::expression::{Expression, Scope, Values};
 

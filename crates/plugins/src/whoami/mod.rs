@@ -1,7 +1,7 @@
 //! Answers with the client's address and port.
 
-use engine::options::{Manifest, Role};
-use engine::setup::{Part, Setup, SetupError};
+use config::options::{Manifest, Role};
+use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Transport, Verdict, Worker};
 use wire::{Class, Name, NameRef, Owner, Section, Type};
 

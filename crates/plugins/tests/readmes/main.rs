@@ -28,8 +28,8 @@ mod words;
 use std::fs;
 use std::path::Path;
 
+use config::{Planning, plan};
 use corefile::{Style, render};
-use engine::{Planning, plan};
 use testkit::World;
 
 /// Scenario text before the Corefile of each example.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use cluster::Clusters;
 use cluster::scenario::Script;
-use engine::setup::Capabilities;
+use config::setup::Capabilities;
 use plugins::LocalAddresses;
 use testkit::{Extension, Problem, Stage, Statement};
 

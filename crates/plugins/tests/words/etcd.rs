@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use engine::setup::Capabilities;
+use config::setup::Capabilities;
 use skydns::Stores;
 use skydns::scenario::Script;
 use testkit::{Extension, Problem, Stage, Statement};

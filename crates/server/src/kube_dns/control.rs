@@ -9,10 +9,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::metrics::{Counter, Counters, Kind, Metric, Registry};
-use engine::setup::Files;
+use config::setup::Files;
 use kubeapi::Data;
 use kubedns::{Dynamic, Hosts, Source};
+use metrics::{Counter, Counters, Kind, Metric, Registry};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 

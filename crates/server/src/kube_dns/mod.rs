@@ -23,8 +23,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::{Arg, ArgAction};
-use engine::metrics::Registry;
 use kubedns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Words};
+use metrics::Registry;
 
 use crate::companion::Alone;
 use crate::instance::Refused;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::metrics::Registry;
 use kubeapi::{ConfigMap, Data};
 use kubedns::Source;
+use metrics::Registry;
 use tokio::sync::mpsc::Sender;
 
 use super::recipe::{LOG, News, Recipe};

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use engine::log::{Level, Source};
-use engine::metrics::Registry;
+use metrics::Registry;
 use net::log_queue;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::metrics::{Kind, Metric, Registry};
+use metrics::{Kind, Metric, Registry};
 use node::Settings;
 
 use super::LOG;

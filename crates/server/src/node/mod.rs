@@ -24,8 +24,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::metrics::{Metric, Registry};
 use kubedns::{Dynamic, Hosts, Words};
+use metrics::{Metric, Registry};
 use net::Opened;
 use node::{FLAGS, Settings};
 use tokio::time::Instant;

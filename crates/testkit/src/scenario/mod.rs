@@ -60,8 +60,8 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use engine::Slot;
-use engine::setup::Capabilities;
+use config::Slot;
+use config::setup::Capabilities;
 
 pub use stage::Stage;
 pub use statement::{Line, Problem, Statement, Words};

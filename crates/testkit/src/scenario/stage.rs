@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::Slot;
+use config::Slot;
 
 use super::asking::{self, Asked};
 use super::{Extension, MakeExtension, Problem, Statement, looking, tables};

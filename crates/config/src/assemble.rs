@@ -1,0 +1,184 @@
+//! Builds a running generation from a plan. Unlike planning, building reads files and uses the capabilities of the
+//! process.
+
+use std::sync::Arc;
+
+use corefile::{Diagnostic, Span};
+
+use crate::codes;
+use crate::planned::{Plan, PlannedBlock, PlannedListener};
+use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SetupError, SiteInfo, Warned};
+use engine::STEPS_MAX;
+use engine::ServerMetrics;
+use engine::Zones;
+use engine::log::{Level, Notice};
+use engine::{Block, Generation, Listener, Site};
+use engine::{Chain, Step};
+use metrics::Registry;
+
+/// Environment in which a generation is built.
+pub struct Surroundings<'a> {
+    /// Metrics of the process.
+    pub registry: &'a Arc<Registry>,
+    /// File system.
+    pub files: &'a dyn Files,
+    /// Capabilities that the process offers to plugins.
+    pub process: &'a Capabilities,
+    /// State kept from the previous generation.
+    pub carried: Carried,
+}
+
+/// Generation, with everything that the process has to do for it.
+pub struct Built {
+    /// Generation.
+    pub generation: Generation,
+    /// Addresses to listen on, in the order of the generation's listeners.
+    pub listeners: Vec<PlannedListener>,
+    /// Requests to the process, such as jobs and pages.
+    pub needs: Needs,
+    /// State to keep for the next generation.
+    pub carried: Carried,
+}
+
+impl Plan {
+    /// Builds the generation.
+    ///
+    /// # Errors
+    /// Returns a diagnostic for each directive that cannot be built.
+    pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Vec<Diagnostic>> {
+        let Surroundings { registry, files, process, mut carried } = surroundings;
+        let mut needs = Needs::default();
+        let mut sites = Vec::new();
+        let mut blocks = Vec::new();
+        let mut problems = Vec::new();
+        let mut any_class = vec![false; self.blocks.len()];
+        let listening: Vec<_> = self.blocks.iter().map(|block| block.info.listening.clone()).collect();
+        for (index, block) in self.blocks.into_iter().enumerate() {
+            any_class[index] = block.info.any_class;
+            let info = block.info.clone();
+            let mut below = Capabilities::default();
+            let setup = Setup {
+                block: &info,
+                registry,
+                files,
+                process,
+                below: &mut below,
+                needs: &mut needs,
+                carried: &mut carried,
+                line: 0,
+                warned: Vec::new(),
+                failed: Vec::new(),
+            };
+            let chain = block.build(setup, &mut problems);
+            blocks.push(Block { chain, filter: below.find() });
+            sites.extend(info.sites.iter().map(|site| (index, site.clone())));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let (mut listeners, sites) = wire_up(&self.listeners, &sites, &any_class);
+        for (listener, planned) in listeners.iter_mut().zip(&self.listeners) {
+            let first = planned.zones.first().and_then(|(_, block)| listening.get(*block));
+            listener.listening = first.cloned().unwrap_or_default();
+        }
+        needs.give_tls(&mut listeners);
+        carried.forget_the_rest();
+        let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
+        let mut generation = Generation::new(listeners, sites, blocks, metrics);
+        generation.panics_end = needs.panics_end;
+        Ok(Built { generation, listeners: self.listeners, needs, carried })
+    }
+}
+
+impl Needs {
+    /// Sets the TLS configuration of the listeners, by label.
+    fn give_tls(&mut self, listeners: &mut [Listener]) {
+        for (label, tls) in self.tls.drain(..) {
+            if let Some(listener) = listeners.iter_mut().find(|listener| listener.label == label) {
+                listener.tls = Some(tls);
+            }
+        }
+    }
+}
+
+impl PlannedBlock {
+    /// Builds the chain from its bottom to its top. Omits directives that fail, and adds them to `problems`.
+    fn build(self, mut setup: Setup<'_>, problems: &mut Vec<Diagnostic>) -> Chain {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut failed: Vec<&str> = Vec::new();
+        let first = self.directives.first().map(|(_, span, _)| *span);
+        for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
+            let lines: Vec<Span> = meant.roles().iter().map(|role| role.name).collect();
+            let line = |index: usize| lines.get(index).copied().unwrap_or(span);
+            let built = meant.build(&mut setup);
+            for (index, text) in setup.warned.drain(..) {
+                let notice = Notice::new(Level::Warning, name, text);
+                setup.needs.warnings.push(Warned { notice, span: line(index) });
+            }
+            let mut errors = core::mem::take(&mut setup.failed);
+            let part = built.unwrap_or_else(|error| {
+                errors.push((0, error));
+                None
+            });
+            if !errors.is_empty() {
+                errors.retain(|(_, error)| !error.missing.is_some_and(|missing| failed.contains(&missing)));
+                problems.extend(errors.into_iter().map(|(index, error)| failure(name, line(index), error)));
+                failed.push(name);
+            }
+            if let Some(around) = setup.below.take() {
+                steps = steps.into_iter().map(|step| wrap(step, &around)).collect();
+            }
+            let Some(part) = part else { continue };
+            let zones = part.zones.filter(|zones: &Zones| !zones.is_everything());
+            let Part { plugin, hooks, fallthrough, is_authority, .. } = part;
+            steps.push(Step { name, order, plugin, hooks, zones, fallthrough, is_authority });
+        }
+        steps.reverse();
+        if let (Some(step), Some(span)) = (steps.get(STEPS_MAX), first) {
+            problems.push(too_many(steps.len(), step.name, span));
+            steps.clear();
+        }
+        Chain::new(steps)
+    }
+}
+
+/// Returns the diagnostic for a directive that cannot be built.
+fn failure(name: &str, span: Span, error: SetupError) -> Diagnostic {
+    let problem = Diagnostic::error(codes::SETUP_FAILED, span, format!("plugin/{name}: {}", error.message));
+    match error.help {
+        Some(help) => problem.with_help(help),
+        None => problem,
+    }
+}
+
+/// Returns the diagnostic for a server block with more plugins than a chain can have.
+fn too_many(count: usize, name: &str, span: Span) -> Diagnostic {
+    let message =
+        format!("the server block has {count} plugins, the first too many is `{name}`; the maximum is {STEPS_MAX}");
+    Diagnostic::error(codes::SETUP_FAILED, span, message)
+}
+
+/// Replaces the plugin of a step by a wrapper around it.
+fn wrap(step: Step, Around(around): &Around) -> Step {
+    let (plugin, hooks) = around(step.name, step.plugin, step.hooks);
+    Step { plugin, hooks, ..step }
+}
+
+/// Builds the listeners with their routers, and the sites that the routers refer to.
+fn wire_up(planned: &[PlannedListener], known: &[(usize, SiteInfo)], any_class: &[bool]) -> (Vec<Listener>, Vec<Site>) {
+    let mut listeners: Vec<Listener> = planned
+        .iter()
+        .map(|listener| Listener {
+            label: listener.label(),
+            scheme: listener.scheme,
+            any_class: listener.zones.iter().any(|(_, block)| any_class[*block]),
+            ..Listener::default()
+        })
+        .collect();
+    let mut sites = Vec::new();
+    for (block, site) in known {
+        listeners[site.listener].router.add(site.origin.as_ref(), site.index);
+        sites.push(Site { listener: site.listener, block: *block, zone: site.zone.clone() });
+    }
+    (listeners, sites)
+}

@@ -1,0 +1,79 @@
+//! Server blocks: what a directive may know of its own, and the settings it may make for it.
+
+use core::net::IpAddr;
+use std::path::PathBuf;
+
+use corefile::Span;
+use wire::Name;
+
+use engine::Listening;
+use engine::Zones;
+
+/// Server block that contains a directive.
+#[derive(Clone, Debug, Default)]
+pub struct BlockInfo {
+    /// Zones of its keys, in order.
+    pub zones: Vec<Name>,
+    /// Sites: one for each combination of listener and zone.
+    pub sites: Vec<SiteInfo>,
+    /// All zones that clients of its addresses can reach: those of every block on the same addresses, and those that
+    /// its own directives name.
+    pub reachable: Zones,
+    /// Names of its directives, in the order of the chain. Metrics identify a step by its index here.
+    pub directives: Vec<&'static str>,
+    /// True if one of its directives handles queries of classes other than IN.
+    pub any_class: bool,
+    /// True if one of its directives configures TLS.
+    pub encrypts: bool,
+    /// Base directory of relative file names.
+    pub root: PathBuf,
+    /// Name of its view; empty without one. A view serves only the queries that match its filter.
+    pub view: String,
+    /// Settings of its listeners.
+    pub listening: Listening,
+}
+
+/// Settings that directives make for their server block as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct BlockSettings {
+    /// Addresses and interfaces to listen on. Empty for all addresses of the machine.
+    pub bind: Vec<BindTarget>,
+    /// Addresses and interfaces to exclude.
+    pub bind_except: Vec<BindTarget>,
+    /// Base directory of relative file names.
+    pub root: PathBuf,
+    /// Name of the view; empty without one. Views let several blocks serve the same zones.
+    pub view: String,
+    /// Settings of the listeners.
+    pub listening: Listening,
+}
+
+/// Address or network interface, as written in the Corefile.
+#[derive(Clone, Debug)]
+pub struct BindTarget {
+    /// Text.
+    pub text: String,
+    /// Position.
+    pub span: Span,
+}
+
+/// One zone of a server block on one listener.
+#[derive(Clone, Debug)]
+pub struct SiteInfo {
+    /// Index, as in [`Query::site`](crate::Query::site).
+    pub index: usize,
+    /// Index of the listener.
+    pub listener: usize,
+    /// Zone.
+    pub origin: Name,
+    /// Value of the metric label `server`: `dns://:53`.
+    pub server: String,
+    /// Value of the metric label `zone`.
+    pub zone: String,
+    /// Value of the metric label `view`; empty without one.
+    pub view: String,
+    /// Address of the listener; `None` for all addresses of the machine.
+    pub ip: Option<IpAddr>,
+    /// Port of the listener.
+    pub port: u16,
+}

@@ -1,0 +1,25 @@
+//! Corefile → running configuration: the syntax of directives, planning, advice, and the building of a generation.
+//!
+//! ```text
+//!   corefile::Corefile ── plan ──► Plan (checked, without I/O) ── Plan::build ──► engine::Generation (running)
+//! ```
+//!
+//! - [`options`]: how a directive declares its syntax, once, with a [`options::Manifest`].
+//! - [`plan()`]: checks a Corefile against the manifests, and reports what is wrong or doubtful.
+//! - [`setup`]: what a directive may use while it is built.
+
+mod advice;
+mod assemble;
+mod block;
+mod codes;
+mod keys;
+pub mod options;
+mod plan;
+mod planned;
+pub mod setup;
+
+pub use assemble::{Built, Surroundings};
+pub use codes::CODES;
+pub use keys::Key;
+pub use plan::{Gone, Planning, Slot, plan};
+pub use planned::{Plan, PlannedListener};

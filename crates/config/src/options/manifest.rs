@@ -1,0 +1,444 @@
+//! Manifest of a directive, and the parser that it drives.
+//!
+//! A plugin declares one `static` [`Manifest`] with its configuration type `C`. For each line of the directive, the
+//! parser creates a configuration, passes the words of the line and of its properties to the setters, and runs the
+//! checks. All lines of a server block are then built into one plugin.
+//!
+//! ```text
+//!   Manifest::new("ttl_cap", "limits TTLs", README, Config::default, build)
+//!       .arguments("ttl_cap SECONDS", |config, args| { config.cap = args.number(0..=86_400)?; Ok(()) })
+//!       .metrics(&[&CAPPED])
+//! ```
+
+use corefile::{Diagnostic, Line, Token, did_you_mean};
+
+use super::args::{Args, Problem};
+use super::role::{PlacedRole, Role};
+use super::usage::Usage;
+use crate::codes;
+use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
+use metrics::Metric;
+
+/// Setter: stores the words of a line in a configuration.
+pub type Set<C> = fn(&mut C, &mut Args<'_>) -> Result<(), Problem>;
+
+/// Declaration of a directive. [`Manifest::new`] sets the required parts and defaults, the builder methods the rest.
+pub struct Manifest<C: 'static> {
+    /// Name.
+    pub name: &'static str,
+    summary: &'static str,
+    readme: &'static str,
+    repeat: Repeat,
+    start: fn() -> C,
+    usage: Usage,
+    arguments: Set<C>,
+    properties: &'static [Property<C>],
+    other_lines: Option<(Usage, Set<C>)>,
+    complete: Set<C>,
+    metrics: &'static [&'static Metric],
+    check: fn(&Writing<'_, C>) -> Result<(), Problem>,
+    settings: Option<fn(&C, &mut BlockSettings)>,
+    traits: Traits,
+    role: fn(&Writing<'_, C>) -> Role,
+    removed: &'static [Old],
+    deprecated: &'static [Old],
+    build: Build<C>,
+}
+
+impl<C: 'static> Manifest<C> {
+    /// Declares a directive that occurs once in a server block and has no arguments or properties.
+    ///
+    /// `summary` says in one sentence, without a full stop, what the directive does. `start` creates the initial
+    /// configuration, and `build` creates the plugin.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        readme: &'static str,
+        start: fn() -> C,
+        build: Build<C>,
+    ) -> Manifest<C> {
+        Manifest {
+            name,
+            summary,
+            readme,
+            repeat: Repeat::Once,
+            start,
+            usage: Usage(name),
+            arguments: |_, _| Ok(()),
+            properties: &[],
+            other_lines: None,
+            complete: |_, _| Ok(()),
+            metrics: &[],
+            check: |_| Ok(()),
+            settings: None,
+            traits: Traits { any_class: false, encrypts: false },
+            role: |_| Role::default(),
+            removed: &[],
+            deprecated: &[],
+            build,
+        }
+    }
+
+    /// Allows several lines in a server block.
+    #[must_use]
+    pub const fn repeated(self) -> Self {
+        Manifest { repeat: Repeat::Many, ..self }
+    }
+
+    /// Allows several lines in a server block, like CoreDNS, but only the first one has an effect. A warning says so.
+    #[must_use]
+    pub const fn repeated_in_vain(self) -> Self {
+        Manifest { repeat: Repeat::InVain, ..self }
+    }
+
+    /// Declares the syntax of the directive's own line, including its name, and its setter.
+    #[must_use]
+    pub const fn arguments(self, usage: &'static str, set: Set<C>) -> Self {
+        Manifest { usage: Usage(usage), arguments: set, ..self }
+    }
+
+    /// Declares the properties in its sub-block.
+    #[must_use]
+    pub const fn properties(self, properties: &'static [Property<C>]) -> Self {
+        Manifest { properties, ..self }
+    }
+
+    /// Declares the syntax and the setter of lines in its sub-block that do not start with the name of a property.
+    #[must_use]
+    pub const fn other_lines(self, usage: &'static str, set: Set<C>) -> Self {
+        Manifest { other_lines: Some((Usage(usage), set)), ..self }
+    }
+
+    /// Sets a function that completes the configuration after all lines. It gets no words.
+    #[must_use]
+    pub const fn complete(self, set: Set<C>) -> Self {
+        Manifest { complete: set, ..self }
+    }
+
+    /// Declares the metrics.
+    #[must_use]
+    pub const fn metrics(self, metrics: &'static [&'static Metric]) -> Self {
+        Manifest { metrics, ..self }
+    }
+
+    /// Sets a check of the complete configuration, for errors that no single line shows.
+    #[must_use]
+    pub const fn check(self, check: fn(&Writing<'_, C>) -> Result<(), Problem>) -> Self {
+        Manifest { check, ..self }
+    }
+
+    /// Sets a function that changes settings of the server block, before any plugin is built.
+    #[must_use]
+    pub const fn settings(self, settings: fn(&C, &mut BlockSettings)) -> Self {
+        Manifest { settings: Some(settings), ..self }
+    }
+
+    /// Declares that the directive handles classes other than IN. The server refuses other classes without such a
+    /// directive.
+    #[must_use]
+    pub const fn any_class(self) -> Self {
+        Manifest { traits: Traits { any_class: true, ..self.traits }, ..self }
+    }
+
+    /// Declares that the directive provides the certificates for encrypted transports.
+    #[must_use]
+    pub const fn encrypts(self) -> Self {
+        Manifest { traits: Traits { encrypts: true, ..self.traits }, ..self }
+    }
+
+    /// Sets the function that describes the effect of a line in the chain, for warnings about the whole Corefile.
+    #[must_use]
+    pub const fn role(self, role: fn(&Writing<'_, C>) -> Role) -> Self {
+        Manifest { role, ..self }
+    }
+
+    /// Declares properties that older versions of CoreDNS had. They are errors.
+    #[must_use]
+    pub const fn removed(self, removed: &'static [Old]) -> Self {
+        Manifest { removed, ..self }
+    }
+
+    /// Declares which of its properties are accepted without effect. They yield a warning.
+    #[must_use]
+    pub const fn deprecated(self, deprecated: &'static [Old]) -> Self {
+        Manifest { deprecated, ..self }
+    }
+}
+
+/// Properties of a directive that the engine needs before it parses any line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// True if it handles classes other than IN.
+    pub any_class: bool,
+    /// True if it provides the certificates for encrypted transports.
+    pub encrypts: bool,
+}
+
+/// Property of an older version of CoreDNS.
+pub struct Old {
+    /// Name.
+    pub name: &'static str,
+    /// Version of the change, and what to do, as a sentence without a full stop.
+    pub instead: &'static str,
+}
+
+/// Builds a plugin from the configurations of all lines. `None` if the directive adds no step to the chain.
+pub type Build<C> = fn(Vec<C>, &mut Setup<'_>) -> Result<Option<Part>, SetupError>;
+
+/// Number of lines that a directive may have in a server block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repeat {
+    /// One line.
+    Once,
+    /// Several lines, of which only the first has an effect.
+    InVain,
+    /// Several lines, each with its own configuration, in order.
+    Many,
+}
+
+/// Property: a line in the sub-block of a directive.
+pub struct Property<C> {
+    /// Syntax, including the name.
+    pub usage: Usage,
+    /// Default for the documentation; may be empty.
+    pub default: &'static str,
+    /// Documentation, in one or two sentences.
+    pub doc: &'static str,
+    /// Setter.
+    pub set: Set<C>,
+}
+
+/// Parsed line of a directive, with its source.
+pub struct Writing<'a, C> {
+    /// Configuration.
+    pub config: &'a C,
+    /// Source line.
+    pub written: &'a corefile::Directive,
+    /// Server block that contains it.
+    pub block: &'a BlockInfo,
+}
+
+impl<C> Writing<'_, C> {
+    /// Returns an error at the name of the directive.
+    #[must_use]
+    pub fn problem(&self, message: impl Into<String>) -> Problem {
+        Box::new(Diagnostic::error(codes::VALUE, self.written.name.span, message))
+    }
+
+    /// Returns an error at the first line of a property.
+    #[must_use]
+    pub fn problem_with(&self, property: &str, message: impl Into<String>) -> Problem {
+        let words = self.written.lines().iter().filter_map(|line| line.words.first());
+        let span = words.clone().find(|word| word.text == property).map_or(self.written.name.span, |word| word.span);
+        Box::new(Diagnostic::error(codes::VALUE, span, message))
+    }
+}
+
+/// A [`Manifest`] without its configuration type.
+pub trait Directive: Sync {
+    /// Name.
+    fn name(&self) -> &'static str;
+    /// Summary.
+    fn summary(&self) -> &'static str;
+    /// README.
+    fn readme(&self) -> &'static str;
+    /// Syntax of its own line.
+    fn usage(&self) -> Usage;
+    /// Properties, for the documentation.
+    fn properties(&self) -> Vec<Listed>;
+    /// Metrics.
+    fn metrics(&self) -> &'static [&'static Metric];
+    /// Returns true if it changes settings of the server block.
+    fn speaks_of_block(&self) -> bool;
+    /// Properties that the engine needs.
+    fn traits(&self) -> Traits {
+        Traits::default()
+    }
+    /// Parses all lines of the directive in a server block. `None` if there is an error, which is added to `problems`.
+    fn read(
+        &self,
+        lines: &[&corefile::Directive],
+        block: &BlockInfo,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<Box<dyn Meant>>;
+}
+
+/// Property, for the documentation.
+pub struct Listed {
+    /// Syntax.
+    pub usage: Usage,
+    /// Default.
+    pub default: &'static str,
+    /// Documentation.
+    pub doc: &'static str,
+}
+
+/// Parsed directive without errors.
+pub trait Meant: Send {
+    /// Roles of its lines in the chain, in order.
+    fn roles(&self) -> &[PlacedRole];
+
+    /// Applies its settings to the server block.
+    fn settings(&self, settings: &mut BlockSettings);
+
+    /// Builds the plugin.
+    ///
+    /// # Errors
+    /// A resource is missing or unusable, for example a file.
+    fn build(self: Box<Self>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError>;
+}
+
+impl<C: Send + 'static> Directive for Manifest<C> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn readme(&self) -> &'static str {
+        self.readme
+    }
+
+    fn speaks_of_block(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    fn traits(&self) -> Traits {
+        self.traits
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    fn properties(&self) -> Vec<Listed> {
+        let list =
+            |property: &Property<C>| Listed { usage: property.usage, default: property.default, doc: property.doc };
+        self.properties.iter().map(list).collect()
+    }
+
+    fn metrics(&self) -> &'static [&'static Metric] {
+        self.metrics
+    }
+
+    fn read(
+        &self,
+        lines: &[&corefile::Directive],
+        block: &BlockInfo,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<Box<dyn Meant>> {
+        let before = problems.len();
+        problems.extend(lines.get(1).and_then(|second| self.refuse_repeated(second)));
+        let counting = if self.repeat == Repeat::InVain { lines.len().min(1) } else { lines.len() };
+        let configs: Vec<C> = lines[..counting].iter().map(|line| self.read_line(line, block, problems)).collect();
+        if problems[before..].iter().any(codes::is_mistake) {
+            return None;
+        }
+        let place = |(config, written): (&C, &&corefile::Directive)| {
+            PlacedRole::new((self.role)(&Writing { config, written, block }), written)
+        };
+        let roles = configs.iter().zip(lines).map(place).collect();
+        Some(Box::new(ReadLines { configs, roles, settings: self.settings, build: self.build }))
+    }
+}
+
+impl<C: 'static> Manifest<C> {
+    /// Returns the diagnostic for a second line, if the directive does not allow it.
+    fn refuse_repeated(&self, second: &corefile::Directive) -> Option<Diagnostic> {
+        let (name, span) = (self.name, second.name.span);
+        match self.repeat {
+            Repeat::Many => None,
+            Repeat::Once => {
+                let message = format!("`{name}` can only be used once in a server block");
+                Some(Diagnostic::error(codes::REPEATED, span, message))
+            }
+            Repeat::InVain => {
+                let message =
+                    format!("`{name}` occurs more than once in this server block; only its first line counts");
+                Some(Diagnostic::warning(codes::REPEATED, span, message))
+            }
+        }
+    }
+
+    fn read_line(&self, written: &corefile::Directive, block: &BlockInfo, problems: &mut Vec<Diagnostic>) -> C {
+        let before = problems.len();
+        let mut config = (self.start)();
+        take(problems, &mut config, Args::new(&written.name, &written.args, self.usage), self.arguments);
+        for line in written.lines() {
+            self.read_property(&mut config, line, problems);
+        }
+        if !problems[before..].iter().any(codes::is_mistake) {
+            take(problems, &mut config, Ok(Args::none(&written.name, self.usage)), self.complete);
+        }
+        if !problems[before..].iter().any(codes::is_mistake) {
+            let writing = Writing { config: &config, written, block };
+            problems.extend((self.check)(&writing).err().map(|problem| *problem));
+        }
+        config
+    }
+
+    fn read_property(&self, config: &mut C, line: &Line, problems: &mut Vec<Diagnostic>) {
+        let Some((name, words)) = line.words.split_first() else { return };
+        let old = |known: &'static [Old]| known.iter().find(|old| old.name == name.text);
+        if let Some(old) = old(self.removed) {
+            let message = format!("`{}` has no property `{}` any more", self.name, name.text);
+            problems.push(Diagnostic::error(codes::REMOVED_PROPERTY, name.span, message).with_help(old.instead));
+            return;
+        }
+        if let Some(old) = old(self.deprecated) {
+            let message = format!("`{}` of `{}` has no effect any more", name.text, self.name);
+            problems.push(Diagnostic::warning(codes::DEPRECATED_PROPERTY, name.span, message).with_help(old.instead));
+        }
+        match (self.properties.iter().find(|property| property.usage.name() == name.text), self.other_lines) {
+            (Some(property), _) => take(problems, config, Args::new(name, words, property.usage), property.set),
+            (None, Some((usage, set))) => take(problems, config, Args::new(name, words, usage), set),
+            (None, None) => problems.push(*self.unknown_property(name)),
+        }
+    }
+
+    fn unknown_property(&self, name: &Token) -> Problem {
+        let message = format!("unknown property `{}` of `{}`", name.text, self.name);
+        let problem = Diagnostic::error(codes::UNKNOWN_PROPERTY, name.span, message);
+        let names = self.properties.iter().map(|property| property.usage.name());
+        Box::new(match did_you_mean(&name.text, names.clone()) {
+            Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+            None if self.properties.is_empty() => problem.with_help(format!("`{}` has no properties", self.name)),
+            None => problem.with_help(format!("valid properties: {}", names.collect::<Vec<_>>().join(", "))),
+        })
+    }
+}
+
+/// Passes the words of a line to a setter and collects errors and warnings.
+fn take<C>(problems: &mut Vec<Diagnostic>, config: &mut C, args: Result<Args<'_>, Problem>, set: Set<C>) {
+    let taken = args.and_then(|mut args| set(config, &mut args).map(|()| args.into_warnings()));
+    match taken {
+        Ok(warnings) => problems.extend(warnings),
+        Err(problem) => problems.push(*problem),
+    }
+}
+
+struct ReadLines<C> {
+    configs: Vec<C>,
+    roles: Vec<PlacedRole>,
+    settings: Option<fn(&C, &mut BlockSettings)>,
+    build: Build<C>,
+}
+
+impl<C: Send> Meant for ReadLines<C> {
+    fn roles(&self) -> &[PlacedRole] {
+        &self.roles
+    }
+
+    fn settings(&self, settings: &mut BlockSettings) {
+        for config in &self.configs {
+            self.settings.iter().for_each(|say| say(config, settings));
+        }
+    }
+
+    fn build(self: Box<Self>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+        (self.build)(self.configs, setup)
+    }
+}

@@ -1,0 +1,327 @@
+//! Planning: checks a parsed Corefile and derives its meaning, the [`Plan`].
+//!
+//! Planning does no I/O, so `portolan check` can run it anywhere. It reports all problems of a Corefile at once
+//! instead of stopping at the first.
+//!
+//! 1. Parse the keys of each server block, and check the names of its directives.
+//! 2. Let each directive parse its lines, in the order of the chain.
+//! 3. Merge the addresses of all blocks into listeners, and report zones that conflict.
+//! 4. If there are no errors so far, look for likely mistakes that span several directives (`advice`).
+
+use core::net::IpAddr;
+
+use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
+
+use crate::advice;
+use crate::codes;
+use crate::keys::{Key, doubt_key, read_key};
+use crate::options::{Acts, Directive, Later, Traits};
+use crate::planned::{Plan, PlannedBlock, PlannedListener};
+use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
+use engine::Scheme;
+
+/// Entry in the ordered list of directives.
+#[derive(Clone, Copy)]
+pub enum Slot {
+    /// Directive of this build.
+    Here(&'static dyn Directive),
+    /// Directive of CoreDNS that this build does not implement yet.
+    Later(&'static Later),
+    /// Directive that occurs in Corefiles, but is not part of CoreDNS. Its position in the list has no effect.
+    Gone(&'static Gone),
+}
+
+/// Directive that is not part of CoreDNS: either an older version had it, or a custom build has it.
+pub struct Gone {
+    /// Name.
+    pub name: &'static str,
+    /// Version of CoreDNS that removed it; `None` if it was never part of CoreDNS.
+    pub removed_in: Option<&'static str>,
+    /// Advice for the user, as a sentence without a full stop; may be empty.
+    pub instead: &'static str,
+}
+
+impl Slot {
+    /// Name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Slot::Here(directive) => directive.name(),
+            Slot::Later(later) => later.usage.name(),
+            Slot::Gone(gone) => gone.name,
+        }
+    }
+
+    /// Parser of the directive.
+    fn directive(&self) -> Option<&'static dyn Directive> {
+        match self {
+            Slot::Here(directive) => Some(*directive),
+            Slot::Later(later) => Some(*later),
+            Slot::Gone(_) => None,
+        }
+    }
+}
+
+/// Input of planning besides the Corefile.
+pub struct Planning<'a> {
+    /// Directives, in the order of the chain.
+    pub slots: &'a [Slot],
+    /// Default port of `dns://` keys.
+    pub dns_port: u16,
+    /// Addresses of a network interface; `None` if it does not exist.
+    pub interface: &'a dyn Fn(&str) -> Option<Vec<IpAddr>>,
+}
+
+/// Derives the meaning of a Corefile. Returns `None` and adds to `problems` if it has errors or cannot be served.
+pub fn plan(file: &Corefile, planning: &Planning<'_>, problems: &mut Vec<Diagnostic>) -> Option<Plan> {
+    let before = problems.len();
+    let keys: Vec<Vec<Key>> = file.blocks.iter().map(|block| read_keys(block, planning.dns_port, problems)).collect();
+    check_directives(file, planning.slots, problems);
+    let (mut blocks, mut places) = (Vec::new(), Vec::new());
+    for (written, keys) in file.blocks.iter().zip(keys) {
+        let (mut block, is_known) = plan_block(written, keys, planning.slots, problems);
+        let settings = block.settings();
+        let addresses = listen_addresses(&settings, planning, problems);
+        places.push(Place { keys: block.keys.clone(), addresses, shares: !settings.view.is_empty() || !is_known });
+        (block.info.root, block.info.view, block.info.listening) = (settings.root, settings.view, settings.listening);
+        blocks.push(block);
+    }
+    let listeners = plan_listeners(&places, problems);
+    assign_sites(&mut blocks, &listeners);
+    assign_reachable(&mut blocks, &listeners);
+    if problems[before..].iter().any(codes::is_mistake) {
+        return None;
+    }
+    problems.extend(advice::of(&blocks, &listeners));
+    let is_served = !problems[before..].iter().any(Diagnostic::is_error);
+    is_served.then_some(Plan { blocks, listeners })
+}
+
+fn read_keys(block: &ServerBlock, dns_port: u16, problems: &mut Vec<Diagnostic>) -> Vec<Key> {
+    let mut keys = Vec::new();
+    for token in &block.keys {
+        match read_key(token, dns_port) {
+            Ok(read) => {
+                keys.extend(read);
+                problems.extend(doubt_key(token));
+            }
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    if let Some(key) = keys.iter().find(|key| !key.scheme.is_here()) {
+        let message =
+            format!("this build does not serve `{}://` yet, only `dns://`, `tls://` and `grpc://`", key.scheme.name());
+        problems.push(codes::not_here(codes::SCHEME_NOT_HERE, key.span, message));
+    }
+    keys
+}
+
+/// Warns of an encrypted scheme without certificates. CoreDNS serves it in plain text without a warning.
+fn warn_of_clear_text(keys: &[Key], info: &BlockInfo, problems: &mut Vec<Diagnostic>) {
+    if let Some(key) = keys.iter().find(|key| matches!(key.scheme, Scheme::Tls | Scheme::Grpc) && !info.encrypts) {
+        let message = format!("`{key}` without `tls` is served without encryption");
+        problems.push(Diagnostic::warning(codes::NO_CERTIFICATE, key.span, message));
+    }
+}
+
+fn check_directives(file: &Corefile, slots: &[Slot], problems: &mut Vec<Diagnostic>) {
+    for name in file.blocks.iter().flat_map(|block| &block.directives).map(|directive| &directive.name) {
+        // The list of removed directives follows the available ones, so a name in both is available.
+        match slots.iter().find(|slot| slot.name() == name.text) {
+            Some(Slot::Here(_) | Slot::Later(_)) => {}
+            Some(Slot::Gone(gone)) => problems.push(gone_directive(name, gone)),
+            None => problems.push(unknown_directive(name, slots)),
+        }
+    }
+}
+
+fn gone_directive(name: &Token, gone: &Gone) -> Diagnostic {
+    let (code, message) = match gone.removed_in {
+        Some(version) => (codes::DIRECTIVE_REMOVED, format!("CoreDNS {version} removed the directive `{}`", gone.name)),
+        None => {
+            let message =
+                format!("`{}` is not part of CoreDNS; only custom builds with additional plugins have it", gone.name);
+            (codes::DIRECTIVE_FOREIGN, message)
+        }
+    };
+    let problem = Diagnostic::error(code, name.span, message);
+    if gone.instead.is_empty() { problem } else { problem.with_help(gone.instead) }
+}
+
+fn unknown_directive(name: &Token, slots: &[Slot]) -> Diagnostic {
+    let message = format!("unknown directive `{}`", name.text);
+    let problem = Diagnostic::error(codes::DIRECTIVE_UNKNOWN, name.span, message);
+    let known = slots.iter().filter(|slot| slot.directive().is_some());
+    match did_you_mean(&name.text, known.map(Slot::name)) {
+        Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+        None => problem,
+    }
+}
+
+/// Parses the directives of a block in the order of the chain, whatever their order in the file.
+///
+/// Also returns false if a directive with errors might have changed the settings of the whole block.
+fn plan_block(
+    written: &ServerBlock,
+    keys: Vec<Key>,
+    slots: &[Slot],
+    problems: &mut Vec<Diagnostic>,
+) -> (PlannedBlock, bool) {
+    let lines_of = |name: &str| written.directives.iter().filter(|line| line.name.text == name).collect::<Vec<_>>();
+    let present: Vec<_> = slots
+        .iter()
+        .filter_map(Slot::directive)
+        .map(|directive| (directive, lines_of(directive.name())))
+        .filter(|(_, lines)| !lines.is_empty())
+        .collect();
+    let has = |wanted: fn(Traits) -> bool| present.iter().any(|(directive, _)| wanted(directive.traits()));
+    let info = BlockInfo {
+        any_class: has(|traits| traits.any_class),
+        encrypts: has(|traits| traits.encrypts),
+        zones: keys.iter().map(|key| key.zone.clone()).collect(),
+        directives: present.iter().map(|(directive, _)| directive.name()).collect(),
+        ..BlockInfo::default()
+    };
+    warn_of_clear_text(&keys, &info, problems);
+    let (mut directives, mut is_known) = (Vec::new(), true);
+    for (directive, lines) in present {
+        match directive.read(&lines, &info, problems) {
+            Some(meant) => directives.push((directive.name(), lines[0].name.span, meant)),
+            None => is_known &= !directive.speaks_of_block(),
+        }
+    }
+    (PlannedBlock { keys, info, directives }, is_known)
+}
+
+/// Addresses that a block listens on; `None` is all addresses of the machine.
+fn listen_addresses(
+    settings: &BlockSettings,
+    planning: &Planning<'_>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Option<IpAddr>> {
+    if settings.bind.is_empty() {
+        return vec![None];
+    }
+    let mut resolve = |targets: &[BindTarget]| -> Vec<IpAddr> {
+        let resolved =
+            targets.iter().map(|target| resolve(target, planning).map_err(|problem| problems.push(*problem)));
+        resolved.flatten().flatten().collect()
+    };
+    let except = resolve(&settings.bind_except);
+    let mut addresses = Vec::new();
+    for ip in resolve(&settings.bind).into_iter().filter(|ip| !except.contains(ip)) {
+        // In Go, the unspecified address of either family listens on all addresses of both.
+        let address = (!ip.is_unspecified()).then_some(ip);
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
+}
+
+fn resolve(target: &BindTarget, planning: &Planning<'_>) -> Result<Vec<IpAddr>, Box<Diagnostic>> {
+    let ip = target.text.split('%').next().and_then(|text| text.parse().ok());
+    ip.map(|ip| vec![ip]).or_else(|| (planning.interface)(&target.text)).ok_or_else(|| {
+        let message = format!("not a valid IP address or interface name: `{}`", target.text);
+        Box::new(Diagnostic::error(codes::BIND_UNKNOWN, target.span, message))
+    })
+}
+
+/// Keys of a server block, and the addresses it listens on.
+struct Place {
+    keys: Vec<Key>,
+    addresses: Vec<Option<IpAddr>>,
+    /// True if other blocks may serve the same zones: the block has a view, or errors hide whether it has one.
+    shares: bool,
+}
+
+/// Merges the blocks into listeners, one for each address.
+fn plan_listeners(places: &[Place], problems: &mut Vec<Diagnostic>) -> Vec<PlannedListener> {
+    let mut listeners: Vec<PlannedListener> = Vec::new();
+    for (block, place) in places.iter().enumerate() {
+        let taken = |other: usize| other == block || !(place.shares || places[other].shares);
+        for key in &place.keys {
+            for ip in &place.addresses {
+                if let Some(problem) = conflict(key, *ip, &listeners, taken) {
+                    problems.push(problem);
+                    continue;
+                }
+                let same =
+                    |known: &&mut PlannedListener| (known.scheme, known.ip, known.port) == (key.scheme, *ip, key.port);
+                match listeners.iter_mut().find(same) {
+                    Some(listener) => listener.zones.push((key.zone.clone(), block)),
+                    None => listeners.push(PlannedListener {
+                        scheme: key.scheme,
+                        ip: *ip,
+                        port: key.port,
+                        zones: vec![(key.zone.clone(), block)],
+                    }),
+                }
+            }
+        }
+    }
+    listeners.sort_by_key(|listener| (listener.scheme, listener.port, listener.ip));
+    listeners
+}
+
+/// Returns the conflict between a key on an address and the existing listeners. `taken` returns true for a block that
+/// does not share its zones.
+fn conflict(
+    key: &Key,
+    ip: Option<IpAddr>,
+    listeners: &[PlannedListener],
+    taken: impl Fn(usize) -> bool,
+) -> Option<Diagnostic> {
+    let of_port = listeners.iter().filter(|known| known.scheme == key.scheme && known.port == key.port);
+    let mut of_zone = of_port.filter(|known| known.zones.iter().any(|(zone, _)| *zone == key.zone));
+    let is_taken = |known: &PlannedListener| known.zones.iter().any(|(zone, block)| *zone == key.zone && taken(*block));
+    let message = of_zone.find_map(|known| match (known.ip, ip) {
+        (before, now) if before == now => is_taken(known).then(|| {
+            let on = now.map_or(String::new(), |ip| format!(" on {ip}"));
+            format!("cannot serve {key}{on} - it is already defined")
+        }),
+        (None, Some(_)) | (Some(_), None) => {
+            Some(format!("cannot serve {key} - zone overlap listener capacity with {}", known.label()))
+        }
+        _ => None,
+    })?;
+    Some(Diagnostic::error(codes::KEY_CONFLICT, key.span, message))
+}
+
+/// Assigns the sites to their server blocks.
+fn assign_sites(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
+    let mut index = 0;
+    for (number, block) in blocks.iter_mut().enumerate() {
+        for (at, listener) in listeners.iter().enumerate() {
+            for (origin, _) in listener.zones.iter().filter(|(_, block)| *block == number) {
+                block.info.sites.push(SiteInfo {
+                    index,
+                    listener: at,
+                    origin: origin.clone(),
+                    server: listener.label(),
+                    zone: origin.to_string(),
+                    view: block.info.view.clone(),
+                    ip: listener.ip,
+                    port: listener.port,
+                });
+                index += 1;
+            }
+        }
+    }
+}
+
+/// Sets the zones that clients of each block can reach: those of all blocks on the same addresses, and those that its
+/// directives name.
+fn assign_reachable(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) {
+    for (number, block) in blocks.iter_mut().enumerate() {
+        let serve_it = |listener: &&PlannedListener| listener.zones.iter().any(|(_, block)| *block == number);
+        let keys = listeners.iter().filter(serve_it).flat_map(|listener| &listener.zones).map(|(zone, _)| zone);
+        let roles = block.directives.iter().flat_map(|(_, _, meant)| meant.roles());
+        let named = roles.filter(|placed| placed.role.acts == Acts::AnswersAll).flat_map(|placed| &placed.role.zones);
+        block.info.reachable = keys.chain(named).cloned().collect();
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

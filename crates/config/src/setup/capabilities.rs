@@ -1,0 +1,66 @@
+//! Interfaces that directives offer each other, found by their type.
+
+use core::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wire::Name;
+
+use engine::Hooks;
+use engine::Plugin;
+use engine::Query;
+use engine::Zones;
+
+/// Registry of interfaces by type, most of them `Arc<dyn Trait>`.
+#[derive(Default)]
+pub struct Capabilities {
+    by_type: HashMap<TypeId, Box<dyn Any>>,
+}
+
+impl Capabilities {
+    /// Registers a value, in place of another one of the same type.
+    pub fn provide<T: Any>(&mut self, thing: T) {
+        self.by_type.insert(TypeId::of::<T>(), Box::new(thing));
+    }
+
+    /// Removes and returns the value of this type.
+    pub fn take<T: Any>(&mut self) -> Option<T> {
+        self.by_type.remove(&TypeId::of::<T>())?.downcast().ok().map(|thing| *thing)
+    }
+
+    /// Returns a clone of the value of this type.
+    #[must_use]
+    pub fn find<T: Any + Clone>(&self) -> Option<T> {
+        self.by_type.get(&TypeId::of::<T>())?.downcast_ref().cloned()
+    }
+}
+
+/// Zones in which a directive further down answers every name from memory, so that caching its answers gains nothing.
+#[derive(Clone, Debug, Default)]
+pub struct LocalZones(pub Zones);
+
+impl LocalZones {
+    /// Adds `zones`, except for those that overlap with `fallthrough`.
+    pub fn add(below: &mut Capabilities, zones: &Zones, fallthrough: &Zones) {
+        let LocalZones(known) = below.find().unwrap_or_default();
+        let overlaps =
+            |one: &Name, other: &Name| one.as_ref().is_within(other.as_ref()) || other.as_ref().is_within(one.as_ref());
+        let answers_all = |zone: &&Name| !fallthrough.names().iter().any(|name| overlaps(name, zone));
+        let own = zones.names().iter().filter(answers_all);
+        below.provide(LocalZones(known.names().iter().chain(own).cloned().collect()));
+    }
+}
+
+/// Predicate for the queries that a directive further down answers from memory at this moment.
+///
+/// A cached answer to another query must not replace such an answer. A directive that finds a predicate from below
+/// must include it in its own.
+#[derive(Clone)]
+pub struct LocalAnswers(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
+
+/// Wraps each plugin below the directive that offers it, for example to trace or measure the steps.
+///
+/// The function gets the name of a directive, its plugin and its hooks, and returns their replacement.
+pub struct Around(pub Box<PutAround>);
+
+type PutAround = dyn Fn(&'static str, Box<dyn Plugin>, Hooks) -> (Box<dyn Plugin>, Hooks);

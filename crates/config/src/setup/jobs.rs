@@ -1,0 +1,47 @@
+//! Background jobs of a generation.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+
+use engine::{LocalFuture, Outside};
+
+/// Background job. The host drops it when the generation ends.
+pub type Job = Box<dyn FnOnce(Rc<dyn Outside>) -> LocalFuture<'static, ()> + Send>;
+
+/// Background job with a grace period: the [`Ending`] completes when the generation ends, and the job may then run for
+/// [`FAREWELL`] longer.
+pub type LastingJob = Box<dyn FnOnce(Rc<dyn Outside>, Ending) -> LocalFuture<'static, ()> + Send>;
+
+/// Grace period of a job after its generation has ended. It is enough to send remaining data to a server that
+/// responds, and it bounds the delay of the termination.
+pub const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Future that completes when a generation ends.
+pub struct Ending(oneshot::Receiver<()>);
+
+/// Triggers the [`Ending`] when it is dropped.
+pub struct Ender {
+    _sender: oneshot::Sender<()>,
+}
+
+impl Ending {
+    /// Returns a connected pair.
+    #[must_use]
+    pub fn new() -> (Ender, Ending) {
+        let (sender, receiver) = oneshot::channel();
+        (Ender { _sender: sender }, Ending(receiver))
+    }
+}
+
+impl Future for Ending {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(context).map(drop)
+    }
+}

@@ -1,0 +1,186 @@
+//! Building a plugin from its directive: what it may use of the process and of the plugins below, and what it may
+//! request.
+//!
+//! The `build` function of a directive gets a [`Setup`] and returns a [`Part`]: the plugin, its hooks and its zones.
+//! During the build it can
+//!
+//! - read files ([`Setup::files`]) and register metrics ([`Setup::registry`]),
+//! - use interfaces that other code offers, found by type ([`Capabilities`]): those of the process, and those of the
+//!   directives further down in the same server block, which are built first,
+//! - request work from the host process ([`Needs`]): HTTP pages, background jobs, watched files, commands, TLS for a
+//!   listener,
+//! - take over state from the previous generation ([`Carried`]), so that a reload keeps caches and connections.
+//!
+//! If the build of any directive fails, the new generation is discarded and the running one continues.
+
+mod capabilities;
+mod file_watch;
+mod files;
+mod jobs;
+mod needs;
+mod pages;
+mod readiness;
+mod reload_state;
+
+pub use capabilities::{Around, Capabilities, LocalAnswers, LocalZones};
+pub use file_watch::{Inspection, Look, Looking};
+pub use files::{Files, LISTED_MAX, Stamp};
+pub use jobs::{Ender, Ending, FAREWELL, Job, LastingJob};
+pub use needs::{Awaited, Command, Needs, Warned, When};
+pub use pages::{MakePage, Page, PageContent};
+pub use readiness::Readiness;
+pub use reload_state::Carried;
+
+use core::any::Any;
+use core::fmt::Display;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wire::Name;
+
+use engine::Hooks;
+use engine::Labels;
+use engine::Plugin;
+use engine::Witnesses;
+use engine::Zones;
+use metrics::Registry;
+
+// Concepts that the running engine needs too.
+pub use crate::block::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
+pub use engine::BlockFilter;
+pub use engine::{CallLimits, Listening, ProxyHeader, ProxyPolicy, Timeouts};
+
+/// Result of building a directive: a plugin, and where it acts.
+pub struct Part {
+    /// Plugin.
+    pub plugin: Box<dyn Plugin>,
+    /// Hooks that the plugin implements.
+    pub hooks: Hooks,
+    /// Zones in which it acts; `None` for all zones of its block.
+    pub zones: Option<Zones>,
+    /// Zones in which a name that it denies continues with the next step (`fallthrough`).
+    pub fallthrough: Zones,
+    /// True if the plugin is authoritative for its zones.
+    ///
+    /// It matters only if the plugin is the last of its chain: queries for other names then get REFUSED. After any
+    /// other plugin they get SERVFAIL, because the chain lacks a plugin that answers them.
+    pub is_authority: bool,
+}
+
+impl Part {
+    /// Returns a part that acts in all zones of its block, without `fallthrough`.
+    #[must_use]
+    pub fn new(plugin: impl Plugin + 'static, hooks: Hooks) -> Part {
+        Part { plugin: Box::new(plugin), hooks, zones: None, fallthrough: Zones::default(), is_authority: false }
+    }
+}
+
+/// Reason why a directive could not be built, although its syntax is correct: for example, a file is missing.
+#[derive(Clone, Debug)]
+pub struct SetupError {
+    /// Problem, in one line.
+    pub message: String,
+    /// Remedy.
+    pub help: Option<String>,
+    /// The directive whose absence is the cause. If that one failed itself, this error is not reported.
+    pub(crate) missing: Option<&'static str>,
+}
+
+impl SetupError {
+    /// Returns an error without a remedy.
+    pub fn new(message: impl Into<String>) -> SetupError {
+        SetupError { message: message.into(), help: None, missing: None }
+    }
+
+    /// Adds a remedy.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> SetupError {
+        SetupError { help: Some(help.into()), ..self }
+    }
+
+    /// Names the directive below whose absence is the cause.
+    #[must_use]
+    pub fn missing(self, directive: &'static str) -> SetupError {
+        SetupError { missing: Some(directive), ..self }
+    }
+}
+
+/// Context in which a directive is built.
+///
+/// Directives are built from the bottom of the chain to the top, so a directive finds what those below it offer.
+pub struct Setup<'a> {
+    /// Server block of the directive.
+    pub block: &'a BlockInfo,
+    /// Metrics of the process.
+    pub registry: &'a Arc<Registry>,
+    /// File system.
+    pub files: &'a dyn Files,
+    /// Interfaces that the process offers.
+    pub process: &'a Capabilities,
+    /// Interfaces that the directives further down the chain offer.
+    pub below: &'a mut Capabilities,
+    /// Requests to the host process.
+    pub needs: &'a mut Needs,
+    /// State that survives a reload.
+    pub carried: &'a mut Carried,
+    /// The line of the current directive that is being built, by its index among the directive's lines.
+    pub(crate) line: usize,
+    /// Warnings of the current directive, each with the index of its line.
+    pub(crate) warned: Vec<(usize, String)>,
+    /// Errors of the current directive, each with the index of its line.
+    pub(crate) failed: Vec<(usize, SetupError)>,
+}
+
+impl Setup<'_> {
+    /// Returns the zones that a directive names, or those of its block if it names no zones.
+    #[must_use]
+    pub fn zones_or_keys(&self, named: &[Name]) -> Zones {
+        let zones = if named.is_empty() { &self.block.zones } else { named };
+        zones.iter().cloned().collect()
+    }
+
+    /// Returns the metadata labels of this server block.
+    #[must_use]
+    pub fn labels(&mut self) -> Arc<Labels> {
+        self.common()
+    }
+
+    /// Returns the observers of this server block's exchanges with upstreams.
+    #[must_use]
+    pub fn witnesses(&mut self) -> Arc<Witnesses> {
+        self.common()
+    }
+
+    /// Returns an object that the directives of this server block share. The first call creates it.
+    fn common<T: Any + Default>(&mut self) -> Arc<T> {
+        let known = self.below.find();
+        known.unwrap_or_else(|| {
+            let thing = Arc::<T>::default();
+            self.below.provide(Arc::clone(&thing));
+            thing
+        })
+    }
+
+    /// Records a warning about a problem that does not prevent the directive from working.
+    pub fn warn(&mut self, message: impl Display) {
+        self.warned.push((self.line, message.to_string()));
+    }
+
+    /// Builds the lines of a directive one by one. A line that fails does not keep the others from being built, so
+    /// that a check can report every error; the configuration as a whole fails.
+    pub fn for_each_line<C>(&mut self, lines: Vec<C>, mut build: impl FnMut(C, &mut Self) -> Result<(), SetupError>) {
+        for (index, line) in lines.into_iter().enumerate() {
+            self.line = index;
+            if let Err(error) = build(line, self) {
+                self.failed.push((index, error));
+            }
+        }
+        self.line = 0;
+    }
+
+    /// Resolves a file name of the Corefile against `root`.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.block.root.join(name)
+    }
+}

@@ -1,0 +1,95 @@
+//! Requests of directives to the host process.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use corefile::{Diagnostic, Span};
+
+use super::{Inspection, Job, LastingJob, Page, Readiness};
+use crate::codes;
+use engine::log::Notice;
+use engine::tls::TlsServer;
+
+/// Requests of the directives of one generation to the host process.
+#[derive(Default)]
+pub struct Needs {
+    /// HTTP pages to serve.
+    pub pages: Vec<Page>,
+    /// Files to watch.
+    pub inspections: Vec<Inspection>,
+    /// TLS configurations of listeners, by the listener's label.
+    pub tls: Vec<(String, Arc<dyn TlsServer>)>,
+    /// Jobs that run as long as the generation serves.
+    pub jobs: Vec<Job>,
+    /// Jobs that get a grace period when the generation ends.
+    pub lasting_jobs: Vec<LastingJob>,
+    /// Time to continue serving after a termination signal.
+    pub lameduck: Duration,
+    /// Interval between checks of the Corefile, and its maximum random jitter, which spreads the reloads of replicas.
+    pub reload: Option<(Duration, Duration)>,
+    /// Readiness checks.
+    pub readiness: Arc<Readiness>,
+    /// Commands to run.
+    pub commands: Vec<Command>,
+    /// True if a panic terminates the process.
+    pub panics_end: bool,
+    /// Warnings for the log.
+    pub warnings: Vec<Warned>,
+    /// Conditions to wait for before this generation replaces the current one.
+    pub awaited: Vec<Awaited>,
+}
+
+/// Warning of a directive, with its position in the Corefile.
+pub struct Warned {
+    /// Log event.
+    pub notice: Notice,
+    /// Position of the directive.
+    pub span: Span,
+}
+
+impl Warned {
+    /// Converts the warning to a diagnostic for `portolan check`.
+    #[must_use]
+    pub fn diagnostic(&self) -> Diagnostic {
+        let Notice { directive, message, .. } = &self.notice;
+        Diagnostic::warning(codes::SETUP_WARNED, self.span, format!("plugin/{directive}: {message}"))
+    }
+}
+
+/// Condition that the new generation needs to answer as well as the previous one, such as a synchronized cache.
+pub struct Awaited {
+    /// Name of the directive.
+    pub directive: &'static str,
+    /// Returns true once the condition holds.
+    pub is_there: Box<dyn Fn() -> bool + Send>,
+    /// Maximum time to wait.
+    pub patience: Duration,
+    /// Log message while waiting.
+    pub waiting: &'static str,
+    /// Log message if the time is up.
+    pub missing: &'static str,
+}
+
+/// Command that runs on an event.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Event.
+    pub when: When,
+    /// Program.
+    pub program: String,
+    /// Arguments.
+    pub arguments: Vec<String>,
+    /// True if the process does not wait for the command to finish.
+    pub in_background: bool,
+}
+
+/// Event in the life of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// A configuration became active.
+    Start,
+    /// The process terminates.
+    End,
+    /// Certificates have been renewed.
+    CertificatesRenewed,
+}

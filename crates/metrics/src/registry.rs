@@ -1,0 +1,230 @@
+//! Registry of all series: maps families and label values to cells, and reads gauges when it is scraped.
+
+use core::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::cells::{CELLS_MAX, Counters, Slab};
+use crate::declaration::{Buckets, Kind, Metric};
+use crate::handles::{Counter, Histogram, Table};
+use crate::text;
+
+type Gauge = Box<dyn Fn() -> Option<f64> + Send + Sync>;
+
+#[derive(Default)]
+struct Family {
+    /// Cells by label text. A label set can have several cells, because a reload with other plugins may register it
+    /// again as part of another table.
+    series: BTreeMap<String, Vec<u32>>,
+    gauges: BTreeMap<String, Gauge>,
+    /// Label text of single counters. They are exported from the start, because an alert on `increase()` needs the
+    /// initial 0.
+    single: BTreeSet<String>,
+    tables: Vec<(String, Table)>,
+}
+
+#[derive(Default)]
+struct Known {
+    families: BTreeMap<&'static str, (&'static Metric, Family)>,
+    slabs: Vec<Arc<Slab>>,
+    cells: u32,
+}
+
+/// All series of the process. They survive reloads.
+#[derive(Default)]
+pub struct Registry {
+    known: Mutex<Known>,
+}
+
+impl Registry {
+    /// Creates an empty registry.
+    #[must_use]
+    pub fn new() -> Arc<Registry> {
+        Arc::new(Registry::default())
+    }
+
+    /// Allocates the counters of one more thread.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let slab = Arc::new(Slab::new());
+        self.lock().slabs.push(Arc::clone(&slab));
+        Counters::new(slab)
+    }
+
+    /// Returns the counter with these label values. It is exported from now on, even at 0.
+    pub fn counter(&self, metric: &'static Metric, values: &[&str]) -> Counter {
+        let counter = self.table(metric, values, &[]).counter([0; 3]);
+        if let Some((_, family)) = self.lock().families.get_mut(metric.name) {
+            family.single.insert(text::labels(metric.labels, values.iter().copied()));
+        }
+        counter
+    }
+
+    /// Returns the histogram with these label values; `None` if the metric is not a histogram.
+    pub fn histogram(&self, metric: &'static Metric, values: &[&str]) -> Option<Histogram> {
+        self.table(metric, values, &[]).histogram([0; 3])
+    }
+
+    /// Returns the series whose first labels have `values`, and whose last labels take each value in `dimensions`.
+    ///
+    /// The same arguments always return the same series, so that they survive a reload.
+    pub fn table(&self, metric: &'static Metric, values: &[&str], dimensions: &[&[&str]]) -> Table {
+        let mut known = self.lock();
+        let key = format!("{values:?}{dimensions:?}");
+        let Known { families, cells, .. } = &mut *known;
+        let (_, family) = families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
+        if let Some((_, table)) = family.tables.iter().find(|(known, _)| *known == key) {
+            return *table;
+        }
+        let buckets = if let Kind::Histogram(buckets) = metric.kind { Some(buckets) } else { None };
+        let width = buckets.map_or(1, |buckets| small(buckets.bounds.len()) + 2);
+        let sizes = [0, 1, 2].map(|place| dimensions.get(place).map_or(1, |names| small(names.len())));
+        let strides = [sizes[1] * sizes[2] * width, sizes[2] * width, width];
+        let wanted = sizes[0] * strides[0];
+        let table = if (*cells + wanted) as usize <= CELLS_MAX {
+            let first = *cells;
+            *cells += wanted;
+            Table { first, strides, buckets }
+        } else {
+            // Above the limit, all series share one cell that does not exist: they are not exported and use no memory.
+            Table { first: small(CELLS_MAX), strides: [0; 3], buckets }
+        };
+        for places in all_places(sizes) {
+            let named = dimensions.iter().zip(places).map(|(names, place)| names[place]);
+            let labels = text::labels(metric.labels, values.iter().copied().chain(named));
+            family.series.entry(labels).or_default().push(table.cell(places));
+        }
+        family.tables.push((key, table));
+        table
+    }
+
+    /// Exports the sum of counters as a series of another metric as well, for example under an older name.
+    pub fn alias(&self, metric: &'static Metric, values: &[&str], of: &[Counter]) {
+        self.show(metric, values, of.iter().map(|counter| counter.0));
+    }
+
+    /// Exports a histogram as another metric as well, with another name or unit. Both must have the same number of
+    /// buckets.
+    pub fn alias_histogram(&self, metric: &'static Metric, values: &[&str], of: Histogram) {
+        let same = matches!(metric.kind, Kind::Histogram(buckets) if buckets.bounds.len() == of.buckets.bounds.len());
+        self.show(metric, values, same.then_some(of.first).into_iter());
+    }
+
+    /// Adds cells to a series, except for those it already has.
+    fn show(&self, metric: &'static Metric, values: &[&str], cells: impl Iterator<Item = u32>) {
+        let labels = text::labels(metric.labels, values.iter().copied());
+        let mut known = self.lock();
+        let (_, family) = known.families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
+        let series = family.series.entry(labels).or_default();
+        for cell in cells {
+            if !series.contains(&cell) {
+                series.push(cell);
+            }
+        }
+    }
+
+    /// Registers a gauge, in place of one with the same labels. If `read` returns `None`, the series is omitted.
+    pub fn gauge(
+        &self,
+        metric: &'static Metric,
+        values: &[&str],
+        read: impl Fn() -> Option<f64> + Send + Sync + 'static,
+    ) {
+        let labels = text::labels(metric.labels, values.iter().copied());
+        let mut known = self.lock();
+        let (_, family) = known.families.entry(metric.name).or_insert_with(|| (metric, Family::default()));
+        family.gauges.insert(labels, Box::new(read));
+    }
+
+    /// Removes all gauges of a metric.
+    pub fn forget_gauges(&self, metric: &'static Metric) {
+        if let Some((_, family)) = self.lock().families.get_mut(metric.name) {
+            family.gauges.clear();
+        }
+    }
+
+    /// Renders all series in the text format of Prometheus.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let known = self.lock();
+        let mut out = String::with_capacity(16 * 1024);
+        for (metric, family) in known.families.values() {
+            known.render_family(&mut out, metric, family);
+        }
+        out
+    }
+
+    /// Returns the value of a counter, summed over all threads.
+    #[must_use]
+    pub fn read(&self, counter: Counter) -> u64 {
+        self.lock().sum(&[counter.0])
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Ignores poisoning: each change is a single insertion, so a panic leaves the data consistent.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn sum(&self, cells: &[u32]) -> u64 {
+        let read = |cell: &u32| self.slabs.iter().map(|slab| slab.read(*cell as usize)).fold(0, u64::wrapping_add);
+        cells.iter().map(read).fold(0, u64::wrapping_add)
+    }
+
+    /// Renders a family. Series of tables and histograms without any observation are omitted, because there may be
+    /// hundreds.
+    fn render_family(&self, out: &mut String, metric: &Metric, family: &Family) {
+        let start = out.len();
+        text::head(out, metric);
+        let body = out.len();
+        for (labels, read) in &family.gauges {
+            if let Some(value) = read() {
+                let _ = writeln!(out, "{}{} {value}", metric.name, text::braced(labels));
+            }
+        }
+        for (labels, cells) in &family.series {
+            let shown = labels.is_empty() || family.single.contains(labels);
+            match metric.kind {
+                Kind::Histogram(buckets) => self.render_histogram(out, metric, (labels, cells), buckets, shown),
+                Kind::Counter | Kind::Gauge => {
+                    let value = self.sum(cells);
+                    if shown || value > 0 {
+                        let _ = writeln!(out, "{}{} {value}", metric.name, text::braced(labels));
+                    }
+                }
+            }
+        }
+        if out.len() == body {
+            out.truncate(start);
+        }
+    }
+
+    fn render_histogram(
+        &self,
+        out: &mut String,
+        metric: &Metric,
+        (labels, cells): (&str, &[u32]),
+        buckets: &Buckets,
+        shown: bool,
+    ) {
+        let at = |offset: usize| self.sum(&cells.iter().map(|cell| cell + small(offset)).collect::<Vec<_>>());
+        let counts: Vec<u64> = (0..=buckets.bounds.len()).map(at).collect();
+        let total: u64 = counts.iter().sum();
+        if total > 0 || shown {
+            #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+            let sum = at(buckets.bounds.len() + 1) as f64 / buckets.per_unit;
+            text::histogram(out, metric.name, labels, buckets, &counts, sum);
+        }
+    }
+}
+
+fn all_places(sizes: [u32; 3]) -> impl Iterator<Item = [usize; 3]> {
+    let [first, second, third] = sizes.map(|size| size as usize);
+    (0..first).flat_map(move |a| (0..second).flat_map(move |b| (0..third).map(move |c| [a, b, c])))
+}
+
+/// Converts a count that is far below 2³².
+fn small(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
