@@ -57,7 +57,7 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
 }
 
 fn plugin_readme(directive: &dyn Directive) -> Result<(PathBuf, String), Failed> {
-    let path = Path::new("crates/plugins/src").join(directive.name()).join("README.md");
+    let path = Path::new("crates/plugins/src/plugins").join(directive.name()).join("README.md");
     let mut text = with_block(&read(&path)?, "syntax", &syntax(directive))?;
     if !directive.metrics().is_empty() {
         text = with_block(&text, "metrics", &metrics_table(directive.metrics()))?;
@@ -135,8 +135,11 @@ fn plugins_table() -> String {
         match slot {
             Slot::Here(directive) => {
                 let name = directive.name();
-                let _ =
-                    writeln!(text, "| [{name}](../crates/plugins/src/{name}/README.md) | {} |", directive.summary());
+                let _ = writeln!(
+                    text,
+                    "| [{name}](../crates/plugins/src/plugins/{name}/README.md) | {} |",
+                    directive.summary()
+                );
             }
             Slot::Later(_) => later.push(slot.name()),
             Slot::Gone(_) => {}

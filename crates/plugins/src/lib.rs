@@ -1,99 +1,28 @@
-//! The plugins, one folder each, and their order.
+//! Plugins, one directory each in `plugins`, and their order. Code that several of them use is in `shared`.
 //!
 //! The order of the chain is behaviour that users rely on: it is that of CoreDNS, independent of the order in the
-//! Corefile. The list below is the only registry. To add a plugin, add a folder and one line.
+//! Corefile. The list below is the only registry. To add a plugin, add a directory and one
+//! line.
 
-mod acl;
-mod any;
-mod asking;
-mod authority;
-mod auto;
-mod autopath;
-mod bind;
-mod bufsize;
-mod cache;
-mod cached;
-mod cancel;
-mod certificates;
-mod chaos;
-mod classify;
-mod common;
-mod debug;
-mod dns64;
-mod dnssec;
-mod dnstap;
-mod erratic;
-mod errors;
-mod etcd;
-mod exposed;
-mod expression;
-mod fallthrough;
-mod federations;
-mod file;
-mod forward;
-mod geoip;
-mod gone;
-mod goregexp;
-mod gotemplate;
-mod grpc;
-mod grpc_server;
-mod hashed;
-mod header;
-mod health;
-mod hosts;
-mod istio;
-mod k8s_external;
-mod kubedns;
-mod kubernetes;
-mod later;
-mod loadbalance;
-mod local;
-mod log;
-mod r#loop;
-mod metadata;
-mod minimal;
-mod multisocket;
-mod nsid;
-mod on;
-mod outlet;
-mod placeholders;
-mod pprof;
-mod probe;
-mod prometheus;
-mod protobuf;
-mod proxyproto;
-mod ready;
-mod reload;
-mod rewrite;
-mod root;
-mod secondary;
-mod seen;
-mod service_records;
-mod shed;
-mod sign;
-mod signing;
-mod sites;
-mod soa;
-mod sources;
-mod template;
-mod timeouts;
-mod tls;
-mod trace;
-mod transfer;
-mod tsig;
-mod value;
-mod view;
-mod whoami;
-mod zone_records;
+mod planned_directives;
+mod plugins;
+mod removed_directives;
+mod shared;
 
-pub use common::{HostName, metrics_page};
-pub use forward::HostLookup;
-pub use kubernetes::LocalAddresses;
-pub use pprof::{CpuProfile, Frame, Profiler, Stack};
-pub use reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
+pub use plugins::forward::HostLookup;
+pub use plugins::kubernetes::LocalAddresses;
+pub use plugins::pprof::{CpuProfile, Frame, Profiler, Stack};
+pub use plugins::reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
+pub use shared::option_helpers::{HostName, metrics_page};
 
-use common::{expression_of, go_duration, listen_address, no_arguments, regular_expression};
 use config::Slot::{self, Gone, Here, Later};
+use plugins::{
+    acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, debug, dns64, dnssec, dnstap, erratic, errors, etcd,
+    federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, istio, k8s_external, kubedns,
+    kubernetes, loadbalance, local, log, r#loop, metadata, minimal, multisocket, nsid, on, pprof, probe, prometheus,
+    proxyproto, ready, reload, rewrite, root, secondary, shed, sign, template, timeouts, tls, trace, transfer, tsig,
+    view, whoami,
+};
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
 /// the external ones.
@@ -103,10 +32,10 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&geoip::MANIFEST),
     Here(&cancel::MANIFEST),
     Here(&proxyproto::MANIFEST),
-    Later(&later::QUIC),
+    Later(&planned_directives::QUIC),
     Here(&grpc_server::MANIFEST),
-    Later(&later::HTTPS),
-    Later(&later::HTTPS3),
+    Later(&planned_directives::HTTPS),
+    Later(&planned_directives::HTTPS3),
     Here(&timeouts::MANIFEST),
     Here(&multisocket::MANIFEST),
     Here(&reload::MANIFEST),
@@ -142,9 +71,9 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&template::MANIFEST),
     Here(&transfer::MANIFEST),
     Here(&hosts::MANIFEST),
-    Later(&later::ROUTE53),
-    Later(&later::AZURE),
-    Later(&later::CLOUDDNS),
+    Later(&planned_directives::ROUTE53),
+    Later(&planned_directives::AZURE),
+    Later(&planned_directives::CLOUDDNS),
     Here(&federations::MANIFEST),
     Here(&k8s_external::MANIFEST),
     Here(&kubernetes::MANIFEST),
@@ -161,35 +90,35 @@ pub static DIRECTIVES: &[Slot] = &[
     Here(&on::MANIFEST),
     Here(&sign::MANIFEST),
     Here(&view::MANIFEST),
-    Later(&later::NOMAD),
-    Gone(&gone::PROXY),
-    Gone(&gone::FEDERATION),
-    Gone(&gone::REVERSE),
-    Gone(&gone::STARTUP),
-    Gone(&gone::SHUTDOWN),
-    Gone(&gone::HTTPPROXY),
-    Gone(&gone::ALTERNATE),
-    Gone(&gone::FANOUT),
-    Gone(&gone::UNBOUND),
-    Gone(&gone::DNSREDIR),
-    Gone(&gone::KUBERNETAI),
-    Gone(&gone::K8S_GATEWAY),
-    Gone(&gone::RECORDS),
-    Gone(&gone::BLOCKER),
-    Gone(&gone::ADS),
-    Gone(&gone::FINALIZE),
-    Gone(&gone::REDISC),
-    Gone(&gone::RRL),
-    Gone(&gone::MDNS),
-    Gone(&gone::OCP_DNSNAMERESOLVER),
-    Gone(&gone::MULTICLUSTER),
-    Gone(&gone::LIGHTHOUSE),
-    Gone(&gone::REDIS),
-    Gone(&gone::NETBOX),
-    Gone(&gone::DOCKER),
-    Gone(&gone::TAILSCALE),
-    Gone(&gone::KUADRANT),
-    Gone(&gone::SQLITE),
+    Later(&planned_directives::NOMAD),
+    Gone(&removed_directives::PROXY),
+    Gone(&removed_directives::FEDERATION),
+    Gone(&removed_directives::REVERSE),
+    Gone(&removed_directives::STARTUP),
+    Gone(&removed_directives::SHUTDOWN),
+    Gone(&removed_directives::HTTPPROXY),
+    Gone(&removed_directives::ALTERNATE),
+    Gone(&removed_directives::FANOUT),
+    Gone(&removed_directives::UNBOUND),
+    Gone(&removed_directives::DNSREDIR),
+    Gone(&removed_directives::KUBERNETAI),
+    Gone(&removed_directives::K8S_GATEWAY),
+    Gone(&removed_directives::RECORDS),
+    Gone(&removed_directives::BLOCKER),
+    Gone(&removed_directives::ADS),
+    Gone(&removed_directives::FINALIZE),
+    Gone(&removed_directives::REDISC),
+    Gone(&removed_directives::RRL),
+    Gone(&removed_directives::MDNS),
+    Gone(&removed_directives::OCP_DNSNAMERESOLVER),
+    Gone(&removed_directives::MULTICLUSTER),
+    Gone(&removed_directives::LIGHTHOUSE),
+    Gone(&removed_directives::REDIS),
+    Gone(&removed_directives::NETBOX),
+    Gone(&removed_directives::DOCKER),
+    Gone(&removed_directives::TAILSCALE),
+    Gone(&removed_directives::KUADRANT),
+    Gone(&removed_directives::SQLITE),
 ];
 
 #[cfg(test)]

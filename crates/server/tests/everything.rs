@@ -8,7 +8,7 @@
 )]
 
 mod support;
-#[path = "../../plugins/src/geoip/test_database.rs"]
+#[path = "../../plugins/src/plugins/geoip/test_database.rs"]
 mod test_database;
 
 use std::collections::BTreeSet;

@@ -15,9 +15,6 @@ use serde_json::Value;
 use crate::arrows::{packages, room};
 use crate::{Failed, root};
 
-/// Crates that still have a cycle. A crate without one must not be here.
-const EXCEPTIONS: &[&str] = &["engine"];
-
 /// Modules with the modules that they import, and the places of these imports.
 type Graph = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
@@ -25,12 +22,10 @@ type Graph = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 pub(crate) fn run() -> Result<(), Failed> {
     let mut wrong = Vec::new();
     for package in packages()? {
-        let mut found = Vec::new();
         for target in roots(&package) {
             let read: Read<'_> = &|path| std::fs::read_to_string(root().join(path)).ok();
-            found.extend(problems(&room(&package), target, read)?);
+            wrong.extend(problems(&room(&package), target, read)?);
         }
-        wrong.extend(judged(&room(&package), found));
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
@@ -43,17 +38,6 @@ fn roots(package: &Value) -> impl Iterator<Item = &Path> {
     let paths = targets.iter().filter(is_code).filter_map(|target| Some(Path::new(target["src_path"].as_str()?)));
     let project = root();
     paths.map(move |path| path.strip_prefix(&project).unwrap_or(path))
-}
-
-/// Returns the problems to report: none for an exception with problems, and one for an exception without.
-fn judged(room: &str, problems: Vec<String>) -> Vec<String> {
-    match (EXCEPTIONS.contains(&room), problems.is_empty()) {
-        (false, _) => problems,
-        (true, false) => Vec::new(),
-        (true, true) => {
-            vec![format!("`{room}` has no import cycle: remove it from the exceptions in xtask/src/cycles")]
-        }
-    }
 }
 
 /// Describes the cycles of the crate with this root file.
@@ -234,16 +218,5 @@ mod tests {
         assert!(glob("", "\nuse super::*;").unwrap_err().starts_with("a.rs:2: "));
         assert!(glob("pub use a::*;", "").unwrap_err().starts_with("lib.rs:2: "));
         assert_eq!(glob("use other::*;", "use other::*;"), Ok(Vec::new()));
-    }
-
-    #[test]
-    fn an_exception_must_have_a_cycle() {
-        let problem = || vec!["cycle".to_owned()];
-        for exception in EXCEPTIONS {
-            assert_eq!(judged(exception, problem()), Vec::<String>::new());
-            assert_eq!(judged(exception, Vec::new()).len(), 1);
-        }
-        assert_eq!(judged("x", problem()), problem());
-        assert_eq!(judged("x", Vec::new()), Vec::<String>::new());
     }
 }

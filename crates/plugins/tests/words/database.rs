@@ -1,7 +1,7 @@
 //! Statement `database PATH TYPE`: writes a small database in MaxMind's format with the networks 192.0.2.0/24 and
 //! 2001:db8::/32.
 
-#[path = "../../src/geoip/test_database.rs"]
+#[path = "../../src/plugins/geoip/test_database.rs"]
 #[allow(clippy::unwrap_used, reason = "a test may fail")]
 mod test_database;
 

@@ -1,0 +1,182 @@
+//! The plugin *auto*: serves a zone from each matching file of a directory.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::setup::{Files, Inspection, Part, Setup, SetupError};
+use engine::log::{Level, Notice};
+use engine::{Hooks, Zones};
+use regex::Captures;
+use wire::Name;
+
+use crate::shared::goregexp::Regexp;
+use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
+use crate::shared::zone_store::{Authority, Directory, FileZone, directory, offer};
+
+/// Parsed `auto` line.
+pub struct Config {
+    zones: Vec<Name>,
+    directory: String,
+    pattern: Option<Regexp>,
+    template: String,
+    reload: Duration,
+}
+
+const RELOAD: Duration = Duration::from_secs(60);
+const PATTERN: &str = r"db\.(.*)";
+const TEMPLATE: &str = "{1}";
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "auto",
+    "serve every zone file in a directory",
+    include_str!("README.md"),
+    || Config {
+        zones: Vec::new(),
+        directory: String::new(),
+        pattern: Regexp::read(PATTERN).ok(),
+        template: TEMPLATE.to_owned(),
+        reload: RELOAD,
+    },
+    build,
+)
+.repeated()
+.arguments("auto [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("directory DIR [REGEXP ORIGIN_TEMPLATE]"),
+        default: r"`db\.(.*)`, `{1}`",
+        doc: "Directory with the zone files. A file is a zone if its name, without the directory, matches REGEXP. \
+              ORIGIN_TEMPLATE is the name of the zone, where `{1}` is replaced by the first capture group of REGEXP, \
+              `{2}` by the second, and so on.",
+        set: set_directory,
+    },
+    Property {
+        usage: Usage("reload DURATION"),
+        default: "60s",
+        doc: "Interval at which the directory is scanned; `0s` scans it only at start.",
+        set: |config, args| {
+            config.reload = args.duration()?;
+            Ok(())
+        },
+    },
+    upstream(),
+])
+.removed(&[TRANSFERRED, NO_RELOAD])
+.deprecated(&[FOLLOWED])
+.role(|line| Role::new(Acts::AnswersSome, &line.config.zones));
+
+fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let directory = args.word()?;
+    config.directory = directory.text.clone();
+    let Some(word) = args.next_word() else { return Ok(()) };
+    let pattern = crate::shared::option_helpers::regular_expression(args, word)?;
+    let Some(template) = args.next_word() else {
+        return Err(args.problem_at(directory.span, "REGEXP must be followed by an ORIGIN_TEMPLATE"));
+    };
+    if pattern.groups() == 0 {
+        let message = format!("`{}` has no capture group, so no zone name can contain the match", word.text);
+        return Err(args.problem_at(word.span, message));
+    }
+    config.pattern = Some(pattern);
+    config.template = template.text.clone();
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let (zones, mut within) = (Directory::default(), Zones::default());
+    let all: Arc<Mutex<Vec<Found>>> = Arc::new(Mutex::new(configs.iter().map(|_| Found::default()).collect()));
+    for (index, config) in configs.into_iter().enumerate() {
+        let zones_of_line = setup.zones_or_keys(&config.zones);
+        within.extend(zones_of_line.names().iter().cloned());
+        let path = setup.path(&config.directory);
+        let every = config.reload;
+        let scan = Scan { path, pattern: config.pattern, template: config.template, within: zones_of_line };
+        let (shared, served) = (Arc::clone(&all), Arc::clone(&zones));
+        let look = move |files: &dyn Files, notices: &mut Vec<Notice>| {
+            let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = all.get_mut(index) {
+                scan.run(files, found, notices);
+            }
+            let held = all.iter().flat_map(|found| found.zones.values()).map(|zone| Arc::clone(&zone.held));
+            served.store(Arc::new(directory(held)));
+        };
+        let mut notices = Vec::new();
+        look(setup.files, &mut notices);
+        notices.iter().filter(|notice| notice.level <= Level::Warning).for_each(|notice| setup.warn(&notice.message));
+        setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.notices)));
+    }
+    offer(&zones, setup);
+    let plugin = Authority::new(MANIFEST.name, zones, setup);
+    Ok(Some(Part { zones: Some(within), is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// Zones that one line has found, by name.
+#[derive(Default)]
+struct Found {
+    zones: BTreeMap<String, FileZone>,
+    /// True if the directory cannot be read, which has been logged.
+    is_gone: bool,
+}
+
+/// Directory that one line scans, and the files that it accepts.
+struct Scan {
+    path: PathBuf,
+    pattern: Option<Regexp>,
+    template: String,
+    within: Zones,
+}
+
+impl Scan {
+    /// Loads new and changed files and drops the zones of removed ones. If the directory cannot be read, all zones are
+    /// kept: a lost mount or missing permissions do not mean that the operator removed them.
+    fn run(&self, files: &dyn Files, found: &mut Found, notices: &mut Vec<Notice>) {
+        let listed = files.list(&self.path);
+        let was_gone = core::mem::replace(&mut found.is_gone, listed.is_err());
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(_) if was_gone => return,
+            Err(error) => {
+                let kept = if found.zones.is_empty() { "" } else { "; its zones stay as they were" };
+                let message = format!("{}: {error}{kept}", self.path.display());
+                notices.push(Notice::new(Level::Warning, MANIFEST.name, message));
+                return;
+            }
+        };
+        let mut now = BTreeMap::new();
+        for path in listed {
+            let Some(origin) = self.origin(&path) else { continue };
+            now.entry(origin.to_string()).or_insert((origin, path));
+        }
+        let gone = |zone: &FileZone, origin: &String| now.get(origin).is_none_or(|(_, path)| *path != zone.path);
+        for (origin, zone) in found.zones.extract_if(.., |origin, zone| gone(zone, origin)) {
+            let message = format!("Deleting zone `{origin}' from {}", zone.path.display());
+            notices.push(Notice::new(Level::Info, MANIFEST.name, message));
+        }
+        for (text, (origin, path)) in now {
+            let zone = found.zones.entry(text).or_insert_with(|| FileZone::new(origin.as_ref(), path));
+            notices.extend(zone.follow(files, false, MANIFEST.name));
+        }
+    }
+
+    /// Returns the zone name of a file, or `None` if the file is not a zone of this line.
+    fn origin(&self, path: &Path) -> Option<Name> {
+        let name = path.file_name()?.to_str()?;
+        let captures = self.pattern.as_ref()?.captures(name)?;
+        let origin = Name::from_text(&fill(&self.template, &captures)).ok()?.into_lowercase();
+        self.within.contain(origin.as_ref()).then_some(origin)
+    }
+}
+
+/// Returns the template with the capture groups of a match filled in.
+fn fill(template: &str, captures: &Captures<'_>) -> String {
+    let groups = captures.iter().enumerate().skip(1);
+    groups.fold(template.to_owned(), |text, (number, group)| {
+        text.replace(&format!("{{{number}}}"), group.map_or("", |group| group.as_str()))
+    })
+}

@@ -1,0 +1,436 @@
+//! Caches responses.
+//!
+//! Queries are looked up on the way down. On the way up, responses are stored, or replaced by an expired entry if they
+//! failed and `serve_stale` is on.
+
+mod entry;
+mod manifest;
+mod metrics;
+mod store;
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use ::metrics::Counter;
+use config::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
+use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker, Zones};
+use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
+
+pub(crate) use manifest::MANIFEST;
+
+use self::metrics::{CacheMetrics, ENTRIES, TYPES};
+use crate::shared::cache_statistics::CacheStatistics;
+use crate::shared::response_class::Kind;
+use entry::{Entry, Key};
+use manifest::{Class, Config, Stale};
+use store::Store;
+
+/// Note of a query: the client set AD.
+const CLIENT_AD: u64 = 1;
+/// Note of a query: an expired entry can replace a bad response.
+const HAS_STALE: u64 = 2;
+/// Note of a query: it is a refresh without a waiting client.
+const REFRESH: u64 = 4;
+/// Note of a query: the cache ignores it.
+const PASSED: u64 = 8;
+/// TTL in seconds of messages without records.
+const TTL_OF_NOTHING: u32 = 5;
+/// Maximum length of a CNAME chain. Answers with longer chains are not cached.
+const ALIASES_MAX: usize = 16;
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let zones_label = config.zones_label(setup.block);
+    // Blocks for the same zones on other addresses or for other clients may use other upstreams, so they never share
+    // entries.
+    let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
+    let key = format!("cache {on:?} {zones_label} {config:?}");
+    let stores =
+        setup.carried.take_over(key, || [Store::new(config.success.capacity), Store::new(config.denial.capacity)]);
+    let sites: Vec<_> = setup
+        .block
+        .sites
+        .iter()
+        .map(|site| {
+            for (place, name) in TYPES.into_iter().enumerate() {
+                let stores = Arc::downgrade(&stores);
+                #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+                let read = move || stores.upgrade().map(|stores| stores[place].len() as f64);
+                setup.registry.gauge(&ENTRIES, &[&site.server, name, &zones_label, &setup.block.view], read);
+            }
+            CacheMetrics::new(setup.registry, &site.server, &zones_label, &site.view)
+        })
+        .collect();
+    setup.below.provide(Arc::new(statistics(&sites, config.success.capacity)));
+    let zones = setup.zones_or_keys(&config.zones);
+    let local = setup.below.find::<LocalZones>().unwrap_or_default();
+    let plugin = Cache {
+        first_site: setup.block.sites.first().map_or(0, |site| site.index),
+        sites,
+        stores,
+        local: local.0,
+        local_answers: setup.below.find(),
+        not_kept: [&config.success, &config.denial].map(|class| class.disabled.iter().cloned().collect()),
+        config,
+    };
+    Ok(Some(Part { zones: Some(zones), ..Part::new(plugin, Hooks::BOTH) }))
+}
+
+/// Collects the statistics for the plugins above.
+fn statistics(sites: &[CacheMetrics], capacity: usize) -> CacheStatistics {
+    let of_both = |counter: fn(&CacheMetrics, bool) -> Counter| {
+        sites.iter().flat_map(|site| [counter(site, false), counter(site, true)]).collect()
+    };
+    CacheStatistics {
+        capacity,
+        hits: of_both(CacheMetrics::hits),
+        misses: sites.iter().map(|site| site.misses).collect(),
+        insertions: of_both(CacheMetrics::insertions),
+        evictions: of_both(CacheMetrics::evictions),
+    }
+}
+
+struct Cache {
+    config: Config,
+    first_site: usize,
+    sites: Vec<CacheMetrics>,
+    /// Stores for answers and for denials.
+    stores: Arc<[Store; 2]>,
+    /// Zones that a plugin below answers from memory.
+    local: Zones,
+    /// Queries that a plugin below answers from memory, even if another plugin answered them before.
+    local_answers: Option<LocalAnswers>,
+    /// Zones in which answers, and in which denials, are not cached.
+    not_kept: [Zones; 2],
+}
+
+impl Plugin for Cache {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if query.qtype.is_transfer() || self.is_local(query) {
+            query.set_note(PASSED);
+            return Verdict::Pass;
+        }
+        self.count(query, worker, |metrics| metrics.requests);
+        query.set_note(if query.flags().authentic_data() { CLIENT_AD } else { 0 });
+        let is_question = query.flags().opcode() == Opcode::QUERY;
+        if is_question {
+            // AD in a query asks the upstream to report in AD if the data is authentic (RFC 6840 §5.7).
+            query.request.header.flags = query.flags().with_authentic_data(true);
+        }
+        if self.answer(query, response, worker) {
+            restrict_ad(query, response);
+            response.set_local();
+            return Verdict::Done;
+        }
+        if !is_question {
+            // A response to a NOTIFY (RFC 1996 §4.7) does not answer a question and is not cached.
+            query.set_note(PASSED);
+        }
+        Verdict::Pass
+    }
+
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        let note = query.note();
+        if note & PASSED != 0 || response.is_local() {
+            self.cap_ttls(query, response);
+            return Verdict::Pass;
+        }
+        let now = worker.now();
+        if note & REFRESH != 0 && !is_good(response) {
+            self.refresh_failed(query, now);
+        } else if note & HAS_STALE != 0 && self.is_outdone_by_stale(query, response, now) {
+            self.refresh_failed(query, now);
+            if query.is_awaited() {
+                self.replace_by_stale(query, response, worker);
+                restrict_ad(query, response);
+            }
+            return Verdict::Done;
+        } else {
+            self.keep(query, response, worker, now);
+        }
+        restrict_ad(query, response);
+        Verdict::Pass
+    }
+}
+
+/// Result of a lookup.
+enum Found {
+    /// A valid entry, which has been written into the response.
+    Fresh {
+        /// True if the entry should be prefetched.
+        prefetch: bool,
+    },
+    /// An expired entry that can be used.
+    Stale {
+        /// True if it must not be refreshed yet.
+        held_back: bool,
+    },
+}
+
+/// Caching decision for a response.
+struct Fate {
+    /// Store for the response: `false` for answers, `true` for denials, `None` if it is not cached.
+    class: Option<bool>,
+    /// TTL in seconds of all its records.
+    ttl: u32,
+}
+
+/// Order of lookup. Each pair is (denial, valid).
+type Order = [(bool, bool); 4];
+const ALIVE_FIRST: Order = [(false, true), (true, true), (false, false), (true, false)];
+const ANSWERS_FIRST: Order = [(false, true), (false, false), (true, true), (true, false)];
+
+impl Cache {
+    /// Returns true if a plugin below answers the query from memory.
+    fn is_local(&self, query: &Query) -> bool {
+        let answers = |LocalAnswers(answers): &LocalAnswers| answers(query);
+        self.local.contain(query.key()) || self.local_answers.as_ref().is_some_and(answers)
+    }
+
+    /// Answers from the cache if possible. Otherwise records in the note of the query if there is an expired entry.
+    ///
+    /// As in CoreDNS, an expired entry counts as a hit even if it is verified first.
+    fn answer(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> bool {
+        let now = query.received;
+        let Some((denial, found)) = self.find(query, response, now) else {
+            self.count(query, worker, |metrics| metrics.misses);
+            return false;
+        };
+        self.count(query, worker, |metrics| metrics.hits(denial));
+        match (found, self.config.stale) {
+            (Found::Fresh { prefetch }, _) => {
+                if prefetch {
+                    self.refresh(query, worker);
+                }
+                true
+            }
+            (Found::Stale { held_back: false }, Some(Stale { verify: Some(timeout), .. })) => {
+                query.set_note(query.note() | HAS_STALE);
+                if !timeout.is_zero() {
+                    query.wait_until(now + timeout);
+                }
+                false
+            }
+            (Found::Stale { held_back }, _) => {
+                let served = self.serve_stale(denial, query, response, worker);
+                if served && !held_back && self.begin_refresh(denial, query, now) {
+                    self.refresh(query, worker);
+                }
+                served
+            }
+        }
+    }
+
+    /// Refreshes an entry from below, in the background.
+    fn refresh(&self, query: &mut Query, worker: &mut Worker) {
+        self.count(query, worker, |metrics| metrics.prefetches);
+        let note = query.note();
+        query.set_note(note | REFRESH);
+        worker.refresh(query);
+        query.set_note(note);
+    }
+
+    /// Finds the best entry for a question. A valid one is written into the response.
+    ///
+    /// An answer and a denial for the same question exist together only if the denial is a failure, which does not hide
+    /// a valid answer, or if expired answers are preferred.
+    fn find(&self, query: &Query, response: &mut Response, now: Moment) -> Option<(bool, Found)> {
+        let order = if self.config.prefer_positive { ANSWERS_FIRST } else { ALIVE_FIRST };
+        let key = Key::of(query);
+        order.into_iter().filter(|(_, alive)| *alive || self.config.stale.is_some()).find_map(|(denial, alive)| {
+            let look = |entry: &Entry| self.look(entry, alive, response, now);
+            self.stores[usize::from(denial)].read(&key, look).flatten().map(|found| (denial, found))
+        })
+    }
+
+    fn look(&self, entry: &Entry, alive: bool, response: &mut Response, now: Moment) -> Option<Found> {
+        match entry.left(now) {
+            Some(left) if alive => {
+                entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
+                if entry.rcode() == Rcode::SERVFAIL {
+                    response.set_ede(EdeCode::CACHED_ERROR, "");
+                }
+                Some(Found::Fresh { prefetch: entry.hit(self.config.prefetch, left, now) })
+            }
+            None if !alive && entry.is_of_use(now, self.keep_stale()) => {
+                Some(Found::Stale { held_back: entry.is_held_back(now) })
+            }
+            _ => None,
+        }
+    }
+
+    fn begin_refresh(&self, denial: bool, query: &Query, now: Moment) -> bool {
+        let begin = |entry: &Entry| entry.begin_refresh(now);
+        self.stores[usize::from(denial)].read(&Key::of(query), begin).unwrap_or(false)
+    }
+
+    fn refresh_failed(&self, query: &Query, now: Moment) {
+        let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
+        for store in &*self.stores {
+            store.read(&Key::of(query), |entry| entry.end_refresh(now + recheck));
+        }
+    }
+
+    /// Writes an expired entry into the response and marks it as stale (RFC 8914 §4.4, §4.20).
+    fn serve_stale(&self, denial: bool, query: &Query, response: &mut Response, worker: &Worker) -> bool {
+        let ttl = self.config.stale.map_or(0, |stale| stale.ttl);
+        let restore = |entry: &Entry| entry.restore(response, ttl);
+        if self.stores[usize::from(denial)].read(&Key::of(query), restore).is_none() {
+            return false;
+        }
+        let is_denial = response.rcode() == Rcode::NXDOMAIN;
+        response.set_ede(if is_denial { EdeCode::STALE_NXDOMAIN } else { EdeCode::STALE_ANSWER }, "");
+        self.count(query, worker, |metrics| metrics.stale);
+        true
+    }
+
+    /// Returns true if the response from below is worse than an expired entry.
+    fn is_outdone_by_stale(&self, query: &Query, response: &Response, now: Moment) -> bool {
+        let of_use = |entry: &Entry| entry.is_of_use(now, self.keep_stale());
+        let answer_of_use = || self.stores[0].read(&Key::of(query), of_use) == Some(true);
+        let denies = || Kind::of(query, response) != Kind::NoError;
+        !is_good(response) || (self.config.prefer_positive && denies() && answer_of_use())
+    }
+
+    fn replace_by_stale(&self, query: &Query, response: &mut Response, worker: &Worker) {
+        let failure = response.failure().cloned();
+        response.begin(query);
+        if !(self.serve_stale(false, query, response, worker) || self.serve_stale(true, query, response, worker))
+            && let Some(failure) = failure
+        {
+            response.fail(query, failure);
+        }
+    }
+
+    fn keep_stale(&self) -> Duration {
+        self.config.stale.map_or(Duration::ZERO, |stale| stale.keep)
+    }
+
+    /// Stores a response if it is cacheable. As in CoreDNS, all its records get the same TTL: the lowest of them,
+    /// within the configured bounds.
+    fn keep(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Moment) {
+        if response.failure().is_some_and(|failure| failure.ede == EdeCode::INVALID_DATA) {
+            self.count(query, worker, |metrics| metrics.drops);
+        }
+        let Some(fate) = self.fate(query, response) else { return };
+        response.message.set_ttls(fate.ttl);
+        let Fate { ttl, class: Some(denial) } = fate else { return };
+        let place = usize::from(denial);
+        if response.message.is_truncated() || self.not_kept[place].contain(query.key()) || ttl == 0 {
+            return;
+        }
+        let entry = Entry::new(query, response, ttl, now);
+        let evicted = self.stores[place].keep(entry, now, self.keep_stale(), worker.random());
+        if let Some(metrics) = self.metrics(query) {
+            worker.counters.count(metrics.insertions(denial));
+            worker.counters.add(metrics.evictions(denial), evicted as u64);
+        }
+        self.outdate(denial, response.rcode(), query, now + Duration::from_secs(ttl.into()));
+    }
+
+    /// Invalidates the entry that a new one contradicts. A failure invalidates nothing. If expired answers are
+    /// preferred, the old answer stays, but is not refreshed while the denial is valid.
+    fn outdate(&self, denial: bool, rcode: Rcode, query: &Query, holds_until: Moment) {
+        let key = Key::of(query);
+        if !denial {
+            self.stores[1].remove(&key);
+        } else if self.config.prefer_positive {
+            self.stores[0].read(&key, |entry| entry.end_refresh(holds_until));
+        } else if rcode != Rcode::SERVFAIL {
+            self.stores[0].remove(&key);
+        }
+    }
+
+    /// Decides if and for how long a response is cached. Returns `None` if the cache does not handle it.
+    fn fate(&self, query: &Query, response: &Response) -> Option<Fate> {
+        let own = response.message.ttl_min().unwrap_or(TTL_OF_NOTHING);
+        let empty = response.message.section(Section::Answer).next().is_none();
+        let soa = response.message.section(Section::Authority).find(|mark| mark.rtype == Type::SOA);
+        let negative = soa.map_or(own, |soa| own.min(minimum_of(response, soa)));
+        let (class, ttl) = match Kind::of(query, response) {
+            Kind::NoError if empty || leads_to_answer(query, response) => (Some(false), own),
+            // A CNAME record without its target counts as a denial if an SOA record says for how long.
+            Kind::NoError | Kind::NameError => (soa.map(|_| true), negative),
+            Kind::NoData => (Some(true), negative),
+            Kind::Delegation => (Some(false), TTL_OF_NOTHING),
+            Kind::ServerError => {
+                let seconds = u32::try_from(self.config.servfail.as_secs()).unwrap_or(u32::MAX);
+                let kept = seconds > 0 && is_of_upstreams(response);
+                return Some(Fate { class: kept.then_some(true), ttl: seconds });
+            }
+            Kind::OtherError => (None, TTL_OF_NOTHING),
+            Kind::Meta => return None,
+        };
+        let Class { ttl_max, ttl_min, .. } =
+            if class == Some(true) { &self.config.denial } else { &self.config.success };
+        Some(Fate { class, ttl: ttl.max(*ttl_min).min(*ttl_max) })
+    }
+
+    /// Limits the TTL of all records to the maximum of the cache.
+    fn cap_ttls(&self, query: &Query, response: &mut Response) {
+        let denies = matches!(Kind::of(query, response), Kind::NoData | Kind::NameError);
+        let cap = if denies { self.config.denial.ttl_max } else { self.config.success.ttl_max };
+        for at in 0..response.message.marks().len() {
+            let mark = response.message.marks()[at];
+            if response.message.ttl(mark) > cap {
+                response.message.set_ttl(mark, cap);
+            }
+        }
+    }
+
+    fn count(&self, query: &Query, worker: &Worker, pick: impl Fn(&CacheMetrics) -> Counter) {
+        if let Some(metrics) = self.metrics(query) {
+            worker.counters.count(pick(metrics));
+        }
+    }
+
+    fn metrics(&self, query: &Query) -> Option<&CacheMetrics> {
+        query.site.checked_sub(self.first_site).and_then(|at| self.sites.get(at))
+    }
+}
+
+fn is_good(response: &Response) -> bool {
+    response.failure().is_none() && matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
+}
+
+/// Returns true if a failure is that of upstreams, which must get a pause (RFC 9520 §3.2), and not one of this server,
+/// such as overload.
+fn is_of_upstreams(response: &Response) -> bool {
+    const THEIRS: [EdeCode; 3] = [EdeCode::NO_REACHABLE_AUTHORITY, EdeCode::NETWORK_ERROR, EdeCode::INVALID_DATA];
+    response.failure().is_none_or(|failure| THEIRS.contains(&failure.ede))
+}
+
+/// Clears AD unless the client signalled with AD or DO that it understands it (RFC 6840 §5.8).
+fn restrict_ad(query: &Query, response: &mut Response) {
+    if query.note() & CLIENT_AD == 0 && !query.dnssec_ok {
+        response.message.header.flags = response.message.header.flags.with_authentic_data(false);
+    }
+}
+
+/// Returns the minimum field of an SOA record: the upper limit for caching a denial (RFC 2308 §5).
+fn minimum_of(response: &Response, soa: Mark) -> u32 {
+    let rdata = response.message.octets_at(soa.rdata_range());
+    rdata.last_chunk::<4>().map_or(0, |octets| u32::from_be_bytes(*octets))
+}
+
+/// Returns true if the answer has a record of the queried type at the query name or at the end of its CNAME chain.
+fn leads_to_answer(query: &Query, response: &Response) -> bool {
+    let message = &response.message;
+    let mut name = query.name().to_name();
+    for _ in 0..ALIASES_MAX {
+        let mut target = None;
+        for mark in
+            message.section(Section::Answer).filter(|mark| message.owner(*mark).is_ok_and(|owner| owner == name))
+        {
+            if mark.rtype == query.qtype || query.qtype == Type::ANY {
+                return true;
+            }
+            if mark.rtype == Type::CNAME {
+                target = message.name_in(mark, 0).ok();
+            }
+        }
+        let Some(next) = target else { return false };
+        name = next;
+    }
+    false
+}

@@ -1,0 +1,254 @@
+//! Background job that sends the buffered messages to the collector, or to all collectors that connect.
+
+use core::time::Duration;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use config::setup::{Ending, Setup, SetupError};
+use engine::Outside;
+use engine::log::{Level, Source};
+use engine::octets::{Dial, Listen, OctetListener, Place};
+use engine::tls::{ClientCertificates, ClientTls, TlsClient, TlsMaker, TlsServer};
+use metrics::Counter;
+
+use super::collector::{Collector, PATIENCE};
+use super::manifest::{Config, Files};
+use crate::shared::record_queue::{First, Outlet, first};
+use crate::shared::server_certificates::Certificates;
+
+const SOURCE: Source<'_> = Source::Plugin("dnstap");
+
+/// Maximum time that a message waits in the buffer.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// Delay before the first reconnect. Each failure doubles it.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Maximum delay between reconnects.
+const AGAIN_AFTER_MAX: Duration = Duration::from_secs(16);
+/// Maximum number of connected collectors per line.
+const COLLECTORS_MAX: usize = 16;
+/// Number of bytes in a MiB.
+const MIB: usize = 1 << 20;
+
+/// Sender for one `dnstap` line.
+pub(super) struct Sender {
+    outlet: Arc<Outlet>,
+    lost: Counter,
+    place: Place,
+    way: Way,
+    send_buffer: Option<usize>,
+}
+
+enum Way {
+    /// Connects to a collector.
+    Dial(Option<TlsClient>),
+    /// Accepts collectors.
+    Listen(Option<Arc<dyn TlsServer>>),
+}
+
+/// Creates the sender of a line.
+///
+/// # Errors
+/// Fails if its TLS configuration is unusable.
+pub(super) fn of(
+    config: &Config,
+    outlet: Arc<Outlet>,
+    lost: Counter,
+    setup: &mut Setup<'_>,
+) -> Result<Sender, SetupError> {
+    let failed = |error| SetupError::new(format!("tls: {error}"));
+    let way = match (&config.tls, config.listen) {
+        (Some(files), true) if config.encrypted => {
+            Way::Listen(Some(certificates(files, setup).serve("dnstap", setup).map_err(failed)?))
+        }
+        (_, true) => Way::Listen(None),
+        (_, false) if config.encrypted => {
+            let maker: Option<Arc<dyn TlsMaker>> = setup.process.find();
+            let maker = maker.ok_or_else(|| SetupError::new("TLS is not available in this process"))?;
+            Way::Dial(Some(maker.client(&client_tls(config)).map_err(failed)?))
+        }
+        (_, false) => Way::Dial(None),
+    };
+    let send_buffer = Some(config.write_buffer * MIB);
+    Ok(Sender { outlet, lost, place: config.place.clone(), way, send_buffer })
+}
+
+/// Returns the TLS settings for a collector: its certificate must contain the host of its address.
+fn client_tls(config: &Config) -> ClientTls {
+    let Place::Tcp(address) = &config.place else { return ClientTls::default() };
+    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+    let server_name = Some(host.trim_start_matches('[').trim_end_matches(']').to_owned());
+    ClientTls { server_name, unverified: config.skip_verify, ..ClientTls::default() }
+}
+
+/// Returns the certificates for collectors that connect. If `authorities` are set, collectors must present certificates
+/// too.
+fn certificates(files: &Files, setup: &Setup<'_>) -> Certificates {
+    let clients = if files.authorities.is_some() { ClientCertificates::Required } else { ClientCertificates::Unasked };
+    Certificates {
+        certificate: setup.path(&files.certificates),
+        key: setup.path(&files.key),
+        authorities: files.authorities.as_ref().map(|name| setup.path(name)),
+        clients,
+    }
+}
+
+/// Marker: the configuration generation of this job has ended.
+struct Ended;
+
+impl Sender {
+    /// Runs until shutdown and then sends what is left.
+    pub(super) async fn run(self, outside: Rc<dyn Outside>, mut ending: Ending) {
+        // Both run until shutdown and never return for another reason.
+        let (Ok(Ended) | Err(Ended)) = match &self.way {
+            Way::Dial(tls) => self.bring(tls.as_ref(), &*outside, &mut ending).await,
+            Way::Listen(tls) => self.hand_out(tls.as_ref(), &*outside, &mut ending).await,
+        };
+    }
+
+    /// Connects to the collector, reconnects after failures, and sends the buffered messages.
+    async fn bring(&self, tls: Option<&TlsClient>, outside: &dyn Outside, ending: &mut Ending) -> Result<Ended, Ended> {
+        let mut pause = AGAIN_AFTER;
+        loop {
+            let dial = Dial { to: &self.place, tls, send_buffer: self.send_buffer, until: outside.now() + PATIENCE };
+            let greeted = match outside.connect(dial).await {
+                Ok(stream) => Collector::greet(stream, outside).await,
+                Err(error) => Err(error),
+            };
+            match greeted {
+                Ok(collector) => {
+                    match self.feed(collector, outside, ending).await {
+                        Ok(ended) => return Ok(ended),
+                        Err(error) => self.say(outside, "Connection to dnstap endpoint lost", &error),
+                    }
+                    pause = AGAIN_AFTER;
+                }
+                // Log only the first failure in a row.
+                Err(error) if pause == AGAIN_AFTER => self.say(outside, "No connection to dnstap endpoint", &error),
+                Err(_) => {}
+            }
+            self.report(self.outlet.take_lost(), outside);
+            pause_or_end(pause, outside, ending).await?;
+            pause = (pause * 2).min(AGAIN_AFTER_MAX);
+        }
+    }
+
+    /// Sends buffered messages to a collector until it fails or the job is shut down.
+    async fn feed(&self, mut collector: Collector, outside: &dyn Outside, ending: &mut Ending) -> io::Result<Ended> {
+        let mut octets = Vec::new();
+        loop {
+            let turn = self.wait(outside, ending).await;
+            let taken = self.outlet.take(&mut octets);
+            self.report(taken.lost, outside);
+            if let Err(error) = collector.send(&octets, outside).await {
+                self.report(taken.records, outside);
+                return Err(error);
+            }
+            if turn.is_err() {
+                collector.take_leave(outside).await;
+                return Ok(Ended);
+            }
+        }
+    }
+
+    /// Accepts collectors and sends the buffered messages to all of them.
+    async fn hand_out(
+        &self,
+        tls: Option<&Arc<dyn TlsServer>>,
+        outside: &dyn Outside,
+        ending: &mut Ending,
+    ) -> Result<Ended, Ended> {
+        let listener = self.listener(tls, outside, ending).await?;
+        let mut collectors: Vec<Collector> = Vec::new();
+        let mut octets = Vec::new();
+        let arrive = || {
+            Box::pin(async {
+                let stream = listener.accept().await?;
+                Collector::greet(stream, outside).await
+            })
+        };
+        let mut arriving = arrive();
+        loop {
+            let turn = match first(&mut arriving, &mut core::pin::pin!(self.wait(outside, ending))).await {
+                First::One(arrived) => {
+                    // Drop a collector whose handshake failed or that exceeds the limit.
+                    collectors.extend(arrived.ok().filter(|_| collectors.len() < COLLECTORS_MAX));
+                    arriving = arrive();
+                    continue;
+                }
+                First::Other(turn) => turn,
+            };
+            let taken = self.outlet.take(&mut octets);
+            self.report(taken.lost, outside);
+            let mut stayed = Vec::with_capacity(collectors.len());
+            for mut collector in collectors.drain(..) {
+                if collector.send(&octets, outside).await.is_ok() {
+                    stayed.push(collector);
+                }
+            }
+            collectors = stayed;
+            if turn.is_err() {
+                for collector in collectors {
+                    collector.take_leave(outside).await;
+                }
+                return Ok(Ended);
+            }
+        }
+    }
+
+    /// Opens the listener. Retries while an earlier generation still holds the address.
+    async fn listener(
+        &self,
+        tls: Option<&Arc<dyn TlsServer>>,
+        outside: &dyn Outside,
+        ending: &mut Ending,
+    ) -> Result<Box<dyn OctetListener>, Ended> {
+        let mut pause = AGAIN_AFTER;
+        loop {
+            match outside.listen(Listen { at: &self.place, tls, send_buffer: self.send_buffer }) {
+                Ok(listener) => return Ok(listener),
+                Err(error) if pause == AGAIN_AFTER * 2 => self.say(outside, "No dnstap listener", &error),
+                Err(_) => {}
+            }
+            pause_or_end(pause, outside, ending).await?;
+            pause = (pause * 2).min(AGAIN_AFTER_MAX);
+        }
+    }
+
+    /// Waits until it is time to send.
+    async fn wait(&self, outside: &dyn Outside, ending: &mut Ending) -> Result<(), Ended> {
+        let mut enough = core::pin::pin!(self.outlet.has_enough());
+        match first(
+            ending,
+            &mut core::pin::pin!(first(&mut enough, &mut outside.sleep_until(outside.now() + FLUSH_EVERY))),
+        )
+        .await
+        {
+            First::One(()) => Err(Ended),
+            First::Other(_) => Ok(()),
+        }
+    }
+
+    fn say(&self, outside: &dyn Outside, what: &str, error: &io::Error) {
+        let place = match &self.place {
+            Place::Unix(path) => path.display().to_string(),
+            Place::Tcp(address) => address.clone(),
+        };
+        outside.log(Level::Error, SOURCE, format_args!("{what}: {place}: {error}"));
+    }
+
+    /// Counts and logs messages that were not delivered.
+    fn report(&self, lost: u64, outside: &dyn Outside) {
+        if lost > 0 {
+            outside.counters().add(self.lost, lost);
+            outside.log(Level::Warning, SOURCE, format_args!("Dropped dnstap messages: {lost}"));
+        }
+    }
+}
+
+async fn pause_or_end(span: Duration, outside: &dyn Outside, ending: &mut Ending) -> Result<(), Ended> {
+    match first(ending, &mut outside.sleep_until(outside.now() + span)).await {
+        First::One(()) => Err(Ended),
+        First::Other(()) => Ok(()),
+    }
+}

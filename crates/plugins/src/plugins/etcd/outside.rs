@@ -1,0 +1,72 @@
+//! Targets outside of the zones, which are resolved with subqueries to this server, one after the other.
+
+use std::collections::VecDeque;
+
+use engine::{Ask, Query, Response, Verdict, Whom};
+use wire::{NameRef, Rcode, Section, Type};
+
+use super::wanted::Wanted;
+use crate::shared::service_records::end_alias;
+
+/// Maximum number of subqueries for one query. More would keep the client waiting.
+const NAMES_MAX: usize = 8;
+
+/// Pending subqueries, with the section for their answers.
+#[derive(Default)]
+pub(super) struct Outside {
+    questions: VecDeque<(Box<Ask>, Section)>,
+}
+
+impl Outside {
+    /// Adds a target. Ignores a known one, and those beyond the limit.
+    pub(super) fn add(&mut self, target: NameRef<'_>, wanted: Wanted) {
+        let types: &[Type] = match &wanted.qtype {
+            Some(qtype) => core::slice::from_ref(qtype),
+            None => &[Type::A, Type::AAAA],
+        };
+        let is_known = self.questions.iter().any(|(ask, _)| ask.name.as_ref().same(target));
+        if is_known || self.questions.len() + types.len() > NAMES_MAX {
+            return;
+        }
+        for &qtype in types {
+            let ask = Ask { name: target.to_name(), qtype, whom: Whom::Server };
+            self.questions.push_back((Box::new(ask), wanted.section));
+        }
+    }
+
+    /// Starts the next subquery, if any.
+    pub(super) fn ask(mut self, query: &mut Query) -> Option<Verdict> {
+        let (ask, section) = self.questions.pop_front()?;
+        query.keep((self, section));
+        Some(Verdict::Ask(ask))
+    }
+}
+
+/// Appends the answer of a subquery and starts the next one.
+pub(super) fn on_subanswer(query: &mut Query, sub: &mut Response, response: &mut Response) -> Verdict {
+    let Some((outside, section)) = query.take_kept::<(Outside, Section)>() else { return Verdict::Done };
+    if section == Section::Additional {
+        // Addresses of targets are optional. After one failure, stop: further ones would only delay the answer.
+        if sub.rcode() == Rcode::SERVFAIL {
+            return Verdict::Done;
+        }
+        append_addresses(sub, response);
+        return outside.ask(query).unwrap_or(Verdict::Done);
+    }
+    let before = response.message.section(Section::Answer).filter(|mark| mark.rtype == query.qtype).count();
+    match end_alias(sub, response) {
+        // A partial answer is better than a failure.
+        Verdict::Fail(_) if before > 0 || !outside.questions.is_empty() => outside.ask(query).unwrap_or(Verdict::Done),
+        Verdict::Done => outside.ask(query).unwrap_or(Verdict::Done),
+        verdict => verdict,
+    }
+}
+
+/// Appends the addresses of an answer, and the CNAME records that lead to them, to the additional section.
+fn append_addresses(sub: &Response, response: &mut Response) {
+    for mark in sub.message.section(Section::Answer) {
+        if response.message.push_record(Section::Additional, &sub.message.record(mark)).is_err() {
+            return;
+        }
+    }
+}

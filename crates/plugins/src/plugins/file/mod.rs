@@ -1,0 +1,133 @@
+//! Authoritative zones from zone files.
+
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use config::options::{Manifest, Property, Role, Usage};
+use config::setup::{Inspection, Part, Setup, SetupError};
+use engine::{Hooks, Zones};
+use wire::Name;
+use zone::Trouble;
+
+use crate::shared::option_helpers::go_duration;
+use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
+use crate::shared::zone_store::{Authority, FileZone, directory, offer};
+
+/// Configuration of a `file` line.
+pub struct Config {
+    file: String,
+    zones: Vec<Name>,
+    reload: Option<Duration>,
+    by_time: bool,
+    fallthrough: Option<Vec<Name>>,
+}
+
+const RELOAD: Duration = Duration::from_secs(60);
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "file",
+    "serve zones from zone files",
+    include_str!("README.md"),
+    || Config { file: String::new(), zones: Vec::new(), reload: None, by_time: false, fallthrough: None },
+    build,
+)
+.repeated()
+.arguments("file DBFILE [ZONES...]", |config, args| {
+    config.file = args.word()?.text.clone();
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("reload DURATION"),
+        default: "1m",
+        doc: "Interval at which the file is checked for changes; `0s` disables checking. Also applies to the `file` \
+              lines after this one in the server block, unless they set their own.",
+        set: |config, args| {
+            config.reload = Some(args.duration()?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("reload_by_mtime"),
+        default: "off",
+        doc: "Serve a changed file even if its serial is the same.",
+        set: |config, _| {
+            config.by_time = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "off",
+        doc: "Pass queries for names without records (missing names and empty non-terminals) to the next plugin: in all \
+              zones, or only in ZONES. Applies to all `file` lines of the server block; the last one wins.",
+        set: |config, args| {
+            config.fallthrough = Some(args.zones_or_all()?);
+            Ok(())
+        },
+    },
+    upstream(),
+])
+.removed(&[TRANSFERRED, NO_RELOAD])
+.deprecated(&[FOLLOWED])
+.role(|line| {
+    let fallthrough = line.config.fallthrough.as_deref().unwrap_or_default();
+    Role::answers(&line.config.zones, fallthrough)
+});
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let (mut every, mut fallthrough, mut all) = (RELOAD, Vec::new(), Vec::new());
+    setup.for_each_line(configs, |config, setup| {
+        every = config.reload.unwrap_or(every);
+        if let Some(zones) = &config.fallthrough {
+            fallthrough.clone_from(zones);
+        }
+        let origins = setup.zones_or_keys(&config.zones);
+        for origin in origins.names() {
+            let zone = open(&config, origin, every, setup)?;
+            all.push(Arc::clone(&zone.held));
+            setup.needs.inspections.push(inspection(zone, every, config.by_time));
+        }
+        Ok(())
+    });
+    let zones: Zones = all.iter().map(|held| held.origin.clone()).collect();
+    let held = Arc::new(ArcSwap::from_pointee(directory(all)));
+    offer(&held, setup);
+    let plugin = Authority::new(MANIFEST.name, held, setup);
+    let fallthrough = fallthrough.into_iter().collect();
+    Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// Loads a zone from its file. A zone that was loaded before a reload is kept if its file has not changed.
+fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) -> Result<Arc<FileZone>, SetupError> {
+    let path = setup.path(&config.file);
+    let key = format!("file/{}/{origin}", path.display());
+    let zone = setup.carried.take_over(key, || FileZone::new(origin.as_ref(), path));
+    match zone.look(setup.files, config.by_time) {
+        Err(error) if may_come(&error.trouble) && !every.is_zero() => {
+            setup.warn(format_args!("{}: trying again in {}", zone.told(&error), go_duration(every)));
+        }
+        Err(error) if !is_elsewhere(&error.trouble) => return Err(SetupError::new(zone.told(&error))),
+        looked => zone.complaints(&looked).for_each(|complaint| setup.warn(complaint)),
+    }
+    Ok(zone)
+}
+
+/// Returns true if a retry can help: the file does not exist yet.
+fn may_come(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Io(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Returns true if no record of the file is in the zone. A line can list several zones, and the others must not suffer.
+const fn is_elsewhere(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::OtherZone(_))
+}
+
+fn inspection(zone: Arc<FileZone>, every: Duration, by_time: bool) -> Inspection {
+    Inspection::new(every, move |looking| {
+        looking.notices.extend(zone.follow(looking.files, by_time, MANIFEST.name));
+    })
+}

@@ -1,0 +1,212 @@
+//! Exchanges with upstreams: the attempts for one query, and the health probes.
+
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::log::{Level, Source};
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Place, Query, Resolved, Transport};
+use upstream::{Attempts, Next, Reply, Verdict};
+use wire::{EdeCode, Rcode};
+
+use super::stanza::{Stanza, Upstream};
+use crate::shared::upstream_options::{failed, tell};
+
+/// Source of events in the log.
+const SOURCE: Source<'_> = Source::Plugin("forward");
+/// Time to wait for the response to a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time after which an unanswered UDP query is sent once more: longer than most responses take, and shorter than the
+/// retry interval of clients.
+const AGAIN_AFTER: Duration = Duration::from_millis(400);
+
+/// One query as it is sent to upstreams.
+#[derive(Clone, Copy)]
+pub(super) struct Sending<'a> {
+    pub(super) query: &'a Query,
+    pub(super) octets: &'a [u8],
+    pub(super) until: Moment,
+    pub(super) outside: &'a dyn Outside,
+}
+
+impl Stanza {
+    /// Takes one of the `max_concurrent` slots. Fails with REFUSED if none is free.
+    pub(super) fn take_place(&self, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
+        if self.max_concurrent == 0 {
+            return Ok(None);
+        }
+        let place = Place::take(&self.on_their_way, self.max_concurrent);
+        place.map(Some).ok_or_else(|| {
+            outside.counters().count(self.metrics.rejected);
+            let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);
+            Failure::refused(EdeCode::OTHER, cause)
+        })
+    }
+
+    /// Queries the upstreams. The boolean is true if the next line should be tried instead of using the response.
+    pub(super) async fn ask(&self, query: &Query, outside: &dyn Outside) -> (Resolved, bool) {
+        match self.attempt(query, outside).await {
+            Ok(reply) => {
+                let goes_on = Reply::read(&reply).is_some_and(|reply| {
+                    self.next.contains(&reply.rcode()) || (self.next_on_nodata && reply.is_nodata())
+                });
+                (Resolved::Reply(reply), goes_on)
+            }
+            Err(failure) => (Resolved::Fail(failure), false),
+        }
+    }
+
+    async fn attempt(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
+        let start = outside.now();
+        let question = (query.name(), query.qtype, query.qclass);
+        let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
+        let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
+        if self.ask_all {
+            let until = start + self.limits.each.min(self.limits.deadline);
+            return self.race(Sending { query, octets: &octets, until, outside }).await;
+        }
+        let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), outside.random()));
+        if self.upstreams.iter().all(|upstream| upstream.health.is_suspected()) {
+            attempts = attempts.once_each();
+        }
+        let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
+        loop {
+            let now = outside.now().since(start);
+            let health = |at: usize| &self.upstreams[at].health;
+            let (upstream, until) = match attempts.next(now, outside.random(), health) {
+                Next::Ask { upstream, until, against_hope } => {
+                    if against_hope {
+                        outside.counters().count(self.metrics.all_down);
+                    }
+                    (&self.upstreams[upstream], start + until)
+                }
+                Next::AllDown => {
+                    outside.counters().count(self.metrics.all_down);
+                    return Err(failure);
+                }
+                Next::GiveUp => return Err(failure),
+            };
+            self.asked.tell(query, || upstream.address.to_string());
+            match self.exchange(upstream, Sending { query, octets: &octets, until, outside }).await {
+                Ok(reply) => {
+                    let read = Reply::read(&reply);
+                    let failover = |rcode: Rcode| self.failover.contains(&rcode);
+                    if read.is_none_or(|read| attempts.judge(read, failover) == Verdict::Take) {
+                        return Ok(reply);
+                    }
+                }
+                Err(error) => {
+                    attempts.failed();
+                    if self.limits.max_fails > 0 {
+                        upstream.health.suspect();
+                    }
+                    failure = failed(upstream.address, self.transport(query, upstream).label(), &error);
+                }
+            }
+        }
+    }
+
+    /// Queries one upstream. With `prefer_udp`, a truncated response is retried over TCP.
+    pub(super) async fn exchange(&self, upstream: &Upstream, sending: Sending<'_>) -> Result<Vec<u8>, ExchangeError> {
+        let over = self.transport(sending.query, upstream);
+        let reply = self.exchange_over(over, upstream, sending).await?;
+        let cut = Reply::read(&reply).is_some_and(|reply| reply.is_truncated());
+        if cut && self.prefer_udp && over == Transport::Udp {
+            return self.exchange_over(Transport::Tcp, upstream, sending).await;
+        }
+        Ok(reply)
+    }
+
+    async fn exchange_over(
+        &self,
+        over: Transport,
+        upstream: &Upstream,
+        sending: Sending<'_>,
+    ) -> Result<Vec<u8>, ExchangeError> {
+        let Sending { octets: query, until, outside, .. } = sending;
+        let sent = outside.now();
+        let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
+        let exchange =
+            Exchange { to: upstream.address, over, tls, query, until, connections, kept_for: None, again_after };
+        let outcome = outside.exchange(exchange).await;
+        tell(&self.witnesses, sending.query, (exchange, sent, &outcome), outside);
+        let Exchanged { reply, reused, .. } = outcome?;
+        let counters = outside.counters();
+        counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
+        let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
+        if let Some(duration) = upstream.metrics.duration.histogram(rcode) {
+            let taken = outside.now().since(sent).as_nanos();
+            counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
+        }
+        upstream::readable(reply).ok_or(ExchangeError::Unreadable)
+    }
+
+    pub(super) fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
+        match query.path.transport {
+            _ if upstream.tls.is_some() => Transport::Tcp,
+            _ if self.force_tcp => Transport::Tcp,
+            _ if self.prefer_udp => Transport::Udp,
+            Transport::Grpc => Transport::Tcp,
+            transport => transport,
+        }
+    }
+
+    /// Probes an upstream while it is suspected to be down.
+    pub(super) async fn watch_health(self: Arc<Self>, upstream: usize, outside: Rc<dyn Outside>) {
+        let upstream = &self.upstreams[upstream];
+        let mut down_since = None;
+        loop {
+            outside.sleep_until(outside.now() + self.health_check.max(PROBE_INTERVAL_MIN)).await;
+            if upstream.health.is_suspected() {
+                let outcome = self.probe(upstream, &*outside).await;
+                self.report_change(upstream, &mut down_since, &outcome, &*outside);
+            }
+        }
+    }
+
+    /// Logs that an upstream went down, or is up again.
+    fn report_change(
+        &self,
+        upstream: &Upstream,
+        down_since: &mut Option<Moment>,
+        outcome: &Result<(), ExchangeError>,
+        outside: &dyn Outside,
+    ) {
+        let (address, now, fails) = (upstream.address, outside.now(), self.limits.max_fails);
+        match (outcome, *down_since) {
+            (Err(error), None) if upstream.health.is_down(fails) => {
+                *down_since = Some(now);
+                let failed = fails + 1;
+                let message = format_args!("upstream {address} is down: {failed} health checks failed: {error}");
+                outside.log(Level::Warning, SOURCE, message);
+            }
+            (Ok(()), Some(since)) => {
+                *down_since = None;
+                let after = now.since(since).as_secs_f32();
+                outside.log(Level::Info, SOURCE, format_args!("upstream {address} is up again after {after:.1} s"));
+            }
+            _ => {}
+        }
+    }
+
+    async fn probe(&self, upstream: &Upstream, outside: &dyn Outside) -> Result<(), ExchangeError> {
+        let streams = self.force_tcp || upstream.tls.is_some();
+        let over = if streams { Transport::Tcp } else { Transport::Udp };
+        let until = outside.now() + PROBE_TIMEOUT;
+        let (connections, again_after, tls) = (self.connections, None, upstream.tls.as_ref());
+        let query = &self.probe;
+        let exchange =
+            Exchange { to: upstream.address, over, tls, query, until, connections, kept_for: None, again_after };
+        let outcome = outside.exchange(exchange).await.map(drop);
+        if outcome.is_ok() {
+            upstream.health.probe_answered();
+        } else {
+            upstream.health.probe_failed();
+            outside.counters().count(upstream.metrics.probe_failures);
+        }
+        outcome
+    }
+}
+
+/// Minimum interval between probes, even if the Corefile sets a shorter one.
+const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(10);

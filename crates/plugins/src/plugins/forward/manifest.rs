@@ -1,0 +1,366 @@
+//! Options of *forward*.
+
+use core::net::IpAddr;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use config::options::{Acts, Args, Asked, Manifest, Problem, Property, Role, Usage, Writing};
+use corefile::Token;
+use engine::Scheme;
+use upstream::{Protocol, Target};
+use wire::{Name, Rcode};
+
+use super::metrics;
+use crate::shared::upstream_options::{PolicyName, TlsFiles, take_from, take_targets};
+
+/// Configuration of a `forward` line.
+#[derive(Debug)]
+pub struct Config {
+    pub(super) from: Name,
+    pub(super) targets: Vec<Target>,
+    pub(super) except: Vec<Name>,
+    pub(super) force_tcp: bool,
+    pub(super) prefer_udp: bool,
+    pub(super) expire: Duration,
+    pub(super) max_age: Duration,
+    pub(super) max_idle_connections: usize,
+    pub(super) read_timeout: Duration,
+    pub(super) max_fails: u32,
+    pub(super) max_connect_attempts: Option<usize>,
+    pub(super) policy: PolicyName,
+    pub(super) ask_all: bool,
+    pub(super) health_check: Duration,
+    pub(super) probe_name: Name,
+    pub(super) probe_recursion: bool,
+    pub(super) max_concurrent: u32,
+    pub(super) next: Vec<Rcode>,
+    pub(super) next_on_nodata: bool,
+    pub(super) fail_fast: bool,
+    pub(super) failover: Vec<Rcode>,
+    pub(super) source: Option<IpAddr>,
+    pub(super) resolvers: Vec<SocketAddr>,
+    pub(super) tls: TlsFiles,
+}
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "forward",
+    "forward queries to other DNS servers",
+    include_str!("README.md"),
+    || Config {
+        from: Name::root(),
+        targets: Vec::new(),
+        except: Vec::new(),
+        force_tcp: false,
+        prefer_udp: false,
+        expire: Duration::from_secs(10),
+        max_age: Duration::ZERO,
+        max_idle_connections: 0,
+        read_timeout: Duration::from_secs(2),
+        max_fails: 2,
+        max_connect_attempts: None,
+        policy: PolicyName::Random,
+        ask_all: false,
+        health_check: Duration::from_millis(500),
+        probe_name: Name::root(),
+        probe_recursion: true,
+        max_concurrent: 0,
+        next: Vec::new(),
+        next_on_nodata: false,
+        fail_fast: false,
+        failover: Vec::new(),
+        source: None,
+        resolvers: Vec::new(),
+        tls: TlsFiles::default(),
+    },
+    super::build,
+)
+.any_class()
+.repeated()
+.arguments("forward FROM TO...", read_targets)
+.properties(PROPERTIES)
+.metrics(&metrics::ALL)
+.check(check)
+.role(role);
+
+fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.from = take_from(args)?;
+    for word in take_targets(args)? {
+        let target = Target::read(&word.text)
+            .map_err(|error| args.problem_at(word.span, format!("`{}`: {error}", word.text)))?;
+        let (Target::Address { protocol, .. } | Target::Named { protocol, .. }) = &target;
+        if *protocol == Protocol::Https {
+            args.not_here(word, format!("`{}`: upstreams over HTTPS are not supported by this build yet", word.text));
+        }
+        if !config.targets.contains(&target) {
+            config.targets.push(target);
+        }
+    }
+    Ok(())
+}
+
+/// Describes the role of a line in the chain: it answers everything that matches, unless `next` can leave a response to
+/// the next line.
+fn role(line: &Writing<'_, Config>) -> Role {
+    let config = line.config;
+    let goes_on = !config.next.is_empty() || config.next_on_nodata;
+    let acts = if goes_on { Acts::AnswersSome } else { Acts::AnswersAll };
+    let targets = line.written.args.iter().skip(1);
+    let asked = |word: &Token| match Target::read(&word.text) {
+        Ok(Target::Address { protocol, address, .. }) => {
+            let scheme = if protocol == Protocol::Tls { Scheme::Tls } else { Scheme::Dns };
+            Some(Asked { scheme, address, span: word.span })
+        }
+        _ => None,
+    };
+    Role {
+        except: config.except.clone(),
+        asks: targets.filter_map(asked).collect(),
+        ..Role::new(acts, core::slice::from_ref(&config.from))
+    }
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    let config = writing.config;
+    if !config.max_age.is_zero() && config.max_age < config.expire {
+        return Err(writing.problem_with("max_age", "max_age is shorter than expire"));
+    }
+    let named = |target: &Target| matches!(target, Target::Address { server_name: Some(_), .. });
+    if config.tls.server_name.is_some() && config.targets.iter().any(named) {
+        return Err(writing
+            .problem_with("tls_servername", "both tls_servername and an upstream (`%NAME`) set the certificate name"));
+    }
+    Ok(())
+}
+
+static PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("except NAME..."),
+        default: "",
+        doc: "Names to leave to the next plugin or `forward` line, including all names below them.",
+        set: |config, args| {
+            config.except.extend(args.zones()?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("force_tcp"),
+        default: "off",
+        doc: "Use TCP to upstreams even if the query came over UDP.",
+        set: |config, _| {
+            config.force_tcp = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("prefer_udp"),
+        default: "off",
+        doc: "Use UDP to upstreams even if the query came over TCP, and retry over TCP if the response is truncated.",
+        set: |config, _| {
+            config.prefer_udp = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("expire DURATION"),
+        default: "10s",
+        doc: "Time after which an idle connection is no longer used.",
+        set: |config, args| {
+            config.expire = args.duration()?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_age DURATION"),
+        default: "0s",
+        doc: "Age after which a connection is no longer used; 0s for no limit. Must not be shorter than `expire`.",
+        set: |config, args| {
+            config.max_age = args.duration()?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_idle_conns NUMBER"),
+        default: "0",
+        doc: "Maximum number of idle connections to keep per upstream; 0 for no limit.",
+        set: |config, args| {
+            config.max_idle_connections = args.number(0..)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("read_timeout DURATION"),
+        default: "2s",
+        doc: "Time to wait for the response of one upstream.",
+        set: |config, args| {
+            config.read_timeout = args.duration_above_zero()?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_fails NUMBER"),
+        default: "2",
+        doc: "Number of consecutive failed probes that an upstream may have; with one more it is down. 0: upstreams \
+              are never down.",
+        set: |config, args| {
+            config.max_fails = args.number(0..)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("max_connect_attempts NUMBER"),
+        default: "2 × upstreams",
+        doc: "Number of failed attempts after which a query fails; 0: only the five-second timeout applies.",
+        set: |config, args| {
+            config.max_connect_attempts = Some(args.number(0..)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("doh_method POST|GET"),
+        default: "POST",
+        doc: "For upstreams over HTTPS, which this build does not support.",
+        set: |_, args| args.choice(&[("POST", ()), ("GET", ())]),
+    },
+    Property {
+        usage: Usage("tls [CERT KEY] [CA]"),
+        default: "system CAs",
+        doc: "PEM files for upstreams over TLS: the client certificate and its key, and the CA certificates that \
+              upstreams are verified with.",
+        set: |config, args| {
+            config.tls.take(args);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls_servername NAME"),
+        default: "",
+        doc: "Name that the certificates of TLS upstreams must contain; without it, their IP address. To set it for a \
+              single upstream, write `tls://IP%NAME`.",
+        set: |config, args| {
+            config.tls.server_name = Some(args.word()?.text.clone());
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("policy random|round_robin|sequential"),
+        default: "random",
+        doc: "Order in which upstreams are tried.",
+        set: |config, args| {
+            config.policy = PolicyName::take(args)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("ask_all"),
+        default: "off",
+        doc: "Query all healthy upstreams at once and use the first NOERROR or NXDOMAIN response. CoreDNS does not have this \
+              property.",
+        set: |config, _| {
+            config.ask_all = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("health_check DURATION [no_rec] [domain FQDN]"),
+        default: "0.5s",
+        doc: "Interval of probes to an upstream that has failed. `no_rec` clears the RD flag of probes, `domain` \
+              queries another name than the root.",
+        set: read_health_check,
+    },
+    Property {
+        usage: Usage("max_concurrent NUMBER"),
+        default: "0",
+        doc: "Maximum number of concurrent queries; further ones are REFUSED. 0 for no limit.",
+        set: |config, args| {
+            config.max_concurrent = args.number(0..)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("next RCODE..."),
+        default: "",
+        doc: "Try the next `forward` line that matches the name if the response has one of these codes.",
+        set: |config, args| {
+            let codes = rcodes(args)?;
+            config.next.extend(codes);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("next_on_nodata"),
+        default: "off",
+        doc: "Try the next `forward` line that matches the name if the response is NOERROR without records.",
+        set: |config, _| {
+            config.next_on_nodata = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("failfast_all_unhealthy_upstreams"),
+        default: "off",
+        doc: "Answer SERVFAIL at once if all upstreams are down, instead of trying one of them.",
+        set: |config, _| {
+            config.fail_fast = true;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("failover RCODE..."),
+        default: "",
+        doc: "Try another upstream if the response has one of these codes. The last upstream's response is returned in \
+              any case.",
+        set: |config, args| {
+            let words = args.rest();
+            let codes = rcodes(args)?;
+            if let Some(at) = codes.iter().position(|code| *code == Rcode::NOERROR) {
+                return Err(args.bad(&words[at], "a code to fail over on: NOERROR is a successful response"));
+            }
+            config.failover.extend(codes);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("source_address IP"),
+        default: "",
+        doc: "Source IP address of queries to upstreams.",
+        set: |config, args| {
+            config.source = Some(args.parse("an IP address")?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("resolver IP[:PORT]..."),
+        default: "",
+        doc: "DNS servers that look up the host names in TO. The default is the resolver of the system.",
+        set: |config, args| {
+            let first = args.word()?;
+            for word in core::iter::once(first).chain(args.take_rest()) {
+                match Target::read(&word.text) {
+                    Ok(Target::Address { address, .. }) => config.resolvers.push(address),
+                    _ => return Err(args.bad(word, "an address")),
+                }
+            }
+            Ok(())
+        },
+    },
+];
+
+fn read_health_check(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    config.health_check = args.duration()?;
+    while let Some(word) = args.next_word() {
+        match word.text.as_str() {
+            "no_rec" => config.probe_recursion = false,
+            "domain" => {
+                let name = args.next_word().ok_or_else(|| args.bad(word, "followed by a name"))?;
+                config.probe_name = Name::from_text(&name.text).map_err(|_| args.bad(name, "a domain name"))?;
+            }
+            _ => return Err(args.bad(word, "`no_rec` or `domain`")),
+        }
+    }
+    Ok(())
+}
+
+fn rcodes(args: &mut Args<'_>) -> Result<Vec<Rcode>, Problem> {
+    let words = args.take_rest();
+    words.iter().map(|word| word.text.parse().map_err(|_| args.bad(word, "a response code such as SERVFAIL"))).collect()
+}

@@ -1,0 +1,84 @@
+//! Metrics of *forward*.
+
+use metrics::{Counter, Kind, Metric, Registry, TIME, Table};
+
+use crate::shared::upstream_options::ByRcode;
+
+static DURATION: Metric = Metric {
+    name: "coredns_proxy_request_duration_seconds",
+    help: "Histogram of the time each request took.",
+    kind: Kind::Histogram(&TIME),
+    labels: &["proxy_name", "to", "rcode"],
+};
+static PROBE_FAILURES: Metric = Metric {
+    name: "coredns_proxy_healthcheck_failures_total",
+    help: "Counter of the number of failed healthchecks.",
+    kind: Kind::Counter,
+    labels: &["proxy_name", "to"],
+};
+static REUSED: Metric = Metric {
+    name: "coredns_proxy_conn_cache_hits_total",
+    help: "Counter of connection cache hits per upstream and protocol.",
+    kind: Kind::Counter,
+    labels: &["proxy_name", "to", "proto"],
+};
+static OPENED: Metric = Metric {
+    name: "coredns_proxy_conn_cache_misses_total",
+    help: "Counter of connection cache misses per upstream and protocol.",
+    kind: Kind::Counter,
+    labels: &["proxy_name", "to", "proto"],
+};
+static ALL_DOWN: Metric = Metric {
+    name: "coredns_forward_healthcheck_broken_total",
+    help: "Counter of the number of complete failures of the healthchecks.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+static REJECTED: Metric = Metric {
+    name: "coredns_forward_max_concurrent_rejects_total",
+    help: "Counter of the number of queries rejected because the concurrent queries were at maximum.",
+    kind: Kind::Counter,
+    labels: &[],
+};
+
+pub(super) static ALL: [&Metric; 6] = [&DURATION, &PROBE_FAILURES, &REUSED, &OPENED, &ALL_DOWN, &REJECTED];
+
+const PROXY: &str = "forward";
+const PROTOCOLS: [&str; 2] = ["udp", "tcp"];
+/// Series of one upstream.
+#[derive(Clone, Copy)]
+pub(super) struct UpstreamMetrics {
+    pub(super) duration: ByRcode,
+    pub(super) probe_failures: Counter,
+    reused: Table,
+    opened: Table,
+}
+
+impl UpstreamMetrics {
+    pub(super) fn new(registry: &Registry, to: &str) -> UpstreamMetrics {
+        UpstreamMetrics {
+            duration: ByRcode::new(registry, &DURATION, &[PROXY, to]),
+            probe_failures: registry.counter(&PROBE_FAILURES, &[PROXY, to]),
+            reused: registry.table(&REUSED, &[PROXY, to], &[&PROTOCOLS]),
+            opened: registry.table(&OPENED, &[PROXY, to], &[&PROTOCOLS]),
+        }
+    }
+
+    pub(super) fn connection(&self, stream: bool, reused: bool) -> Counter {
+        let table = if reused { self.reused } else { self.opened };
+        table.counter([usize::from(stream), 0, 0])
+    }
+}
+
+/// Series of all upstreams together.
+#[derive(Clone, Copy)]
+pub(super) struct ForwardMetrics {
+    pub(super) all_down: Counter,
+    pub(super) rejected: Counter,
+}
+
+impl ForwardMetrics {
+    pub(super) fn new(registry: &Registry) -> ForwardMetrics {
+        ForwardMetrics { all_down: registry.counter(&ALL_DOWN, &[]), rejected: registry.counter(&REJECTED, &[]) }
+    }
+}

@@ -1,0 +1,159 @@
+//! One `forward` line: its upstreams and the names that it forwards.
+
+use core::net::SocketAddr;
+use core::sync::atomic::AtomicU32;
+use core::time::Duration;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use config::setup::{Setup, SetupError};
+use engine::tls::TlsClient;
+use engine::{Connections, Teller, Witnesses, Zones};
+use upstream::{Health, Limits, Policy, Protocol, Target};
+use wire::{Name, NameRef, Rcode};
+
+use super::manifest::Config;
+use super::metrics::{ForwardMetrics, UpstreamMetrics};
+use crate::shared::upstream_options::{listed_in, none_listed};
+
+/// Time limit for a query, including all attempts.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Lookup of host names. The process provides it for upstreams that are configured by name.
+pub trait HostLookup: Send + Sync {
+    /// Returns the addresses of a host. Uses `resolvers` or, if there are none, the system's resolver.
+    ///
+    /// # Errors
+    /// Fails if the host has no address or the lookup failed.
+    fn lookup(&self, host: &str, resolvers: &[SocketAddr]) -> io::Result<Vec<IpAddr>>;
+}
+
+/// One upstream.
+pub(super) struct Upstream {
+    pub(super) address: SocketAddr,
+    /// TLS client if the upstream uses TLS.
+    pub(super) tls: Option<TlsClient>,
+    pub(super) health: Health,
+    pub(super) metrics: UpstreamMetrics,
+}
+
+/// One `forward` line.
+pub(super) struct Stanza {
+    from: Name,
+    except: Zones,
+    pub(super) upstreams: Vec<Upstream>,
+    pub(super) policy: Policy,
+    /// Query all upstreams at once.
+    pub(super) ask_all: bool,
+    pub(super) limits: Limits,
+    pub(super) connections: Connections,
+    pub(super) force_tcp: bool,
+    pub(super) prefer_udp: bool,
+    pub(super) health_check: Duration,
+    pub(super) probe: Vec<u8>,
+    pub(super) max_concurrent: u32,
+    pub(super) on_their_way: Arc<AtomicU32>,
+    pub(super) next: Vec<Rcode>,
+    pub(super) next_on_nodata: bool,
+    pub(super) failover: Vec<Rcode>,
+    pub(super) metrics: ForwardMetrics,
+    pub(super) witnesses: Arc<Witnesses>,
+    /// Label for the upstream that was tried last.
+    pub(super) asked: Teller,
+}
+
+impl Stanza {
+    pub(super) fn new(config: Config, setup: &mut Setup<'_>, metrics: ForwardMetrics) -> Result<Stanza, SetupError> {
+        let upstreams: Vec<Upstream> = addresses(&config, setup)?
+            .into_iter()
+            .map(|(address, tls)| Upstream {
+                address,
+                tls,
+                health: Health::default(),
+                metrics: UpstreamMetrics::new(setup.registry, &address.to_string()),
+            })
+            .collect();
+        let failures_max = config.max_connect_attempts.unwrap_or(2 * upstreams.len());
+        Ok(Stanza {
+            limits: Limits {
+                deadline: DEADLINE,
+                each: config.read_timeout,
+                failures_max: (failures_max > 0).then_some(failures_max),
+                max_fails: config.max_fails,
+                fail_fast: config.fail_fast,
+            },
+            connections: Connections {
+                idle_max: config.expire,
+                age_max: config.max_age,
+                kept_max: config.max_idle_connections,
+                source: config.source,
+            },
+            // An exception equal to FROM would leave nothing to forward.
+            except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
+            from: config.from,
+            upstreams,
+            policy: config.policy.policy(),
+            ask_all: config.ask_all,
+            force_tcp: config.force_tcp,
+            prefer_udp: config.prefer_udp,
+            health_check: config.health_check,
+            probe: upstream::probe(&config.probe_name, config.probe_recursion),
+            max_concurrent: config.max_concurrent,
+            on_their_way: Arc::default(),
+            next: config.next,
+            next_on_nodata: config.next_on_nodata,
+            failover: config.failover,
+            metrics,
+            witnesses: setup.witnesses(),
+            asked: setup.labels().publish_told("forward/upstream"),
+        })
+    }
+
+    /// Returns the number of upstreams.
+    pub(super) fn upstreams(&self) -> usize {
+        self.upstreams.len()
+    }
+
+    /// Returns true if this line forwards a name (in lower case).
+    pub(super) fn takes(&self, key: NameRef<'_>) -> bool {
+        key.is_within(self.from.as_ref()) && !self.except.contain(key)
+    }
+}
+
+/// Returns the addresses of all upstreams without duplicates.
+fn addresses(config: &Config, setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, Option<TlsClient>)>, SetupError> {
+    let mut addresses: Vec<(SocketAddr, Option<TlsClient>)> = Vec::new();
+    for target in &config.targets {
+        let (protocol, server_name, found) = match target {
+            Target::Address { protocol, address, server_name } => (*protocol, server_name.as_ref(), vec![*address]),
+            Target::Named { protocol, name, port } => (*protocol, Some(name), named(name, *port, config, setup)?),
+        };
+        let tls = (protocol == Protocol::Tls).then(|| config.tls.client(server_name, setup)).transpose()?;
+        for address in found {
+            if !addresses.iter().any(|(known, _)| *known == address) {
+                addresses.push((address, tls.clone()));
+            }
+        }
+    }
+    let files = config.targets.iter().filter_map(|target| match target {
+        Target::Named { name, .. } => Some(name.as_str()),
+        Target::Address { .. } => None,
+    });
+    if addresses.is_empty() { Err(none_listed(files)) } else { Ok(addresses) }
+}
+
+/// Returns the name servers in a file, or the addresses of a host.
+fn named(name: &str, port: u16, config: &Config, setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+    if setup.files.is_file(&setup.path(name)) || name.contains('/') {
+        return listed_in(name, setup);
+    }
+    let fail = |what: String| {
+        SetupError::new(format!("failed to resolve \"{name}\": {what}"))
+            .with_help("write its IP address, or set `resolver` to a DNS server that knows the name")
+    };
+    let lookup: Arc<dyn HostLookup> =
+        setup.process.find().ok_or_else(|| fail("host names cannot be looked up in this process".to_owned()))?;
+    let found = lookup.lookup(name, &config.resolvers).map_err(|error| fail(error.to_string()))?;
+    Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
+}

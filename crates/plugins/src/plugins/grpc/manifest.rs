@@ -1,0 +1,126 @@
+//! Options of `grpc`.
+
+use core::net::{IpAddr, SocketAddr};
+
+use config::options::{Asked, Manifest, Property, Role, Usage, Writing};
+use corefile::Token;
+use engine::Scheme;
+use wire::Name;
+
+use super::metrics;
+use crate::shared::fallthrough::{FallsThrough, fallthrough};
+use crate::shared::upstream_options::{PolicyName, TlsFiles, take_from, take_targets};
+
+/// Default ports: with the scheme `grpc://`, and otherwise.
+const GRPC_PORT: u16 = 443;
+const DNS_PORT: u16 = 53;
+
+/// Upstream as written in the Corefile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// IP address and port.
+    Address(SocketAddr),
+    /// File with `nameserver` lines.
+    File(String),
+}
+
+/// Parsed `grpc` line.
+#[derive(Debug, Default)]
+pub struct Config {
+    pub(super) from: Name,
+    pub(super) targets: Vec<Target>,
+    pub(super) except: Vec<Name>,
+    pub(super) over_tls: bool,
+    pub(super) tls: TlsFiles,
+    pub(super) policy: PolicyName,
+    pub(super) fallthrough: Vec<Name>,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
+}
+
+pub static MANIFEST: Manifest<Config> =
+    Manifest::new("grpc", "forward queries over gRPC", include_str!("README.md"), Config::default, super::build)
+        .arguments("grpc FROM TO...", |config, args| {
+            config.from = take_from(args)?;
+            for word in take_targets(args)? {
+                config
+                    .targets
+                    .push(read_target(&word.text).ok_or_else(|| args.bad(word, "an address or the name of a file"))?);
+            }
+            Ok(())
+        })
+        .properties(PROPERTIES)
+        .metrics(&metrics::ALL)
+        .role(role);
+
+fn role(line: &Writing<'_, Config>) -> Role {
+    let asked = |word: &Token| match read_target(&word.text) {
+        Some(Target::Address(address)) => Some(Asked { scheme: Scheme::Grpc, address, span: word.span }),
+        _ => None,
+    };
+    Role {
+        except: line.config.except.clone(),
+        asks: line.written.args.iter().skip(1).filter_map(asked).collect(),
+        ..Role::answers(core::slice::from_ref(&line.config.from), &line.config.fallthrough)
+    }
+}
+
+static PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("except NAME..."),
+        default: "",
+        doc: "Names to leave to the next plugin, including all names below them.",
+        set: |config, args| {
+            config.except.extend(args.zones()?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls [CERT KEY] [CA]"),
+        default: "off",
+        doc: "Use TLS. CERT and KEY are PEM files with a client certificate and its key. CA has the CA certificates \
+              that upstreams are verified with; the default is those of the system.",
+        set: |config, args| {
+            config.over_tls = true;
+            config.tls.take(args);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls_servername NAME"),
+        default: "",
+        doc: "Name that the certificates of upstreams must contain; without it, their IP address.",
+        set: |config, args| {
+            config.tls.server_name = Some(args.word()?.text.clone());
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("policy random|round_robin|sequential"),
+        default: "random",
+        doc: "Order in which upstreams are tried.",
+        set: |config, args| {
+            config.policy = PolicyName::take(args)?;
+            Ok(())
+        },
+    },
+    fallthrough("Pass queries answered with NXDOMAIN to the next plugin: in all zones, or only in ZONES."),
+];
+
+/// Parses an upstream. CoreDNS accepts any scheme here and uses gRPC for all. Only `dns://` and `grpc://` are accepted
+/// here.
+fn read_target(text: &str) -> Option<Target> {
+    let (port, rest) = match text.split_once("://") {
+        None => (DNS_PORT, text),
+        Some(("dns", rest)) => (DNS_PORT, rest),
+        Some(("grpc", rest)) => (GRPC_PORT, rest),
+        Some(_) => return None,
+    };
+    let ip = |text: &str| text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+    let address = rest.parse().ok().or_else(|| ip(rest).map(|ip| SocketAddr::new(ip, port)));
+    address.map(Target::Address).or_else(|| (!rest.is_empty()).then(|| Target::File(rest.to_owned())))
+}

@@ -1,0 +1,169 @@
+//! Forwards queries to upstreams over gRPC.
+
+mod manifest;
+mod metrics;
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::Arc;
+
+use config::setup::{Part, Setup, SetupError};
+use engine::tls::TlsClient;
+use engine::{
+    Connections, Exchange, ExchangeError, Exchanged, Failure, Hooks, Keeper, LocalFuture, Moment, Outside, Plugin,
+    Query, Resolved, Response, Transport, Verdict, Witnesses, Worker, Zones,
+};
+use upstream::{Policy, Reply};
+use wire::{EdeCode, Name, NameRef, Rcode};
+
+use self::metrics::UpstreamMetrics;
+use crate::shared::upstream_options::{failed, listed_in, none_listed, tell};
+pub(crate) use manifest::MANIFEST;
+use manifest::{Config, Target};
+
+/// Total time for a query, over all attempts.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Timeout for the answer of one upstream.
+const EACH: Duration = Duration::from_secs(2);
+/// gRPC status code NOT_FOUND, which counts as NXDOMAIN.
+const NOT_FOUND: u32 = 5;
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let tls = config.over_tls.then(|| config.tls.client(None, setup)).transpose()?;
+    let mut upstreams: Vec<Upstream> = Vec::new();
+    for address in addresses(&config.targets, setup)? {
+        if upstreams.iter().all(|known| known.address != address) {
+            let metrics = UpstreamMetrics::new(setup.registry, &address.to_string());
+            upstreams.push(Upstream { address, metrics, keeper: keeper(address, setup) });
+        }
+    }
+    if upstreams.is_empty() {
+        return Err(none_listed(config.targets.iter().filter_map(|target| match target {
+            Target::File(name) => Some(name.as_str()),
+            Target::Address(_) => None,
+        })));
+    }
+    let grpc = Grpc {
+        except: config.except.iter().filter(|name| **name != config.from).cloned().collect(),
+        from: config.from,
+        upstreams,
+        tls,
+        policy: config.policy.policy(),
+        witnesses: setup.witnesses(),
+        fallthrough: config.fallthrough.into_iter().collect(),
+    };
+    Ok(Some(Part::new(grpc, Hooks::DOWN)))
+}
+
+fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+    let mut addresses = Vec::new();
+    for target in targets {
+        match target {
+            Target::Address(address) => addresses.push(*address),
+            Target::File(name) => addresses.extend(listed_in(name, setup)?),
+        }
+    }
+    Ok(addresses)
+}
+
+/// Keeps the connections to an upstream open across reloads, while any configuration lists it.
+fn keeper(address: SocketAddr, setup: &mut Setup<'_>) -> Keeper {
+    Keeper(setup.carried.take_over(format!("grpc/{address}"), || ()))
+}
+
+struct Upstream {
+    address: SocketAddr,
+    metrics: UpstreamMetrics,
+    keeper: Keeper,
+}
+
+/// Plugin for the `grpc` line of a server block.
+struct Grpc {
+    from: Name,
+    except: Zones,
+    upstreams: Vec<Upstream>,
+    tls: Option<TlsClient>,
+    policy: Policy,
+    witnesses: Arc<Witnesses>,
+    /// Zones in which an NXDOMAIN response passes the query to the next plugin.
+    fallthrough: Zones,
+}
+
+impl Plugin for Grpc {
+    fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
+        if self.takes(query.key()) { Verdict::Wait } else { Verdict::Pass }
+    }
+
+    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+        Box::pin(async move {
+            match self.ask(query, outside).await {
+                Ok(reply) if self.goes_on(query, &reply) => Resolved::Pass,
+                Ok(reply) => Resolved::Reply(reply),
+                Err(failure) => Resolved::Fail(failure),
+            }
+        })
+    }
+}
+
+impl Grpc {
+    fn takes(&self, key: NameRef<'_>) -> bool {
+        key.is_within(self.from.as_ref()) && !self.except.contain(key)
+    }
+
+    fn goes_on(&self, query: &Query, reply: &[u8]) -> bool {
+        let denied = Reply::read(reply).is_some_and(|reply| reply.rcode() == Rcode::NXDOMAIN);
+        denied && self.fallthrough.contain(query.key())
+    }
+
+    /// Queries the upstreams in policy order, each at most once, until one answers.
+    async fn ask(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
+        let question = (query.name(), query.qtype, query.qclass);
+        let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
+        let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
+        let deadline = outside.now() + DEADLINE;
+        let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream was asked");
+        for at in self.policy.order(self.upstreams.len(), outside.random()) {
+            let upstream = &self.upstreams[at];
+            let until = deadline.min(outside.now() + EACH);
+            match self.exchange(upstream, (query, &octets), until, outside).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => failure = failed(upstream.address, "grpc", &error),
+            }
+            if outside.now() >= deadline {
+                break;
+            }
+        }
+        Err(failure)
+    }
+
+    async fn exchange(
+        &self,
+        upstream: &Upstream,
+        (asked, query): (&Query, &[u8]),
+        until: Moment,
+        outside: &dyn Outside,
+    ) -> Result<Vec<u8>, ExchangeError> {
+        let sent = outside.now();
+        let (counters, metrics) = (outside.counters(), &upstream.metrics);
+        counters.count(metrics.requests);
+        let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
+        let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
+        let (again_after, kept_for) = (None, Some(&upstream.keeper));
+        let exchange = Exchange { to, over, tls, query, until, connections, kept_for, again_after };
+        let outcome = outside.exchange(exchange).await;
+        tell(&self.witnesses, asked, (exchange, sent, &outcome), outside);
+        let reply = match outcome {
+            Ok(Exchanged { reply, .. }) => upstream::readable(reply),
+            Err(ExchangeError::Status { code: NOT_FOUND, .. }) => upstream::answered_with(query, Rcode::NXDOMAIN),
+            Err(error) => return Err(error),
+        };
+        let reply = reply.ok_or(ExchangeError::Unreadable)?;
+        let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
+        counters.count(metrics.responses.counter(rcode));
+        if let Some(duration) = metrics.duration {
+            counters.observe(duration, u64::try_from(outside.now().since(sent).as_nanos()).unwrap_or(u64::MAX));
+        }
+        Ok(reply)
+    }
+}

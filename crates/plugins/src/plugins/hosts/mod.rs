@@ -1,0 +1,302 @@
+//! The plugin *hosts*: answers queries from a hosts file and from records in the Corefile.
+//!
+//! The file is checked for changes periodically. A changed file is parsed into a new table, which replaces the old one
+//! atomically.
+
+mod table;
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use config::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::setup::{Files, Inspection, Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
+use metrics::{Kind, Metric, Registry};
+use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
+
+use table::{Ignored, Table, Taken, address};
+
+use crate::shared::fallthrough::{FallsThrough, fallthrough};
+
+/// Parsed `hosts` line.
+pub struct Config {
+    file: Option<String>,
+    zones: Vec<Name>,
+    lines: Vec<Vec<String>>,
+    ttl: u32,
+    reverse: bool,
+    reload: Duration,
+    fallthrough: Vec<Name>,
+    fallthrough_unsupported: bool,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
+}
+
+const FILE: &str = "/etc/hosts";
+const TTL: u32 = 3600;
+const TTL_MAX: u32 = 65_535;
+const RELOAD: Duration = Duration::from_secs(5);
+
+static ENTRIES: Metric = Metric {
+    name: "coredns_hosts_entries",
+    help: "The combined number of entries in hosts and Corefile.",
+    kind: Kind::Gauge,
+    labels: &["hostsfile"],
+};
+
+static RELOADED: Metric = Metric {
+    name: "coredns_hosts_reload_timestamp_seconds",
+    help: "The timestamp of the last reload of hosts file.",
+    kind: Kind::Gauge,
+    labels: &[],
+};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "hosts",
+    "serve records from a hosts file",
+    include_str!("README.md"),
+    || Config {
+        file: None,
+        zones: Vec::new(),
+        lines: Vec::new(),
+        ttl: TTL,
+        reverse: true,
+        reload: RELOAD,
+        fallthrough: Vec::new(),
+        fallthrough_unsupported: false,
+    },
+    build,
+)
+.arguments("hosts [FILE [ZONES...]]", |config, args| {
+    let file = args.next_word();
+    config.file = file.map(|word| word.text.clone());
+    if let Some(word) = file.filter(|word| address(&word.text).is_some()) {
+        let entry: Vec<&str> = args.rest().iter().map(|word| word.text.as_str()).collect();
+        let message = format!(
+            "`{0}` is read as the name of a file, not as an address; write the entry `{0} {1}` on a separate line in a \
+             block `hosts {{ … }}`",
+            word.text,
+            if entry.is_empty() { "NAME".to_owned() } else { entry.join(" ") },
+        );
+        args.warn(word, message);
+    }
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("ttl SECONDS"),
+        default: "3600",
+        doc: "TTL of the records in seconds, 0–65535. CoreDNS refuses 0.",
+        set: |config, args| {
+            config.ttl = args.number(0..=TTL_MAX)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("no_reverse"),
+        default: "off",
+        doc: "Do not serve PTR records.",
+        set: |config, _| {
+            config.reverse = false;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("reload DURATION"),
+        default: "5s",
+        doc: "Interval at which the file is checked for changes; `0s` disables checking.",
+        set: |config, args| {
+            config.reload = args.duration()?;
+            Ok(())
+        },
+    },
+    fallthrough("Pass queries for names without an entry to the next plugin: in all zones, or only in ZONES."),
+    Property {
+        usage: Usage("fallthrough_unsupported"),
+        default: "off",
+        doc: "Pass queries for types other than A, AAAA and PTR to the next plugin, even if the name has an entry. \
+              Requires `fallthrough`.",
+        set: |config, _| {
+            config.fallthrough_unsupported = true;
+            Ok(())
+        },
+    },
+])
+.other_lines("ADDRESS [NAME...]", read_line)
+.metrics(&[&ENTRIES, &RELOADED])
+.check(check)
+.role(|line| Role { except: reverse_zones(), ..Role::answers(&line.config.zones, &line.config.fallthrough) });
+
+/// Returns the reverse zones. Queries for addresses without an entry always pass to the next plugin.
+fn reverse_zones() -> Vec<Name> {
+    ["in-addr.arpa.", "ip6.arpa."].into_iter().filter_map(|zone| Name::from_text(zone).ok()).collect()
+}
+
+/// Parses a line of the block as a record.
+fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    if !config.fallthrough.is_empty() {
+        let message = format!("unknown property `{}`: records must precede `fallthrough`", args.name().text);
+        return Err(args.problem(message));
+    }
+    if args.rest().is_empty() || address(&args.name().text).is_none() {
+        let message = format!(
+            "line ignored: `{}` does not start a record; expected an IP address and its names",
+            args.name().text
+        );
+        args.warn(args.name(), message);
+    }
+    let names = args.take_rest().iter();
+    config.lines.push(core::iter::once(args.name()).chain(names).map(|word| word.text.clone()).collect());
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    if writing.config.fallthrough_unsupported && writing.config.fallthrough.is_empty() {
+        return Err(writing.problem_with("fallthrough_unsupported", "fallthrough_unsupported requires fallthrough"));
+    }
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let Some(config) = configs.into_iter().next() else { return Ok(None) };
+    let name = config.file.clone().unwrap_or_else(|| FILE.to_owned());
+    let path = setup.path(&name);
+    let read = setup.files.read(&path);
+    if let Err(error) = &read {
+        setup.warn(format_args!("{}: {error}", path.display()));
+    }
+    let zones = setup.zones_or_keys(&config.zones);
+    let inline = Inline { lines: config.lines, taken: Taken { zones: zones.clone(), reverse: config.reverse } };
+    let (table, ignored) = inline.table(read.as_deref().unwrap_or_default());
+    ignored.iter().for_each(|ignored| setup.warn(format_args!("{}:{ignored}", path.display())));
+    let hosts = Arc::new(ArcSwap::from_pointee(table));
+    count_entries(setup.registry, &name, &hosts);
+    let reloaded = Reloaded::new(setup, path.clone());
+    reloaded.note(setup.files);
+    let (told, file) = (Arc::clone(&hosts), path.clone());
+    let inspection = Inspection::of_file((MANIFEST.name, path), config.reload, &read, move |files, octets| {
+        // If the file cannot be read, the previous table keeps serving.
+        let octets = octets.map_err(|error| format!("{}: {error}", file.display()))?;
+        let (table, ignored) = inline.table(&octets);
+        told.store(Arc::new(table));
+        reloaded.note(files);
+        ignored.map_or(Ok(()), |ignored| Err(format!("{}:{ignored}", file.display())))
+    });
+    setup.needs.inspections.push(inspection);
+    let fallthrough: Zones = config.fallthrough.into_iter().collect();
+    let unsupported = config.fallthrough_unsupported;
+    let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported };
+    Ok(Some(Part { fallthrough, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+fn count_entries(registry: &Registry, file: &str, hosts: &Arc<ArcSwap<Table>>) {
+    let counted = Arc::downgrade(hosts);
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+    let entries = move || counted.upgrade().map(|hosts| hosts.load().len() as f64);
+    registry.gauge(&ENTRIES, &[file], entries);
+}
+
+/// Modification time of the hosts file that the process has read most recently. All server blocks share the metric.
+struct Reloaded {
+    path: PathBuf,
+    /// Unix time in seconds, as the bits of a float.
+    last: Arc<AtomicU64>,
+}
+
+impl Reloaded {
+    fn new(setup: &mut Setup<'_>, path: PathBuf) -> Reloaded {
+        let last: Arc<AtomicU64> = setup.carried.take_over("hosts reloaded".to_owned(), AtomicU64::default);
+        let shown = Arc::downgrade(&last);
+        let read = move || shown.upgrade().map(|last| f64::from_bits(last.load(Ordering::Relaxed)));
+        setup.registry.gauge(&RELOADED, &[], read);
+        Reloaded { path, last }
+    }
+
+    /// Records that the file has been read.
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+    fn note(&self, files: &dyn Files) {
+        if let Ok(stamp) = files.stamp(&self.path) {
+            self.last.store((stamp.modified as f64 / 1e9).to_bits(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Records of the block, in addition to those of the file.
+struct Inline {
+    lines: Vec<Vec<String>>,
+    taken: Taken,
+}
+
+impl Inline {
+    /// Returns the records of a file and of the block, and the ignored lines of the file.
+    fn table(&self, file: &[u8]) -> (Table, Option<Ignored>) {
+        let mut table = Table::default();
+        let ignored = table.read(file, &self.taken);
+        for line in &self.lines {
+            if let [address, names @ ..] = line.as_slice() {
+                // Errors of the block have been reported when the Corefile was read.
+                let _ = table.add(address, names.iter().map(String::as_str), &self.taken);
+            }
+        }
+        (table, ignored)
+    }
+}
+
+struct Hosts {
+    hosts: Arc<ArcSwap<Table>>,
+    zones: Zones,
+    ttl: u32,
+    fallthrough: Zones,
+    /// Passes queries for types other than A, AAAA and PTR to the next plugin, even if the name has an entry.
+    unsupported: bool,
+}
+
+impl Plugin for Hosts {
+    fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        let table = self.hosts.load();
+        if query.qtype == Type::PTR
+            && let Some(names) = address_of(query.key()).map(|address| table.names(address))
+            && !names.is_empty()
+        {
+            self.begin(response);
+            for name in names {
+                response.message.push_name(Section::Answer, Owner::Question, (Type::PTR, self.ttl), name.as_ref());
+            }
+            return Verdict::Done;
+        }
+        if query.qtype == Type::PTR || !self.zones.contain(query.key()) {
+            return Verdict::Pass;
+        }
+        let Some(addresses) = table.addresses(query.key()) else {
+            response.set_local();
+            response.set_rcode(Rcode::SERVFAIL);
+            response.set_ede(EdeCode::OTHER, "the name is not in the hosts file");
+            return Verdict::Missing;
+        };
+        if self.unsupported && !query.qtype.is_address() && self.fallthrough.contain(query.key()) {
+            return Verdict::Pass;
+        }
+        self.begin(response);
+        for address in addresses.iter().filter(|address| address.is_ipv4() == (query.qtype == Type::A)) {
+            if query.qtype.is_address() {
+                response.message.push_address(Section::Answer, Owner::Question, self.ttl, *address);
+            }
+        }
+        Verdict::Done
+    }
+}
+
+impl Hosts {
+    fn begin(&self, response: &mut Response) {
+        response.set_authoritative(true);
+        response.set_local();
+    }
+}

@@ -1,0 +1,288 @@
+//! Serves the external addresses of a cluster's Services: load balancers and external IPs.
+//!
+//! The cluster is that of the `kubernetes` block in the same server block; no further watches are opened. `name` parses
+//! names, `zone` has the records of the zone itself.
+
+mod manifest;
+mod name;
+mod transfer;
+mod zone;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use cluster::{External as Outside, Kind, Kinds, Service, ServiceKind};
+use config::setup::{Part as Step, Setup, SetupError};
+use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addresses};
+
+pub(crate) use manifest::MANIFEST;
+
+use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
+use crate::shared::service_records::{Asked, EndpointList, Outcome, PLAIN, Tree, Which, end_alias, weight};
+use manifest::Config;
+use name::{Part, Target};
+use zone::Names;
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Step>, SetupError> {
+    let Some(config) = configs.into_iter().reduce(Config::merge) else { return Ok(None) };
+    let exposed = setup.below.find::<Arc<Exposed>>().ok_or_else(|| {
+        SetupError::new("kubernetes plugin not loaded")
+            .with_help("write `kubernetes` into the same server block")
+            .missing("kubernetes")
+    })?;
+    let zones = setup.zones_or_keys(&config.zones);
+    let apex = config.apex.unwrap_or_else(|| manifest::APEX.into());
+    let names = Names::below(&apex);
+    let showing =
+        Arc::new(Showing { exposed, apex, ttl: config.ttl.unwrap_or(manifest::TTL), headless: config.headless });
+    let forward = zones.names().iter().filter(|zone| !is_reverse(zone.as_ref()));
+    transfer::offer(&showing, forward.cloned().collect(), setup);
+    let plugin = External {
+        showing,
+        are_reverse: zones.names().iter().map(|zone| is_reverse(zone.as_ref())).collect(),
+        primary: zones.names().iter().find(|zone| !is_reverse(zone.as_ref())).cloned(),
+        names,
+    };
+    let fallthrough: Zones = config.fallthrough.into_iter().collect();
+    Ok(Some(Step { zones: Some(zones), fallthrough, ..Step::new(plugin, Hooks::DOWN) }))
+}
+
+/// Plugin that serves a cluster's external names.
+struct External {
+    showing: Arc<Showing>,
+    /// True for each reverse zone, by zone index.
+    are_reverse: Box<[bool]>,
+    /// Zone of the PTR targets.
+    primary: Option<Name>,
+    names: Names,
+}
+
+/// Data shared between queries and zone transfers.
+struct Showing {
+    exposed: Arc<Exposed>,
+    /// Label above the name server.
+    apex: Box<[u8]>,
+    ttl: u32,
+    /// True if endpoints are served (`headless`).
+    headless: bool,
+}
+
+/// Result of a lookup.
+enum Found {
+    /// The name exists. An empty answer section means NODATA.
+    Name,
+    /// Address names can exist below, here or at the next plugin. The name has no records and may fall through.
+    Above,
+    /// The name does not exist.
+    Nothing,
+    /// The objects that decide whether the name exists have not been listed yet.
+    Unknown,
+    /// The name is an alias.
+    Alias(Verdict),
+}
+
+impl Plugin for External {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if query.qtype.is_transfer() {
+            return Verdict::Fail(Failure::refused(EdeCode::NOT_SUPPORTED, "zone transfer is not offered"));
+        }
+        response.set_authoritative(true);
+        response.set_local();
+        let is_reverse = self.are_reverse.get(query.zone_index()).copied().unwrap_or_default();
+        let found = self.find(is_reverse, query, response, worker);
+        self.showing.exposed.mark_remembered(matches!(found, Found::Nothing), response);
+        match found {
+            Found::Alias(verdict) => verdict,
+            Found::Above => {
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Missing
+            }
+            Found::Unknown => Verdict::Fail(not_ready(&self.showing.exposed.index)),
+            Found::Nothing => {
+                response.set_rcode(Rcode::NXDOMAIN);
+                self.push_soa(Section::Authority, query, response);
+                Verdict::Missing
+            }
+            Found::Name => {
+                if matches!(Outcome::of_message(response), Outcome::NoData) {
+                    self.push_soa(Section::Authority, query, response);
+                }
+                Verdict::Done
+            }
+        }
+    }
+
+    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        end_alias(sub, response)
+    }
+}
+
+impl External {
+    fn find(&self, is_reverse: bool, query: &Query, response: &mut Response, worker: &mut Worker) -> Found {
+        let key = query.key();
+        match Target::read(&key.octets()[..query.zone_at()], &self.showing.apex) {
+            Target::Apex => match query.qtype {
+                Type::SOA => self.push_soa(Section::Answer, query, response),
+                Type::NS => self.push_name_server(query, response),
+                _ => {}
+            },
+            Target::Branch => {}
+            Target::NameServer => self.push_name_server_addresses(query, response),
+            _ if is_reverse => return self.find_address(query, response),
+            Target::Namespace(namespace) if self.showing.exposed.shows(namespace) => {}
+            Target::Service { namespace, service, part } if self.showing.exposed.shows(namespace) => {
+                let read = |service: &Service| self.answer(service, part, query, response, worker);
+                let found = self.showing.exposed.index.service(namespace, service, read).flatten();
+                return found.unwrap_or_else(|| {
+                    if self.showing.exposed.index.knows_in(namespace, self.showing.needs()) {
+                        Found::Nothing
+                    } else {
+                        Found::Unknown
+                    }
+                });
+            }
+            Target::Namespace(_) | Target::Service { .. } | Target::Nothing => return self.absent(),
+        }
+        Found::Name
+    }
+
+    /// Answers for a Service or part of it. `None` if the name does not exist.
+    fn answer(
+        &self,
+        service: &Service,
+        part: Part<'_>,
+        query: &Query,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Option<Found> {
+        let tree = Tree { branch: None, zone: query.zone(), form: &PLAIN };
+        let (qtype, ttl) = (query.qtype, self.showing.ttl);
+        let asked = Asked { qtype, ttl, owner: Owner::Question, tree, share: None, has_glue: true };
+        let outcome = match host_of(service) {
+            _ if service.external_ips().next().is_some() => {
+                asked.own_addresses(service, distinct(service), part.ports(), response)
+            }
+            Some(host) => at_host(&asked, service, part, host, response),
+            None => self.endpoints(&asked, service, part, response, worker),
+        };
+        match outcome {
+            Outcome::NoName => None,
+            Outcome::Answered | Outcome::NoData => Some(Found::Name),
+            Outcome::Alias(host) => Some(self.follow(host, query, response)),
+        }
+    }
+
+    /// Answers with endpoints if they are served: those of a headless Service, or the one called by name.
+    fn endpoints(
+        &self,
+        asked: &Asked<'_>,
+        service: &Service,
+        part: Part<'_>,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Outcome<'static> {
+        let which = match part {
+            Part::Endpoint(label) => Which::Called(label),
+            Part::Whole | Part::Port(_) if service.kind == ServiceKind::Headless => Which::All,
+            Part::Whole | Part::Port(_) => return Outcome::NoName,
+        };
+        if !self.showing.headless {
+            return Outcome::NoName;
+        }
+        asked.endpoints(&EndpointList { service, which }, part.ports(), response, worker)
+    }
+
+    /// Answers with a CNAME record to the load balancer's host name, and follows it.
+    fn follow(&self, host: &str, query: &Query, response: &mut Response) -> Found {
+        // An invalid host name leads nowhere.
+        let Ok(name) = Name::from_text(host) else { return Found::Name };
+        response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.showing.ttl), name.as_ref());
+        if query.qtype == Type::CNAME {
+            return Found::Name;
+        }
+        Found::Alias(Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })))
+    }
+
+    /// Answers with the Services at an external address.
+    fn find_address(&self, query: &Query, response: &mut Response) -> Found {
+        if is_above_addresses(query.key()) {
+            return Found::Above;
+        }
+        let (Some(address), Some(primary)) = (address_of(query.key()), &self.primary) else { return self.absent() };
+        let (tree, mut exists) = (Tree { branch: None, zone: primary.as_ref(), form: &PLAIN }, false);
+        self.showing.exposed.index.services_of_external_ip(address, |service| {
+            let name = tree.service_name(service).filter(|_| self.showing.exposed.shows(service.namespace.as_bytes()));
+            let Some(name) = name else { return };
+            exists = true;
+            if query.qtype == Type::PTR {
+                response.message.push_name(
+                    Section::Answer,
+                    Owner::Question,
+                    (Type::PTR, self.showing.ttl),
+                    name.as_ref(),
+                );
+            }
+        });
+        if exists { Found::Name } else { self.absent() }
+    }
+
+    /// Result for a name without an object: NXDOMAIN, or unknown until the objects are listed.
+    fn absent(&self) -> Found {
+        if self.showing.exposed.index.knows(self.showing.needs()) { Found::Nothing } else { Found::Unknown }
+    }
+}
+
+impl Showing {
+    /// Kinds that must be listed before a name can be denied.
+    fn needs(&self) -> Kinds {
+        const SERVICES: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service]);
+        const ENDPOINTS: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]);
+        if self.headless { ENDPOINTS } else { SERVICES }
+    }
+}
+
+/// Host name of a Service's load balancer, if it has one.
+fn host_of(service: &Service) -> Option<&str> {
+    service.external.iter().find_map(|external| match external {
+        Outside::Host(host) => Some(&**host),
+        Outside::Ip(_) => None,
+    })
+}
+
+/// External addresses of a Service without duplicates.
+fn distinct(service: &Service) -> impl Iterator<Item = IpAddr> + Clone {
+    let before = |at, ip| service.external_ips().take(at).any(|known| known == ip);
+    service.external_ips().enumerate().filter(move |(at, ip)| !before(*at, *ip)).map(|(_, ip)| ip)
+}
+
+/// Answers for a Service whose load balancer has a host name.
+fn at_host<'s>(
+    asked: &Asked<'_>,
+    service: &Service,
+    part: Part<'_>,
+    host: &'s str,
+    response: &mut Response,
+) -> Outcome<'s> {
+    let (name, protocol) = part.ports();
+    let ports = || service.ports.iter().filter(|port| port.matches(name, protocol));
+    let count = ports().count();
+    if count == 0 {
+        return Outcome::NoName;
+    }
+    match asked.qtype {
+        Type::A | Type::AAAA | Type::CNAME => return Outcome::Alias(host),
+        Type::SRV => {
+            let Ok(target) = Name::from_text(host) else { return Outcome::NoData };
+            for (at, number) in ports().map(|port| port.number).enumerate() {
+                // TCP and UDP ports with the same number would give equal records.
+                let seen = ports().take(at).any(|before| before.number == number);
+                if let Some(number) = number.filter(|_| !seen) {
+                    asked.push_srv(response, target.as_ref(), weight(count), number);
+                }
+            }
+        }
+        _ => {}
+    }
+    Outcome::of_message(response)
+}

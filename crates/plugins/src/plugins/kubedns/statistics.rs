@@ -1,0 +1,176 @@
+//! Cache statistics as dnsmasq and kube-dns's sidecar exposed them: TXT records of class CH, and metrics.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use config::setup::Setup;
+use engine::{Connections, Exchange, Outside, Query, Response, Transport};
+use metrics::{Counter, Kind, Metric, Registry};
+use wire::{Class, Flags, Header, Message, MessageBuf, Name, NameRef, Owner, Section, Type};
+
+use crate::shared::cache_statistics::CacheStatistics;
+
+const fn metric(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, help, kind: Kind::Counter, labels: &[] }
+}
+
+static HITS: Metric = metric("kubedns_dnsmasq_hits", "Number of DNS cache hits (from start of process).");
+static MISSES: Metric = metric("kubedns_dnsmasq_misses", "Number of DNS cache misses (from start of process).");
+static EVICTIONS: Metric =
+    metric("kubedns_dnsmasq_evictions", "Counter of DNS cache evictions (from start of process).");
+static INSERTIONS: Metric =
+    metric("kubedns_dnsmasq_insertions", "Counter of DNS cache insertions (from start of process).");
+static MAX_SIZE: Metric = metric("kubedns_dnsmasq_max_size", "Maximum size of the DNS cache.");
+static ERRORS: Metric = metric("kubedns_dnsmasq_errors", "Number of errors that have occurred getting metrics.");
+
+pub(super) static METRICS: [&Metric; 6] = [&HITS, &MISSES, &EVICTIONS, &INSERTIONS, &MAX_SIZE, &ERRORS];
+
+/// Default prefix of the metric names.
+const PREFIX: &str = "kubedns_";
+
+fn named(metric: &'static Metric, prefix: &str) -> &'static Metric {
+    metric.renamed(&format!("{prefix}_{}", metric.name.strip_prefix(PREFIX).unwrap_or(metric.name)))
+}
+
+/// Cache statistics of this server block.
+pub(super) struct Statistics {
+    cache: Arc<CacheStatistics>,
+    registry: Arc<Registry>,
+}
+
+impl Statistics {
+    /// Registers the cache metrics with this prefix. Returns `None` if there is no cache or queries are not answered
+    /// here.
+    pub(super) fn show(prefix: &str, is_stub: bool, setup: &Setup<'_>) -> Option<Statistics> {
+        let registry = setup.registry;
+        let cache = setup.below.find::<Arc<CacheStatistics>>()?;
+        for (metric, counters) in [
+            (&HITS, &cache.hits),
+            (&MISSES, &cache.misses),
+            (&EVICTIONS, &cache.evictions),
+            (&INSERTIONS, &cache.insertions),
+        ] {
+            registry.alias(named(metric, prefix), &[], counters);
+        }
+        registry.counter(named(&ERRORS, prefix), &[]);
+        if is_stub {
+            return None;
+        }
+        #[allow(clippy::cast_precision_loss, reason = "Prometheus values are floats")]
+        let capacity = cache.capacity as f64;
+        registry.gauge(named(&MAX_SIZE, prefix), &[], move || Some(capacity));
+        Some(Statistics { cache, registry: Arc::clone(registry) })
+    }
+
+    /// Answers a query of class CH for a statistic. Returns true if it was one.
+    pub(super) fn answer(&self, query: &Query, response: &mut Response) -> bool {
+        if query.qclass != Class::CH || query.qtype != Type::TXT {
+            return false;
+        }
+        let sum = |counters: &[Counter]| counters.iter().map(|counter| self.registry.read(*counter)).sum();
+        let number: u64 = match label_of(query.key()) {
+            Some(b"cachesize") => self.cache.capacity as u64,
+            Some(b"hits") => sum(&self.cache.hits),
+            Some(b"misses") => sum(&self.cache.misses),
+            Some(b"insertions") => sum(&self.cache.insertions),
+            Some(b"evictions") => sum(&self.cache.evictions),
+            // Queries for dnsmasq's own zones, which do not exist here.
+            Some(b"auth") => 0,
+            _ => return false,
+        };
+        response.set_local();
+        let text = number.to_string();
+        response.message.push(Section::Answer, Owner::Question, (Type::TXT, Class::CH, 0), |rdata| {
+            rdata.character_string(text.as_bytes());
+        });
+        true
+    }
+}
+
+/// First label of `LABEL.bind`.
+fn label_of(name: NameRef<'_>) -> Option<&[u8]> {
+    let mut labels = name.labels();
+    let label = labels.next()?;
+    (labels.next()? == b"bind" && labels.next().is_none()).then_some(label)
+}
+
+/// Timeout of a query.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Each query is one datagram; no connection is kept.
+const CONNECTIONS: Connections =
+    Connections { idle_max: Duration::ZERO, age_max: Duration::ZERO, kept_max: 1, source: None };
+
+/// Polls the statistics of another process and exports them with this prefix.
+pub(super) fn ask(prefix: &str, server: SocketAddr, every: Duration, setup: &mut Setup<'_>) {
+    let counter = |metric| setup.registry.counter(named(metric, prefix), &[]);
+    let asked = [
+        ("hits.bind.", &HITS),
+        ("misses.bind.", &MISSES),
+        ("evictions.bind.", &EVICTIONS),
+        ("insertions.bind.", &INSERTIONS),
+        ("cachesize.bind.", &MAX_SIZE),
+    ]
+    .map(|(name, metric)| Number { name, counter: counter(metric), last: 0 });
+    let poll = Poll { server, every, asked, errors: counter(&ERRORS) };
+    setup.needs.jobs.push(Box::new(move |outside| Box::pin(poll.run(outside))));
+}
+
+struct Poll {
+    server: SocketAddr,
+    every: Duration,
+    asked: [Number; 5],
+    errors: Counter,
+}
+
+/// Statistic that is polled.
+struct Number {
+    name: &'static str,
+    counter: Counter,
+    last: u64,
+}
+
+impl Poll {
+    async fn run(mut self, outside: Rc<dyn Outside>) {
+        loop {
+            for number in &mut self.asked {
+                match ask_number(self.server, number.name, &*outside).await {
+                    Some(now) => {
+                        // After a restart the other process counts from zero. The exported counter keeps its previous
+                        // value and adds to it.
+                        let more = now.checked_sub(number.last).unwrap_or(now);
+                        outside.counters().add(number.counter, more);
+                        number.last = now;
+                    }
+                    None => outside.counters().count(self.errors),
+                }
+            }
+            outside.sleep_until(outside.now() + self.every).await;
+        }
+    }
+}
+
+async fn ask_number(server: SocketAddr, name: &str, outside: &dyn Outside) -> Option<u64> {
+    let name = Name::from_text(name).ok()?;
+    let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
+    let mut message = MessageBuf::new();
+    message.start(header, Some((name.as_ref(), Type::TXT, Class::CH)));
+    let query = message.finish(None, core::iter::empty());
+    let until = outside.now() + PATIENCE;
+    let exchange = Exchange {
+        to: server,
+        over: Transport::Udp,
+        tls: None,
+        query,
+        until,
+        connections: CONNECTIONS,
+        kept_for: None,
+        again_after: None,
+    };
+    let exchanged = outside.exchange(exchange).await.ok()?;
+    let reply = Message::parse(&exchanged.reply).ok()?;
+    let text = reply.records().find(|record| record.rtype() == Type::TXT)?;
+    let (length, rest) = text.rdata().split_first()?;
+    core::str::from_utf8(rest.get(..usize::from(*length))?).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,110 @@
+//! ExternalName Services: CNAME records and the records of their targets, inside and outside of the zone.
+
+use engine::{Ask, Query, Response, Verdict, Whom, Worker};
+use wire::{Name, Owner, Section, Type};
+
+use super::name::Target;
+use super::{Found, Kubernetes, View};
+use crate::shared::service_records::Outcome;
+
+/// Maximum number of CNAME records in a chain within the zone, as in CoreDNS.
+const HOPS_MAX: usize = 11;
+
+impl Kubernetes {
+    /// Follows an alias from the query name. If the chain ends without records, the answer has no CNAME records either.
+    pub(super) fn follow_alias(
+        &self,
+        view: &View,
+        query: &mut Query,
+        target: &Name,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Found {
+        let zone = query.zone().to_name();
+        let (mut owner, mut target) = (query.name().to_name(), target.clone());
+        if query.qtype == Type::CNAME {
+            self.push_alias(response, &owner, &target);
+            return Found::Answered;
+        }
+        if query.qtype == Type::SRV {
+            self.push_alias_service(view, query, &target, response);
+            return Found::Answered;
+        }
+        for _ in 0..HOPS_MAX {
+            if target.as_ref().is_within(owner.as_ref()) || self.visited(response, &target) {
+                break;
+            }
+            self.push_alias(response, &owner, &target);
+            let Some(prefix) = target.as_ref().prefix_len(zone.as_ref()) else {
+                let ask = Ask { name: target, qtype: query.qtype, whom: Whom::Server };
+                return Found::Elsewhere(Verdict::Ask(Box::new(ask)));
+            };
+            match self.next(view, query, (&target, prefix), response, worker) {
+                Next::Answered => return Found::Answered,
+                Next::Alias(next) => (owner, target) = (target, *next),
+                Next::Nothing => break,
+            }
+        }
+        response.message.clear();
+        Found::NoData
+    }
+
+    fn push_alias(&self, response: &mut Response, owner: &Name, target: &Name) {
+        response.message.push_name(
+            Section::Answer,
+            Owner::Name(owner.as_ref()),
+            (Type::CNAME, self.ttl),
+            target.as_ref(),
+        );
+    }
+
+    /// Returns true if a CNAME record in the answer already points to `target`.
+    fn visited(&self, response: &Response, target: &Name) -> bool {
+        response.message.section(Section::Answer).any(|mark| {
+            mark.rtype == Type::CNAME && response.message.name_in(mark, 0).is_ok_and(|known| known == *target)
+        })
+    }
+
+    /// Looks up the target of an alias within the zone. The first `prefix` bytes of its name are the labels before the
+    /// zone.
+    fn next(
+        &self,
+        view: &View,
+        query: &Query,
+        (name, prefix): (&Name, usize),
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Next {
+        let lower = name.clone().into_lowercase();
+        let zone = query.zone();
+        let before = response.message.marks().len();
+        let owner = Owner::Name(name.as_ref());
+        let asked = self.asked(query.qtype, owner, zone);
+        let alias = match Target::read(&lower.octets()[..prefix], view.grammar) {
+            Target::Service { namespace, service, part } if self.exposed.shows(namespace) => {
+                view.index.service(namespace, service, |service| {
+                    match self.answer(&asked, service, part, response, worker) {
+                        Outcome::Alias(target) => Name::from_text(target).ok(),
+                        Outcome::Answered | Outcome::NoData | Outcome::NoName => None,
+                    }
+                })
+            }
+            _ => None,
+        };
+        match alias.flatten() {
+            Some(target) => Next::Alias(Box::new(target)),
+            None if response.message.marks().len() > before => Next::Answered,
+            None => Next::Nothing,
+        }
+    }
+}
+
+/// Result of looking up the target of an alias.
+enum Next {
+    /// The records of the target are in the answer.
+    Answered,
+    /// The target is another alias.
+    Alias(Box<Name>),
+    /// The target has no records of this type.
+    Nothing,
+}

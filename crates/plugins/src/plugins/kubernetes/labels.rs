@@ -1,0 +1,129 @@
+//! Metadata labels about the query name and the client: `kubernetes/namespace` and so on.
+
+use std::sync::Arc;
+
+use engine::Labels;
+use engine::{Query, Zones};
+
+use super::View;
+use super::name::{Grammar, Part, Target};
+use crate::shared::cluster_view::Exposed;
+use crate::shared::service_records::labels_of;
+
+/// Parts of a query name. Missing parts are empty.
+#[derive(Default)]
+struct Parts<'a> {
+    kind: &'a [u8],
+    namespace: &'a [u8],
+    service: &'a [u8],
+    endpoint: &'a [u8],
+    cluster: &'a [u8],
+    port: &'a [u8],
+    protocol: &'a [u8],
+    /// Labels in wire format.
+    zone: &'a [u8],
+}
+
+type Say = fn(&Parts<'_>) -> String;
+
+/// Labels published for every zone, with the function that computes each value.
+const SAID: [(&str, Say); 6] = [
+    ("kubernetes/kind", |parts| text(parts.kind)),
+    ("kubernetes/namespace", |parts| text(parts.namespace)),
+    ("kubernetes/service", |parts| text(parts.service)),
+    ("kubernetes/endpoint", |parts| text(parts.endpoint)),
+    ("kubernetes/port-name", |parts| text(parts.port)),
+    ("kubernetes/protocol", |parts| text(parts.protocol)),
+];
+
+/// Publishes the labels for queries in these zones.
+pub(super) fn publish(labels: &Labels, zones: &Zones, views: &[View], exposed: &Arc<Exposed>) {
+    let grammars = views.iter().map(|view| view.grammar).collect();
+    let reader = Arc::new(Reader { zones: zones.clone(), grammars });
+    for (label, say) in SAID {
+        let reader = Arc::clone(&reader);
+        labels.publish(label, move |query| reader.read(query, |_, parts| parts.map(|parts| say(&parts))));
+    }
+    let of_zones = Arc::clone(&reader);
+    labels.publish("kubernetes/zone", move |query| {
+        of_zones
+            .read(query, |grammar, parts| parts.filter(|_| grammar == Grammar::Zonal).map(|parts| dotted(parts.zone)))
+    });
+    let of_clusters = Arc::clone(&reader);
+    labels.publish("kubernetes/cluster", move |query| {
+        let is_common = |grammar| grammar == Grammar::Clusterset;
+        of_clusters.read(query, |grammar, parts| parts.filter(|_| is_common(grammar)).map(|parts| text(parts.cluster)))
+    });
+    labels.publish("kubernetes/parse-error", move |query| {
+        reader.read(query, |_, parts| parts.is_none().then(|| "invalid query name".to_owned()))
+    });
+    let exposed = Arc::clone(exposed);
+    labels.publish("kubernetes/client-namespace", move |query| client_namespace(&exposed, query));
+}
+
+/// Namespace of the pods at the client's address. `None` if they are in several namespaces.
+fn client_namespace(exposed: &Exposed, query: &Query) -> Option<String> {
+    let (mut found, mut is_one) = (None, true);
+    exposed.index.namespaces_of_pod(query.path.peer.ip().to_canonical(), |namespace| {
+        is_one &= found.as_deref().is_none_or(|found| found == namespace);
+        found = Some(namespace.to_owned());
+    });
+    found.filter(|_| is_one)
+}
+
+/// Parser for query names in the zones of this block.
+struct Reader {
+    zones: Zones,
+    grammars: Box<[Grammar]>,
+}
+
+impl Reader {
+    /// Parses the client's original query name. `None` if it is in none of the zones.
+    fn read<R>(&self, query: &Query, say: impl FnOnce(Grammar, Option<Parts<'_>>) -> Option<R>) -> Option<R> {
+        let name = query.request.name.clone().into_lowercase();
+        let index = self.zones.find(name.as_ref())?;
+        let before = name.as_ref().prefix_len(self.zones.names().get(index)?.as_ref())?;
+        let (prefix, grammar) = (name.octets().get(..before)?, *self.grammars.get(index)?);
+        say(grammar, Parts::of(Target::read(prefix, grammar), prefix))
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Splits a target into its parts. `None` if no name of this form exists.
+    fn of(target: Target<'a>, prefix: &'a [u8]) -> Option<Parts<'a>> {
+        match target {
+            Target::Apex => Some(Parts::default()),
+            Target::Branch => {
+                let kind = labels_of(prefix).next().filter(|label| matches!(*label, b"svc" | b"pod"))?;
+                Some(Parts { kind, ..Parts::default() })
+            }
+            Target::Namespace(namespace) => Some(Parts { kind: b"svc", namespace, ..Parts::default() }),
+            Target::PodNamespace(namespace) => Some(Parts { kind: b"pod", namespace, ..Parts::default() }),
+            Target::Pod { namespace, pod } => Some(Parts { kind: b"pod", namespace, service: pod, ..Parts::default() }),
+            Target::Service { namespace, service, part } => {
+                Some(Parts { kind: b"svc", namespace, service, ..Parts::of_part(part) })
+            }
+            Target::Version | Target::NameServer | Target::Nothing => None,
+        }
+    }
+
+    fn of_part(part: Part<'a>) -> Parts<'a> {
+        let none = Parts::default();
+        match part {
+            Part::Whole | Part::Each => none,
+            Part::Endpoint(endpoint) => Parts { endpoint, ..none },
+            Part::EndpointIn(endpoint, cluster) => Parts { endpoint, cluster, ..none },
+            Part::Zone { zone, .. } => Parts { zone, ..none },
+            Part::Protocol(protocol) => Parts { protocol, ..none },
+            Part::Port(port, protocol) => Parts { port, protocol, ..none },
+        }
+    }
+}
+
+fn text(label: &[u8]) -> String {
+    String::from_utf8_lossy(label).into_owned()
+}
+
+fn dotted(labels: &[u8]) -> String {
+    labels_of(labels).map(text).collect::<Vec<_>>().join(".")
+}

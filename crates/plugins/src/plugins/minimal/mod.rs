@@ -1,0 +1,29 @@
+//! Removes the authority and additional sections from NOERROR responses with records.
+
+use config::options::{Acts, Manifest, Role};
+use config::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use wire::Section;
+
+use crate::shared::response_class::Kind;
+
+pub static MANIFEST: Manifest<()> = Manifest::new(
+    "minimal",
+    "remove optional sections from responses",
+    include_str!("README.md"),
+    || (),
+    |_, _: &mut Setup<'_>| -> Result<Option<Part>, SetupError> { Ok(Some(Part::new(Minimal, Hooks::UP))) },
+)
+.repeated_in_vain()
+.role(|_| Role::new(Acts::OnAnswers, &[]));
+
+struct Minimal;
+
+impl Plugin for Minimal {
+    fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
+        if Kind::of(query, response) == Kind::NoError {
+            response.message.cut_from(Section::Authority);
+        }
+        Verdict::Pass
+    }
+}

@@ -1,0 +1,107 @@
+//! Counts queries and serves the metrics of the server.
+
+mod web;
+
+use config::options::{Manifest, Property, Usage};
+use config::setup::{Page, Part, Setup, SetupError};
+use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
+use engine::{QueryMetrics, SERVER_METRICS};
+use metrics::{Kind, Metric};
+
+use crate::shared::option_helpers::{metrics_page, url_path};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "prometheus",
+    "export metrics in Prometheus format",
+    include_str!("README.md"),
+    || Config { address: DEFAULT_ADDRESS.to_owned(), path: "/metrics".to_owned(), web: None },
+    build,
+)
+.arguments("prometheus [ADDRESS]", |config, args| {
+    if let Some(address) = crate::shared::option_helpers::listen_address(args)? {
+        config.address = address;
+    }
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("runtime_metrics"),
+        default: "off",
+        doc: "Accepted for compatibility with CoreDNS. There is no Go runtime to export metrics of.",
+        set: crate::shared::option_helpers::no_arguments,
+    },
+    Property {
+        usage: Usage("path PATH"),
+        default: "/metrics",
+        doc: "Path of the metrics endpoint. Not in CoreDNS.",
+        set: |config, args| {
+            config.path = url_path(args)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("tls FILE"),
+        default: "",
+        doc: "Serve metrics over HTTPS, with this web configuration file.",
+        set: |config, args| {
+            config.web = Some(args.word()?.text.clone());
+            Ok(())
+        },
+    },
+])
+.metrics(&SERVER_METRICS);
+
+const DEFAULT_ADDRESS: &str = "localhost:9153";
+
+static PLUGIN_ENABLED: Metric = Metric {
+    name: "coredns_plugin_enabled",
+    help: "A metric that indicates whether a plugin is enabled on per server and zone basis.",
+    kind: Kind::Gauge,
+    labels: &["server", "zone", "view", "name"],
+};
+
+pub struct Config {
+    address: String,
+    path: String,
+    /// Web configuration file for HTTPS.
+    web: Option<String>,
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    for config in configs {
+        // As in CoreDNS, a server that cannot serve metrics still answers queries.
+        match config.web.as_deref().map_or(Ok(None), |file| web::tls(file, setup)) {
+            Ok(tls) => {
+                let page = metrics_page(setup.registry, config.address, config.path);
+                setup.needs.pages.push(Page { tls, ..page });
+            }
+            Err(error) => setup.warn(format_args!("metrics are not served: {error}")),
+        }
+    }
+    let registry = setup.registry;
+    let block = setup.block;
+    for site in &block.sites {
+        for name in &block.directives {
+            registry.gauge(&PLUGIN_ENABLED, &[&site.server, &site.zone, &site.view, name], || Some(1.0));
+        }
+    }
+    let first_site = block.sites.first().map_or(0, |site| site.index);
+    let labels = block.sites.iter().map(|site| [site.server.as_str(), site.zone.as_str(), site.view.as_str()]);
+    let sites = labels.map(|labels| QueryMetrics::new(registry, labels, &block.directives)).collect();
+    Ok(Some(Part::new(Prometheus { first_site, sites }, Hooks::UP)))
+}
+
+struct Prometheus {
+    /// Index of the block's first site. The sites of a block have consecutive indexes.
+    first_site: usize,
+    sites: Vec<QueryMetrics>,
+}
+
+impl Plugin for Prometheus {
+    fn on_response(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        if let Some(metrics) = query.site.checked_sub(self.first_site).and_then(|at| self.sites.get(at)) {
+            metrics.count(query, response, worker);
+        }
+        Verdict::Pass
+    }
+}

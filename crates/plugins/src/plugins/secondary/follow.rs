@@ -1,0 +1,213 @@
+//! Refreshes a secondary zone by the timers of its SOA record (RFC 1035 §3.3.13).
+//!
+//! ```text
+//!   nothing yet ──(250 ms, doubling to 10 s)──► transferred ──refresh, or notified──► same serial, or transferred
+//!                                                   ▲  │                                   │
+//!                                                   │  └── no answer: retry ──► expire ──► SERVFAIL
+//!                                                   └──────────────────────────────────────┘
+//! ```
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::log::{Level, Source};
+use engine::{Connections, Exchange, Moment, Outside, Transport};
+use wire::{Class, Header, Message, MessageBuf, NameRef, Owner, Section, Type};
+use zone::{Broken, Differences, Incoming, Soa, Zone};
+
+use crate::shared::zone_store::Held;
+
+const SOURCE: Source<'_> = Source::Plugin("secondary");
+
+/// Delays between attempts before the first transfer, doubling from the first value to the second.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const FIRST_PAUSE_MAX: Duration = Duration::from_secs(10);
+/// Interval of checks for a received NOTIFY.
+const EVERY: Duration = Duration::from_secs(1);
+/// Timeout of an SOA query.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of a transfer.
+const TRANSFER_MAX: Duration = Duration::from_secs(300);
+/// Delays are extended by a random part of up to 1/16, so that many secondaries do not query at once.
+const JITTER: u32 = 16;
+
+/// Keeps a zone up to date until dropped.
+pub(super) async fn run(held: Arc<Held>, outside: Rc<dyn Outside>) {
+    let mut pause = FIRST_PAUSE;
+    while held.soa().is_none() && !refresh(&held, &*outside).await {
+        outside.sleep_until(outside.now() + pause).await;
+        pause = (pause * 2).min(FIRST_PAUSE_MAX);
+    }
+    let mut heard = outside.now();
+    let mut next = after(held.soa().map_or(0, |soa| soa.refresh), &*outside);
+    loop {
+        outside.sleep_until(next.min(outside.now() + EVERY)).await;
+        let Some(times) = held.soa() else { return };
+        if held.take_notified() || outside.now() >= next {
+            let is_fresh = refresh(&held, &*outside).await;
+            if is_fresh {
+                heard = outside.now();
+                held.confirm();
+            }
+            let times = held.soa().unwrap_or(times);
+            next = after(if is_fresh { times.refresh } else { times.retry }, &*outside);
+        }
+        if !held.is_expired() && outside.now().since(heard) >= Duration::from_secs(times.expire.into()) {
+            held.expire();
+            let message = format_args!("Zone {} has expired: no primary answers", held.origin);
+            outside.log(Level::Warning, SOURCE, message);
+        }
+    }
+}
+
+/// Time after `seconds` plus a random extension; at least one second from now.
+fn after(seconds: u32, outside: &dyn Outside) -> Moment {
+    let pause = Duration::from_secs(seconds.max(1).into());
+    let part = u32::try_from(outside.random() % 1024).unwrap_or_default();
+    outside.now() + pause + pause / JITTER * part / 1024
+}
+
+/// Fetches the newest version from the first primary that answers. Returns true if one did.
+async fn refresh(held: &Held, outside: &dyn Outside) -> bool {
+    for primary in &held.primaries {
+        match refresh_from(*primary, held, outside).await {
+            Ok(()) => return true,
+            Err(error) => {
+                let origin = &held.origin;
+                outside.log(Level::Warning, SOURCE, format_args!("zone {origin} from {primary}: {error}"));
+            }
+        }
+    }
+    false
+}
+
+async fn refresh_from(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<(), String> {
+    if let Some(ours) = held.soa() {
+        let theirs = serial(primary, held, outside).await?;
+        if !ours.is_older_than(theirs) {
+            return Ok(());
+        }
+    }
+    let Some(version) = newer(primary, held, outside).await? else { return Ok(()) };
+    let Version { zone, changes } = version;
+    let (serial, records) = (zone.soa().map_or(0, |soa| soa.serial), zone.len());
+    held.set(zone);
+    let origin = &held.origin;
+    let how = changes.map_or_else(String::new, |changes| format!(", {changes} changes by IXFR"));
+    let message = format_args!("Transferred: {origin} from {primary}: {records} records, {serial} SOA serial{how}");
+    outside.log(Level::Info, SOURCE, message);
+    Ok(())
+}
+
+/// Transferred version of a zone.
+struct Version {
+    zone: Zone,
+    /// Number of removed and added records, if it was an incremental transfer.
+    changes: Option<usize>,
+}
+
+/// Fetches the newest version: incrementally if there is an old one and the primary supports it, otherwise completely.
+async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<Option<Version>, String> {
+    if let Some(old) = held.known() {
+        match differences(primary, old, held, outside).await {
+            Ok(version) => return Ok(version),
+            Err(error) => {
+                let origin = &held.origin;
+                let message = format_args!("zone {origin} from {primary}, requesting the whole zone: {error}");
+                outside.log(Level::Info, SOURCE, message);
+            }
+        }
+    }
+    let mut incoming = Incoming::new(held.origin.as_ref());
+    transfer(primary, &query(held, Type::AXFR, None), outside, &mut |message| incoming.take(message)).await?;
+    let strangers = incoming.strangers();
+    let zone = incoming.finish().map_err(|broken| broken.to_string())?;
+    if strangers > 0 {
+        let origin = &held.origin;
+        let message = format_args!(
+            "zone {origin} from {primary}: ignored records outside of the zone or not of class IN: {strangers}"
+        );
+        outside.log(Level::Warning, SOURCE, message);
+    }
+    Ok(Some(Version { zone, changes: None }))
+}
+
+/// Fetches the changes since the old version (RFC 1995). `None` if there are none.
+async fn differences(
+    primary: SocketAddr,
+    old: Arc<Zone>,
+    held: &Held,
+    outside: &dyn Outside,
+) -> Result<Option<Version>, String> {
+    let query = query(held, Type::IXFR, old.soa());
+    let mut differences = Differences::new(old);
+    transfer(primary, &query, outside, &mut |message| differences.take(message)).await?;
+    let changes = differences.changes();
+    let zone = differences.finish().map_err(|broken| broken.to_string())?;
+    Ok(zone.map(|zone| Version { zone, changes }))
+}
+
+/// Queries the serial of a primary.
+async fn serial(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<u32, String> {
+    let query = query(held, Type::SOA, None);
+    let exchange = exchange(primary, &query, outside.now() + PATIENCE);
+    let exchanged = outside.exchange(exchange).await.map_err(|error| format!("no SOA record: {error}"))?;
+    let message = Message::parse(&exchanged.reply).map_err(|error| error.to_string())?;
+    let rcode = message.header().flags.rcode();
+    let soa = message.records().find(|record| record.rtype() == Type::SOA);
+    let soa = soa.and_then(|soa| Soa::read(soa.rdata()));
+    soa.map(|soa| soa.serial).ok_or_else(|| format!("no SOA record: {rcode}"))
+}
+
+/// Sends a query and passes each message of the response to `take` until it returns false.
+async fn transfer(
+    primary: SocketAddr,
+    query: &[u8],
+    outside: &dyn Outside,
+    take: &mut dyn FnMut(&[u8]) -> Result<bool, Broken>,
+) -> Result<(), String> {
+    let mut broken = None;
+    let mut take = |message: &[u8]| match take(message) {
+        Ok(more) => more,
+        Err(error) => {
+            broken = Some(error);
+            false
+        }
+    };
+    let exchange = exchange(primary, query, outside.now() + TRANSFER_MAX);
+    let outcome = outside.exchange_all(exchange, &mut take).await;
+    match broken {
+        Some(broken) => Err(broken.to_string()),
+        None => outcome.map_err(|error| format!("transfer failed: {error}")),
+    }
+}
+
+/// Builds a query for the zone. For IXFR it has the old SOA record, of which only the serial matters (RFC 1995 §3).
+fn query(held: &Held, qtype: Type, ours: Option<Soa>) -> Vec<u8> {
+    let mut message = MessageBuf::new();
+    message.start(Header::default(), Some((held.origin.as_ref(), qtype, Class::IN)));
+    if let Some(Soa { serial, refresh, retry, expire, minimum }) = ours {
+        message.push(Section::Authority, Owner::Question, (Type::SOA, Class::IN, 0), |rdata| {
+            (0..2).for_each(|_| rdata.plain_name(NameRef::ROOT));
+            [serial, refresh, retry, expire, minimum].into_iter().for_each(|number| rdata.u32(number));
+        });
+    }
+    message.finish(None, core::iter::empty()).to_vec()
+}
+
+/// Exchange over TCP even for the SOA query, because a forged serial would trigger a transfer.
+fn exchange(primary: SocketAddr, query: &[u8], until: Moment) -> Exchange<'_> {
+    let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
+    Exchange {
+        to: primary,
+        over: Transport::Tcp,
+        tls: None,
+        query,
+        until,
+        connections,
+        kept_for: None,
+        again_after: None,
+    }
+}

@@ -1,0 +1,111 @@
+//! Serves zones transferred from primary servers, and keeps them up to date.
+
+mod follow;
+
+use core::net::SocketAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use config::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::setup::{Part, Setup, SetupError};
+use engine::{Hooks, Zones};
+use wire::Name;
+
+use crate::shared::fallthrough::{DENIED, FallsThrough, fallthrough};
+use crate::shared::zone_store::{Authority, Held, directory, offer};
+
+/// Parsed `secondary` line.
+#[derive(Default)]
+pub struct Config {
+    zones: Vec<Name>,
+    primaries: Vec<SocketAddr>,
+    fallthrough: Vec<Name>,
+}
+
+impl FallsThrough for Config {
+    fn fallthrough(&mut self) -> &mut Vec<Name> {
+        &mut self.fallthrough
+    }
+}
+
+/// Default port of primaries.
+const DNS_PORT: u16 = 53;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "secondary",
+    "serve zones transferred from a primary server",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated()
+.arguments("secondary [ZONES...]", |config, args| {
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("transfer from ADDRESS..."),
+        default: "",
+        doc: "Primary servers, `IP[:PORT]` with port 53 by default. They are tried in this order. Required.",
+        set: set_primaries,
+    },
+    Property {
+        usage: Usage("catalog [MEMBERS...]"),
+        default: "off",
+        doc: "Catalog zones (RFC 9432) are not supported by this build.",
+        set: |_, args| {
+            args.take_rest();
+            let help = "list the member zones, with a `secondary` line for each";
+            args.line_not_here("catalog zones are not supported by this build", help);
+            Ok(())
+        },
+    },
+    fallthrough(DENIED),
+])
+.check(check)
+.role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
+
+fn set_primaries(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let from = args.word()?;
+    if from.text != "from" {
+        return Err(args.bad(from, "`from`"));
+    }
+    for word in args.take_rest() {
+        let address = word.text.parse().map(|ip| SocketAddr::new(ip, DNS_PORT)).or_else(|_| word.text.parse());
+        config.primaries.push(address.map_err(|_| args.bad(word, "an IP address, with or without a port"))?);
+    }
+    Ok(())
+}
+
+fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+    match writing.config.primaries.as_slice() {
+        [] => Err(writing.problem("secondary needs `transfer from` with at least one primary server")),
+        _ => Ok(()),
+    }
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let (mut all, mut fallthrough) = (Vec::new(), Vec::new());
+    for config in configs {
+        for origin in setup.zones_or_keys(&config.zones).names() {
+            let held = open(origin, &config.primaries, setup);
+            let followed = Arc::clone(&held);
+            setup.needs.jobs.push(Box::new(move |outside| Box::pin(follow::run(followed, outside))));
+            all.push(held);
+        }
+        fallthrough.extend(config.fallthrough);
+    }
+    let zones: Zones = all.iter().map(|held| held.origin.clone()).collect();
+    let held = Arc::new(ArcSwap::from_pointee(directory(all)));
+    offer(&held, setup);
+    let plugin = Authority::new(MANIFEST.name, held, setup);
+    let fallthrough = fallthrough.into_iter().collect();
+    Ok(Some(Part { zones: Some(zones), fallthrough, is_authority: true, ..Part::new(plugin, Hooks::DOWN) }))
+}
+
+/// Opens a zone. Its contents are kept across reloads.
+fn open(origin: &Name, primaries: &[SocketAddr], setup: &mut Setup<'_>) -> Arc<Held> {
+    let key = format!("secondary/{origin}/{primaries:?}");
+    setup.carried.take_over(key, || Held::of(origin.as_ref(), primaries.to_vec()))
+}

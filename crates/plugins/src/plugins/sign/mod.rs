@@ -1,0 +1,236 @@
+//! Signs zone files: reads a zone and writes a copy with keys, signatures and NSEC records, for *file* or *auto* to
+//! serve.
+//!
+//! Answers no queries. Signing runs beside the queries, because a large zone takes time.
+
+mod validity;
+mod write;
+
+use core::time::Duration;
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::setup::{Files, Inspection, Looking, Part, Setup, SetupError};
+use engine::log::{Level, Notice};
+use wire::Name;
+
+use crate::shared::signing::{Key, Life};
+use validity::Validity;
+
+/// Parsed `sign` line.
+pub struct Config {
+    file: String,
+    zones: Vec<Name>,
+    keys: Vec<String>,
+    directory: String,
+}
+
+/// Interval at which the file is checked. CoreDNS checks every five hours.
+const EVERY: Duration = Duration::from_secs(60);
+/// Time in seconds from the inception of signatures to now, plus a zone-specific part of [`SINCE_MORE`].
+const SINCE: u64 = 3 * 3600;
+const SINCE_MORE: u64 = 12 * 3600;
+/// Time in seconds from now to the expiration of signatures, plus a zone-specific part of [`FOR_MORE`], so that zones
+/// signed together do not expire together.
+const FOR: u64 = 32 * 86_400;
+const FOR_MORE: u64 = 5 * 86_400;
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "sign",
+    "sign zone files with DNSSEC",
+    include_str!("README.md"),
+    || Config { file: String::new(), zones: Vec::new(), keys: Vec::new(), directory: "/var/lib/coredns".to_owned() },
+    build,
+)
+.repeated()
+.arguments("sign DBFILE [ZONES...]", |config, args| {
+    config.file = args.word()?.text.clone();
+    config.zones = args.zones()?;
+    Ok(())
+})
+.properties(&[
+    Property {
+        usage: Usage("key file|directory KEY..."),
+        default: "",
+        doc: "Keys to sign with, each a pair of files `KEY.key` and `KEY.private` as written by BIND's dnssec-keygen, \
+              with the KSK flag (257). `directory` is not supported by this build.",
+        set: set_keys,
+    },
+    Property {
+        usage: Usage("directory DIR"),
+        default: "/var/lib/coredns",
+        doc: "Directory for the signed copy, `db.ZONEsigned`. ZONE ends with a dot: `db.example.org.signed`.",
+        set: |config, args| {
+            config.directory = args.word()?.text.clone();
+            Ok(())
+        },
+    },
+])
+.role(|line| Role::new(Acts::Aside, &line.config.zones));
+
+fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    if args.choice(&[("file", false), ("directory", true)])? {
+        args.line_not_here("a directory of keys is not served by this build", "name the keys, `key file KEY...`");
+    }
+    // A `key` line needs at least one key.
+    config.keys.push(args.word()?.text.clone());
+    config.keys.extend(args.take_rest().iter().map(|word| word.text.clone()));
+    Ok(())
+}
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    setup.for_each_line(configs, |config, setup| {
+        let zones = setup.zones_or_keys(&config.zones);
+        find_stray(&config, zones.names(), setup)?;
+        for origin in zones.names() {
+            open(&config, origin, setup)?;
+        }
+        Ok(())
+    });
+    Ok(None)
+}
+
+/// Returns an error if a key belongs to none of the zones.
+fn find_stray(config: &Config, zones: &[Name], setup: &Setup<'_>) -> Result<(), SetupError> {
+    let strays = load(config, setup)?.into_iter().filter(|key| !zones.contains(&key.zone));
+    strays
+        .map(|key| format!("key {} (keyid: {}) can not sign any of the zones", key.zone, key.tag))
+        .next()
+        .map_or(Ok(()), |message| Err(SetupError::new(message)))
+}
+
+/// Schedules the checks of a zone.
+fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), SetupError> {
+    let keys: Vec<Key> = load(config, setup)?.into_iter().filter(|key| key.zone == *origin).collect();
+    if keys.is_empty() {
+        setup.warn(format_args!("zone {origin} is not signed: none of the keys belongs to it"));
+        return Ok(());
+    }
+    let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
+    let source = setup.path(&config.file);
+    let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, said: None };
+    let look = move |mut looking: Looking<'_>| zone.look(&mut looking);
+    setup.needs.inspections.push(Inspection { at_once: true, ..Inspection::new(EVERY, look) });
+    Ok(())
+}
+
+fn load(config: &Config, setup: &Setup<'_>) -> Result<Vec<Key>, SetupError> {
+    let load = |name: &String| {
+        let key = Key::load(setup.files, &setup.path(name)).map_err(|error| SetupError::new(error.to_string()))?;
+        if key.is_entry_point {
+            return Ok(key);
+        }
+        Err(SetupError::new(format!("`{name}` is not a key-signing key (flags 257)"))
+            .with_help("create it with `dnssec-keygen -f KSK`; one key signs the whole zone"))
+    };
+    config.keys.iter().map(load).collect()
+}
+
+/// Zone file and its signed copy.
+struct ZoneFile {
+    origin: Name,
+    source: PathBuf,
+    target: PathBuf,
+    keys: Vec<Key>,
+    /// Validity of the signatures in the signed file, once read.
+    known: Option<Validity>,
+    /// Last logged message, so that the same message is not logged at every check.
+    said: Option<Notice>,
+}
+
+impl ZoneFile {
+    fn look(&mut self, looking: &mut Looking<'_>) {
+        let now = looking.since_1970.as_secs();
+        let Some(reason) = self.reason(looking.files, now) else {
+            return self.say_that_all_is_well(looking.notices);
+        };
+        let begun = notice(Level::Info, format!("Signing \"{}\" because {reason}", self.origin));
+        match self.sign(looking.files, now) {
+            Ok((done, remarks)) => {
+                looking.notices.push(begun);
+                looking.notices.extend(remarks);
+                self.say(done, looking.notices);
+            }
+            Err(error) => {
+                let text = format!("Error signing \"{}\" ({reason}): {error}", self.origin);
+                self.say(notice(Level::Warning, text), looking.notices);
+            }
+        }
+    }
+
+    /// Logs once, at the start, that the signatures are valid.
+    fn say_that_all_is_well(&mut self, notices: &mut Vec<Notice>) {
+        if self.said.is_none() {
+            let (origin, target) = (&self.origin, self.target.display());
+            let text = format!("Skipping signing zone \"{origin}\" in \"{target}\": signatures are valid");
+            self.say(notice(Level::Info, text), notices);
+        }
+    }
+
+    fn say(&mut self, notice: Notice, notices: &mut Vec<Notice>) {
+        if self.said.as_ref() != Some(&notice) {
+            notices.push(notice.clone());
+            self.said = Some(notice);
+        }
+    }
+
+    /// Reason to sign the zone; `None` if its signatures are still good.
+    fn reason(&mut self, files: &dyn Files, now: u64) -> Option<String> {
+        let validity = match self.known.take().map_or_else(|| Validity::load(files, &self.target), Ok) {
+            Ok(validity) => validity,
+            Err(reason) => return Some(reason),
+        };
+        let tags: Vec<u16> = self.keys.iter().map(|key| key.tag).collect();
+        let modified = |path: &Path| files.stamp(path).ok().map(|stamp| stamp.modified);
+        let reason = validity.reason(now, &tags).or_else(|| {
+            let is_newer = modified(&self.source)? > modified(&self.target)?;
+            is_newer.then(|| format!("{} has changed", self.source.display()))
+        });
+        self.known = Some(validity);
+        // A missing file needs signing whatever its last known signatures were.
+        reason.or_else(|| (!files.is_file(&self.target)).then(|| format!("{} does not exist", self.target.display())))
+    }
+
+    /// Signs the zone. Returns the success message and warnings about the zone file.
+    fn sign(&mut self, files: &dyn Files, now: u64) -> Result<(Notice, Vec<Notice>), String> {
+        let mut read = |path: &Path| files.read(path);
+        let loaded = zone::load(self.origin.as_ref(), &self.source, &mut read).map_err(|error| error.to_string())?;
+        let (serial, life) = (wrap(now), life(&self.origin, now));
+        let signed = write::Signed { zone: &loaded.zone, keys: &self.keys, serial, life };
+        let target = &self.target;
+        files
+            .replace(target, &mut |out| signed.write(out))
+            .map_err(|error| format!("{}: {error}", target.display()))?;
+        self.known = Some(Validity::of(life, &self.keys));
+        let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
+        let origin = &self.origin;
+        let remarks = loaded.remarks.iter().map(|what| notice(Level::Warning, format!("zone {origin}: {what}")));
+        let done = format!(
+            "Successfully signed zone \"{origin}\" in \"{}\" with key tags \"{}\" and {serial} SOA serial",
+            target.display(),
+            tags.join(",")
+        );
+        Ok((notice(Level::Info, done), remarks.collect()))
+    }
+}
+
+fn notice(level: Level, message: String) -> Notice {
+    Notice::new(level, MANIFEST.name, message)
+}
+
+/// Validity period of signatures made now.
+fn life(origin: &Name, now: u64) -> Life {
+    let spread = digest(&SHA256, origin.octets());
+    let part = |at: usize, of: u64| u64::from(spread.as_ref().get(at).copied().unwrap_or_default()) * of / 256;
+    Life {
+        inception: wrap(now.saturating_sub(SINCE + part(0, SINCE_MORE))),
+        expiration: wrap(now + FOR + part(1, FOR_MORE)),
+    }
+}
+
+/// Seconds since the Unix epoch modulo 2^32, as in RRSIG and SOA records.
+#[allow(clippy::cast_possible_truncation, reason = "numbers of 32 bits that wrap (RFC 1982)")]
+fn wrap(seconds: u64) -> u32 {
+    seconds as u32
+}

@@ -1,0 +1,238 @@
+//! Configuration of a `template` line.
+
+use std::collections::BTreeMap;
+
+use config::options::{Acts, Args, Problem, Property, Role, Usage};
+use engine::{Labels, Query};
+use wire::{Class, EdeCode, Name, Rcode, Type};
+
+use crate::plugins::template::data::FIELDS;
+use crate::shared::expression::{Expression, Scope, Values, is_reserved};
+use crate::shared::goregexp::Regexp;
+use crate::shared::gotemplate::Template;
+use crate::shared::option_helpers::mnemonic;
+use crate::shared::value::Value;
+
+/// Parsed `template` line.
+#[derive(Default)]
+pub struct Config {
+    /// `None` for all classes.
+    pub(super) class: Option<Class>,
+    /// `None` for all types.
+    pub(super) rtype: Option<Type>,
+    /// Class and type as written, for metric labels.
+    pub(super) labels: [String; 2],
+    pub(super) zones: Vec<Name>,
+    pub(super) matches: Vec<Regexp>,
+    pub(super) answers: Vec<Template>,
+    pub(super) additionals: Vec<Template>,
+    pub(super) authorities: Vec<Template>,
+    /// Expressions that must be true.
+    pub(super) conditions: Vec<Expression>,
+    pub(super) variables: Vec<(String, Expression)>,
+    pub(super) rcode: Rcode,
+    pub(super) ede: Option<(EdeCode, String)>,
+    pub(super) fallthrough: Option<Vec<Name>>,
+}
+
+impl Config {
+    /// Returns the role of the line in the chain. It answers all names of its zones only if it has no condition.
+    pub(super) fn role(&self) -> Role {
+        let takes_all = self.class.is_none() && self.rtype.is_none() && self.matches.is_empty();
+        match takes_all && self.conditions.is_empty() {
+            true => Role::new(Acts::AnswersAll, &self.zones),
+            false => Role::new(Acts::AnswersSome, &self.zones),
+        }
+    }
+
+    /// Parses an expression that may use the variables so far and the capture groups of `match`.
+    fn read_expression(&self, args: &mut Args<'_>) -> Result<Expression, Problem> {
+        let variables: Vec<_> = self.variables.iter().map(|(name, value)| (name.as_str(), value.sort)).collect();
+        crate::shared::option_helpers::expression_of(args, Scope { variables: &variables, has_groups: true })
+    }
+
+    /// Resolves the metadata labels that its expressions read.
+    pub(super) fn bind(&mut self, labels: &Labels) {
+        let variables = self.variables.iter_mut().map(|(_, expression)| expression);
+        variables.chain(&mut self.conditions).for_each(|expression| expression.bind(labels));
+    }
+
+    /// Returns the values of its variables for a query, or `None` if one of its conditions is false.
+    ///
+    /// # Errors
+    /// A variable or a condition has no value, for example an index after the end of a list. CoreDNS answers SERVFAIL
+    /// in this case.
+    pub(super) fn values(
+        &self,
+        query: &Query,
+        group: &dyn Fn(&Value) -> String,
+    ) -> Result<Option<BTreeMap<String, Value>>, String> {
+        let mut values = BTreeMap::new();
+        for (name, expression) in &self.variables {
+            let variable = |name: &str| values.get(name).cloned().unwrap_or_default();
+            let value = expression.value(query, Values { variable: &variable, group });
+            let value = value.ok_or_else(|| format!("variable `{name}` has no value"))?;
+            values.insert(name.clone(), value);
+        }
+        let variable = |name: &str| values.get(name).cloned().unwrap_or_default();
+        for condition in &self.conditions {
+            match condition.value(query, Values { variable: &variable, group }) {
+                Some(Value::Flag(true)) => {}
+                Some(_) => return Ok(None),
+                None => return Err("a condition has no value".to_owned()),
+            }
+        }
+        Ok(Some(values))
+    }
+}
+
+/// Parses the arguments `CLASS TYPE [ZONES...]`.
+pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
+    let class = args.word()?;
+    let rtype = args.word()?;
+    let known: Class = mnemonic(args, class, "a class in capitals such as `IN`, or `ANY`", Class::mnemonic)?;
+    config.class = (known != Class::ANY).then_some(known);
+    let known: Type = mnemonic(args, rtype, "a type in capitals such as `A`, or `ANY`", Type::mnemonic)?;
+    config.rtype = (known != Type::ANY).then_some(known);
+    config.labels = [class.text.clone(), rtype.text.clone()];
+    config.zones = args.zones()?;
+    Ok(())
+}
+
+fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {
+    let mut templates = Vec::new();
+    for word in args.take_rest() {
+        let template = Template::read(&args.name().text, &word.text).map_err(|(at, fault)| {
+            let place = format!("at character {}: {fault}", 1 + word.text.get(..at).map_or(at, count));
+            args.problem_at(word.span, format!("could not compile template: {place}"))
+        })?;
+        if let Some(field) = template.root_fields().into_iter().find(|field| !FIELDS.contains(field)) {
+            let near = match corefile::did_you_mean(field, FIELDS.into_iter()) {
+                Some(near) => format!("did you mean `.{near}`?"),
+                None => format!("the fields are `.{}`", FIELDS.join("`, `.")),
+            };
+            args.warn(word, format!("templates have no field `.{field}`, so the answer is SERVFAIL; {near}"));
+        }
+        templates.push(template);
+    }
+    Ok(templates)
+}
+
+fn count(text: &str) -> usize {
+    text.chars().count()
+}
+
+pub(super) const PROPERTIES: &[Property<Config>] = &[
+    Property {
+        usage: Usage("match REGEX..."),
+        default: ".*",
+        doc: "Answer only names that match one of these expressions, in lower case with a trailing dot. Templates can \
+              use the capture groups of the first match.",
+        set: |config, args| {
+            for word in args.take_rest() {
+                config.matches.push(crate::shared::option_helpers::regular_expression(args, word)?);
+            }
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("var NAME EXPRESSION..."),
+        default: "",
+        doc: "Variable with the value of an expression in the language of *view*: `.Var.NAME` in templates, `NAME` in \
+              later expressions. `group(NAME)` and `group(INDEX)` are the groups of `match`. If it has no value, the \
+              answer is SERVFAIL.",
+        set: |config, args| {
+            let word = args.word()?;
+            let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
+            let is_name =
+                word.text.starts_with(is_start) && word.text.chars().all(|c| is_start(c) || c.is_ascii_digit());
+            if !is_name || config.variables.iter().any(|(name, _)| *name == word.text) {
+                return Err(args.bad(word, "a new name of letters, digits and `_`"));
+            }
+            if is_reserved(&word.text) {
+                return Err(args.bad(word, "a name that the language of expressions does not use"));
+            }
+            let expression = config.read_expression(args)?;
+            config.variables.push((word.text.clone(), expression));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("expr EXPRESSION..."),
+        default: "",
+        doc: "Answer only queries for which this expression in the language of *view* is true. If `expr` appears more \
+              than once, all must be true. `group` is as in `var`. If it has no value, the answer is SERVFAIL.",
+        set: |config, args| {
+            let expression = config.read_expression(args)?;
+            config.conditions.push(expression);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("answer TEMPLATE..."),
+        default: "",
+        doc: "Templates for records in the answer section, one record each.",
+        set: |config, args| {
+            config.answers.extend(read_templates(args)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("additional TEMPLATE..."),
+        default: "",
+        doc: "Templates for records in the additional section.",
+        set: |config, args| {
+            config.additionals.extend(read_templates(args)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("authority TEMPLATE..."),
+        default: "",
+        doc: "Templates for records in the authority section. Without an SOA record here, resolvers do not cache \
+              NXDOMAIN and NODATA responses.",
+        set: |config, args| {
+            config.authorities.extend(read_templates(args)?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("rcode CODE"),
+        default: "NOERROR",
+        doc: "Response code in capitals. With SERVFAIL, REFUSED, FORMERR and NOTIMP, the response has no records.",
+        set: |config, args| {
+            let word = args.word()?;
+            config.rcode = mnemonic(args, word, "a response code in capitals such as `NXDOMAIN`", Rcode::mnemonic)?;
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("ederror CODE [TEXT]"),
+        default: "",
+        doc: "Extended DNS Error (RFC 8914) in responses to clients that use EDNS.",
+        set: |config, args| {
+            let code = EdeCode(args.number(0..=u16::MAX)?);
+            config.ede = Some((code, args.next_word().map(|word| word.text.clone()).unwrap_or_default()));
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("fallthrough [ZONES...]"),
+        default: "",
+        doc: "Try the next template, and then the next plugin, if `match` or `expr` does not match: for all names, or \
+              only for those in ZONES. Otherwise the query fails with SERVFAIL.",
+        set: |config, args| {
+            config.fallthrough = Some(args.zones_or_all()?);
+            Ok(())
+        },
+    },
+    Property {
+        usage: Usage("upstream [WORDS...]"),
+        default: "",
+        doc: "Accepted for compatibility with CoreDNS. Aliases in answers are always resolved by this server.",
+        set: |_, args| {
+            args.take_rest();
+            Ok(())
+        },
+    },
+];

@@ -1,0 +1,290 @@
+//! The plugin *template*: answers queries with records that templates build from the query.
+//!
+//! The first line whose class, type and zone fit the query decides. If its `match` and `expr` accept the query, its
+//! templates are executed, and each output is parsed as a record. An answer that ends in a CNAME record for a query of
+//! type A or AAAA is completed with a subquery for the target.
+
+mod data;
+mod manifest;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config::options::Manifest;
+use config::setup::{Part, Setup, SetupError};
+use engine::{Ask, Failure, Hooks, Labels, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use metrics::{Counter, Kind, Metric};
+use regex::Captures;
+use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
+use zone::text::Record;
+
+use crate::shared::goregexp::Regexp;
+use crate::shared::gotemplate::Template;
+use crate::shared::option_helpers::FOLLOWED;
+use crate::shared::per_site::PerSite;
+use data::Asked;
+use manifest::{Config, PROPERTIES, read_arguments};
+
+pub static MANIFEST: Manifest<Config> = Manifest::new(
+    "template",
+    "answer queries with records made from templates",
+    include_str!("README.md"),
+    Config::default,
+    build,
+)
+.repeated()
+.arguments("template CLASS TYPE [ZONES...]", read_arguments)
+.properties(PROPERTIES)
+.metrics(&METRICS)
+.deprecated(&[FOLLOWED])
+.role(|line| line.config.role());
+
+/// Default TTL of records in seconds, as in CoreDNS.
+const TTL: u32 = 3600;
+
+const LABELS: [&str; 5] = ["server", "zone", "view", "class", "type"];
+
+static MATCHES: Metric = Metric {
+    name: "coredns_template_matches_total",
+    help: "Counter of template regex matches.",
+    kind: Kind::Counter,
+    labels: &LABELS,
+};
+static FAILURES: Metric = Metric {
+    name: "coredns_template_template_failures_total",
+    help: "Counter of go template failures.",
+    kind: Kind::Counter,
+    labels: &LABELS,
+};
+static RECORD_FAILURES: Metric = Metric {
+    name: "coredns_template_rr_failures_total",
+    help: "Counter of mis-templated RRs.",
+    kind: Kind::Counter,
+    labels: &LABELS,
+};
+static METRICS: [&Metric; 3] = [&MATCHES, &FAILURES, &RECORD_FAILURES];
+
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+    let rules = configs.into_iter().map(|config| Rule::new(config, setup)).collect();
+    Ok(Some(Part::new(Templates { rules, labels: setup.labels() }, Hooks::DOWN)))
+}
+
+struct Templates {
+    rules: Vec<Rule>,
+    labels: Arc<Labels>,
+}
+
+/// A `template` line.
+struct Rule {
+    config: Config,
+    zones: Zones,
+    fallthrough: Zones,
+    metrics: PerSite<Vec<ZoneMetrics>>,
+}
+
+/// Counters of one zone of a line.
+struct ZoneMetrics {
+    matches: Counter,
+    failures: Counter,
+    record_failures: Counter,
+}
+
+impl Rule {
+    fn new(mut config: Config, setup: &mut Setup<'_>) -> Rule {
+        config.bind(&setup.labels());
+        let zones = setup.zones_or_keys(&config.zones);
+        let fallthrough = config.fallthrough.take().into_iter().flatten().collect();
+        let [class, rtype] = &config.labels;
+        let metrics = PerSite::new(setup.block, |site| {
+            let of_zone = |zone: &Name| {
+                let zone = zone.to_string();
+                let labels = [site.server.as_str(), &zone, &site.view, class, rtype];
+                let counter = |metric| setup.registry.counter(metric, &labels);
+                let [matches, failures, record_failures] = METRICS.map(counter);
+                ZoneMetrics { matches, failures, record_failures }
+            };
+            zones.names().iter().map(of_zone).collect()
+        });
+        Rule { config, zones, fallthrough, metrics }
+    }
+
+    /// Returns the index of the longest zone that contains the name, if the line is for the class and type of the
+    /// query. Type ANY and class ANY in a query match all lines.
+    fn zone_of(&self, query: &Query) -> Option<usize> {
+        let is_for = self.config.class.is_none_or(|class| [class, Class::ANY].contains(&query.qclass))
+            && self.config.rtype.is_none_or(|rtype| [rtype, Type::ANY].contains(&query.qtype));
+        if is_for { self.zones.find(query.key()) } else { None }
+    }
+
+    /// Returns the data for the templates, or `None` if the name does not match or a condition is false.
+    ///
+    /// # Errors
+    /// A variable or a condition has no value.
+    fn asked<'a>(
+        &'a self,
+        query: &'a Query,
+        name: &'a str,
+        zone: usize,
+        label: &'a dyn Fn(&str) -> Option<engine::Label>,
+    ) -> Result<Option<Asked<'a>>, String> {
+        let found =
+            |regexp: &'a Regexp| -> Option<(&'a Regexp, Captures<'a>)> { Some((regexp, regexp.captures(name)?)) };
+        let matched = self.config.matches.iter().find_map(found);
+        if matched.is_none() && !self.config.matches.is_empty() {
+            return Ok(None);
+        }
+        let zone = self.zones.names().get(zone).map_or(NameRef::ROOT, Name::as_ref);
+        let asked = Asked { query, name, zone, matched, label, variables: BTreeMap::new() };
+        let variables = self.config.values(query, &|group| asked.group(group))?;
+        Ok(variables.map(|variables| Asked { variables, ..asked }))
+    }
+
+    fn metrics_of(&self, query: &Query, zone: usize) -> Option<&ZoneMetrics> {
+        self.metrics.of(query)?.get(zone)
+    }
+}
+
+impl Plugin for Templates {
+    fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
+        for (at, rule) in self.rules.iter().enumerate() {
+            let Some(zone) = rule.zone_of(query) else { continue };
+            let name = query.key().to_string();
+            let label = |label: &str| self.labels.find(label);
+            let asked = match rule.asked(query, &name, zone, &label) {
+                Ok(asked) => asked,
+                Err(cause) => return Trouble::Template(format!("template: {cause}")).into_verdict(),
+            };
+            let Some(asked) = asked else {
+                if rule.fallthrough.contain(query.key()) {
+                    continue;
+                }
+                response.set_rcode(Rcode::SERVFAIL);
+                return Verdict::Done;
+            };
+            let answered = rule.answer(&asked, response);
+            if let Some(metrics) = rule.metrics_of(query, zone) {
+                worker.counters.count(match &answered {
+                    Ok(_) => metrics.matches,
+                    Err(Trouble::Template(_)) => metrics.failures,
+                    Err(Trouble::Record(_)) => metrics.record_failures,
+                });
+            }
+            return match answered {
+                Ok(None) => Verdict::Done,
+                Ok(Some(name)) => {
+                    let qtype = query.qtype;
+                    query.set_note(at as u64);
+                    Verdict::Ask(Box::new(Ask { name, qtype, whom: Whom::Server }))
+                }
+                Err(trouble) => trouble.into_verdict(),
+            };
+        }
+        Verdict::Pass
+    }
+
+    /// Appends the answer for the target of a CNAME record, and then the authority and additional records.
+    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        response.append_answers(sub);
+        let rule = usize::try_from(query.note()).ok().and_then(|at| self.rules.get(at));
+        let Some((rule, zone)) = rule.and_then(|rule| Some((rule, rule.zone_of(query)?))) else {
+            return Verdict::Done;
+        };
+        let name = query.key().to_string();
+        let label = |label: &str| self.labels.find(label);
+        let Ok(Some(asked)) = rule.asked(query, &name, zone, &label) else { return Verdict::Done };
+        match rule.add_rest(&asked, response) {
+            Ok(()) => Verdict::Done,
+            Err(trouble) => trouble.into_verdict(),
+        }
+    }
+}
+
+/// Failure of a template: it cannot be executed, or its output is not a record.
+enum Trouble {
+    Template(String),
+    Record(String),
+}
+
+impl Trouble {
+    fn into_verdict(self) -> Verdict {
+        let (Trouble::Template(cause) | Trouble::Record(cause)) = self;
+        Verdict::Fail(Failure::servfail(EdeCode::OTHER, cause))
+    }
+}
+
+impl Rule {
+    /// Writes the answer. Returns the target of a CNAME record that has to be resolved before the rest is written.
+    fn answer(&self, asked: &Asked<'_>, response: &mut Response) -> Result<Option<Name>, Trouble> {
+        let Config { rcode, ede, .. } = &self.config;
+        response.set_rcode(*rcode);
+        if let Some((code, text)) = ede {
+            response.set_ede(*code, text.clone());
+        }
+        if matches!(*rcode, Rcode::SERVFAIL | Rcode::REFUSED | Rcode::FORMERR | Rcode::NOTIMP) {
+            response.set_local();
+            return Ok(None);
+        }
+        response.set_authoritative(true);
+        let mut target = None;
+        for template in &self.config.answers {
+            let Some(record) = record_of(template, asked)? else { continue };
+            if record.rtype == Type::CNAME && asked.query.qtype.is_address() {
+                target = NameRef::from_octets(&record.rdata).ok().map(NameRef::to_name);
+            }
+            push(response, Section::Answer, asked, &record);
+        }
+        if target.is_none() {
+            response.set_local();
+            self.add_rest(asked, response)?;
+        }
+        Ok(target)
+    }
+
+    fn add_rest(&self, asked: &Asked<'_>, response: &mut Response) -> Result<(), Trouble> {
+        let Config { authorities, additionals, .. } = &self.config;
+        for (section, templates) in [(Section::Authority, authorities), (Section::Additional, additionals)] {
+            for template in templates {
+                if let Some(record) = record_of(template, asked)? {
+                    push(response, section, asked, &record);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Executes a template and parses its output as a record. Returns `None` if the output is empty.
+fn record_of(template: &Template, asked: &Asked<'_>) -> Result<Option<Record>, Trouble> {
+    let text = template.run(asked).map_err(|error| Trouble::Template(format!("template: {error}")))?;
+    let line = first_entry(&text);
+    if line.trim().is_empty() {
+        return Ok(None);
+    }
+    let record = zone::text::record(line, NameRef::ROOT, TTL);
+    record.map(Some).map_err(|error| Trouble::Record(format!("template: {error}: {line:?}")))
+}
+
+/// Appends a record. If its owner is the queried name, the owner has the case of the query.
+fn push(response: &mut Response, section: Section, asked: &Asked<'_>, record: &Record) {
+    let owner = record.owner.as_ref();
+    let owner = if owner == asked.query.key() { Owner::Question } else { Owner::Name(owner) };
+    response.message.push_data(section, owner, (record.rtype, record.class, record.ttl), &record.rdata);
+}
+
+/// Returns the text up to the end of the first record. As in CoreDNS, further records of a template are ignored.
+fn first_entry(text: &str) -> &str {
+    let text = text.trim_start();
+    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+    for (at, character) in text.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth = depth.saturating_sub(1),
+            '\n' if depth == 0 && !quoted => return &text[..at],
+            _ => {}
+        }
+    }
+    text
+}

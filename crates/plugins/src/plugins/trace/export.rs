@@ -1,0 +1,91 @@
+//! Exporter job: takes spans from the buffer and posts them to the collector.
+
+use core::pin::pin;
+use core::time::Duration;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use config::setup::Ending;
+use engine::log::{Level, Source};
+use engine::tls::TlsClient;
+use engine::{Fetch, Outside};
+use metrics::Counter;
+
+use super::manifest::{Config, Endpoint, Form};
+use crate::shared::option_helpers::quote_json;
+use crate::shared::record_queue::{First, Outlet, first};
+
+/// Timeout of an HTTP request to the collector.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Job that posts spans to a collector.
+pub(super) struct Exporter {
+    outlet: Arc<Outlet>,
+    endpoint: Endpoint,
+    tls: Option<TlsClient>,
+    interval: Duration,
+    /// Text before and after the spans in a request body.
+    around: (String, &'static str),
+    lost: Counter,
+}
+
+impl Exporter {
+    pub(super) fn new(config: &Config, outlet: Arc<Outlet>, tls: Option<TlsClient>, lost: Counter) -> Exporter {
+        let around = match config.form {
+            Form::Zipkin => ("[".to_owned(), "]"),
+            Form::Otlp => (otlp_start(&config.service), "]}]}]}"),
+        };
+        let (endpoint, interval) = (config.endpoint.clone(), config.interval);
+        Exporter { outlet, endpoint, tls, interval, around, lost }
+    }
+
+    /// Posts spans periodically until shutdown, then posts the remaining ones.
+    pub(super) async fn run(self, outside: Rc<dyn Outside>, mut ending: Ending) {
+        let mut spans = Vec::new();
+        let mut is_heard = true;
+        loop {
+            let mut enough = pin!(self.outlet.has_enough());
+            let mut pause = outside.sleep_until(outside.now() + self.interval);
+            let ended = match first(&mut ending, &mut pin!(first(&mut enough, &mut pause))).await {
+                First::One(()) => true,
+                First::Other(_) => false,
+            };
+            let taken = self.outlet.take(&mut spans);
+            let mut lost = taken.lost;
+            if let Err(what) = self.post(&spans, &*outside).await {
+                lost += taken.records;
+                // Logs the first failure only, until a request succeeds again.
+                if core::mem::take(&mut is_heard) {
+                    outside.log(Level::Warning, Source::Plugin("trace"), format_args!("{}: {what}", self.endpoint));
+                }
+            } else if !spans.is_empty() {
+                is_heard = true;
+            }
+            outside.counters().add(self.lost, lost);
+            if ended {
+                return;
+            }
+        }
+    }
+
+    /// Posts spans. Each one has a trailing comma.
+    async fn post(&self, spans: &[u8], outside: &dyn Outside) -> Result<(), String> {
+        let [spans @ .., b','] = spans else { return Ok(()) };
+        let (start, end) = &self.around;
+        let body = [start.as_bytes(), spans, end.as_bytes()].concat();
+        let Endpoint { address, path, .. } = &self.endpoint;
+        let (tls, post) = (self.tls.as_ref(), Some(("application/json", body.as_slice())));
+        let status = outside.fetch(Fetch { address, tls, path, post, until: outside.now() + PATIENCE }).await?;
+        if (200..300).contains(&status) { Ok(()) } else { Err(format!("HTTP status {status}")) }
+    }
+}
+
+/// Start of an OTLP request: the resource that the spans belong to.
+fn otlp_start(service: &str) -> String {
+    let mut start =
+        "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":"
+            .to_owned();
+    quote_json(&mut start, service);
+    start.push_str("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"portolan\"},\"spans\":[");
+    start
+}

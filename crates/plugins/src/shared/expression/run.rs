@@ -1,0 +1,241 @@
+//! Evaluation of an expression for a query.
+
+use core::net::IpAddr;
+use std::borrow::Cow;
+
+use engine::{Label, Query};
+use wire::NameRef;
+
+use super::Values;
+use super::parse::{Function, Node, Operator};
+use crate::shared::value::Value;
+
+/// Maximum number of elements in a range, minus one.
+const RANGE_MAX: i64 = 1000;
+
+/// One evaluation.
+pub(super) struct Run<'r> {
+    pub(super) query: &'r Query,
+    pub(super) labels: &'r [Label],
+    pub(super) values: Values<'r>,
+}
+
+impl Run<'_> {
+    /// Evaluates a node. Returns `None` if it has no value.
+    pub(super) fn value(&self, node: &Node) -> Option<Value> {
+        Some(match node {
+            Node::Constant(value) => value.clone(),
+            Node::Variable(name) => (self.values.variable)(name),
+            Node::Label(at) => {
+                let value = self.labels.get(*at).and_then(|label| label.value(self.query));
+                Value::Text(value.unwrap_or_default())
+            }
+            Node::Call(function, args) => self.call(*function, args)?,
+            Node::InNetwork(address, network) => Value::Flag(network.contains(&self.address(address)?)),
+            Node::Not(inner) => Value::Flag(!self.flag(inner)?),
+            Node::Negative(inner) => match self.value(inner)? {
+                Value::Integer(number) => Value::Integer(number.checked_neg()?),
+                value => Value::Float(-value.number()?),
+            },
+            Node::Two(operator, one, other) => self.two(*operator, one, other)?,
+            Node::Matches(text, regex) => Value::Flag(regex.is_match(&self.text(text)?)),
+            Node::Conditional(parts) => {
+                let [condition, yes, no] = &**parts;
+                self.value(if self.flag(condition)? { yes } else { no })?
+            }
+            Node::List(parts) => Value::List(parts.iter().map(|part| self.value(part)).collect::<Option<_>>()?),
+            Node::Index(whole, at) => index(&self.value(whole)?, &self.value(at)?)?,
+            Node::Slice(whole, from, to) => {
+                let place = |node: &Option<Box<Node>>| match node {
+                    None => Some(None),
+                    Some(node) => self.value(node).map(Some),
+                };
+                slice(&self.value(whole)?, place(from)?, place(to)?)?
+            }
+        })
+    }
+
+    /// Evaluates a node without copying constants.
+    fn look_at<'n>(&self, node: &'n Node) -> Option<Cow<'n, Value>> {
+        match node {
+            Node::Constant(value) => Some(Cow::Borrowed(value)),
+            _ => self.value(node).map(Cow::Owned),
+        }
+    }
+
+    fn flag(&self, node: &Node) -> Option<bool> {
+        if let Value::Flag(flag) = self.value(node)? { Some(flag) } else { None }
+    }
+
+    fn text(&self, node: &Node) -> Option<String> {
+        if let Value::Text(text) = self.value(node)? { Some(text) } else { None }
+    }
+
+    /// Evaluates an address. The client address is not formatted and parsed again.
+    fn address(&self, node: &Node) -> Option<IpAddr> {
+        match node {
+            Node::Call(Function::ClientIp, _) => Some(self.query.path.peer.ip().to_canonical()),
+            _ => self.text(node)?.parse().ok(),
+        }
+    }
+
+    fn two(&self, operator: Operator, one: &Node, other: &Node) -> Option<Value> {
+        match operator {
+            Operator::Or => return Some(Value::Flag(self.flag(one)? || self.flag(other)?)),
+            Operator::And => return Some(Value::Flag(self.flag(one)? && self.flag(other)?)),
+            Operator::Coalesce => {
+                let value = self.value(one)?;
+                return if value == Value::Missing { self.value(other) } else { Some(value) };
+            }
+            _ => {}
+        }
+        compute(operator, &*self.look_at(one)?, &*self.look_at(other)?)
+    }
+
+    fn call(&self, function: Function, args: &[Node]) -> Option<Value> {
+        let text = |at: usize| self.text(args.get(at)?);
+        Some(match function {
+            Function::Length => Value::Integer(i64::try_from(self.value(args.first()?)?.len()?).unwrap_or(i64::MAX)),
+            Function::Lower => Value::Text(text(0)?.to_lowercase()),
+            Function::Upper => Value::Text(text(0)?.to_uppercase()),
+            Function::Trim => Value::text(text(0)?.trim()),
+            Function::TrimPrefix => Value::text(strip(&text(0)?, |whole| whole.strip_prefix(text(1)?.as_str()))),
+            Function::TrimSuffix => Value::text(strip(&text(0)?, |whole| whole.strip_suffix(text(1)?.as_str()))),
+            Function::Split => Value::List(text(0)?.split(text(1)?.as_str()).map(Value::text).collect()),
+            Function::Replace => Value::Text(text(0)?.replace(text(1)?.as_str(), text(2)?.as_str())),
+            Function::HasPrefix => Value::Flag(text(0)?.starts_with(text(1)?.as_str())),
+            Function::HasSuffix => Value::Flag(text(0)?.ends_with(text(1)?.as_str())),
+            Function::Text => Value::Text(self.value(args.first()?)?.to_string()),
+            Function::Integer => match self.value(args.first()?)? {
+                Value::Text(text) => Value::Integer(text.trim().parse().ok()?),
+                #[allow(clippy::cast_possible_truncation, reason = "what does not fit becomes the nearest that does")]
+                value => Value::Integer(value.number()? as i64),
+            },
+            Function::InNetwork => {
+                let network: ipnet::IpNet = text(1)?.parse().ok()?;
+                Value::Flag(network.contains(&self.address(args.first()?)?))
+            }
+            Function::Group => Value::Text((self.values.group)(&self.value(args.first()?)?)),
+            _ => self.of_query(function),
+        })
+    }
+
+    /// Returns a property of the query.
+    fn of_query(&self, function: Function) -> Value {
+        let Query { path, qtype, qclass, .. } = self.query;
+        let integer = |number: usize| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        match function {
+            Function::Type => Value::Text(qtype.to_string()),
+            Function::Name => Value::Text(NameRef::to_string(&self.query.key())),
+            Function::Class => Value::Text(qclass.to_string()),
+            Function::Protocol => Value::text(path.transport.label()),
+            Function::Size => integer(self.query.packet.len()),
+            Function::ClientIp => Value::Text(path.peer.ip().to_canonical().to_string()),
+            Function::ClientPort => Value::Text(path.peer.port().to_string()),
+            Function::Id => integer(usize::from(self.query.header().id)),
+            Function::Opcode => integer(usize::from(self.query.flags().opcode().0)),
+            Function::DnssecOk => Value::Flag(self.query.dnssec_ok),
+            Function::BufferSize => integer(usize::from(self.query.size_max())),
+            Function::ServerIp => Value::Text(path.local.ip().to_canonical().to_string()),
+            Function::ServerPort => Value::Text(path.local.port().to_string()),
+            _ => Value::Missing,
+        }
+    }
+}
+
+/// Returns the text without a prefix or suffix, or unchanged if it does not have it.
+fn strip<'t>(text: &'t str, strip: impl Fn(&'t str) -> Option<&'t str>) -> &'t str {
+    strip(text).unwrap_or(text)
+}
+
+fn compute(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
+    use Operator as O;
+    let texts = || match (one, other) {
+        (Value::Text(one), Value::Text(other)) => Some((one, other)),
+        _ => None,
+    };
+    Some(match operator {
+        O::Equal => Value::Flag(equal(one, other)),
+        O::Unequal => Value::Flag(!equal(one, other)),
+        O::Less => Value::Flag(one.order(other)?.is_lt()),
+        O::LessOrEqual => Value::Flag(one.order(other)?.is_le()),
+        O::Greater => Value::Flag(one.order(other)?.is_gt()),
+        O::GreaterOrEqual => Value::Flag(one.order(other)?.is_ge()),
+        O::In => match other {
+            Value::List(list) => Value::Flag(list.iter().any(|element| equal(one, element))),
+            _ => return None,
+        },
+        O::Contains => texts().map(|(one, other)| Value::Flag(one.contains(other.as_str())))?,
+        O::StartsWith => texts().map(|(one, other)| Value::Flag(one.starts_with(other.as_str())))?,
+        O::EndsWith => texts().map(|(one, other)| Value::Flag(one.ends_with(other.as_str())))?,
+        O::Add if texts().is_some() => texts().map(|(one, other)| Value::Text(format!("{one}{other}")))?,
+        O::Range => range(one, other)?,
+        _ => arithmetic(operator, one, other)?,
+    })
+}
+
+/// Returns true if two values are equal. Numbers are compared by value, independent of their types.
+fn equal(one: &Value, other: &Value) -> bool {
+    one == other || one.number().is_some_and(|number| other.number() == Some(number))
+}
+
+fn range(one: &Value, other: &Value) -> Option<Value> {
+    let (Value::Integer(first), Value::Integer(last)) = (one, other) else { return None };
+    if last.checked_sub(*first)? > RANGE_MAX {
+        return None;
+    }
+    Some(Value::List((*first..=*last).map(Value::Integer).collect()))
+}
+
+fn arithmetic(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
+    use Operator as O;
+    if let (Value::Integer(one), Value::Integer(other)) = (one, other) {
+        match operator {
+            O::Add => return one.checked_add(*other).map(Value::Integer),
+            O::Subtract => return one.checked_sub(*other).map(Value::Integer),
+            O::Multiply => return one.checked_mul(*other).map(Value::Integer),
+            O::Remainder => return one.checked_rem(*other).map(Value::Integer),
+            _ => {}
+        }
+    }
+    let (one, other) = (one.number()?, other.number()?);
+    Some(Value::Float(match operator {
+        O::Add => one + other,
+        O::Subtract => one - other,
+        O::Multiply => one * other,
+        O::Divide => one / other,
+        O::Power => one.powf(other),
+        _ => return None,
+    }))
+}
+
+/// Returns an index of a list or a text. A negative number counts from the end.
+fn place(length: usize, at: &Value) -> Option<usize> {
+    let Value::Integer(at) = at else { return None };
+    let from_end = || length.checked_sub(usize::try_from(at.unsigned_abs()).ok()?);
+    usize::try_from(*at).ok().or_else(from_end)
+}
+
+fn index(whole: &Value, at: &Value) -> Option<Value> {
+    let at = place(whole.len()?, at)?;
+    match whole {
+        Value::List(list) => list.get(at).cloned(),
+        Value::Text(text) => text.get(at..at + 1).map(Value::text),
+        _ => None,
+    }
+}
+
+fn slice(whole: &Value, from: Option<Value>, to: Option<Value>) -> Option<Value> {
+    let length = whole.len()?;
+    let bound = |at: Option<Value>, absent: usize| match at {
+        None => Some(absent),
+        Some(at) => place(length, &at).map(|at| at.min(length)),
+    };
+    let (from, to) = (bound(from, 0)?, bound(to, length)?);
+    let range = from.min(to)..to;
+    match whole {
+        Value::List(list) => list.get(range).map(|part| Value::List(part.to_vec())),
+        Value::Text(text) => text.get(range).map(Value::text),
+        _ => None,
+    }
+}

@@ -1,0 +1,25 @@
+//! Code that several plugins use.
+
+pub(crate) mod cache_statistics;
+pub(crate) mod cluster_sources;
+pub(crate) mod cluster_view;
+pub(crate) mod endpoint_hash;
+pub(crate) mod expression;
+pub(crate) mod fallthrough;
+pub(crate) mod goregexp;
+pub(crate) mod gotemplate;
+pub(crate) mod log_format;
+pub(crate) mod option_helpers;
+pub(crate) mod per_site;
+pub(crate) mod protobuf;
+pub(crate) mod record_queue;
+pub(crate) mod response_class;
+pub(crate) mod seen_records;
+pub(crate) mod server_certificates;
+pub(crate) mod service_records;
+pub(crate) mod signing;
+pub(crate) mod soa_record;
+pub(crate) mod upstream_options;
+pub(crate) mod value;
+pub(crate) mod zone_records;
+pub(crate) mod zone_store;

@@ -1,0 +1,223 @@
+//! Helpers that several plugins share to parse and format their options.
+
+use core::num::IntErrorKind;
+use core::str::FromStr;
+use core::time::Duration;
+use std::sync::Arc;
+
+use config::options::{Args, Old, Problem, Property, Usage};
+use config::setup::{Page, PageContent, Setup};
+use corefile::Token;
+use metrics::Registry;
+use wire::Name;
+
+use crate::shared::expression::{Expression, Scope};
+use crate::shared::goregexp::Regexp;
+
+/// Name of this host. The process provides it to the plugins that report it.
+#[derive(Clone, Debug)]
+pub struct HostName(pub String);
+
+impl HostName {
+    /// Returns the name that the process provides, or `localhost` if it provides none.
+    pub(crate) fn of(setup: &Setup<'_>) -> String {
+        setup.process.find().map_or_else(|| "localhost".to_owned(), |HostName(name)| name)
+    }
+}
+
+/// Formats zones as the value of a metric label, separated by commas.
+pub(crate) fn zones_label(zones: &[Name]) -> String {
+    zones.iter().map(Name::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// `upstream`, which several directives once accepted to resolve CNAME targets.
+pub(crate) const FOLLOWED: Old =
+    Old { name: "upstream", instead: "remove it: aliases that lead elsewhere are always looked up by this server" };
+
+/// `transfer` as a property, which directives with zones accepted before CoreDNS 1.8.
+pub(crate) const TRANSFERRED: Old = Old {
+    name: "transfer",
+    instead: "write the directive `transfer` beside this one, with `to ADDRESS...` in its block, as since CoreDNS 1.8",
+};
+
+/// `no_reload`, which directives with zone files accepted before CoreDNS 1.5.
+pub(crate) const NO_RELOAD: Old = Old { name: "no_reload", instead: "write `reload 0s`, as since CoreDNS 1.5" };
+
+/// `upstream` of plugins with zone files, which once needed it to resolve CNAME targets. Its arguments are ignored.
+pub(crate) const fn upstream<C>() -> Property<C> {
+    Property {
+        usage: Usage("upstream [ADDRESS...]"),
+        default: "",
+        doc: "Ignored. Aliases that lead out of the zone are always resolved by this server.",
+        set: |_, args| {
+            args.take_rest();
+            Ok(())
+        },
+    }
+}
+
+/// Setter for properties that are accepted and have no effect.
+pub(crate) fn no_arguments<C>(_: &mut C, _: &mut Args<'_>) -> Result<(), Problem> {
+    Ok(())
+}
+
+/// Takes an address to listen on, `[HOST]:PORT`, if there is one.
+///
+/// # Errors
+/// Fails if the word does not have this form or its port is above 65535. Host and port name are resolved later, when
+/// the server listens on them.
+pub(crate) fn listen_address(args: &mut Args<'_>) -> Result<Option<String>, Problem> {
+    let Some(word) = args.next_word() else { return Ok(None) };
+    let brackets_match = word.text.starts_with('[') == word.text.contains("]:");
+    match word.text.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_err_and(|error| *error.kind() == IntErrorKind::PosOverflow) => {
+            Err(args.bad(word, "an address with a port of at most 65535"))
+        }
+        Some((host, port)) if brackets_match && (!host.contains(':') || host.starts_with('[')) => {
+            // As in Go, an empty port is port 0: the kernel chooses one.
+            Ok(Some(if port.is_empty() { format!("{}0", word.text) } else { word.text.clone() }))
+        }
+        _ => Err(args.bad(word, "an address of the form `[HOST]:PORT`")),
+    }
+}
+
+/// Parses a mnemonic. The spelling must match exactly, including case.
+///
+/// # Errors
+/// Fails if the word is not a known mnemonic. If only the spelling differs, the error suggests the right one.
+pub(crate) fn mnemonic<T: FromStr + Copy>(
+    args: &Args<'_>,
+    word: &Token,
+    wanted: &str,
+    text: fn(T) -> Option<&'static str>,
+) -> Result<T, Problem> {
+    let known = T::from_str(&word.text).ok();
+    known.filter(|known| text(*known) == Some(&word.text)).ok_or_else(|| {
+        let problem = args.bad(word, wanted);
+        match known.and_then(text) {
+            Some(right) => Box::new(problem.with_help(format!("did you mean `{right}`?"))),
+            None => problem,
+        }
+    })
+}
+
+/// Takes a word that may be part of a metric name.
+///
+/// # Errors
+/// Fails if the word has characters other than ASCII letters, digits and `_`, or starts with a digit.
+pub(crate) fn metric_word(args: &mut Args<'_>) -> Result<String, Problem> {
+    let word = args.word()?;
+    let fits = word.text.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
+    let begins = word.text.bytes().next().is_some_and(|octet| !octet.is_ascii_digit());
+    if fits && begins { Ok(word.text.clone()) } else { Err(args.bad(word, "a word of letters, digits and `_`")) }
+}
+
+/// Takes the path of an HTTP page.
+///
+/// # Errors
+/// Fails if the word does not start with a slash or has characters that a URL path must percent-encode.
+pub(crate) fn url_path(args: &mut Args<'_>) -> Result<String, Problem> {
+    let word = args.word()?;
+    let fits = |octet: u8| octet.is_ascii_alphanumeric() || b"/-_.~".contains(&octet);
+    let is_path = word.text.starts_with('/') && word.text.bytes().all(fits);
+    if is_path { Ok(word.text.clone()) } else { Err(args.bad(word, "a path, such as `/metrics`")) }
+}
+
+/// Content type of Prometheus's text format.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Returns the page with all metrics, served at `[HOST]:PORT`.
+#[must_use]
+pub fn metrics_page(registry: &Arc<Registry>, address: String, path: String) -> Page {
+    let registry = Arc::clone(registry);
+    let make =
+        move || PageContent { status: 200, content_type: METRICS_TYPE, body: registry.render().into_bytes().into() };
+    Page::new(address, path, make)
+}
+
+/// Appends a text as a JSON string (RFC 8259 §7).
+pub(crate) fn quote_json(out: &mut String, text: &str) {
+    // Serialising a string cannot fail.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+}
+
+/// Compiles a word as a regular expression in Go's syntax.
+///
+/// # Errors
+/// Fails if the word is not a valid regular expression.
+pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regexp, Problem> {
+    Regexp::read(&word.text).map_err(|fault| {
+        let problem = args.bad(word, "a regular expression");
+        Box::new(problem.with_help(fault.to_string()))
+    })
+}
+
+/// Takes the remaining words as one expression, which may use the names in `scope`.
+///
+/// # Errors
+/// Fails if they do not form a valid expression. The error points at the word in which parsing failed.
+pub(crate) fn expression_of(args: &mut Args<'_>, scope: Scope<'_>) -> Result<Expression, Problem> {
+    let words = args.take_rest();
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    Expression::read(&texts.join(" "), scope).map_err(|(at, fault)| {
+        // Find the word at byte offset `at`. The words are joined with one space.
+        let mut end = 0;
+        let found = words.iter().find(|word| {
+            end += word.text.len() + 1;
+            at < end
+        });
+        let span = found.or(words.last()).unwrap_or(args.name()).span;
+        args.problem_at(span, format!("could not compile expression: {fault}"))
+    })
+}
+
+/// Formats a duration like Go: `1h20m0s`, `1.5s`, `500ms`, `0s`.
+pub(crate) fn go_duration(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    match nanos {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{nanos}ns"),
+        1_000..1_000_000 => format!("{}\u{b5}s", decimal(nanos, 3)),
+        1_000_000..1_000_000_000 => format!("{}ms", decimal(nanos, 6)),
+        _ => {
+            let (hours, minutes) = (span.as_secs() / 3600, span.as_secs() / 60 % 60);
+            let seconds = decimal(nanos - u128::from(span.as_secs() / 60 * 60) * 1_000_000_000, 9);
+            match (hours, minutes) {
+                (0, 0) => format!("{seconds}s"),
+                (0, _) => format!("{minutes}m{seconds}s"),
+                _ => format!("{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    }
+}
+
+/// Formats `number / 10^places` without trailing zeros.
+fn decimal(number: u128, places: u32) -> String {
+    let unit = 10u128.pow(places);
+    let (whole, part) = (number / unit, number % unit);
+    let part = format!("{part:0width$}", width = places as usize);
+    let part = part.trim_end_matches('0');
+    if part.is_empty() { whole.to_string() } else { format!("{whole}.{part}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_print_as_in_go() {
+        let cases = [
+            (0, "0s"),
+            (17, "17ns"),
+            (1_500, "1.5\u{b5}s"),
+            (500_000_000, "500ms"),
+            (1_050_000_000, "1.05s"),
+            (60_000_000_000, "1m0s"),
+            (4_800_000_000_000, "1h20m0s"),
+            (3_600_500_000_000, "1h0m0.5s"),
+        ];
+        for (nanos, text) in cases {
+            assert_eq!(go_duration(Duration::from_nanos(nanos)), text);
+        }
+    }
+}

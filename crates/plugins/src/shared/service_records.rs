@@ -1,0 +1,364 @@
+//! Records of Services: their addresses, their endpoints and the SRV records of both. Shared by the plugins that serve
+//! Services under names of their own. The plugin maps a name to a Service, this module writes the records.
+
+use core::net::IpAddr;
+
+use cluster::dashed::LabelBuffer;
+use cluster::{Address, Endpoint, Port, Service};
+use engine::{Failure, Response, Verdict, Worker};
+use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
+
+use crate::shared::seen_records::{Seen, is_address};
+
+/// Result of a lookup of a name.
+pub(crate) enum Outcome<'a> {
+    /// The records are in the answer section.
+    Answered,
+    /// The name exists but has no records of this type.
+    NoData,
+    /// The name does not exist.
+    NoName,
+    /// The name is an alias of this one.
+    Alias(&'a str),
+}
+
+impl Outcome<'_> {
+    pub(crate) fn of_message(response: &Response) -> Outcome<'static> {
+        if response.message.section(Section::Answer).next().is_some() || response.message.is_truncated() {
+            Outcome::Answered
+        } else {
+            Outcome::NoData
+        }
+    }
+}
+
+/// A query for a Service and the shape of its answer.
+pub(crate) struct Asked<'a> {
+    pub(crate) qtype: Type,
+    pub(crate) ttl: u32,
+    /// Owner of the records: the query name, or the end of a CNAME chain.
+    pub(crate) owner: Owner<'a>,
+    /// Tree that the names of Services are in.
+    pub(crate) tree: Tree<'a>,
+    /// Number of targets that share the clients, if they are not those of one Service. It determines the weight of SRV
+    /// records.
+    pub(crate) share: Option<usize>,
+    /// True if the addresses of SRV targets are added. False while the answer of another Service is still to follow.
+    pub(crate) has_glue: bool,
+}
+
+/// Location of Service names: `SERVICE.NAMESPACE[.BRANCH].ZONE`.
+#[derive(Clone, Copy)]
+pub(crate) struct Tree<'a> {
+    pub(crate) branch: Option<&'static [u8]>,
+    pub(crate) zone: NameRef<'a>,
+    pub(crate) form: &'static Form,
+}
+
+/// Naming scheme: what the Kubernetes DNS specification leaves open about endpoint labels and SRV records.
+pub(crate) struct Form {
+    /// Returns the label of an endpoint below its Service.
+    pub(crate) label: for<'b> fn(Endpoint<'b>, &'b mut LabelBuffer) -> &'b [u8],
+    /// Priority of SRV records.
+    pub(crate) priority: u16,
+    /// Port of the SRV record of a name without a port. If `None`, such a name has one record for each of its ports.
+    pub(crate) bare_port: Option<u16>,
+}
+
+/// Naming scheme of CoreDNS.
+pub(crate) static PLAIN: Form = Form { label: |endpoint, buffer| endpoint.label(buffer), priority: 0, bare_port: None };
+
+/// Name and protocol of a port. An empty text matches any.
+pub(crate) type PortNames<'a> = (&'a [u8], &'a [u8]);
+
+impl Asked<'_> {
+    /// Answers with addresses of the Service itself and with its own ports.
+    pub(crate) fn own_addresses(
+        &self,
+        service: &Service,
+        ips: impl Iterator<Item = IpAddr> + Clone,
+        (name, protocol): PortNames<'_>,
+        response: &mut Response,
+    ) -> Outcome<'static> {
+        let ports = || service.ports.iter().filter(|port| port.matches(name, protocol));
+        let Some(_) = ports().next() else { return Outcome::NoName };
+        if self.qtype.is_address() {
+            for ip in ips.filter(|ip| self.wants(*ip)) {
+                response.message.push_address(Section::Answer, self.owner, self.ttl, ip);
+            }
+            return Outcome::of_message(response);
+        }
+        let Some(target) = self.tree.service_name(service).filter(|_| self.qtype == Type::SRV) else {
+            return Outcome::NoData;
+        };
+        let weight = self.weight(ports().count() * ips.clone().count());
+        let mut answered = ports().enumerate().filter_map(|(at, port)| {
+            let number = port.number?;
+            // TCP and UDP on the same port number share one record.
+            let seen = ports().take(at).any(|before| before.number == Some(number));
+            (!seen).then_some(number)
+        });
+        let mut target_at = None;
+        for number in answered.by_ref() {
+            let mark = self.push_srv(response, target.as_ref(), weight, number);
+            target_at = target_at.or(mark);
+        }
+        if let Some(target_at) = target_at.filter(|_| self.has_glue) {
+            for ip in ips {
+                response.message.push_address(Section::Additional, Owner::At(target_at), self.ttl, ip);
+            }
+        }
+        Outcome::of_message(response)
+    }
+
+    /// Appends an SRV record and returns the offset of its target in the message.
+    pub(crate) fn push_srv(
+        &self,
+        response: &mut Response,
+        target: NameRef<'_>,
+        weight: u16,
+        number: u16,
+    ) -> Option<usize> {
+        let fields = (Type::SRV, Class::IN, self.ttl);
+        let mark = response.message.push(Section::Answer, self.owner, fields, |rdata| {
+            rdata.u16(self.tree.form.priority);
+            rdata.u16(weight);
+            rdata.u16(number);
+            rdata.plain_name(target);
+        });
+        mark.map(|mark| usize::from(mark.rdata) + 6)
+    }
+
+    /// Answers with endpoints and with the ports of their EndpointSlices.
+    pub(crate) fn endpoints(
+        &self,
+        list: &EndpointList<'_>,
+        ports: PortNames<'_>,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) -> Outcome<'static> {
+        let candidates: usize = list.each().map(|endpoint| matching(endpoint, ports).count()).sum();
+        if candidates == 0 {
+            return Outcome::NoName;
+        }
+        match self.qtype {
+            Type::A | Type::AAAA => self.endpoint_addresses(list, ports, response, worker),
+            Type::SRV => self.endpoint_services(list, ports, self.weight(candidates), response),
+            _ => return Outcome::NoData,
+        }
+        Outcome::of_message(response)
+    }
+
+    /// Appends the addresses without duplicates. If they may not all fit, it starts at a random one, so that all
+    /// endpoints get their share of the clients.
+    fn endpoint_addresses(
+        &self,
+        list: &EndpointList<'_>,
+        ports: PortNames<'_>,
+        response: &mut Response,
+        worker: &mut Worker,
+    ) {
+        let addresses = || {
+            let matching = list.each().filter(|endpoint| matching(*endpoint, ports).next().is_some());
+            matching.filter_map(ip_of).filter(|ip| self.wants(*ip))
+        };
+        let count = addresses().count();
+        let first = if count > SHARED_OUT_FROM { worker.random_below(count) } else { 0 };
+        let mut seen = Seen::new(count);
+        for ip in addresses().skip(first).chain(addresses().take(first)) {
+            if seen.is_new(&ip, || holds(response, ip)) {
+                response.message.push_address(Section::Answer, self.owner, self.ttl, ip);
+            }
+            if response.message.is_truncated() {
+                return;
+            }
+        }
+    }
+
+    /// Appends an SRV record for each endpoint and port, and the addresses of the targets. An endpoint whose address is
+    /// a host name gets no record: its own name would be an alias, which RFC 2782 does not allow as a target.
+    fn endpoint_services(&self, list: &EndpointList<'_>, ports: PortNames<'_>, weight: u16, response: &mut Response) {
+        let mut seen = Seen::new(list.each().count());
+        for endpoint in list.each().filter(|endpoint| ip_of(*endpoint).is_some()) {
+            let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
+            for number in self.numbers(endpoint, ports) {
+                if seen.is_new(&(target.octets(), number), || holds_srv(response, target.as_ref(), number)) {
+                    self.push_srv(response, target.as_ref(), weight, number);
+                }
+            }
+        }
+        if !self.has_glue {
+            return;
+        }
+        let mut seen = Seen::new(list.each().count());
+        for endpoint in list.each().filter(|endpoint| self.numbers(*endpoint, ports).next().is_some()) {
+            let Some(ip) = ip_of(endpoint) else { continue };
+            let Some(target) = self.tree.endpoint_name(endpoint, list.service) else { continue };
+            if seen.is_new(&(target.octets(), ip), || holds_glue(response, target.as_ref(), ip)) {
+                let owner = Owner::Name(target.as_ref());
+                response.message.push_address(Section::Additional, owner, self.ttl, ip);
+            }
+            if response.message.is_truncated() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the port numbers of an endpoint that match `ports`.
+    fn numbers<'e>(&self, endpoint: Endpoint<'e>, ports: PortNames<'e>) -> impl Iterator<Item = u16> + use<'e> {
+        let bare = self.tree.form.bare_port.filter(|_| ports.0.is_empty() && ports.1.is_empty());
+        let own = matching(endpoint, ports).filter(move |_| bare.is_none()).filter_map(|port| port.number);
+        bare.into_iter().chain(own)
+    }
+
+    /// Returns the weight of one of `candidates` SRV records.
+    fn weight(&self, candidates: usize) -> u16 {
+        weight(self.share.unwrap_or(candidates))
+    }
+
+    pub(crate) fn wants(&self, ip: IpAddr) -> bool {
+        ip.is_ipv4() == (self.qtype == Type::A)
+    }
+}
+
+/// Number of addresses from which on an answer may not hold all: with a long name, about this many fit in 512 bytes.
+const SHARED_OUT_FROM: usize = 16;
+
+/// A selection of the endpoints of a Service.
+pub(crate) struct EndpointList<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) which: Which<'a>,
+}
+
+/// Selector for endpoints of a Service.
+#[derive(Clone, Copy)]
+pub(crate) enum Which<'a> {
+    All,
+    /// Endpoints with this label.
+    Called(&'a [u8]),
+    /// Endpoints with this label in this cluster.
+    CalledIn(&'a [u8], &'a [u8]),
+    /// Endpoints in this topology zone.
+    InZone(&'a [u8]),
+    /// Endpoints with this label in a naming scheme.
+    Labelled(&'a [u8], &'static Form),
+}
+
+impl<'a> EndpointList<'a> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = Endpoint<'a>> + use<'a> {
+        let EndpointList { service, which } = *self;
+        let label = match which {
+            Which::Called(label) | Which::CalledIn(label, _) => Some(label),
+            Which::All | Which::InZone(_) | Which::Labelled(..) => None,
+        };
+        let called = label.map(|label| service.endpoints_called(label));
+        let all = label.is_none().then(|| service.endpoints());
+        let each = called.into_iter().flatten().chain(all.into_iter().flatten());
+        each.filter(move |endpoint| match which {
+            Which::All | Which::Called(_) => true,
+            Which::CalledIn(_, cluster) => {
+                endpoint.slice.cluster.as_deref().is_some_and(|own| own.as_bytes() == cluster)
+            }
+            Which::InZone(zone) => is_zone(zone, endpoint.zone()),
+            Which::Labelled(label, form) => (form.label)(*endpoint, &mut [0; 63]) == label,
+        })
+    }
+}
+
+/// Returns true if `labels` spell the name of a topology zone. The name may contain dots.
+fn is_zone(labels: &[u8], zone: &str) -> bool {
+    !zone.is_empty() && labels_of(labels).eq(zone.as_bytes().split(|octet| *octet == b'.'))
+}
+
+pub(crate) fn matching<'a>(
+    endpoint: Endpoint<'a>,
+    (name, protocol): (&'a [u8], &'a [u8]),
+) -> impl Iterator<Item = &'a Port> {
+    endpoint.slice.ports.iter().filter(move |port| port.matches(name, protocol))
+}
+
+pub(crate) fn ip_of(endpoint: Endpoint<'_>) -> Option<IpAddr> {
+    match endpoint.address() {
+        Address::Ip(ip) => Some(ip),
+        Address::Name(_) => None,
+    }
+}
+
+impl Tree<'_> {
+    /// Returns the name of a Service, or `None` if it would be too long.
+    pub(crate) fn service_name(&self, service: &Service) -> Option<Name> {
+        self.name_of(&[], service)
+    }
+
+    /// Returns the name of an endpoint, `ENDPOINT[.CLUSTER].` followed by the name of its Service, or `None` if it
+    /// would be too long.
+    pub(crate) fn endpoint_name(&self, endpoint: Endpoint<'_>, service: &Service) -> Option<Name> {
+        let mut buffer: LabelBuffer = [0; 63];
+        let label = (self.form.label)(endpoint, &mut buffer);
+        match endpoint.slice.cluster.as_deref() {
+            Some(cluster) => self.name_of(&[label, cluster.as_bytes()], service),
+            None => self.name_of(&[label], service),
+        }
+    }
+
+    pub(crate) fn name_of(&self, first: &[&[u8]], service: &Service) -> Option<Name> {
+        let mut name = Name::root();
+        let rest = [service.name.as_bytes(), service.namespace.as_bytes()];
+        for label in first.iter().chain(&rest).chain(self.branch.as_ref()) {
+            name.push_label(label).ok()?;
+        }
+        name.append(self.zone).ok()?;
+        Some(name)
+    }
+}
+
+/// Completes a CNAME chain that led out of the zone with the result of the subquery.
+///
+/// If the target does not exist, was refused, or no plugin here serves its part of the tree, the answer holds the CNAME
+/// records alone (RFC 1034 §4.3.2, step 3a). If the lookup of the target failed, the query fails (RFC 6604 §3).
+pub(crate) fn end_alias(sub: &Response, response: &mut Response) -> Verdict {
+    let nobody_to_ask = sub.failure().is_some_and(|failure| failure.ede == EdeCode::NOT_AUTHORITATIVE);
+    if sub.rcode() == Rcode::SERVFAIL && !nobody_to_ask {
+        let cause =
+            sub.failure().map_or("the target of an alias cannot be resolved".into(), |failure| failure.cause.clone());
+        let ede = sub.ede().unwrap_or(EdeCode::NO_REACHABLE_AUTHORITY);
+        return Verdict::Fail(Failure::servfail(ede, cause));
+    }
+    response.append_answers(sub);
+    Verdict::Done
+}
+
+/// Iterates over labels in wire format.
+pub(crate) fn labels_of(labels: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = labels;
+    core::iter::from_fn(move || {
+        let (&length, after) = rest.split_first()?;
+        let (label, after) = after.split_at_checked(usize::from(length))?;
+        rest = after;
+        Some(label)
+    })
+}
+
+/// Returns the weight of one of `candidates` SRV records: an equal share of 100, rounded down, at least 1.
+pub(crate) fn weight(candidates: usize) -> u16 {
+    u16::try_from(100 / candidates.clamp(1, 100)).unwrap_or(1)
+}
+
+fn holds(response: &Response, ip: IpAddr) -> bool {
+    response.message.marks().iter().any(|mark| is_address(response.message.octets_at(mark.rdata_range()), ip))
+}
+
+fn holds_srv(response: &Response, target: NameRef<'_>, number: u16) -> bool {
+    response.message.section(Section::Answer).any(|mark| {
+        let rdata = response.message.octets_at(mark.rdata_range());
+        rdata.get(4..6) == Some(&number.to_be_bytes()) && rdata.get(6..) == Some(target.octets())
+    })
+}
+
+fn holds_glue(response: &Response, target: NameRef<'_>, ip: IpAddr) -> bool {
+    let message = &response.message;
+    message.section(Section::Additional).any(|mark| {
+        is_address(message.octets_at(mark.rdata_range()), ip)
+            && message.owner(mark).is_ok_and(|owner| owner.as_ref().same(target))
+    })
+}
