@@ -75,6 +75,8 @@ pub struct Diagnostic {
     pub span: Span,
     /// Note beside the underlined text. May be empty.
     pub label: String,
+    /// Position of another directive or zone that is involved, with a note.
+    pub other: Option<(Span, String)>,
     /// Correct syntax of the directive or option.
     pub usage: Option<String>,
     /// Advice on how to fix the problem.
@@ -85,8 +87,16 @@ impl Diagnostic {
     /// Creates an error without label, usage and help.
     #[must_use]
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Diagnostic { severity: Severity::Error, code, message, span, label: String::new(), usage: None, help: None }
+        Diagnostic {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span,
+            label: String::new(),
+            other: None,
+            usage: None,
+            help: None,
+        }
     }
 
     /// Creates a warning without label, usage and help.
@@ -99,6 +109,12 @@ impl Diagnostic {
     #[must_use]
     pub fn with_label(self, label: impl Into<String>) -> Self {
         Diagnostic { label: label.into(), ..self }
+    }
+
+    /// Adds a second position with a note.
+    #[must_use]
+    pub fn with_other(self, span: Span, note: impl Into<String>) -> Self {
+        Diagnostic { other: Some((span, note.into())), ..self }
     }
 
     /// Adds the correct syntax.

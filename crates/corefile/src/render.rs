@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str};
 
-use crate::{Diagnostic, Severity, Sources};
+use crate::{Diagnostic, Severity, Sources, Span};
 
 /// Output style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,15 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group =
-        level.primary_title(&diagnostic.message).id(diagnostic.code.name()).element(snippet(diagnostic, sources));
+    let mut group = level.primary_title(&diagnostic.message).id(diagnostic.code.name()).element(snippet(
+        AnnotationKind::Primary,
+        diagnostic.span,
+        &diagnostic.label,
+        sources,
+    ));
+    if let Some((span, note)) = &diagnostic.other {
+        group = group.element(snippet(AnnotationKind::Context, *span, note, sources));
+    }
     if let Some(usage) = &diagnostic.usage {
         group = group.element(Level::NOTE.with_name("usage").message(normalize_untrusted_str(usage)));
     }
@@ -48,13 +55,17 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
 
 /// Returns the first line of the position with the underline. A quoted word may continue for pages, but its start is
 /// enough to find it.
-fn snippet<'a>(diagnostic: &Diagnostic, sources: &'a Sources) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-    let span = diagnostic.span;
+fn snippet<'a>(
+    kind: AnnotationKind,
+    span: Span,
+    label: &str,
+    sources: &'a Sources,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let (line, line_start) = sources.line_around(span);
     let within = |offset: u32| boundary_before(line, (offset as usize).saturating_sub(line_start));
-    let mut annotation = AnnotationKind::Primary.span(within(span.start)..within(span.end.max(span.start)));
-    if !diagnostic.label.is_empty() {
-        annotation = annotation.label(Cow::Owned(normalize_untrusted_str(&diagnostic.label)));
+    let mut annotation = kind.span(within(span.start)..within(span.end.max(span.start)));
+    if !label.is_empty() {
+        annotation = annotation.label(Cow::Owned(normalize_untrusted_str(label)));
     }
     Snippet::source(line)
         .path(sources.name(span.file).to_string_lossy())
@@ -70,7 +81,6 @@ fn boundary_before(line: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Span;
     use crate::test_support::{World, rendered};
 
     #[test]
@@ -135,6 +145,30 @@ warning[test/code]: no ␛[2J such    thing
     fn underlines_only_the_first_line_of_a_multiline_word() {
         let text = drawn("log \"a\nb\nc\" d\n", (4, 11), Style::Plain);
         assert!(text.contains("\n1 | log \"a\n  |     ^^ this"), "{text}");
+    }
+
+    #[test]
+    fn renders_the_line_of_another_directive() {
+        let mut sources = Sources::default();
+        let mut add = |name: &str, text: &str| sources.add(std::path::Path::new(name), text.to_owned());
+        let (file, imported) = (add("Corefile", ". {\n    whoami\n    erratic\n}\n"), add("more", "hosts\n"));
+        let first = "\
+warning[test/code]: never asked
+ --> Corefile:3:5
+  |
+3 |     erratic
+  |     ^^^^^^^ here
+  |
+";
+        for (other, rest) in [
+            (Span { file, start: 8, end: 14 }, " ::: Corefile:2:5\n  |\n2 |     whoami\n  |     ------ taken\n"),
+            (Span { file: imported, start: 0, end: 5 }, " ::: more:1:1\n  |\n1 | hosts\n  | ----- taken\n"),
+        ] {
+            let span = Span { file, start: 19, end: 26 };
+            let problem = Diagnostic::warning(crate::Code::declared("test/code", ""), span, "never asked");
+            let text = render(&[problem.with_label("here").with_other(other, "taken")], &sources, Style::Plain);
+            assert_eq!(text, format!("{first}{rest}"));
+        }
     }
 
     #[test]

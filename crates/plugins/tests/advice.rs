@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use config::{Planning, plan};
-use corefile::{Diagnostic, NoFiles};
+use corefile::{Diagnostic, NoFiles, Span};
 
 /// Prefixes of the diagnostic codes to compare.
 const ROOMS: [&str; 4] = ["chain/", "keys/", "directives/", "options/"];
@@ -19,15 +19,20 @@ fn each_corefile_has_exactly_the_marked_warnings() {
 fn check(case: &str) -> Result<(), String> {
     let (title, marked) = case.split_once('\n').unwrap_or((case, ""));
     let (text, mut wanted) = unmark(marked);
-    let mut said: Vec<_> = problems(&text).iter().map(|problem| say(problem, &text)).collect();
+    let mut said: Vec<_> = problems(&text).iter().flat_map(|problem| say(problem, &text)).collect();
     said.sort();
     wanted.sort();
     if said == wanted { Ok(()) } else { Err(format!("{title}:\n  marked {wanted:?}\n  said   {said:?}")) }
 }
 
-fn say(problem: &Diagnostic, text: &str) -> (usize, String) {
-    let (start, end) = (problem.span.start as usize, problem.span.end as usize);
-    (start, format!("{} {}", problem.code, &text[start..end]))
+/// Returns the offset and mark of a problem, and of the other word that it points at.
+fn say(problem: &Diagnostic, text: &str) -> Vec<(usize, String)> {
+    let at = |code: &str, span: Span| {
+        let (start, end) = (span.start as usize, span.end as usize);
+        (start, format!("{code} {}", &text[start..end]))
+    };
+    let other = problem.other.iter().map(|(span, _)| at("other", *span));
+    std::iter::once(at(problem.code.name(), problem.span)).chain(other).collect()
 }
 
 /// Removes the marks `«CODE: WORD»` from the text, and returns them with their offsets.

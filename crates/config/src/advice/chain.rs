@@ -1,4 +1,6 @@
-//! Lines of one chain that have nothing to do.
+//! Warnings about lines of one chain that have no effect.
+//!
+//! The order of the chain is not the order of the lines, so messages name the other line and do not say "above".
 
 use corefile::Diagnostic;
 use wire::Name;
@@ -7,58 +9,59 @@ use super::{Line, common, overlap, within};
 use crate::codes;
 use crate::options::Acts;
 
-/// Where the names of addresses are.
+/// Zones of the names of addresses.
 const REVERSE: [&str; 2] = ["in-addr.arpa.", "ip6.arpa."];
 
 pub(super) fn of(chain: &[Line<'_>]) -> Vec<Diagnostic> {
     let mut said = Vec::new();
     for (at, line) in chain.iter().enumerate() {
-        let (above, below) = (&chain[..at], &chain[at + 1..]);
-        said.extend(never_asked(line, above));
-        said.extend(fallthrough_to_nothing(line, below));
-        said.extend(nothing_below(line, below));
+        let (earlier, later) = (&chain[..at], &chain[at + 1..]);
+        said.extend(never_asked(line, earlier));
+        said.extend(fallthrough_to_nothing(line, later));
+        said.extend(nothing_later(line, later));
         said.extend(nothing_to_use(line, chain));
     }
     said
 }
 
-/// What of a zone comes past a line.
+/// Part of a zone that a line passes on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Past {
     Nothing,
-    /// Names of addresses, and no others.
+    /// Only names of addresses.
     Addresses,
     Something,
 }
 
-/// A line that answers, but all of its zones are answered above.
-fn never_asked(line: &Line<'_>, above: &[Line<'_>]) -> Option<Diagnostic> {
+/// Reports a line that answers, but all of its zones are answered earlier in the chain.
+fn never_asked(line: &Line<'_>, earlier: &[Line<'_>]) -> Option<Diagnostic> {
     if !line.answers() {
         return None;
     }
     let holders = line
         .zones
         .iter()
-        .map(|zone| above.iter().map(|other| (past(other, zone), other)).min_by_key(|(past, _)| *past));
+        .map(|zone| earlier.iter().map(|other| (past(other, zone), other)).min_by_key(|(past, _)| *past));
     let holders: Option<Vec<_>> = holders.collect();
     let (past, holder) = holders?.into_iter().max_by_key(|(past, _)| *past)?;
-    let (rest, all) = match past {
-        Past::Nothing => ("is never asked", "all that it could"),
-        Past::Addresses => ("is asked for names of addresses only", "all others"),
+    let (receives, handled) = match past {
+        Past::Nothing => ("never receives a query", ""),
+        Past::Addresses => ("receives only queries for reverse names", " except reverse names"),
         Past::Something => return None,
     };
-    let message = format!("`{}` {rest}: `{}` above answers or denies {all}", line.directive, holder.directive);
     let help = if holder.directive == line.directive {
-        "lines of one directive are tried from the top: put the one for the shorter zone last, or make one line of two for \
-         the same zone"
+        "lines of the same directive are tried in the order of the Corefile: put the one for the shorter zone last, or \
+         merge two lines for the same zone"
             .to_owned()
     } else {
-        format!("let names go on with `fallthrough` if `{}` has it, or remove one of the two", holder.directive)
+        format!("add `fallthrough` to `{}` if it has that option, or remove one of the two", holder.directive)
     };
-    Some(Diagnostic::warning(codes::NEVER_ASKED, line.name, message).with_help(help))
+    let note = format!("comes earlier in the chain and answers or denies all names of its zones{handled}");
+    let problem = Diagnostic::warning(codes::NEVER_ASKED, line.name, format!("`{}` {receives}", line.directive));
+    Some(problem.with_other(holder.name, note).with_help(help))
 }
 
-/// What of a zone comes past a line above.
+/// Returns the names of a zone that an earlier line of the chain passes on.
 fn past(line: &Line<'_>, zone: &Name) -> Past {
     let ends = line.role.acts == Acts::AnswersAll && line.zones.iter().any(|own| within(zone, own));
     if !ends || line.role.fallthrough.iter().any(|through| overlap(through, zone)) {
@@ -74,34 +77,34 @@ fn past(line: &Line<'_>, zone: &Name) -> Past {
     }
 }
 
-fn fallthrough_to_nothing(line: &Line<'_>, below: &[Line<'_>]) -> Option<Diagnostic> {
+fn fallthrough_to_nothing(line: &Line<'_>, later: &[Line<'_>]) -> Option<Diagnostic> {
     let through = &line.role.fallthrough;
     let mut zones =
         line.zones.iter().flat_map(|own| through.iter().filter_map(|through| common(through, own))).peekable();
     zones.peek()?;
-    if zones.any(|zone| below.iter().any(|other| other.answers_in(zone))) {
+    if zones.any(|zone| later.iter().any(|other| other.answers_in(zone))) {
         return None;
     }
-    let message = format!("what `{}` does not have falls through to nothing", line.directive);
+    let message = format!("names that `{}` does not have fall through, but nothing answers them", line.directive);
     let problem = Diagnostic::warning(codes::FALLTHROUGH_TO_NOTHING, line.fallthrough, message)
-        .with_label("no directive below answers these names: they end with SERVFAIL")
-        .with_help("add a directive that answers them; or remove it, so that names in the zones of such a directive are denied");
+        .with_label("no later directive of the chain answers these names: they end with SERVFAIL")
+        .with_help("add a directive that answers them, or remove this option: then names that do not exist get NXDOMAIN");
     Some(problem)
 }
 
-fn nothing_below(line: &Line<'_>, below: &[Line<'_>]) -> Option<Diagnostic> {
-    let is_served = |zone: &Name| below.iter().any(|other| other.answers_in(zone));
+fn nothing_later(line: &Line<'_>, later: &[Line<'_>]) -> Option<Diagnostic> {
+    let is_served = |zone: &Name| later.iter().any(|other| other.answers_in(zone));
     if line.role.acts != Acts::OnAnswers || line.zones.is_empty() || line.zones.iter().any(is_served) {
         return None;
     }
-    let message = format!("`{}` has nothing to do: no directive below it gives answers", line.directive);
-    let help = "the order of a chain is fixed, whatever the order of the lines: see the table of plugins";
+    let message = format!("`{}` has no effect: no later directive of the chain gives answers", line.directive);
+    let help = "the order of the chain is fixed and does not depend on the order of the lines: see the table of plugins";
     Some(Diagnostic::warning(codes::NOTHING_BELOW, line.name, message).with_help(help))
 }
 
 fn nothing_to_use(line: &Line<'_>, chain: &[Line<'_>]) -> Option<Diagnostic> {
     let used = line.role.uses.filter(|used| !chain.iter().any(|other| other.directive == *used))?;
-    let message = format!("`{}` has nothing to do: there is no `{used}` in this server block", line.directive);
+    let message = format!("`{}` has no effect: there is no `{used}` in this server block", line.directive);
     Some(
         Diagnostic::warning(codes::NOTHING_TO_USE, line.name, message)
             .with_help(format!("move it to the block with `{used}`")),

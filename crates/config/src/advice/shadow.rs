@@ -4,6 +4,7 @@ use corefile::{Diagnostic, Span};
 use wire::Name;
 
 use super::{Line, common, within};
+use crate::Key;
 use crate::codes;
 use crate::options::Acts;
 use crate::planned::{PlannedBlock, PlannedListener};
@@ -31,28 +32,31 @@ fn comes_by(zone: &Name, block: usize, blocks: &[PlannedBlock], listener: &Plann
     !known[..first].iter().any(|known| takes_all(known))
 }
 
-/// Keys that an earlier block of the same zone takes, since it is no view.
+/// Reports keys that an earlier block of the same zone takes, since it is no view.
 pub(super) fn of_keys(blocks: &[PlannedBlock], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
     let mut said: Vec<Diagnostic> = Vec::new();
     for listener in listeners {
+        let key_of = |zone: &Name, block: usize| {
+            blocks[block].keys.iter().find(|key| key.zone == *zone && key.port == listener.port)
+        };
         for (at, (zone, block)) in listener.zones.iter().enumerate() {
-            let takes_all = |(earlier, other): &(Name, usize)| {
+            let takes_all = |(earlier, other): &&(Name, usize)| {
                 earlier == zone && other != block && blocks[*other].info.view.is_empty()
             };
-            let key = blocks[*block].keys.iter().find(|key| key.zone == *zone && key.port == listener.port);
-            let Some(key) = key.filter(|_| listener.zones[..at].iter().any(takes_all)) else { continue };
+            let Some((_, other)) = listener.zones[..at].iter().find(takes_all) else { continue };
+            let (Some(key), Some(taker)) = (key_of(zone, *block), key_of(zone, *other)) else { continue };
             if !said.iter().any(|problem| problem.span == key.span) {
-                said.push(shadowed(key));
+                said.push(shadowed(key, taker));
             }
         }
     }
     said
 }
 
-fn shadowed(key: &crate::Key) -> Diagnostic {
-    Diagnostic::warning(codes::KEY_SHADOWED, key.span, format!("no query for `{key}` comes to this server block"))
-        .with_label("a block above, which is no view, takes them all")
-        .with_help("blocks of one zone are tried from the top: put the one without `view` last")
+fn shadowed(key: &Key, taker: &Key) -> Diagnostic {
+    Diagnostic::warning(codes::KEY_SHADOWED, key.span, format!("this server block receives no query for `{key}`"))
+        .with_other(taker.span, "this block is tried first and has no `view`, so it takes all of them")
+        .with_help("blocks of the same zone are tried in the order of the Corefile: put the one without `view` last")
 }
 
 /// Zones that lines name although their queries do not come to the block.
