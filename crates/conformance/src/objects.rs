@@ -62,6 +62,15 @@ impl Values {
     }
 }
 
+/// Returns the words for the value of a placeholder: Service `web` and `IPv6 cluster IP` for `web-6`.
+pub(crate) fn service_and_address(placeholder: &str) -> (&str, &'static str) {
+    match placeholder.rsplit_once('-') {
+        Some((service, "4")) => (service, "IPv4 cluster IP"),
+        Some((service, "6")) => (service, "IPv6 cluster IP"),
+        _ => (placeholder, "known value"),
+    }
+}
+
 /// Returns the manifests as YAML.
 pub(crate) fn manifests(values: &Values) -> Result<String, String> {
     values.fill(OBJECTS)

@@ -132,7 +132,8 @@ impl Runner<'_> {
             return Err(End::NotApplicable(why.clone()));
         }
         if let Some(name) = check.unless.filter(|name| self.values.get(name).is_some()) {
-            return Err(End::NotApplicable(format!("the cluster provides ${name}")));
+            let (service, address) = objects::service_and_address(name);
+            return Err(End::NotApplicable(format!("Service `{service}` has an {address}")));
         }
         let mut longest = None;
         for step in &check.steps {
@@ -164,7 +165,10 @@ impl Runner<'_> {
     }
 
     async fn ask(&self, manner: Manner, question: &Question) -> Result<Option<Duration>, End> {
-        let unknown = |name: String| End::NotApplicable(format!("the cluster provides no ${name}"));
+        let unknown = |name: String| {
+            let (service, address) = objects::service_and_address(&name);
+            End::NotApplicable(format!("Service `{service}` has no {address}"))
+        };
         let expectation = self.values.fill(question.expectation).map_err(unknown)?;
         let expectation = Expectation::read(&expectation).map_err(Problem::BuiltIn)?;
         let name = self.values.fill(question.name).map_err(unknown)?;

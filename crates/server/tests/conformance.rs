@@ -104,6 +104,7 @@ fn all_checks_pass_on_manifests_without_changes() {
     let run = run(&["--server", &address]);
     run.assert_all_hold();
     assert!(run.with("n/a").contains(&"live/created"), "{}", run.out);
+    assert!(!run.out.contains('$'), "{}", run.out);
     assert!(run.out.ends_with("not applicable\n"), "{}", run.out);
 }
 
@@ -144,6 +145,7 @@ fn skips_the_address_family_that_a_cluster_lacks() {
     let run = run(&["--server", &address, "--kubeconfig", text(&kubeconfig), "--filter", "service/"]);
     assert_eq!(run.code, Some(0), "{}", run.out);
     assert!(run.with("n/a").contains(&"service/dual-stack"), "{}", run.out);
+    assert!(run.out.contains(" Service `dual` has no IPv6 cluster IP\n"), "{}", run.out);
     assert!(run.with("pass").contains(&"service/a"), "{}", run.out);
 }
 
