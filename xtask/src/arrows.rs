@@ -17,15 +17,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("upstream", &["wire"]),
     ("zone", &["wire"]),
     ("metrics", &[]),
+    ("io-text", &[]),
     ("engine", &["wire", "metrics"]),
     ("config", &["wire", "corefile", "metrics", "engine"]),
-    ("plugins", &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "metrics", "config"]),
-    ("net", &["wire", "metrics", "engine"]),
-    ("kubeapi", &["cluster", "metrics"]),
+    ("plugins", &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "metrics", "config", "io-text"]),
+    ("net", &["wire", "metrics", "engine", "io-text"]),
+    ("kubeapi", &["cluster", "metrics", "io-text"]),
     ("kubedns", &[]),
     ("node", &["kubedns"]),
     ("migrate", &["corefile", "kubedns"]),
-    ("etcd", &["skydns", "metrics", "engine", "net"]),
+    ("etcd", &["skydns", "metrics", "engine", "net", "io-text"]),
     ("conformance", &["wire", "cluster", "kubeapi"]),
     (
         "server",
@@ -34,6 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "corefile",
             "cluster",
             "metrics",
+            "io-text",
             "engine",
             "config",
             "plugins",
@@ -47,7 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "conformance",
         ],
     ),
-    ("testkit", &["wire", "corefile", "metrics", "engine", "config"]),
+    ("testkit", &["wire", "corefile", "metrics", "engine", "config", "io-text"]),
     ("fakeapi", &["cluster"]),
     ("fuzz", &["wire", "corefile", "cluster", "skydns", "zone", "engine", "config", "plugins", "kubeapi", "testkit"]),
     ("xtask", &["wire", "metrics", "engine", "config", "plugins", "net", "server", "fakeapi", "fuzz"]),
@@ -56,7 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
-    "wire", "corefile", "rcu", "metrics", "cluster", "skydns", "upstream", "zone", "engine", "config", "plugins",
+    "wire", "corefile", "rcu", "metrics", "io-text", "cluster", "skydns", "upstream", "zone", "engine", "config", "plugins",
     "kubedns", "node", "migrate",
 ];
 

@@ -47,7 +47,7 @@ impl core::fmt::Display for NoAnswer {
 
 impl From<io::Error> for NoAnswer {
     fn from(error: io::Error) -> NoAnswer {
-        NoAnswer::Network(error.to_string())
+        NoAnswer::Network(kubeapi::causes(&error))
     }
 }
 

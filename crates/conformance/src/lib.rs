@@ -113,7 +113,7 @@ pub enum Problem {
 
 impl Problem {
     fn file(path: &Path, error: &std::io::Error) -> Problem {
-        Problem::File(path.to_owned(), error.to_string())
+        Problem::File(path.to_owned(), kubeapi::causes(error))
     }
 }
 
@@ -137,7 +137,7 @@ impl core::fmt::Display for Problem {
             }
             Problem::File(path, reason) => write!(out, "{}: {reason}", path.display()),
             Problem::Interrupted => out.write_str("interrupted"),
-            Problem::System(error) => error.fmt(out),
+            Problem::System(error) => out.write_str(&kubeapi::causes(error)),
             Problem::BuiltIn(what) => write!(out, "invalid built-in check: {what}"),
         }
     }

@@ -87,7 +87,7 @@ impl Connection {
 /// # Errors
 /// The text of the problem if a file cannot be used.
 pub(crate) fn config(tls: Option<&Tls>) -> Result<rustls::ClientConfig, String> {
-    let read = |file: &PathBuf| std::fs::read(file).map_err(|error| format!("open {}: {error}", file.display()));
+    let read = |file: &PathBuf| std::fs::read(file).map_err(|error| io_text::cannot_open(file, &error));
     let identity = tls
         .and_then(|tls| tls.identity.as_ref())
         .map(|(certificates, key)| Ok::<_, String>(Identity { certificates: read(certificates)?, key: read(key)? }));

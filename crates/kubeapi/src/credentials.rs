@@ -1,15 +1,16 @@
 //! Creates an HTTP client from a [`Source`]: URL, certificates, tokens and credential plugins. The crate kube reads
 //! kubeconfigs and service accounts and adds the token to requests. This module configures the connections.
 
-use cluster::{Source, Tls};
+use core::error::Error;
 use std::path::{Path, PathBuf};
 
+use cluster::{Source, Tls};
 use http::Uri;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, Client, ConfigExt};
-use kube::config::{Config, Kubeconfig};
+use kube::config::{Config, Kubeconfig, KubeconfigError, LoadDataError};
 use tower::{BoxError, ServiceBuilder};
 
 use crate::failure::causes;
@@ -61,7 +62,7 @@ fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Resu
     let mut config = Config::new(url(&format!("https://{host}:{port}"))?);
     let (token, authority) = (account.join("token"), account.join("ca.crt"));
     for file in [&token, &authority] {
-        let unreadable = |error: std::io::Error| SetupProblem::NotInCluster(format!("{}: {error}", file.display()));
+        let unreadable = |error: std::io::Error| SetupProblem::NotInCluster(io_text::cannot_open(file, &error));
         std::fs::metadata(file).map_err(unreadable)?;
     }
     config.auth_info.token_file = Some(token.to_string_lossy().into_owned());
@@ -70,8 +71,11 @@ fn in_cluster(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Resu
 }
 
 fn kubeconfig(file: &Path, context: Option<&str>) -> Result<Config, SetupProblem> {
-    let problem = |reason: String| SetupProblem::Kubeconfig { file: file.to_owned(), reason };
-    let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| problem(causes(&error)))?;
+    let problem = |reason: String| SetupProblem::Kubeconfig(format!("{}: {reason}", file.display()));
+    let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
+        KubeconfigError::ReadConfig(error, _) => SetupProblem::Kubeconfig(io_text::cannot_open(file, &error)),
+        error => problem(causes(&error)),
+    })?;
     if let Some(context) = context {
         kubeconfig.current_context = Some(context.to_owned());
     }
@@ -118,9 +122,19 @@ fn check(config: &Config) -> Result<(), SetupProblem> {
     let auth = &config.auth_info;
     if is_https(config) && auth.exec.is_none() && auth.auth_provider.is_none() {
         use_our_cryptography();
-        config.rustls_client_config().map_err(|error| SetupProblem::Credentials(causes(&error)))?;
+        config.rustls_client_config().map_err(|error| SetupProblem::Credentials(unusable(&error)))?;
     }
     Ok(())
+}
+
+/// Returns why credentials cannot be used. Of a file that cannot be read, names only the file.
+fn unusable(error: &(dyn Error + 'static)) -> String {
+    let mut chain = core::iter::successors(Some(error), |error| Error::source(*error));
+    let unread = chain.find_map(|error| match error.downcast_ref() {
+        Some(LoadDataError::ReadFile(error, file)) => Some(io_text::cannot_open(file, error)),
+        _ => None,
+    });
+    unread.unwrap_or_else(|| causes(error))
 }
 
 fn is_https(config: &Config) -> bool {

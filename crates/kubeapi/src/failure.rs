@@ -139,7 +139,10 @@ pub(crate) fn connection_problem(error: &kube::Error) -> String {
 
 /// Formats an error and its sources on one line. A source that the text already ends with is left out.
 #[must_use]
-pub fn causes(error: &dyn core::error::Error) -> String {
+pub fn causes(error: &(dyn core::error::Error + 'static)) -> String {
+    if let Some(error) = error.downcast_ref::<std::io::Error>() {
+        return io_text::describe(error);
+    }
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -149,5 +152,5 @@ pub fn causes(error: &dyn core::error::Error) -> String {
         }
         cause = error.source();
     }
-    text.replace('\n', " ")
+    io_text::without_numbers(&text.replace('\n', " "))
 }

@@ -2,7 +2,6 @@
 //! away, such as an unreachable API server, are not among them.
 
 use core::fmt;
-use std::path::PathBuf;
 
 use cluster::SelectorError;
 
@@ -11,13 +10,8 @@ use cluster::SelectorError;
 pub enum SetupProblem {
     /// The process does not run in a cluster, or the service account is not mounted.
     NotInCluster(String),
-    /// The kubeconfig file cannot be used.
-    Kubeconfig {
-        /// Path of the file.
-        file: PathBuf,
-        /// Cause.
-        reason: String,
-    },
+    /// The kubeconfig file cannot be used: the path and the cause.
+    Kubeconfig(String),
     /// Not a URL of an API server.
     Url {
         /// Text from the configuration.
@@ -27,13 +21,8 @@ pub enum SetupProblem {
     },
     /// Certificates, a key or credentials cannot be used.
     Credentials(String),
-    /// Manifests cannot be found or read.
-    Manifests {
-        /// Path of the file or folder.
-        path: PathBuf,
-        /// Error of the operating system.
-        reason: String,
-    },
+    /// Manifests cannot be found or read: the path and the cause.
+    Manifests(String),
     /// Invalid label selector.
     Selector {
         /// Text from the configuration.
@@ -47,10 +36,10 @@ impl fmt::Display for SetupProblem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SetupProblem::NotInCluster(reason) => write!(out, "unable to load in-cluster configuration: {reason}"),
-            SetupProblem::Kubeconfig { file, reason } => write!(out, "kubeconfig {}: {reason}", file.display()),
+            SetupProblem::Kubeconfig(reason) => write!(out, "kubeconfig: {reason}"),
             SetupProblem::Url { url, reason } => write!(out, "endpoint '{url}': {reason}"),
             SetupProblem::Credentials(reason) => write!(out, "credentials for the API server: {reason}"),
-            SetupProblem::Manifests { path, reason } => write!(out, "manifests {}: {reason}", path.display()),
+            SetupProblem::Manifests(reason) => write!(out, "manifests: {reason}"),
             SetupProblem::Selector { text, error } => write!(out, "label selector '{text}': {error}"),
         }
     }

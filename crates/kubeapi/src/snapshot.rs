@@ -46,7 +46,7 @@ impl Refusal {
     fn text(&self) -> Option<String> {
         Some(match self {
             Refusal::Missing => return None,
-            Refusal::Unreadable(error) => error.to_string(),
+            Refusal::Unreadable(error) => io_text::describe(error),
             Refusal::TooLong => format!("it is longer than {FILE_MAX} bytes"),
             Refusal::Foreign => "it is no snapshot of this version".to_owned(),
             Refusal::OfAnotherRequest => "the stanza that it was written for asked for other objects".to_owned(),
@@ -120,7 +120,7 @@ pub(crate) async fn keep(file: PathBuf, request: Request, index: Arc<Index>, met
             Ok(Err(error)) => {
                 meter.snapshot_error();
                 if !told {
-                    warn!(target: LOG, "Snapshot {} cannot be written: {error}", file.display());
+                    warn!(target: LOG, "Snapshot {} cannot be written: {}", file.display(), io_text::describe(&error));
                 }
                 told = true;
             }

@@ -49,7 +49,7 @@ pub struct ListenError {
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ListenError { protocol, address, error } = self;
-        write!(f, "listen {protocol} {address}: {error}")?;
+        write!(f, "listen {protocol} {address}: {}", io_text::describe(error))?;
         let port = address.port();
         match error.kind() {
             io::ErrorKind::AddrInUse => {

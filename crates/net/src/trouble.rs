@@ -18,10 +18,7 @@ pub fn in_words(error: &io::Error) -> String {
             format!("tls: failed to verify certificate: {}", certificate_in_words(reason))
         }
         Some(error) => format!("tls: {error}"),
-        None => {
-            let text = error.to_string();
-            text.split(" (os error ").next().unwrap_or_default().to_ascii_lowercase()
-        }
+        None => io_text::describe(error),
     }
 }
 

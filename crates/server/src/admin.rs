@@ -92,7 +92,7 @@ impl Admin {
         for page in pages {
             let known = self.servers.contains_key(&page.address);
             if !known && !listeners.iter().any(|(address, _)| *address == page.address) {
-                let fail = |error| format!("listen tcp {}: {error}", page.address);
+                let fail = |error: io::Error| format!("listen tcp {}: {}", page.address, io_text::describe(&error));
                 let listener = match listen(&page.address) {
                     Err(error) if if_taken == IfTaken::TryAgain && error.kind() == io::ErrorKind::AddrInUse => {
                         report_taken(&page.address);

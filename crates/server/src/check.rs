@@ -74,8 +74,8 @@ pub fn check(options: &CheckOptions) -> ExitCode {
 
 /// Returns the Corefile of a file, or those of the ConfigMaps in it.
 fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
-    let origin = Origin::find(Some(name)).map_err(|error| format!("{}: {error}", name.display()))?;
-    let (name, text) = origin.read(DNS_PORT).map_err(|error| format!("{}: {error}", name.display()))?;
+    let origin = Origin::find(Some(name)).map_err(|error| error.to_string())?;
+    let (name, text) = origin.read(DNS_PORT).map_err(|error| io_text::cannot_open(name, &error))?;
     if !is_manifest(&text) {
         // Keep the text, because standard input and pipes can be read only once.
         return Ok(vec![Origin::Text { name, text }]);
@@ -93,7 +93,7 @@ fn corefiles(name: &Path) -> Result<Vec<Origin>, String> {
 
 /// Reports the problems of a Corefile, and returns true if it passes.
 fn check_one(origin: &Origin, options: &CheckOptions) -> Result<bool, String> {
-    let mut configuration = Configuration::read(origin, DNS_PORT).map_err(|error| error.to_string())?;
+    let mut configuration = Configuration::read(origin, DNS_PORT).map_err(|error| io_text::describe(&error))?;
     let further = options.files || options.rbac;
     let requests = if further { look_further(&mut configuration, options) } else { Vec::new() };
     if options.strict {

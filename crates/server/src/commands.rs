@@ -14,8 +14,10 @@ pub(crate) fn run(commands: &[Command], moment: When) {
 }
 
 fn run_one(command: &Command) -> Result<(), String> {
-    let mut child =
-        process::Command::new(&command.program).args(&command.arguments).spawn().map_err(|error| error.to_string())?;
+    let mut child = process::Command::new(&command.program)
+        .args(&command.arguments)
+        .spawn()
+        .map_err(|error| io_text::describe(&error))?;
     if command.in_background {
         // A child that nothing waits for would remain as a zombie.
         std::thread::spawn(move || child.wait());
@@ -24,6 +26,6 @@ fn run_one(command: &Command) -> Result<(), String> {
     match child.wait() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(status.to_string()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(io_text::describe(&error)),
     }
 }

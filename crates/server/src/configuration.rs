@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use config::{Plan, Planning};
 use corefile::{Corefile, Diagnostic, Loader, Parsed, Sources, Style};
+use io_text::plain;
 
 /// Server block that is served without a Corefile, as in CoreDNS.
 const BUILT_IN: &str = "\n    whoami\n    log\n}\n";
@@ -145,8 +146,8 @@ pub(crate) struct Disk;
 impl Loader for Disk {
     fn read(&self, path: &Path) -> io::Result<String> {
         let mut text = String::new();
-        std::fs::File::open(path)?.take(COREFILE_MAX).read_to_string(&mut text)?;
-        Ok(text)
+        let read = std::fs::File::open(path).and_then(|file| file.take(COREFILE_MAX).read_to_string(&mut text));
+        read.map(|_| text).map_err(plain)
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {

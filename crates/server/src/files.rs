@@ -9,13 +9,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use config::setup::{Files, Inspection, LISTED_MAX, Looking, Stamp};
 use engine::Outside;
+use io_text::plain;
 
 /// File system of this machine, for directives that read files while a configuration is built.
 pub(crate) struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        std::fs::read(path).map_err(plain)
     }
 
     fn is_file(&self, path: &Path) -> bool {
@@ -23,14 +24,14 @@ impl Files for Disk {
     }
 
     fn stamp(&self, path: &Path) -> io::Result<Stamp> {
-        let metadata = std::fs::metadata(path)?;
-        let since_1970 = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let metadata = std::fs::metadata(path).map_err(plain)?;
+        let since_1970 = metadata.modified().map_err(plain)?.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Stamp { modified: since_1970.as_nanos(), len: metadata.len() })
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
-        let mut directories = VecDeque::from([std::fs::read_dir(directory)?]);
+        let mut directories = VecDeque::from([std::fs::read_dir(directory).map_err(plain)?]);
         while let Some(entries) = directories.pop_front() {
             for entry in entries.flatten() {
                 let Ok(kind) = entry.file_type() else { continue };
@@ -57,7 +58,7 @@ impl Files for Disk {
         if written.is_err() {
             let _ = std::fs::remove_file(&beside);
         }
-        written
+        written.map_err(plain)
     }
 }
 

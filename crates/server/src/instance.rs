@@ -65,7 +65,7 @@ pub(crate) struct Refused(pub(crate) String);
 
 impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Refused {
-        Refused(error.to_string())
+        Refused(io_text::describe(&error))
     }
 }
 
@@ -269,7 +269,7 @@ impl Instance {
 fn read(origin: &Origin, port: u16) -> Result<Configuration, Refused> {
     let configuration = Configuration::read(origin, port).map_err(|error| {
         let name = if let Origin::File(path) = origin { path.display().to_string() } else { "stdin".to_owned() };
-        Refused(format!("loading Corefile: open {name}: {error}"))
+        Refused(format!("loading Corefile: {}", io_text::cannot_open(name, &error)))
     })?;
     let text = configuration.render_problems(Style::Plain);
     if configuration.plan.is_none() {

@@ -24,16 +24,14 @@ pub(crate) fn json(configuration: &Configuration) -> Value {
 }
 
 fn diagnostic(problem: &Diagnostic, sources: &Sources) -> Value {
-    let ((line, column), (end_line, end_column)) = place(problem.span, sources);
-    let mut object = json!({
-        "code": problem.code.name(),
-        "severity": word(problem.severity),
-        "message": problem.message,
-        "file": sources.name(problem.span.file).to_string_lossy(),
-        "line": line,
-        "column": column,
-        "end": { "line": end_line, "column": end_column },
-    });
+    let mut object = location(problem.span, sources);
+    object["code"] = problem.code.name().into();
+    object["severity"] = word(problem.severity).into();
+    object["message"] = problem.message.as_str().into();
+    if let Some((span, note)) = &problem.other {
+        object["other"] = location(*span, sources);
+        object["other"]["label"] = note.as_str().into();
+    }
     let label = (!problem.label.is_empty()).then_some(&problem.label);
     for (name, text) in [("label", label), ("usage", problem.usage.as_ref()), ("help", problem.help.as_ref())] {
         if let Some(text) = text {
@@ -41,6 +39,16 @@ fn diagnostic(problem: &Diagnostic, sources: &Sources) -> Value {
         }
     }
     object
+}
+
+fn location(span: Span, sources: &Sources) -> Value {
+    let ((line, column), (end_line, end_column)) = place(span, sources);
+    json!({
+        "file": sources.name(span.file).to_string_lossy(),
+        "line": line,
+        "column": column,
+        "end": { "line": end_line, "column": end_column },
+    })
 }
 
 /// Returns a SARIF log with one run. Lists only the rules that have results.
@@ -75,18 +83,28 @@ fn rule(code: Code) -> Value {
 }
 
 fn result(problem: &Diagnostic, codes: &[Code], sources: &Sources) -> Value {
-    let ((line, column), (end_line, end_column)) = place(problem.span, sources);
     let help = problem.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
-    json!({
+    let mut object = json!({
         "ruleId": problem.code.name(),
         "ruleIndex": codes.binary_search(&problem.code).unwrap_or_default(),
         "level": word(problem.severity),
         "message": { "text": format!("{}{help}", problem.message) },
-        "locations": [{ "physicalLocation": {
-            "artifactLocation": { "uri": uri(&sources.name(problem.span.file).to_string_lossy()) },
-            "region": { "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column },
-        } }],
-    })
+        "locations": [physical_location(problem.span, sources)],
+    });
+    if let Some((span, note)) = &problem.other {
+        let mut other = physical_location(*span, sources);
+        other["message"] = json!({ "text": note });
+        object["relatedLocations"] = json!([other]);
+    }
+    object
+}
+
+fn physical_location(span: Span, sources: &Sources) -> Value {
+    let ((line, column), (end_line, end_column)) = place(span, sources);
+    json!({ "physicalLocation": {
+        "artifactLocation": { "uri": uri(&sources.name(span.file).to_string_lossy()) },
+        "region": { "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column },
+    } })
 }
 
 /// Returns the name of a severity, which is the same in both formats.

@@ -84,8 +84,7 @@ pub(crate) async fn serve(
     changes: Option<Receiver<bool>>,
     companion: Rc<dyn Companion>,
 ) -> Result<ExitCode, Refused> {
-    let refuse = |error: std::io::Error| Refused(error.to_string());
-    let mut signals = Signals::new(changes).map_err(refuse)?;
+    let mut signals = Signals::new(changes)?;
     log::publish(registry);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let mut instance = Instance::start(origin, options.port, workers, capabilities(registry), registry, &companion)?;
@@ -285,7 +284,7 @@ impl Pidfile<'_> {
         match std::fs::write(path, format!("{}\n", std::process::id())) {
             Ok(()) => Some(Pidfile(path)),
             Err(error) => {
-                tracing::error!(target: "portolan", "Could not write pidfile: open {}: {error}", path.display());
+                tracing::error!(target: "portolan", "Could not write pidfile {}: {}", path.display(), io_text::describe(&error));
                 None
             }
         }

@@ -176,6 +176,69 @@ fn prints_one_json_document() {
     );
 }
 
+#[test]
+fn machine_readable_forms_name_the_other_directive() {
+    let corefile = ". {\n    whoami\n    forward . 192.0.2.53\n}\n";
+    let (_, document) = check(corefile, "--json");
+    let problem = &document["diagnostics"][0];
+    assert_eq!(
+        (&problem["line"], &problem["other"]["line"], &problem["other"]["column"]),
+        (&2.into(), &3.into(), &5.into())
+    );
+    assert!(text(&problem["other"]["label"]).contains("earlier in the chain"), "{problem}");
+    let (_, log) = check(corefile, "--sarif");
+    let related = &log["runs"][0]["results"][0]["relatedLocations"][0];
+    assert_eq!(related["physicalLocation"]["region"]["startLine"], 3, "{related}");
+    assert!(text(&related["message"]["text"]).contains("earlier in the chain"), "{related}");
+}
+
+/// Checks that messages name an unreadable file once and have no number of the system.
+#[test]
+fn names_an_unreadable_file_once() {
+    let folder = Folder::new("unreadable");
+    let (missing, directory) = (folder.path().join("missing"), folder.path().display());
+    let missing = missing.display();
+    let in_block =
+        |lines: String| folder.write("Corefile", &format!("a.test {{\n    {lines}\n}}\n")).display().to_string();
+    let cases = [
+        (
+            format!("kubernetes {{\n kubeconfig {missing}\n }}"),
+            format!("kubeconfig: cannot open {missing}: no such file or directory"),
+        ),
+        (
+            format!("kubernetes {{\n kubeconfig {directory}\n }}"),
+            format!("kubeconfig: cannot open {directory}: it is a directory"),
+        ),
+        (
+            format!("kubernetes {{\n manifests {missing}\n }}"),
+            format!("manifests: cannot open {missing}: no such file or directory"),
+        ),
+        (
+            format!("kubernetes {{\n endpoint https://192.0.2.1\n tls {missing} {missing} {missing}\n }}"),
+            format!("credentials for the API server: cannot open {missing}: no such file or directory"),
+        ),
+        (format!("file {directory}"), format!("zone a.test.: cannot open {directory}: it is a directory")),
+        (format!("hosts {directory}"), format!("cannot open {directory}: it is a directory")),
+        (format!("forward . {missing}"), format!("cannot open {missing}: no such file or directory")),
+    ];
+    for (lines, expected) in cases {
+        let output = run(&["check", "--files", &in_block(lines)]);
+        assert!(output.lines().next().unwrap_or_default().ends_with(&expected), "expected {expected}:\n{output}");
+    }
+    for command in [&["check"][..], &["migrate"], &["-conf"]] {
+        let path = directory.to_string();
+        let output = run(&[command, &[&path]].concat());
+        let expected = format!("cannot open {directory}: it is a directory\n");
+        assert!(output.trim_start_matches("loading Corefile: ") == expected, "{command:?}: {output}");
+    }
+}
+
+/// Runs the program. Returns both of its outputs.
+fn run(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_portolan")).args(arguments).output().unwrap();
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
+
 /// Checks the properties that SARIF 2.1.0 requires (§3.13, §3.14, §3.18, §3.19, §3.27, §3.29, §3.30, §3.49) and their
 /// values.
 #[test]

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use config::setup::Stamp;
+use io_text::plain;
 
 /// Files and environment variables of a scenario.
 #[derive(Default)]
@@ -42,7 +43,7 @@ impl World {
 
     fn octets(&self, path: &Path) -> io::Result<Vec<u8>> {
         let files = self.files.borrow();
-        files.get(path).map(|(contents, _)| contents.clone()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        files.get(path).map(|(contents, _)| contents.clone()).ok_or_else(|| plain(io::ErrorKind::NotFound.into()))
     }
 }
 
@@ -57,13 +58,13 @@ impl config::setup::Files for World {
 
     fn stamp(&self, path: &Path) -> io::Result<Stamp> {
         let files = self.files.borrow();
-        files.get(path).map(|(_, stamp)| *stamp).ok_or_else(|| io::ErrorKind::NotFound.into())
+        files.get(path).map(|(_, stamp)| *stamp).ok_or_else(|| plain(io::ErrorKind::NotFound.into()))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         let files = self.files.borrow();
         let found: Vec<PathBuf> = files.keys().filter(|path| path.starts_with(directory)).cloned().collect();
-        if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
+        if found.is_empty() { Err(plain(io::ErrorKind::NotFound.into())) } else { Ok(found) }
     }
 
     fn replace(&self, path: &Path, write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
@@ -76,7 +77,7 @@ impl config::setup::Files for World {
 
 impl corefile::Loader for World {
     fn read(&self, path: &Path) -> io::Result<String> {
-        String::from_utf8(self.octets(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
+        String::from_utf8(self.octets(path)?).map_err(|_| plain(io::ErrorKind::InvalidData.into()))
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {

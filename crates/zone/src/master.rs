@@ -95,8 +95,11 @@ impl fmt::Display for Trouble {
 }
 
 impl fmt::Display for LoadError {
-    /// Writes `FILE:LINE:COLUMN: CAUSE`.
+    /// Writes `FILE:LINE:COLUMN: CAUSE`, or `cannot open FILE: CAUSE`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Trouble::Io(error) = &self.trouble {
+            return write!(f, "cannot open {}: {error}", self.file.display());
+        }
         write!(f, "{}:", self.file.display())?;
         if let Some((line, column)) = self.place {
             write!(f, "{line}:{column}:")?;

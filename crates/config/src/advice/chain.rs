@@ -88,7 +88,9 @@ fn fallthrough_to_nothing(line: &Line<'_>, later: &[Line<'_>]) -> Option<Diagnos
     let message = format!("names that `{}` does not have fall through, but nothing answers them", line.directive);
     let problem = Diagnostic::warning(codes::FALLTHROUGH_TO_NOTHING, line.fallthrough, message)
         .with_label("no later directive of the chain answers these names: they end with SERVFAIL")
-        .with_help("add a directive that answers them, or remove this option: then names that do not exist get NXDOMAIN");
+        .with_help(
+            "add a directive that answers them, or remove this option: then names that do not exist get NXDOMAIN",
+        );
     Some(problem)
 }
 
@@ -98,7 +100,8 @@ fn nothing_later(line: &Line<'_>, later: &[Line<'_>]) -> Option<Diagnostic> {
         return None;
     }
     let message = format!("`{}` has no effect: no later directive of the chain gives answers", line.directive);
-    let help = "the order of the chain is fixed and does not depend on the order of the lines: see the table of plugins";
+    let help =
+        "the order of the chain is fixed and does not depend on the order of the lines: see the table of plugins";
     Some(Diagnostic::warning(codes::NOTHING_BELOW, line.name, message).with_help(help))
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// File system, with blocking calls.
+/// File system, with blocking calls. Errors display as text for users, without the number of the system.
 pub trait Files {
     /// Reads a file.
     ///

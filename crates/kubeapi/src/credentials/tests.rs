@@ -46,7 +46,7 @@ fn reports_what_is_missing_outside_of_a_cluster() {
     let missing = problem(in_cluster(|_| None, &account));
     assert_eq!(missing, "unable to load in-cluster configuration: the environment has no KUBERNETES_SERVICE_HOST");
     let no_token = problem(in_cluster(environment, &account));
-    assert!(no_token.starts_with("unable to load in-cluster configuration: ") && no_token.contains("token: No such"));
+    assert!(no_token.starts_with("unable to load in-cluster configuration: ") && no_token.contains("token: no such"));
     fs::write(account.join("token"), "x").unwrap();
     fs::write(account.join("ca.crt"), "no certificate").unwrap();
     let config = in_cluster(environment, &account).unwrap();

@@ -59,7 +59,7 @@ impl Folder {
     /// A path that does not exist.
     pub(crate) fn new(roots: &[PathBuf]) -> Result<Folder, SetupProblem> {
         for path in roots {
-            let problem = |error: io::Error| SetupProblem::Manifests { path: path.clone(), reason: error.to_string() };
+            let problem = |error: io::Error| SetupProblem::Manifests(io_text::cannot_open(path, &error));
             fs::metadata(path).map_err(problem)?;
         }
         Ok(Folder { roots: roots.to_vec(), files: BTreeMap::new(), told: BTreeMap::new() })
@@ -136,7 +136,10 @@ impl Found {
         match outcome {
             // The entry was deleted after its folder was read, or it is a dangling link.
             Err(error) if depth > 0 && error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => self.problem(path, "unreadable", &error.to_string()),
+            Err(error) => {
+                let report = Report { reason: "unreadable", text: io_text::cannot_open(path, &error) };
+                self.problems.insert(path.to_owned(), report);
+            }
             Ok(()) => {}
         }
     }
@@ -185,8 +188,8 @@ fn read(path: &Path, length: u64) -> Result<Vec<Manifest>, Report> {
     if length > FILE_MAX {
         return Err(Report { reason: "too_long", text: format!("{place}: more than {FILE_MAX} bytes") });
     }
-    let text =
-        fs::read_to_string(path).map_err(|error| Report { reason: "unreadable", text: format!("{place}: {error}") })?;
+    let text = fs::read_to_string(path)
+        .map_err(|error| Report { reason: "unreadable", text: io_text::cannot_open(path, &error) })?;
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     let parsed = if is_json { parse::json(text) } else { parse::yaml(text) };

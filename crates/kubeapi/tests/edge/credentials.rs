@@ -179,18 +179,19 @@ fn subscribe_returns_setup_errors_immediately() {
         (endpoint("http://a b"), "endpoint 'http://a b': ", ""),
         (
             Source::Endpoint { url: "https://127.0.0.1:1".to_owned(), tls: tls(&folder) },
-            "credentials for the API server: ",
-            "none.",
+            "credentials for the API server: cannot open ",
+            "none.pem: no such file or directory",
         ),
-        (kubeconfig("nosuch"), "kubeconfig ", "nosuch: failed to read"),
-        (kubeconfig("broken"), "kubeconfig ", "broken: "),
-        (kubeconfig("proxied"), "kubeconfig ", "proxied: proxy-url is not supported"),
-        (Source::Kubeconfig { file: file.clone(), context: Some("bad".to_owned()) }, "kubeconfig ", "nosuch"),
-        (Source::Kubeconfig { file, context: Some("nosuch".to_owned()) }, "kubeconfig ", "nosuch"),
-        (Source::Manifests(vec![folder.join("nosuch")]), "manifests ", "nosuch: No such file"),
+        (kubeconfig("nosuch"), "kubeconfig: cannot open ", "nosuch: no such file or directory"),
+        (kubeconfig("broken"), "kubeconfig: ", "broken: "),
+        (kubeconfig("proxied"), "kubeconfig: ", "proxied: proxy-url is not supported"),
+        (Source::Kubeconfig { file: file.clone(), context: Some("bad".to_owned()) }, "kubeconfig: ", "nosuch"),
+        (Source::Kubeconfig { file, context: Some("nosuch".to_owned()) }, "kubeconfig: ", "nosuch"),
+        (Source::Manifests(vec![folder.join("nosuch")]), "manifests: cannot open ", "nosuch: no such file"),
     ] {
         let problem = problem(source);
         assert!(problem.starts_with(begin) && problem.contains(contains), "{begin}…{contains}: {problem}");
+        assert!(problem.matches("nosuch").count() < 2 && !problem.contains("os error"), "{problem}");
     }
 }
 

@@ -299,7 +299,7 @@ fn a_vanished_folder_keeps_its_last_content() {
     let edge = Edge::start(&request(&inner));
     edge.wait_service("shop/web", "Headless :-/");
     fs::rename(&inner, folder.join("away")).unwrap();
-    edge.wait_log(&format!("[WARNING] plugin/kubernetes: {}: No such file", inner.display()));
+    edge.wait_log(&format!("[WARNING] plugin/kubernetes: cannot open {}: no such file", inner.display()));
     assert_eq!(edge.service("shop/web"), "Headless :-/");
     fs::rename(folder.join("away"), &inner).unwrap();
     replace(&inner.join("web.yaml"), &service("web", "clusterIP: 10.96.0.7"));

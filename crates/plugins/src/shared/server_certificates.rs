@@ -37,7 +37,7 @@ impl Certificates {
     }
 
     fn read(&self, files: &dyn Files) -> Result<ServerTls, String> {
-        let read = |path: &PathBuf| files.read(path).map_err(|error| format!("open {}: {error}", path.display()));
+        let read = |path: &PathBuf| files.read(path).map_err(|error| io_text::cannot_open(path, &error));
         Ok(ServerTls {
             identity: Identity { certificates: read(&self.certificate)?, key: read(&self.key)? },
             clients: self.clients,

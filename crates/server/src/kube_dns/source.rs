@@ -26,7 +26,7 @@ pub(crate) async fn read_once(recipe: &dyn Recipe, registry: &Arc<Registry>) -> 
     match recipe.source() {
         Source::None => Ok(Data::new()),
         Source::Directory { path, .. } => {
-            read_directory(Path::new(path)).map_err(|error| format!("the directory {path}: {error}"))
+            read_directory(Path::new(path)).map_err(|error| io_text::cannot_open(path, &error))
         }
         Source::ConfigMap { namespace, name } => {
             let read = config_map(recipe, namespace, name, registry)?.read().await?;
@@ -74,7 +74,7 @@ fn config_map(recipe: &dyn Recipe, namespace: &str, name: &str, registry: &Arc<R
 async fn follow_directory(path: PathBuf, every: Duration, news: Sender<News>) {
     let mut known: Option<Result<Data, String>> = None;
     loop {
-        let read = read_directory(&path).map_err(|error| error.to_string());
+        let read = read_directory(&path).map_err(|error| io_text::cannot_open(&path, &error));
         if known.as_ref() != Some(&read) {
             match &read {
                 Ok(data) => {
@@ -82,7 +82,7 @@ async fn follow_directory(path: PathBuf, every: Duration, news: Sender<News>) {
                         return;
                     }
                 }
-                Err(error) => tracing::error!(target: LOG, "the directory {}: {error}", path.display()),
+                Err(error) => tracing::error!(target: LOG, "{error}"),
             }
             known = Some(read);
         }

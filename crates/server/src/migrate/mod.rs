@@ -83,7 +83,7 @@ pub fn migrate(options: &MigrateOptions) -> ExitCode {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let fail = |error: io::Error| format!("{}: {error}", path.display());
+    let fail = |error: io::Error| io_text::cannot_open(path, &error);
     let mut text = String::new();
     if path == Path::new("-") {
         io::stdin().take(INPUT_MAX).read_to_string(&mut text).map_err(fail)?;

@@ -122,7 +122,7 @@ impl Kept {
         let mut kept = Kept { interface: None, packets, has_rules: false, errors, said: None };
         match Interface::new(settings) {
             Ok(interface) => kept.interface = interface,
-            Err(error) => kept.fail("interface_check", &error.to_string()),
+            Err(error) => kept.fail("interface_check", &io_text::describe(&error)),
         }
         kept
     }
@@ -153,8 +153,8 @@ impl Kept {
         match outcome {
             None | Some(Ok(false)) => {}
             Some(Ok(true)) => self.say(&self.interface.as_ref().map_or(String::new(), Interface::describe)),
-            Some(Err(interface::Trouble::Add(error))) => self.fail("interface_add", &error.to_string()),
-            Some(Err(interface::Trouble::Check(error))) => self.fail("interface_check", &error.to_string()),
+            Some(Err(interface::Trouble::Add(error))) => self.fail("interface_add", &io_text::describe(&error)),
+            Some(Err(interface::Trouble::Check(error))) => self.fail("interface_check", &io_text::describe(&error)),
         }
         if self.has_rules {
             self.look_at_rules();
@@ -182,13 +182,13 @@ impl Kept {
     fn end(mut self, others_serve: bool) {
         self.drop_rules(others_serve);
         if let Some(Err(error)) = self.interface.take().map(|interface| interface.give_up(others_serve)) {
-            self.fail("interface_check", &error.to_string());
+            self.fail("interface_check", &io_text::describe(&error));
         }
     }
 
     fn fail_with_rules(&mut self, trouble: packets::Trouble) {
         match trouble {
-            packets::Trouble::Nftables(error) => self.fail("nftables", &error.to_string()),
+            packets::Trouble::Nftables(error) => self.fail("nftables", &io_text::describe(&error)),
             packets::Trouble::Iptables(said) => self.fail("iptables", &said),
             packets::Trouble::IptablesLock => self.fail("iptables_lock", "another program holds the lock of iptables"),
         }

@@ -80,7 +80,6 @@ async fn print(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refuse
 
 async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
-    let refuse = |error: std::io::Error| Refused(error.to_string());
     let registry: Arc<Registry> = Registry::new();
     let errors = Errors::new(&registry);
     let recipe = NodeRecipe::find(&settings, errors.clone()).map_err(Refused)?;
@@ -89,8 +88,8 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
         control::start(Rc::clone(&recipe) as Rc<dyn Recipe>, &registry, follow).await.map_err(Refused)?;
     let _admin = serve_metrics(&settings, &registry)?;
 
-    let keeper = Keeper::start(&settings, errors).map_err(refuse)?;
-    let peers = Peers::new(settings.interface.as_deref().unwrap_or_default()).map_err(refuse)?;
+    let keeper = Keeper::start(&settings, errors)?;
+    let peers = Peers::new(settings.interface.as_deref().unwrap_or_default())?;
     join(&peers, &keeper).await;
     let companion = Rc::new(NodeCompanion { keeper, peers });
     let options = ServeOptions {
@@ -127,7 +126,7 @@ async fn join(peers: &Rc<Peers>, keeper: &Keeper) {
         match found {
             Some(Ok(stream)) => break Some(stream),
             Some(Err(error)) if Instant::now() >= end => {
-                tracing::warn!(target: LOG, "The running instance does not share its sockets: {error}");
+                tracing::warn!(target: LOG, "The running instance does not share its sockets: {}", io_text::describe(&error));
                 break None;
             }
             None if Instant::now() >= end => break None,
@@ -142,7 +141,7 @@ fn serve_metrics(settings: &Settings, registry: &Arc<Registry>) -> Result<Admin,
     let page = plugins::metrics_page(registry, settings.metrics.clone(), "/metrics".to_owned());
     let mut admin = Admin::new(registry);
     let prepared = admin.prepare(core::slice::from_ref(&page), IfTaken::TryAgain).map_err(Refused)?;
-    admin.serve(prepared, vec![page]).map_err(|error| Refused(error.to_string()))?;
+    admin.serve(prepared, vec![page])?;
     Ok(admin)
 }
 

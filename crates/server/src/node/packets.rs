@@ -84,7 +84,7 @@ impl Packets {
                 Ok(is_new)
             }
             Err(error) if has_iptables() => {
-                tracing::info!(target: super::LOG, "nftables is not available ({error}); using iptables");
+                tracing::info!(target: super::LOG, "nftables is not available ({}); using iptables", io_text::describe(&error));
                 self.backend = Backend::Iptables;
                 self.ensure_iptables()
             }
@@ -159,7 +159,7 @@ fn has_iptables() -> bool {
 fn iptables(action: Action, rule: &Rule) -> Result<bool, Trouble> {
     let (program, words) = command(action, rule);
     let status = Command::new(program).args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let status = status.map_err(|error| Trouble::Iptables(format!("{program}: {error}")))?;
+    let status = status.map_err(|error| Trouble::Iptables(format!("{program}: {}", io_text::describe(&error))))?;
     if status.code() == Some(LOCKED) {
         return Err(Trouble::IptablesLock);
     }

@@ -98,7 +98,7 @@ impl Recipe for NodeRecipe {
 }
 
 fn read(path: &str) -> Result<String, String> {
-    let fail = |error: std::io::Error| format!("the template {path}: {error}");
+    let fail = |error: std::io::Error| format!("the template: {}", io_text::cannot_open(path, &error));
     if std::fs::metadata(Path::new(path)).map_err(fail)?.len() > TEMPLATE_MAX {
         return Err(format!("the template {path} is too large; the maximum is {TEMPLATE_MAX} bytes"));
     }

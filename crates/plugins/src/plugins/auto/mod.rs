@@ -143,7 +143,7 @@ impl Scan {
             Err(_) if was_gone => return,
             Err(error) => {
                 let kept = if found.zones.is_empty() { "" } else { "; its zones stay as they were" };
-                let message = format!("{}: {error}{kept}", self.path.display());
+                let message = format!("{}{kept}", io_text::cannot_open(&self.path, &error));
                 notices.push(Notice::new(Level::Warning, MANIFEST.name, message));
                 return;
             }

@@ -234,7 +234,7 @@ impl Sender {
             Place::Unix(path) => path.display().to_string(),
             Place::Tcp(address) => address.clone(),
         };
-        outside.log(Level::Error, SOURCE, format_args!("{what}: {place}: {error}"));
+        outside.log(Level::Error, SOURCE, format_args!("{what}: {place}: {}", io_text::describe(error)));
     }
 
     /// Counts and logs messages that were not delivered.

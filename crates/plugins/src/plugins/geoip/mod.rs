@@ -98,7 +98,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for Config { file, by_subnet } in configs {
         let path = setup.path(&file);
         let problem = |error: String| SetupError::new(format!("{}: {error}", path.display()));
-        let octets = setup.files.read(&path).map_err(|error| problem(error.to_string()))?;
+        let octets = setup.files.read(&path).map_err(|error| SetupError::new(io_text::cannot_open(&path, &error)))?;
         let database = Reader::from_source(octets).map_err(|error| problem(error.to_string()))?;
         let said = labels_of(&database).ok_or_else(|| {
             problem(format!("unsupported database type `{}`", database.metadata().database_type))

@@ -171,7 +171,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let path = setup.path(&name);
     let read = setup.files.read(&path);
     if let Err(error) = &read {
-        setup.warn(format_args!("{}: {error}", path.display()));
+        setup.warn(io_text::cannot_open(&path, error));
     }
     let zones = setup.zones_or_keys(&config.zones);
     let inline = Inline { lines: config.lines, taken: Taken { zones: zones.clone(), reverse: config.reverse } };
@@ -184,7 +184,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let (told, file) = (Arc::clone(&hosts), path.clone());
     let inspection = Inspection::of_file((MANIFEST.name, path), config.reload, &read, move |files, octets| {
         // If the file cannot be read, the previous table keeps serving.
-        let octets = octets.map_err(|error| format!("{}: {error}", file.display()))?;
+        let octets = octets.map_err(|error| io_text::cannot_open(&file, &error))?;
         let (table, ignored) = inline.table(&octets);
         told.store(Arc::new(table));
         reloaded.note(files);

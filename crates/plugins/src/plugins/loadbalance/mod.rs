@@ -102,13 +102,13 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     match &read {
         Ok(octets) => weights.read(octets, &path).map_err(SetupError::new)?,
         // The file may appear later. Until then all addresses have the same weight.
-        Err(error) => setup.warn(format_args!("{}: {error}", path.display())),
+        Err(error) => setup.warn(io_text::cannot_open(&path, error)),
     }
     let told = Arc::clone(&weights);
     // If the file cannot be read or parsed, the weights do not change.
     let file = path.clone();
     let inspection = Inspection::of_file((MANIFEST.name, path), every, &read, move |_, octets| {
-        let octets = octets.map_err(|error| format!("{}: {error}", file.display()))?;
+        let octets = octets.map_err(|error| io_text::cannot_open(&file, &error))?;
         told.read(&octets, &file)
     });
     setup.needs.inspections.push(inspection);

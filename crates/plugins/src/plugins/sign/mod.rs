@@ -201,7 +201,7 @@ impl ZoneFile {
         let target = &self.target;
         files
             .replace(target, &mut |out| signed.write(out))
-            .map_err(|error| format!("{}: {error}", target.display()))?;
+            .map_err(|error| format!("cannot write {}: {error}", target.display()))?;
         self.known = Some(Validity::of(life, &self.keys));
         let tags: Vec<String> = self.keys.iter().map(|key| key.tag.to_string()).collect();
         let origin = &self.origin;

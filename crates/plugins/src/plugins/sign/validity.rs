@@ -31,7 +31,7 @@ impl Validity {
 
     /// Reads the validity from a signed zone file. The error is a reason to sign the zone.
     pub(super) fn load(files: &dyn Files, path: &Path) -> Result<Validity, String> {
-        let octets = files.read(path).map_err(|error| format!("open {}: {error}", path.display()))?;
+        let octets = files.read(path).map_err(|error| io_text::cannot_open(path, &error))?;
         let mut validity: Option<Validity> = None;
         for line in octets.split(|octet| *octet == b'\n').take(LINES_MAX) {
             let line = String::from_utf8_lossy(line);

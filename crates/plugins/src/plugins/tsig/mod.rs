@@ -123,8 +123,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let Some(mut config) = configs.into_iter().next() else { return Ok(None) };
     for name in &config.files {
         let path = setup.path(name);
-        let octets =
-            setup.files.read(&path).map_err(|error| SetupError::new(format!("{}: {error}", path.display())))?;
+        let octets = setup.files.read(&path).map_err(|error| SetupError::new(io_text::cannot_open(&path, &error)))?;
         let found = secrets::read(&octets).map_err(|error| SetupError::new(format!("{}:{error}", path.display())))?;
         config.secrets.extend(found);
     }

@@ -42,7 +42,7 @@ pub(crate) enum Unreadable {
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            Unreadable::Io(path, error) => f.write_str(&io_text::cannot_open(path, error)),
             Unreadable::Text(path, error) => {
                 write!(f, "{}:{error}", path.display())
             }
