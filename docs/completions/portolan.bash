@@ -251,7 +251,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__kube__subcmd__dns)
-            opts="-h --domain --dns-bind-address --dns-port --healthz-port --kubecfg-file --kube-master-url --config-dir --config-map --config-map-namespace --config-period --federations --nameservers --initial-sync-timeout --profiling --version --configDir --kubednsServer --dnsmasqExec --restartDnsmasq --syncInterval --logInterval --probe --prometheus-addr --prometheus-port --prometheus-path --prometheus-namespace --dnsmasq-addr --dnsmasq-port --dnsmasq-poll-interval-ms --v --vmodule --logtostderr --alsologtostderr --stderrthreshold --log-dir --log-file --log-file-max-size --log-backtrace-at --log-flush-frequency --add-dir-header --one-output --skip-headers --skip-log-headers --print-corefile --help"
+            opts="-h --domain --dns-bind-address --dns-port --healthz-port --kubecfg-file --kube-master-url --config-dir --config-map --config-map-namespace --config-period --federations --nameservers --initial-sync-timeout --profiling --version --configDir --kubednsServer --dnsmasqExec --restartDnsmasq --syncInterval --logInterval --probe --prometheus-addr --prometheus-port --prometheus-path --prometheus-namespace --dnsmasq-addr --dnsmasq-port --dnsmasq-poll-interval-ms --v --vmodule --logtostderr --alsologtostderr --stderrthreshold --log-dir --log-file --log-file-max-size --log-backtrace-at --log-flush-frequency --add-dir-header --one-output --skip-headers --skip-log-headers --log-format --print-corefile --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -393,6 +393,10 @@ _portolan() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --log-format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -427,7 +431,7 @@ _portolan() {
             return 0
             ;;
         portolan__subcmd__node)
-            opts="-h --localip --basecorefile --kubednscm --upstreamsvc --setupinterface --interfacename --setupiptables --syncinterval --metrics-listen-address --health-port --skipteardown --dns.port --pidfile --quiet --version --domain --interfacekind --rules --print-corefile --conf --corefile --reloadwithsignal --plugins --v --logtostderr --help"
+            opts="-h --localip --basecorefile --kubednscm --upstreamsvc --setupinterface --interfacename --setupiptables --syncinterval --metrics-listen-address --health-port --skipteardown --dns.port --pidfile --quiet --version --domain --interfacekind --rules --log-format --print-corefile --conf --corefile --reloadwithsignal --plugins --v --logtostderr --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -482,6 +486,10 @@ _portolan() {
                     return 0
                     ;;
                 --rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-format)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

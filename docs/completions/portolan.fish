@@ -98,6 +98,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file 
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-file-max-size -d 'Accepted; the log is standard output, one event per line' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-backtrace-at -d 'Accepted; the log is standard output, one event per line' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-flush-frequency -d 'Accepted; the log is standard output, one event per line' -r
+complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l profiling -d 'Serve profiles for pprof at localhost:6060/debug/pprof/'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l version -d 'Print the version and exit'
 complete -c portolan -n "__fish_portolan_using_subcommand kube-dns" -l restartDnsmasq -d 'Accepted; changes of the ConfigMap always take effect, without a restart and without losing the cache'
@@ -122,6 +123,7 @@ complete -c portolan -n "__fish_portolan_using_subcommand node" -l pidfile -d 'W
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l domain -d 'Replacement for __PILLAR__DNS__DOMAIN__ in the template (cluster.local)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l interfacekind -d 'tun, dummy, or auto: tun if possible (auto)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l rules -d 'nftables, iptables, or auto: nftables if the kernel supports it (auto)' -r
+complete -c portolan -n "__fish_portolan_using_subcommand node" -l log-format -d 'Log format: text, as CoreDNS writes it, or json, one object per line (text)' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l conf -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l corefile -d 'Accepted; the Corefile is built in memory from --basecorefile; --print-corefile shows it' -r
 complete -c portolan -n "__fish_portolan_using_subcommand node" -l v -d 'Accepted; the log is standard output, one event per line' -r

@@ -123,6 +123,7 @@ pub static FLAGS: &[Flag] = &[
     void(Log, "one-output", "", LOGGED),
     void(Log, "skip-headers", "", LOGGED),
     void(Log, "skip-log-headers", "", LOGGED),
+    works(Own, "log-format", "FORM", "Log format: text, as CoreDNS writes it, or json, one object per line (text)"),
     works(Own, "print-corefile", "", "Print the Corefile that would be served and exit"),
 ];
 

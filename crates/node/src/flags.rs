@@ -33,6 +33,7 @@ pub static FLAGS: &[Flag] = &[
     works("domain", "ZONE", "Replacement for __PILLAR__DNS__DOMAIN__ in the template (cluster.local)"),
     works("interfacekind", "KIND", "tun, dummy, or auto: tun if possible (auto)"),
     works("rules", "KIND", "nftables, iptables, or auto: nftables if the kernel supports it (auto)"),
+    works("log-format", "FORM", "Log format: text, as CoreDNS writes it, or json, one object per line (text)"),
     works("print-corefile", "", "Print the Corefile that would be served and exit"),
     void("conf", "FILE", IN_MEMORY),
     void("corefile", "FILE", IN_MEMORY),

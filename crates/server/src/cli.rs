@@ -330,13 +330,8 @@ fn from_matches(matches: &ArgMatches) -> Command {
         port: matches.get_one("port").copied().unwrap_or(53),
         pidfile: matches.get_one("pidfile").cloned(),
         quiet: matches.get_flag("quiet"),
-        log_format: log_format(matches.get_one::<String>("log-format")),
+        log_format: matches.get_one("log-format").and_then(|name: &String| Format::by_name(name)).unwrap_or_default(),
     })
-}
-
-/// Parses a format name that clap has already validated.
-fn log_format(name: Option<&String>) -> Format {
-    if name.is_some_and(|name| name == "json") { Format::Json } else { Format::Text }
 }
 
 /// `-conf` as `--conf`: Go's flags take one dash or two.

@@ -9,6 +9,7 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -125,6 +126,39 @@ fn reports_dropped_lines_when_the_log_is_read_again() {
     };
     assert_eq!(logged + dropped, u64::from(QUERIES));
     assert_eq!(server.dropped(), dropped);
+}
+
+/// Checks that the replacements of other programs have the flag too.
+#[test]
+fn commands_write_json_lines() {
+    let folder = Folder::new("json-commands");
+    let template = folder.write("Corefile.base", ".:0 {\n whoami\n}\n").display().to_string();
+    let commands: [&[&str]; 2] = [
+        &["kube-dns", "--dns-port=0", "--healthz-port=0", "--prometheus-port=0", "--v=2", "--log-format=json"],
+        &[
+            "node",
+            "-localip=127.0.0.1",
+            "-setupinterface=false",
+            "-setupiptables=false",
+            "-interfacename=portolan-json",
+            "-health-port=8080",
+            "-metrics-listen-address=127.0.0.1:0",
+            "-v=2",
+            "-log-format=json",
+            "-basecorefile",
+            &template,
+        ],
+    ];
+    for command in commands {
+        let words: Vec<&OsStr> = command.iter().map(OsStr::new).collect();
+        let line = Server::start_with(&words).wait_for("does nothing here");
+        let event: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(event["level"], "warning", "{line}");
+        let wrong = Command::new(env!("CARGO_BIN_EXE_portolan")).args(&words).arg("-log-format=xml").output();
+        let wrong = wrong.expect("the binary starts");
+        let text = String::from_utf8_lossy(&wrong.stderr);
+        assert_eq!((wrong.status.code(), text.trim()), (Some(2), "--log-format: 'xml' is not `text` or `json`"));
+    }
 }
 
 #[test]

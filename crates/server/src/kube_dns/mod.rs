@@ -45,18 +45,24 @@ pub fn kube_dns(program: Program, words: Vec<String>) -> ExitCode {
         if words.is_on("version") {
             return Ok(None);
         }
-        let prints = words.is_on("print-corefile");
-        Settings::read(program, &words, &variable).map(|(settings, said)| Some((settings, said, prints)))
+        let (prints, format) = (words.is_on("print-corefile"), log_format(&words)?);
+        Settings::read(program, &words, &variable).map(|(settings, said)| Some((settings, said, prints, format)))
     });
     match read {
         Ok(None) => {
             println!("{}", version_text());
             ExitCode::SUCCESS
         }
-        Ok(Some((settings, said, true))) => print(&settings, &said),
-        Ok(Some((settings, said, false))) => block_on(Format::default(), run(settings, said)),
+        Ok(Some((settings, said, true, _))) => print(&settings, &said),
+        Ok(Some((settings, said, false, format))) => block_on(format, run(settings, said, format)),
         Err(problem) => usage_error(&problem),
     }
+}
+
+/// Returns the value of `--log-format`.
+pub(crate) fn log_format(words: &Words) -> Result<Format, FlagError> {
+    let name = words.last("log-format").unwrap_or("text");
+    Format::by_name(name).ok_or_else(|| FlagError::Value("log-format", name.to_owned(), "`text` or `json`"))
 }
 
 pub(crate) fn usage_error(problem: &FlagError) -> ExitCode {
@@ -77,17 +83,11 @@ fn print(settings: &Settings, said: &[String]) -> ExitCode {
     })
 }
 
-async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
+async fn run(settings: Settings, said: Vec<String>, log_format: Format) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| tracing::warn!(target: recipe::LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let (origin, changes) = control::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;
-    let options = ServeOptions {
-        conf: None,
-        port: kubedns::DNS_PORT,
-        pidfile: None,
-        quiet: false,
-        log_format: Format::default(),
-    };
+    let options = ServeOptions { conf: None, port: kubedns::DNS_PORT, pidfile: None, quiet: false, log_format };
     serve(&options, origin, &registry, Some(changes), Rc::new(Alone)).await
 }
 

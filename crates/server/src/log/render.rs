@@ -16,6 +16,17 @@ pub enum Format {
     Json,
 }
 
+impl Format {
+    /// Returns the format with this name on the command line.
+    pub(crate) fn by_name(name: &str) -> Option<Format> {
+        match name {
+            "text" => Some(Format::Text),
+            "json" => Some(Format::Json),
+            _ => None,
+        }
+    }
+}
+
 /// Renders events in one format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renderer {

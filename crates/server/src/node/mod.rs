@@ -34,7 +34,7 @@ use crate::admin::{Admin, IfTaken};
 use crate::companion::{Companion, Ending};
 use crate::instance::Refused;
 use crate::kube_dns::recipe::Recipe;
-use crate::kube_dns::{argument, control, source, usage_error};
+use crate::kube_dns::{argument, control, log_format, source, usage_error};
 use crate::log::Format;
 use crate::run::{ServeOptions, block_on, serve};
 use crate::version::version_text;
@@ -60,9 +60,10 @@ pub fn node(words: Vec<String>) -> ExitCode {
         Ok(words) => words,
         Err(problem) => return usage_error(&problem),
     };
-    match Settings::read(&words, &has_directory) {
-        Ok(settings) if words.is_on("print-corefile") => block_on(Format::default(), print(settings, words.warnings())),
-        Ok(settings) => block_on(Format::default(), run(settings, words.warnings())),
+    let read = Settings::read(&words, &has_directory).and_then(|settings| Ok((settings, log_format(&words)?)));
+    match read {
+        Ok((settings, format)) if words.is_on("print-corefile") => block_on(format, print(settings, words.warnings())),
+        Ok((settings, format)) => block_on(format, run(settings, words.warnings(), format)),
         Err(problem) => usage_error(&problem),
     }
 }
@@ -78,7 +79,7 @@ async fn print(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refuse
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
+async fn run(settings: Settings, said: Vec<String>, log_format: Format) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let errors = Errors::new(&registry);
@@ -97,7 +98,7 @@ async fn run(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused>
         port: settings.port,
         pidfile: settings.pidfile.clone().map(Into::into),
         quiet: settings.is_quiet,
-        log_format: Format::default(),
+        log_format,
     };
     let outcome = serve(&options, origin, &registry, Some(changes), Rc::clone(&companion) as Rc<dyn Companion>).await;
     let others_serve = companion.peers.are_there();
