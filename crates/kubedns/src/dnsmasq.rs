@@ -4,6 +4,7 @@
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
+use crate::Warning;
 use crate::flags::FlagError;
 use crate::name_server::{DNS_PORT, NameServer};
 use crate::names::is_loose_domain;
@@ -219,7 +220,7 @@ impl Front {
     ///
     /// # Errors
     /// The first argument with an invalid value. dnsmasq would not start with it.
-    pub fn read(words: &[String]) -> Result<(Front, Vec<String>), FlagError> {
+    pub fn read(words: &[String]) -> Result<(Front, Vec<Warning>), FlagError> {
         let (mut front, mut said) = (Front::default(), Vec::new());
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
@@ -231,9 +232,9 @@ impl Front {
             let value = value.or(next).unwrap_or_default();
             match front.take(name, value) {
                 Outcome::Works => {}
-                Outcome::Said(what) => said.push(format!("dnsmasq's --{name}: {what}")),
-                Outcome::Void(why) => said.push(format!("dnsmasq's --{name} does nothing here: {why}")),
-                Outcome::Unknown => said.push(format!("dnsmasq's --{name} is not known here and does nothing")),
+                Outcome::Said(what) => said.push(Warning::Differs(format!("dnsmasq's --{name}"), what)),
+                Outcome::Void(why) => said.push(Warning::VoidArgument(name.to_owned(), why)),
+                Outcome::Unknown => said.push(Warning::UnknownArgument(name.to_owned())),
                 Outcome::Bad => {
                     let given = if word.ends_with(value) { String::new() } else { format!(" {value}") };
                     return Err(FlagError::Reason("", format!("dnsmasq's {word}{given}: invalid value")));

@@ -1,6 +1,6 @@
 use super::*;
 
-fn read(text: &str) -> Result<(Front, Vec<String>), FlagError> {
+fn read(text: &str) -> Result<(Front, Vec<Warning>), FlagError> {
     Front::read(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
 }
 
@@ -37,7 +37,7 @@ fn reads_servers_in_all_forms() {
     assert_eq!(servers(&front, "b.example"), "10.0.0.1:5353");
     assert_eq!((servers(&front, "lan"), servers(&front, "x.lan")), (String::new(), "usual".to_owned()));
     assert_eq!(servers(&front, "1.10.in-addr.arpa"), "10.0.0.9");
-    assert_eq!(said, ["dnsmasq's --server: the source after `@` is ignored"]);
+    assert_eq!(said, [Warning::Differs("dnsmasq's --server".to_owned(), "the source after `@` is ignored")]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn reads_ttls_of_local_records() {
          --host-record=h.example,10.0.0.6,fd00::6,55 --host-record=i.example,10.0.0.7 --local-ttl=5",
     )
     .unwrap();
-    assert_eq!(said, [] as [&str; 0]);
+    assert_eq!(said, []);
     let records: Vec<_> =
         front.records.iter().map(|record| (record.name.as_str(), record.data.as_str(), record.ttl)).collect();
     assert_eq!(

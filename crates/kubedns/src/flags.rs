@@ -7,6 +7,8 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
+use crate::Warning;
+
 /// Container that a flag belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
@@ -216,17 +218,16 @@ impl Words {
 
     /// Returns a warning for each flag without effect. Logging flags share one warning.
     #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<Warning> {
         let void = || self.table.iter().filter(|flag| self.values.contains_key(flag.name));
         let each = void().filter(|flag| flag.of != Container::Log);
-        let mut lines: Vec<String> =
-            each.filter_map(|flag| Some(format!("--{} does nothing here: {}", flag.name, flag.instead?))).collect();
-        let of_log: Vec<String> =
-            void().filter(|flag| flag.of == Container::Log).map(|flag| format!("--{}", flag.name)).collect();
+        let mut warnings: Vec<Warning> =
+            each.filter_map(|flag| Some(Warning::VoidFlags(vec![flag.name], flag.instead?))).collect();
+        let of_log: Vec<_> = void().filter(|flag| flag.of == Container::Log).map(|flag| flag.name).collect();
         if !of_log.is_empty() {
-            lines.push(format!("{} does nothing here: {LOGGED}", of_log.join(", ")));
+            warnings.push(Warning::VoidFlags(of_log, LOGGED));
         }
-        lines
+        warnings
     }
 }
 
@@ -285,8 +286,8 @@ mod tests {
 
     #[test]
     fn warnings_name_the_replacement() {
-        let lines =
-            read("--restartDnsmasq -v=2 --logtostderr --initial-sync-timeout=5s --domain=x").unwrap().warnings();
+        let words = read("--restartDnsmasq -v=2 --logtostderr --initial-sync-timeout=5s --domain=x").unwrap();
+        let lines: Vec<String> = words.warnings().iter().map(ToString::to_string).collect();
         assert_eq!(lines.len(), 3, "{lines:?}");
         assert!(lines[2].starts_with("--v, --logtostderr does nothing here: the log"), "{lines:?}");
     }

@@ -13,6 +13,7 @@ mod name_server;
 mod names;
 mod probe;
 mod settings;
+mod warning;
 
 pub use config_map::{Dynamic, Refused, Wrong};
 pub use corefile::{Hosts, corefile, named_hosts, stub_blocks};
@@ -21,3 +22,4 @@ pub use flags::{Container, FLAGS, Flag, FlagError, Words};
 pub use name_server::{DNS_PORT, NameServer};
 pub use probe::Probe;
 pub use settings::{Metrics, Program, Records, Settings, Side, Source};
+pub use warning::Warning;

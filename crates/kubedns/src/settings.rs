@@ -3,6 +3,7 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
+use crate::Warning;
 use crate::config_map::{federations, name_servers};
 use crate::dnsmasq::Front;
 use crate::flags::{Container, FlagError, Words};
@@ -157,7 +158,7 @@ impl Settings {
         program: Program,
         words: &Words,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(Settings, Vec<String>), FlagError> {
+    ) -> Result<(Settings, Vec<Warning>), FlagError> {
         let mut said = words.warnings();
         let is = |known: &[Program]| known.contains(&program);
         let records = is(&[Program::Pod, Program::KubeDns]).then(|| Records::read(words, variable)).transpose()?;
@@ -193,20 +194,20 @@ fn of_list<T>(
     name: &'static str,
     words: &Words,
     has_source: bool,
-    said: &mut Vec<String>,
+    said: &mut Vec<Warning>,
     read: impl Fn(&str) -> Result<Vec<T>, crate::config_map::Wrong>,
 ) -> Result<Vec<T>, FlagError> {
     let Some(text) = words.last(name) else { return Ok(Vec::new()) };
     let list = read(text).map_err(|wrong| FlagError::Reason(name, wrong.to_string()))?;
     if has_source {
-        said.push(format!("--{name} does nothing here: the ConfigMap takes precedence"));
+        said.push(Warning::VoidFlags(vec![name], "the ConfigMap takes precedence"));
         return Ok(Vec::new());
     }
     Ok(list)
 }
 
 /// Parses dnsmasq's arguments. Without arguments, the whole pod gets a cache of the default size.
-fn read_front(program: Program, words: &Words, port: u16, said: &mut Vec<String>) -> Result<Front, FlagError> {
+fn read_front(program: Program, words: &Words, port: u16, said: &mut Vec<Warning>) -> Result<Front, FlagError> {
     match (&words.behind, program) {
         (None, Program::Pod) => Ok(Front { port, cache_size: CACHE_SIZE, ..Front::default() }),
         (behind, _) => {
@@ -302,7 +303,7 @@ fn check_prefix(name: &'static str, prefix: &str) -> Result<(), FlagError> {
 }
 
 impl Side {
-    fn read(program: Program, words: &Words, said: &mut Vec<String>) -> Result<Side, FlagError> {
+    fn read(program: Program, words: &Words, said: &mut Vec<Warning>) -> Result<Side, FlagError> {
         let mut probes: Vec<Probe> = Vec::new();
         for text in words.all("probe") {
             let probe = Probe::read(text).map_err(|reason| FlagError::Reason("probe", reason))?;
@@ -311,7 +312,8 @@ impl Side {
             }
             if probe.qtype == "ANY" {
                 let label = &probe.label;
-                said.push(format!("--probe {label}: an empty answer is a success: ANY may be refused (RFC 8482)"));
+                let difference = "an empty answer is a success: ANY may be refused (RFC 8482)";
+                said.push(Warning::Differs(format!("--probe {label}"), difference));
             }
             probes.push(probe);
         }

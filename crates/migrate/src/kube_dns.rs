@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use kubedns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Words};
+use kubedns::{Dynamic, FlagError, Hosts, Program, Refused, Settings, Warning, Words};
 
 use crate::{Migration, Note, What, rules};
 
@@ -73,7 +73,7 @@ pub fn kube_dns(data: &BTreeMap<String, String>, containers: &[Vec<String>]) -> 
     let dynamic = Dynamic::read(data).map_err(NotTranslated::ConfigMap)?;
     let note = |what, text| Note { what, place: String::new(), text, directive: None, since: None };
     let mesh = dynamic.stub_domains.contains_key("global").then(|| note(What::Look, rules::MESH.to_owned()));
-    let notes = said.into_iter().map(|text| note(became(&text), text)).chain(mesh).collect();
+    let notes = said.iter().map(|warning| note(became(warning), warning.to_string())).chain(mesh).collect();
     Ok(Migration { text: kubedns::corefile(&settings, &dynamic, Hosts::AsWritten), notes })
 }
 
@@ -86,17 +86,19 @@ fn is_without_cluster(data: &BTreeMap<String, String>, line: &[String]) -> bool 
 /// Server argument with which dnsmasq forwards to kube-dns in the stock pod.
 const BEHIND_DNSMASQ: &str = "127.0.0.1#10053";
 
-/// Classifies a warning by its text. Flags of the pod without effect have a replacement, so they are dropped. An
-/// argument of dnsmasq is lost if it affected answers.
-fn became(said: &str) -> What {
-    let words = said.split(':').next().unwrap_or_default();
-    if !words.contains("does nothing") {
-        return What::Look;
-    }
-    let of_dnsmasq = words.strip_prefix("dnsmasq's --").and_then(|rest| rest.split(' ').next());
-    match of_dnsmasq {
-        Some(name) if !NOT_MISSED.contains(&name) => What::Lost,
-        _ => What::Dropped,
+/// Classifies a warning. Flags of the pod without effect have a replacement, so they are dropped. An argument of
+/// dnsmasq is lost if it affected answers.
+fn became(warning: &Warning) -> What {
+    match warning {
+        Warning::Differs(..) => What::Look,
+        Warning::VoidFlags(..) => What::Dropped,
+        Warning::VoidArgument(name, _) | Warning::UnknownArgument(name) => {
+            if NOT_MISSED.contains(&name.as_str()) {
+                What::Dropped
+            } else {
+                What::Lost
+            }
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::{Arg, ArgAction};
-use kubedns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Words};
+use kubedns::{Container, Dynamic, FLAGS, Flag, FlagError, Hosts, Program, Settings, Warning, Words};
 use metrics::Registry;
 
 use crate::companion::Alone;
@@ -71,7 +71,7 @@ pub(crate) fn usage_error(problem: &FlagError) -> ExitCode {
 }
 
 /// Prints the Corefile for the current ConfigMap. Host names of name servers are not resolved.
-fn print(settings: &Settings, said: &[String]) -> ExitCode {
+fn print(settings: &Settings, said: &[Warning]) -> ExitCode {
     said.iter().for_each(|line| eprintln!("{line}"));
     block_on(Format::default(), async {
         let registry = Registry::new();
@@ -83,7 +83,7 @@ fn print(settings: &Settings, said: &[String]) -> ExitCode {
     })
 }
 
-async fn run(settings: Settings, said: Vec<String>, log_format: Format) -> Result<ExitCode, Refused> {
+async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| tracing::warn!(target: recipe::LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let (origin, changes) = control::start(Rc::new(settings), &registry, drop).await.map_err(Refused)?;

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubedns::{Dynamic, Hosts, Words};
+use kubedns::{Dynamic, Hosts, Warning, Words};
 use metrics::{Metric, Registry};
 use net::Opened;
 use node::{FLAGS, Settings};
@@ -69,7 +69,7 @@ pub fn node(words: Vec<String>) -> ExitCode {
 }
 
 /// Prints the Corefile for the current template and ConfigMap.
-async fn print(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refused> {
+async fn print(settings: Settings, said: Vec<Warning>) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| eprintln!("{line}"));
     let registry = Registry::new();
     let recipe = NodeRecipe::find(&settings, Errors::default()).map_err(Refused)?;
@@ -79,7 +79,7 @@ async fn print(settings: Settings, said: Vec<String>) -> Result<ExitCode, Refuse
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(settings: Settings, said: Vec<String>, log_format: Format) -> Result<ExitCode, Refused> {
+async fn run(settings: Settings, said: Vec<Warning>, log_format: Format) -> Result<ExitCode, Refused> {
     said.iter().for_each(|line| tracing::warn!(target: LOG, "{line}"));
     let registry: Arc<Registry> = Registry::new();
     let errors = Errors::new(&registry);
