@@ -63,6 +63,14 @@ impl Shell<'_> {
         self.run(&commands);
     }
 
+    /// Runs the section that replaces a workload's image and the one that restores it, and checks the image after each.
+    fn switch_and_go_back(&self, page: &str, switch: &str, workload: &str) {
+        for (section, image) in [(switch, "portolan:latest"), ("Go back", ORIGINAL_IMAGE)] {
+            self.run_section(page, section);
+            assert_eq!(self.image(workload), image, "{page}: {section}");
+        }
+    }
+
     fn image(&self, object: &str) -> String {
         self.run(&format!("kubectl -n kube-system get {object} -o jsonpath='{{..image}}'"))
     }
@@ -114,27 +122,18 @@ fn coredns(shell: &Shell<'_>) {
     let (role, config) =
         ("kubectl get clusterrole system:coredns -o yaml", "kubectl -n kube-system get cm coredns -o yaml");
     let before = (shell.run(role), shell.run(config));
-    shell.run_section("deploy.md", "Swap the image");
-    assert_eq!(shell.image("deployment/coredns"), "portolan:latest");
-    shell.run_section("deploy.md", "Go back");
-    assert_eq!(shell.image("deployment/coredns"), ORIGINAL_IMAGE);
+    shell.switch_and_go_back("deploy.md", "Swap the image", "deployment/coredns");
     assert_eq!((shell.run(role), shell.run(config)), before);
 }
 
 fn kube_dns(shell: &Shell<'_>, api: &Kubernetes) {
     api.create(&workload("Deployment", "kube-dns", "kubedns"));
-    shell.run_section("from-kube-dns.md", "Switch");
-    assert_eq!(shell.image("deployment/kube-dns"), "portolan:latest");
-    shell.run_section("from-kube-dns.md", "Go back");
-    assert_eq!(shell.image("deployment/kube-dns"), ORIGINAL_IMAGE);
+    shell.switch_and_go_back("from-kube-dns.md", "Switch", "deployment/kube-dns");
 }
 
 fn node_cache(shell: &Shell<'_>, api: &Kubernetes) {
     api.create(&workload("DaemonSet", "node-local-dns", "node-cache"));
-    shell.run_section("from-nodelocaldns.md", "Switch");
-    assert_eq!(shell.image("daemonset/node-local-dns"), "portolan:latest");
-    shell.run_section("from-nodelocaldns.md", "Go back");
-    assert_eq!(shell.image("daemonset/node-local-dns"), ORIGINAL_IMAGE);
+    shell.switch_and_go_back("from-nodelocaldns.md", "Switch", "daemonset/node-local-dns");
 }
 
 fn istio(shell: &Shell<'_>, api: &Kubernetes) {
