@@ -12,6 +12,7 @@
 
 pub mod files;
 pub mod objects;
+pub mod oracle;
 pub mod records;
 pub mod zone;
 
@@ -76,8 +77,10 @@ pub fn reply(input: &[u8]) {
     let Some((head, rest)) = input.split_at_checked(HEADER - 2) else { return };
     let counts = COUNTS_AT - 2;
     let octets = [&head[..counts], &QUERY[COUNTS_AT..COUNTS_AT + 2], &head[counts + 2..], &QUERY[HEADER..], rest];
+    let octets = octets.concat();
+    oracle::compare(&octets);
     SERVER.with_borrow_mut(|server| {
-        server.outside.upstreams.set(UPSTREAM, vec![entry(Reaction::Octets(octets.concat()))]);
+        server.outside.upstreams.set(UPSTREAM, vec![entry(Reaction::Octets(octets))]);
         ask(server, QUERY);
         // Ask again for the cached answer, and let it expire.
         ask(server, QUERY);
@@ -86,10 +89,12 @@ pub fn reply(input: &[u8]) {
 }
 
 fn ask(server: &mut Server, packet: &[u8]) {
+    oracle::compare(packet);
     let ticket = server.ask(packet, Arrival::default());
     let outcome = server.wait_for(&ticket, PATIENCE).expect("every query ends");
     if let Some(answer) = outcome.answer {
         check_answer(packet, &answer);
+        oracle::compare(&answer);
     }
 }
 
