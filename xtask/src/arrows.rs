@@ -20,7 +20,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("io-text", &[]),
     ("engine", &["wire", "metrics"]),
     ("config", &["wire", "corefile", "metrics", "engine"]),
-    ("plugins", &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "metrics", "config", "io-text"]),
+    (
+        "plugins",
+        &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "metrics", "config", "io-text"],
+    ),
     ("net", &["wire", "metrics", "engine", "io-text"]),
     ("kubeapi", &["cluster", "metrics", "io-text"]),
     ("kubedns", &[]),
@@ -58,8 +61,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
-    "wire", "corefile", "rcu", "metrics", "io-text", "cluster", "skydns", "upstream", "zone", "engine", "config", "plugins",
-    "kubedns", "node", "migrate",
+    "wire", "corefile", "rcu", "metrics", "io-text", "cluster", "skydns", "upstream", "zone", "engine", "config",
+    "plugins", "kubedns", "node", "migrate",
 ];
 
 /// Checks the dependencies of all crates.
