@@ -37,7 +37,7 @@ pub use build::{MessageBuf, Owner, RdataWriter};
 pub use code::{Class, Opcode, Rcode, Type};
 pub use edns::{EdeCode, OPT_FIXED_LEN, Opt, OptionCode, options};
 pub use header::{Flags, HEADER_LEN, Header};
-pub use message::{Mark, Message, MessageError, Record, Records, Section, question_end};
+pub use message::{Mark, Message, MessageError, Record, Records, Section, question_end, responds_to};
 pub use name::{LABEL_MAX, Labels, NAME_MAX, Name, NameError, NameRef};
 pub use request::{Malformed, Request};
 pub use reverse::{address_of, is_above_addresses, reverse_name};

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::name::skip_name;
-use crate::{Class, HEADER_LEN, Header, Name, NameError, Type};
+use crate::{Class, Flags, HEADER_LEN, Header, Name, NameError, Type};
 
 /// Reason why a packet is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,7 +278,53 @@ pub fn question_end(packet: &[u8]) -> Option<usize> {
     (end <= packet.len()).then_some(end)
 }
 
+/// Returns true if `response` has QR set, and the opcode and the question of `query`. The case of the name may differ,
+/// because some servers change it. The message ID is not compared.
+#[must_use]
+pub fn responds_to(response: &[u8], query: &[u8]) -> bool {
+    let (Some(flags), Some(asked)) = (flags(response), flags(query)) else { return false };
+    let (Some(theirs), Some(ours)) = (question_octets(response), question_octets(query)) else { return false };
+    let same_end = theirs.last_chunk::<TYPE_AND_CLASS_LEN>() == ours.last_chunk::<TYPE_AND_CLASS_LEN>();
+    flags.is_response() && flags.opcode() == asked.opcode() && same_end && theirs.eq_ignore_ascii_case(ours)
+}
+
+/// Length of type and class, which follow the name of a question, in bytes.
+const TYPE_AND_CLASS_LEN: usize = 4;
+
+fn flags(packet: &[u8]) -> Option<Flags> {
+    Header::read(packet).map(|header| header.flags)
+}
+
+/// Returns the bytes of the question section, if it holds exactly one question.
+fn question_octets(packet: &[u8]) -> Option<&[u8]> {
+    packet.get(HEADER_LEN..question_end(packet)?)
+}
+
 /// Reads the 16-bit number at offset `at`.
 pub(crate) fn word(packet: &[u8], at: usize) -> Option<u16> {
     packet.get(at..)?.first_chunk().map(|pair| u16::from_be_bytes(*pair))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_has_the_opcode_and_the_question_of_its_query() {
+        let message = |flags: u8, question: &[u8]| [&[0, 7, flags, 0, 0, 1, 0, 0, 0, 0, 0, 0], question].concat();
+        let query = message(0, b"\x01a\0\0\x01\0\x01");
+        for (flags, question, expected) in [
+            (0x80, &b"\x01a\0\0\x01\0\x01"[..], true),
+            (0x84, b"\x01A\0\0\x01\0\x01", true),
+            (0x00, b"\x01a\0\0\x01\0\x01", false),
+            (0x80 | 4 << 3, b"\x01a\0\0\x01\0\x01", false),
+            (0x80, b"\x01b\0\0\x01\0\x01", false),
+            (0x80, b"\x01a\0\0\x1c\0\x01", false),
+            (0x80, b"\x01a\0\0\x01\0\x03", false),
+            (0x80, b"\x01a\0\0\x01", false),
+        ] {
+            assert_eq!(responds_to(&message(flags, question), &query), expected, "{flags:x} {question:x?}");
+        }
+        assert!(!responds_to(&query[..11], &query));
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use engine::ExchangeError;
 use tokio::sync::oneshot;
-use wire::{Flags, HEADER_LEN, Header, Opcode};
+use wire::Header;
 
 pub(crate) use stream::{Key, LOOK_EVERY, Route, StreamClient, Users, connect_http2, exchange_all};
 pub(crate) use udp::UdpClient;
@@ -30,9 +30,8 @@ struct Waiting {
 struct Waiter {
     /// Sequence number of the query on this socket.
     number: u64,
-    opcode: Opcode,
-    /// Question as sent: name, type, class.
-    question: Box<[u8]>,
+    /// Query as sent, except for its ID.
+    query: Box<[u8]>,
     answer: oneshot::Sender<Result<Vec<u8>, ExchangeError>>,
 }
 
@@ -42,14 +41,12 @@ impl Waiting {
     /// Registers `query` under an unused message ID. Returns a guard that holds the ID, and the receiver of the
     /// response.
     fn enter(&self, query: &[u8], mut random: impl FnMut() -> u16) -> Option<(Entered<'_>, Answer)> {
-        let question = question_octets(query)?.into();
-        let opcode = Header::read(query)?.flags.opcode();
         let mut by_id = self.by_id.borrow_mut();
         let id = (0..ID_TRIES).map(|_| random()).find(|id| !by_id.contains_key(id))?;
         let (answer, waiting) = oneshot::channel();
         let number = self.entered.get();
         self.entered.set(number + 1);
-        by_id.insert(id, Waiter { number, opcode, question, answer });
+        by_id.insert(id, Waiter { number, query: query.into(), answer });
         Some((Entered { waiting: self, id, number }, waiting))
     }
 
@@ -59,7 +56,7 @@ impl Waiting {
         let Some(header) = Header::read(octets) else { return };
         let mut by_id = self.by_id.borrow_mut();
         let Some(waiter) = by_id.get(&header.id) else { return };
-        if answers(header.flags, waiter, octets)
+        if wire::responds_to(octets, &waiter.query)
             && let Some(waiter) = by_id.remove(&header.id)
         {
             let _ = waiter.answer.send(Ok(octets.to_vec()));
@@ -72,22 +69,6 @@ impl Waiting {
             let _ = waiter.answer.send(Err(error.clone()));
         }
     }
-}
-
-/// Returns true if a message is a response to this question. Ignores the case of the name, which some servers change.
-fn answers(flags: Flags, Waiter { opcode, question, .. }: &Waiter, octets: &[u8]) -> bool {
-    let is_response = flags.is_response() && flags.opcode() == *opcode;
-    let Some(theirs) = question_octets(octets).filter(|_| is_response) else { return false };
-    let same_end = theirs.last_chunk::<TYPE_AND_CLASS_LEN>() == question.last_chunk::<TYPE_AND_CLASS_LEN>();
-    same_end && theirs.eq_ignore_ascii_case(question)
-}
-
-/// Length of type and class, which follow the name of a question, in bytes.
-const TYPE_AND_CLASS_LEN: usize = 4;
-
-/// Returns the bytes of the question section, if it holds exactly one question.
-fn question_octets(message: &[u8]) -> Option<&[u8]> {
-    message.get(HEADER_LEN..wire::question_end(message)?)
 }
 
 /// Message ID of a pending query. Dropping it releases the ID.
