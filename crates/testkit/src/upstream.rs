@@ -6,7 +6,9 @@ use core::time::Duration;
 use std::collections::HashMap;
 
 use engine::{Connections, Moment, Transport};
-use wire::{EdeCode, Flags, Header, MessageBuf, Name, OPT_FIXED_LEN, Opt, OptionCode, Rcode, Section, Type};
+use wire::{
+    EdeCode, Flags, HEADER_LEN, Header, MessageBuf, Name, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode, Section, Type,
+};
 
 use crate::{Parsed, Record};
 
@@ -35,8 +37,12 @@ pub enum Reaction {
     Answer(Answer),
     /// Sends a truncated response over UDP, whatever its length.
     Truncate(Answer),
-    /// Sends a malformed response whose header counts a record that is missing.
+    /// Sends a response with a malformed record: an address of three bytes.
     Broken,
+    /// Sends a response whose header counts a record that is missing.
+    Overflow,
+    /// Sends a response with the opcode STATUS.
+    OtherOpcode,
     /// Sends these bytes after the id of the query.
     Octets(Vec<u8>),
     /// Sends nothing, or nothing that a client accepts as a response.
@@ -179,7 +185,11 @@ fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
     match reaction {
         Reaction::Truncate(answer) if !over.is_stream() => Came::Reply(answer.cut().write(query)),
         Reaction::Answer(answer) | Reaction::Truncate(answer) => Came::Reply(answer.to_octets(query, over)),
-        Reaction::Broken => Came::Reply(promise_a_record(Answer::default().write(query))),
+        Reaction::Broken => {
+            Came::Reply([&count_another_record(Answer::default().write(query))[..], SHORT_ADDRESS].concat())
+        }
+        Reaction::Overflow => Came::Reply(count_another_record(Answer::default().write(query))),
+        Reaction::OtherOpcode => Came::Reply(with_opcode(Answer::default().write(query), Opcode::STATUS)),
         Reaction::Octets(octets) => Came::Reply([&query.header.id.to_be_bytes()[..], octets].concat()),
         Reaction::Silence => Came::Nothing,
         Reaction::Refuse => Came::Refused,
@@ -188,10 +198,21 @@ fn carry_out(reaction: &Reaction, query: &Parsed, over: Transport) -> Came {
     }
 }
 
-/// Increments the answer count in the header.
-fn promise_a_record(mut octets: Vec<u8>) -> Vec<u8> {
-    const ANSWERS_AT: usize = 7;
-    if let Some(count) = octets.get_mut(ANSWERS_AT) {
+/// A record for the root with an address of three bytes.
+const SHORT_ADDRESS: &[u8] = b"\0\0\x01\0\x01\0\0\0\x3c\0\x03\xc0\0\x02";
+
+/// Sets the opcode in the header.
+fn with_opcode(mut octets: Vec<u8>, opcode: Opcode) -> Vec<u8> {
+    if let (Some(header), Some(start)) = (Header::read(&octets), octets.first_chunk_mut::<HEADER_LEN>()) {
+        *start = Header { flags: header.flags.with_opcode(opcode), ..header }.to_octets();
+    }
+    octets
+}
+
+/// Increments the count of additional records in the header.
+fn count_another_record(mut octets: Vec<u8>) -> Vec<u8> {
+    const ADDITIONALS_AT: usize = 11;
+    if let Some(count) = octets.get_mut(ADDITIONALS_AT) {
         *count += 1;
     }
     octets

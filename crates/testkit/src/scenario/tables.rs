@@ -95,6 +95,8 @@ enum Word {
     Refused,
     Closed,
     Broken,
+    Overflow,
+    OtherOpcode,
     Truncated,
     Status(u32),
 }
@@ -110,6 +112,8 @@ impl Word {
             Word::Refused => Reaction::Refuse,
             Word::Closed => Reaction::Close,
             Word::Broken => Reaction::Broken,
+            Word::Overflow => Reaction::Overflow,
+            Word::OtherOpcode => Reaction::OtherOpcode,
             Word::Status(code) => Reaction::Status(code),
             Word::Truncated => Reaction::Truncate(answer.unwrap_or_default()),
         }
@@ -131,6 +135,8 @@ impl Manner {
                 "refused" => read.reaction = Some(Word::Refused),
                 "closed" => read.reaction = Some(Word::Closed),
                 "broken" => read.reaction = Some(Word::Broken),
+                "opcode" => read.reaction = Some(Word::OtherOpcode),
+                "overflow" => read.reaction = Some(Word::Overflow),
                 "truncated" => read.reaction = Some(Word::Truncated),
                 _ => return Err(statement.problem(format!("`{word}` says nothing about an upstream"))),
             }

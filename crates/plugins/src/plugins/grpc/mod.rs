@@ -154,7 +154,7 @@ impl Grpc {
         let outcome = outside.exchange(exchange).await;
         tell(&self.witnesses, asked, (exchange, sent, &outcome), outside);
         let reply = match outcome {
-            Ok(Exchanged { reply, .. }) => upstream::readable(reply),
+            Ok(Exchanged { reply, .. }) => upstream::readable(reply).filter(|reply| wire::responds_to(reply, query)),
             Err(ExchangeError::Status { code: NOT_FOUND, .. }) => upstream::answered_with(query, Rcode::NXDOMAIN),
             Err(error) => return Err(error),
         };
