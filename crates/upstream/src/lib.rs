@@ -19,5 +19,5 @@ pub use attempts::{Attempts, Limits, Next, Verdict};
 pub use health::Health;
 pub use policy::Policy;
 pub use query::{answered_with, outgoing, probe};
-pub use reply::{Reply, readable};
+pub use reply::{Reply, readable, readable_datagram};
 pub use target::{Protocol, Target, TargetError, Unlisted, nameservers};

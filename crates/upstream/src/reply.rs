@@ -1,6 +1,6 @@
 //! Replies of upstreams: validation, and the header fields that decide on another attempt.
 
-use wire::{Flags, Header, Message, Rcode};
+use wire::{Flags, HEADER_LEN, Header, Message, MessageError, Rcode};
 
 /// Header fields of a reply that decide on another attempt.
 #[derive(Clone, Copy, Debug)]
@@ -38,21 +38,41 @@ impl Reply {
 /// Returns the reply if it contains all records that its header counts, and each of them is well-formed. Other replies
 /// must not be forwarded or cached.
 ///
-/// A reply with TC that ends within a record becomes an empty one with TC, because the records of a truncated reply
-/// must not be used (RFC 2181 §9).
+/// A malformed reply with TC becomes an empty one with TC, because the records of a truncated reply must not be used
+/// (RFC 2181 §9).
 #[must_use]
-pub fn readable(mut reply: Vec<u8>) -> Option<Vec<u8>> {
-    if Message::parse(&reply).is_ok_and(|message| message.records().all(|record| record.is_well_formed())) {
-        return Some(reply);
+pub fn readable(reply: Vec<u8>) -> Option<Vec<u8>> {
+    match well_formed(&reply) {
+        Ok(true) => Some(reply),
+        _ if Reply::read(&reply)?.is_truncated() => truncated(reply),
+        _ => None,
     }
-    let end = wire::question_end(&reply).filter(|_| Reply::read(&reply).is_some_and(|reply| reply.is_truncated()))?;
-    reply.truncate(end);
-    reply.get_mut(COUNTS_OF_RECORDS)?.fill(0);
-    Some(reply)
 }
 
-/// Counts of the records in a header (RFC 1035 §4.1.1).
-const COUNTS_OF_RECORDS: core::ops::Range<usize> = 6..12;
+/// Returns a reply that arrived over UDP as [`readable`] does. A reply that ends before its last record, without TC, also
+/// becomes an empty one with TC. Such upstreams ignore the limit of the client's UDP payload, and answer over TCP.
+#[must_use]
+pub fn readable_datagram(reply: Vec<u8>) -> Option<Vec<u8>> {
+    match well_formed(&reply) {
+        Err(MessageError::Short) => truncated(reply),
+        _ => readable(reply),
+    }
+}
+
+/// Returns true if each record of the reply is well-formed.
+fn well_formed(reply: &[u8]) -> Result<bool, MessageError> {
+    Message::parse(reply).map(|message| message.records().all(|record| record.is_well_formed()))
+}
+
+/// Removes the records of a reply and sets TC.
+fn truncated(mut reply: Vec<u8>) -> Option<Vec<u8>> {
+    let header = Header::read(&reply)?;
+    reply.truncate(wire::question_end(&reply)?);
+    let flags = header.flags.with_truncated(true);
+    let header = Header { flags, answers: 0, authorities: 0, additionals: 0, ..header };
+    *reply.first_chunk_mut::<HEADER_LEN>()? = header.to_octets();
+    Some(reply)
+}
 
 #[cfg(test)]
 mod tests {
@@ -67,11 +87,15 @@ mod tests {
         let whole = reply(0x80, 1, record);
         assert_eq!(readable(whole.clone()), Some(whole));
         assert_eq!(readable(reply(0x80, 1, &record[..9])), None);
+        assert_eq!(readable_datagram(reply(0x80, 1, record)), Some(reply(0x80, 1, record)));
+        assert_eq!(readable_datagram(reply(0x80, 1, &record[..9])), Some(reply(0x82, 0, b"")));
+        assert_eq!(readable_datagram(reply(0x80, 1, b"")), Some(reply(0x82, 0, b"")));
+        assert_eq!(readable_datagram(reply(0x80, 0, b"")[..15].to_vec()), None);
         assert_eq!(readable(reply(0x82, 1, &record[..9])), Some(reply(0x82, 0, b"")));
         assert_eq!(readable(b"\0\x01\x82".to_vec()), None);
         // An address of three bytes, and an owner that is a pointer to itself.
         let short = reply(0x80, 1, b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x03\xc0\0\x02");
         let circular = reply(0x80, 1, b"\xc0\x13\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x01");
-        assert_eq!((readable(short), readable(circular)), (None, None));
+        assert_eq!((readable_datagram(short), readable_datagram(circular)), (None, None));
     }
 }

@@ -138,7 +138,9 @@ impl Stanza {
             let taken = outside.now().since(sent).as_nanos();
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
         }
-        upstream::readable(reply).ok_or(ExchangeError::Unreadable)
+        let readable =
+            if over == Transport::Udp { upstream::readable_datagram(reply) } else { upstream::readable(reply) };
+        readable.ok_or(ExchangeError::Unreadable)
     }
 
     pub(super) fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
