@@ -21,6 +21,8 @@ pub struct BlockInfo {
     pub reachable: Zones,
     /// Names of its directives, in the order of the chain. Metrics identify a step by its index here.
     pub directives: Vec<&'static str>,
+    /// Names of those that handle queries, which are the plugins in the sense of CoreDNS.
+    pub handlers: Vec<&'static str>,
     /// True if one of its directives handles queries of classes other than IN.
     pub any_class: bool,
     /// True if one of its directives configures TLS.

@@ -175,11 +175,13 @@ fn plan_block(
         .filter(|(_, lines)| !lines.is_empty())
         .collect();
     let has = |wanted: fn(Traits) -> bool| present.iter().any(|(directive, _)| wanted(directive.traits()));
+    let handlers = present.iter().filter(|(directive, _)| !directive.traits().has_no_handler);
     let info = BlockInfo {
         any_class: has(|traits| traits.any_class),
         encrypts: has(|traits| traits.encrypts),
         zones: keys.iter().map(|key| key.zone.clone()).collect(),
         directives: present.iter().map(|(directive, _)| directive.name()).collect(),
+        handlers: handlers.map(|(directive, _)| directive.name()).collect(),
         ..BlockInfo::default()
     };
     warn_of_clear_text(&keys, &info, problems);

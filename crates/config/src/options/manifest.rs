@@ -72,7 +72,7 @@ impl<C: 'static> Manifest<C> {
             metrics: &[],
             check: |_| Ok(()),
             settings: None,
-            traits: Traits { any_class: false, encrypts: false },
+            traits: Traits { any_class: false, encrypts: false, has_no_handler: false },
             role: |_| Role::default(),
             removed: &[],
             deprecated: &[],
@@ -147,6 +147,12 @@ impl<C: 'static> Manifest<C> {
         Manifest { traits: Traits { encrypts: true, ..self.traits }, ..self }
     }
 
+    /// Declares that CoreDNS has no handler for the directive, so that metrics do not list it as an enabled plugin.
+    #[must_use]
+    pub const fn without_handler(self) -> Self {
+        Manifest { traits: Traits { has_no_handler: true, ..self.traits }, ..self }
+    }
+
     /// Sets the function that describes the effect of a line in the chain, for warnings about the whole Corefile.
     #[must_use]
     pub const fn role(self, role: fn(&Writing<'_, C>) -> Role) -> Self {
@@ -173,6 +179,8 @@ pub struct Traits {
     pub any_class: bool,
     /// True if it provides the certificates for encrypted transports.
     pub encrypts: bool,
+    /// True if CoreDNS has no handler for it, because it configures the server.
+    pub has_no_handler: bool,
 }
 
 /// Property of an older version of CoreDNS.

@@ -10,6 +10,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Config::default,
     |_, _| Ok(None),
 )
+.without_handler()
 .repeated()
 .arguments("bind ADDRESS|INTERFACE...", |config, args| {
     config.on = targets(args)?;

@@ -4,7 +4,9 @@ use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<()> =
-    Manifest::new("debug", "end the process on a panic", include_str!("README.md"), || (), build).repeated_in_vain();
+    Manifest::new("debug", "end the process on a panic", include_str!("README.md"), || (), build)
+        .repeated_in_vain()
+        .without_handler();
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     setup.needs.panics_end = true;

@@ -10,6 +10,7 @@ pub static MANIFEST: Manifest<CallLimits> = Manifest::new(
     CallLimits::default,
     build,
 )
+.without_handler()
 .repeated()
 .properties(&[
     Property {

@@ -16,6 +16,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config { address: ":8080".to_owned(), lameduck: Duration::ZERO },
     build,
 )
+.without_handler()
 .repeated()
 .arguments("health [ADDRESS]", |config, args| {
     if let Some(address) = crate::shared::option_helpers::listen_address(args)? {

@@ -10,6 +10,7 @@ pub static MANIFEST: Manifest<Option<usize>> = Manifest::new(
     || None,
     build,
 )
+.without_handler()
 .arguments("multisocket [NUMBER]", |number, args| {
     if !args.rest().is_empty() {
         *number = Some(args.number(1..=SOCKETS_MAX)?);

@@ -6,6 +6,7 @@ use config::setup::{Command, Part, Setup, SetupError, When};
 pub static MANIFEST: Manifest<Option<Command>> =
     Manifest::new("on", "run commands when the server starts or stops", include_str!("README.md"), || None, build)
         .repeated()
+        .without_handler()
         .arguments("on startup|shutdown|certrenew COMMAND [ARGUMENTS...]", |command, args| {
             let events = [("startup", When::Start), ("shutdown", When::End), ("certrenew", When::CertificatesRenewed)];
             let when = args.choice(&events)?;

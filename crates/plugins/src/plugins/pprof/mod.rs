@@ -18,6 +18,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config { address: "localhost:6053".to_owned() },
     build,
 )
+.without_handler()
 .arguments("pprof [ADDRESS]", |config, args| {
     if let Some(address) = crate::shared::option_helpers::listen_address(args)? {
         config.address = address;

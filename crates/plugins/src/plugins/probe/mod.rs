@@ -29,6 +29,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Config::default,
     build,
 )
+.without_handler()
 .repeated()
 .arguments("probe LABEL SERVER NAME [INTERVAL] [TYPE]", read_arguments)
 .properties(PROPERTIES)

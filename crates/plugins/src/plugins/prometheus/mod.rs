@@ -2,11 +2,13 @@
 
 mod web;
 
+use std::sync::Arc;
+
 use config::options::{Manifest, Property, Usage};
-use config::setup::{Page, Part, Setup, SetupError};
+use config::setup::{Carried, Page, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use engine::{QueryMetrics, SERVER_METRICS};
-use metrics::{Kind, Metric};
+use metrics::{Kind, Metric, Registry};
 
 use crate::shared::option_helpers::{metrics_page, url_path};
 
@@ -79,22 +81,34 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         }
     }
     let registry = setup.registry;
-    let block = setup.block;
+    let (block, mut enabled) = (setup.block, Vec::new());
     for site in &block.sites {
-        for name in &block.directives {
-            registry.gauge(&PLUGIN_ENABLED, &[&site.server, &site.zone, &site.view, name], || Some(1.0));
+        for name in &block.handlers {
+            enabled.push(show_enabled([&site.server, &site.zone, &site.view, name], registry, setup.carried));
         }
     }
     let first_site = block.sites.first().map_or(0, |site| site.index);
     let labels = block.sites.iter().map(|site| [site.server.as_str(), site.zone.as_str(), site.view.as_str()]);
     let sites = labels.map(|labels| QueryMetrics::new(registry, labels, &block.directives)).collect();
-    Ok(Some(Part::new(Prometheus { first_site, sites }, Hooks::UP)))
+    Ok(Some(Part::new(Prometheus { first_site, sites, _enabled: enabled }, Hooks::UP)))
 }
 
 struct Prometheus {
     /// Index of the block's first site. The sites of a block have consecutive indexes.
     first_site: usize,
     sites: Vec<QueryMetrics>,
+    _enabled: Vec<Arc<Enabled>>,
+}
+
+/// Keeps a series of [`PLUGIN_ENABLED`] as long as a generation with the plugin exists.
+struct Enabled;
+
+/// Shows a plugin as enabled. The series ends with the last clone of the result, which is shared across reloads.
+fn show_enabled(labels: [&str; 4], registry: &Registry, carried: &mut Carried) -> Arc<Enabled> {
+    let enabled = carried.take_over(format!("{}{labels:?}", PLUGIN_ENABLED.name), || Enabled);
+    let shown = Arc::downgrade(&enabled);
+    registry.gauge(&PLUGIN_ENABLED, &labels, move || (shown.strong_count() > 0).then_some(1.0));
+    enabled
 }
 
 impl Plugin for Prometheus {

@@ -12,6 +12,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config { address: ":8181".to_owned(), again: false },
     build,
 )
+.without_handler()
 .arguments("ready [ADDRESS]", |config, args| {
     if let Some(address) = crate::shared::option_helpers::listen_address(args)? {
         config.address = address;

@@ -13,6 +13,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config { interval: Duration::from_secs(30), jitter: Duration::from_secs(15) },
     build,
 )
+.without_handler()
 .repeated_in_vain()
 .arguments("reload [INTERVAL] [JITTER]", read)
 .metrics(&[&FAILED, &VERSION]);

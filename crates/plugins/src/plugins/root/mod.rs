@@ -7,6 +7,7 @@ use std::path::PathBuf;
 pub static MANIFEST: Manifest<PathBuf> =
     Manifest::new("root", "set the directory for relative file names", include_str!("README.md"), PathBuf::new, build)
         .repeated()
+        .without_handler()
         .arguments("root PATH", |path, args| {
             *path = PathBuf::from(&args.word()?.text);
             Ok(())

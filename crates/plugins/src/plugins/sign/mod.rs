@@ -43,6 +43,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config { file: String::new(), zones: Vec::new(), keys: Vec::new(), directory: "/var/lib/coredns".to_owned() },
     build,
 )
+.without_handler()
 .repeated()
 .arguments("sign DBFILE [ZONES...]", |config, args| {
     config.file = args.word()?.text.clone();

@@ -12,6 +12,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Config::default,
     build,
 )
+.without_handler()
 .repeated()
 .properties(&[
     Property {

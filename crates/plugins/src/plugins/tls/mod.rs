@@ -33,6 +33,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Config::default,
     build,
 )
+.without_handler()
 .encrypts()
 .arguments("tls CERT KEY [CA]", read_files)
 .properties(&[
