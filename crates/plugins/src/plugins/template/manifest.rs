@@ -20,8 +20,6 @@ pub struct Config {
     pub(super) class: Option<Class>,
     /// `None` for all types.
     pub(super) rtype: Option<Type>,
-    /// Class and type as written, for metric labels.
-    pub(super) labels: [String; 2],
     pub(super) zones: Vec<Name>,
     pub(super) matches: Vec<Regexp>,
     pub(super) answers: Vec<Template>,
@@ -94,7 +92,6 @@ pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result
     config.class = (known != Class::ANY).then_some(known);
     let known: Type = mnemonic(args, rtype, "a type in capitals such as `A`, or `ANY`", Type::mnemonic)?;
     config.rtype = (known != Type::ANY).then_some(known);
-    config.labels = [class.text.clone(), rtype.text.clone()];
     config.zones = args.zones()?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Labels, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
-use metrics::{Counter, Kind, Metric};
+use metrics::{Kind, Metric, Table};
 use regex::Captures;
 use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 use zone::text::Record;
@@ -80,13 +80,16 @@ struct Rule {
     zones: Zones,
     fallthrough: Zones,
     metrics: PerSite<Vec<ZoneMetrics>>,
+    /// Values of the metric labels `class` and `type`.
+    classes: Vec<Class>,
+    types: Vec<Type>,
 }
 
-/// Counters of one zone of a line.
+/// Metrics of one zone of a line, by class and type.
 struct ZoneMetrics {
-    matches: Counter,
-    failures: Counter,
-    record_failures: Counter,
+    matches: Table,
+    failures: Table,
+    record_failures: Table,
 }
 
 impl Rule {
@@ -94,18 +97,21 @@ impl Rule {
         config.bind(&setup.labels());
         let zones = setup.zones_or_keys(&config.zones);
         let fallthrough = config.fallthrough.take().into_iter().flatten().collect();
-        let [class, rtype] = &config.labels;
+        let classes = config.class.map_or_else(|| with_mnemonic(Class, Class::mnemonic), |class| vec![class]);
+        let types = config.rtype.map_or_else(|| with_mnemonic(Type, Type::mnemonic), |rtype| vec![rtype]);
+        let class_labels: Vec<&str> = classes.iter().map(|class| class.mnemonic().unwrap_or_default()).collect();
+        let type_labels: Vec<&str> = types.iter().map(|rtype| rtype.mnemonic().unwrap_or_default()).collect();
         let metrics = PerSite::new(setup.block, |site| {
             let of_zone = |zone: &Name| {
                 let zone = zone.to_string();
-                let labels = [site.server.as_str(), &zone, &site.view, class, rtype];
-                let counter = |metric| setup.registry.counter(metric, &labels);
-                let [matches, failures, record_failures] = METRICS.map(counter);
+                let labels = [site.server.as_str(), &zone, &site.view];
+                let table = |metric| setup.registry.table(metric, &labels, &[&class_labels, &type_labels]);
+                let [matches, failures, record_failures] = METRICS.map(table);
                 ZoneMetrics { matches, failures, record_failures }
             };
             zones.names().iter().map(of_zone).collect()
         });
-        Rule { config, zones, fallthrough, metrics }
+        Rule { config, zones, fallthrough, metrics, classes, types }
     }
 
     /// Returns the index of the longest zone that contains the name, if the line is for the class and type of the
@@ -139,8 +145,17 @@ impl Rule {
         Ok(variables.map(|variables| Asked { variables, ..asked }))
     }
 
-    fn metrics_of(&self, query: &Query, zone: usize) -> Option<&ZoneMetrics> {
-        self.metrics.of(query)?.get(zone)
+    /// Counts a match, and the failure of a template if there is one.
+    fn count(&self, query: &Query, zone: usize, trouble: Option<&Trouble>, worker: &Worker) {
+        let Some(metrics) = self.metrics.of(query).and_then(|zones| zones.get(zone)) else { return };
+        let class = self.classes.binary_search(&query.qclass).unwrap_or_default();
+        let series = [class, self.types.binary_search(&query.qtype).unwrap_or_default(), 0];
+        worker.counters.count(metrics.matches.counter(series));
+        match trouble {
+            None => {}
+            Some(Trouble::Template(_)) => worker.counters.count(metrics.failures.counter(series)),
+            Some(Trouble::Record(_)) => worker.counters.count(metrics.record_failures.counter(series)),
+        }
     }
 }
 
@@ -162,13 +177,7 @@ impl Plugin for Templates {
                 return Verdict::Done;
             };
             let answered = rule.answer(&asked, response);
-            if let Some(metrics) = rule.metrics_of(query, zone) {
-                worker.counters.count(match &answered {
-                    Ok(_) => metrics.matches,
-                    Err(Trouble::Template(_)) => metrics.failures,
-                    Err(Trouble::Record(_)) => metrics.record_failures,
-                });
-            }
+            rule.count(query, zone, answered.as_ref().err(), worker);
             return match answered {
                 Ok(None) => Verdict::Done,
                 Ok(Some(name)) => {
@@ -197,6 +206,12 @@ impl Plugin for Templates {
             Err(trouble) => trouble.into_verdict(),
         }
     }
+}
+
+/// Returns the codes that have a mnemonic, in order, after one that stands for all others with an empty label.
+fn with_mnemonic<T: Copy>(code: fn(u16) -> T, mnemonic: fn(T) -> Option<&'static str>) -> Vec<T> {
+    let known = (1..=u16::MAX).map(code).filter(|code| mnemonic(*code).is_some());
+    core::iter::once(code(0)).chain(known).collect()
 }
 
 /// Failure of a template: it cannot be executed, or its output is not a record.
