@@ -4,6 +4,7 @@ mod web;
 
 use std::sync::Arc;
 
+use config::Slot;
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Carried, Page, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
@@ -81,6 +82,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         }
     }
     let registry = setup.registry;
+    show_at_zero(registry);
     let (block, mut enabled) = (setup.block, Vec::new());
     for site in &block.sites {
         for name in &block.handlers {
@@ -98,6 +100,23 @@ struct Prometheus {
     first_site: usize,
     sites: Vec<QueryMetrics>,
     _enabled: Vec<Arc<Enabled>>,
+}
+
+/// Registers the metrics of CoreDNS that have no labels, so that they are exported even if no server block has their
+/// directive. CoreDNS registers them when its process starts.
+fn show_at_zero(registry: &Registry) {
+    let metrics_of = |slot| match slot {
+        &Slot::Here(directive) => directive.metrics(),
+        Slot::Later(_) | Slot::Gone(_) => &[],
+    };
+    let all = crate::DIRECTIVES.iter().flat_map(metrics_of);
+    for metric in all.filter(|metric| metric.labels.is_empty() && metric.name.starts_with("coredns_")) {
+        match metric.kind {
+            Kind::Counter => _ = registry.counter(metric, &[]),
+            Kind::Histogram(_) => _ = registry.histogram(metric, &[]),
+            Kind::Gauge => {}
+        }
+    }
 }
 
 /// Keeps a series of [`PLUGIN_ENABLED`] as long as a generation with the plugin exists.
