@@ -53,7 +53,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Response time above which a request is logged.
 const SLOW: Duration = Duration::from_secs(1);
 /// Response time above which a request fails.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub struct Config {
     address: String,
