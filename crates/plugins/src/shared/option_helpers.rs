@@ -25,6 +25,10 @@ impl HostName {
     }
 }
 
+/// Search path that a directive offers to *autopath*, the same for all clients.
+#[derive(Clone, Copy)]
+pub(crate) struct FixedSearch(pub(crate) &'static [&'static str]);
+
 /// Formats zones as the value of a metric label, separated by commas.
 pub(crate) fn zones_label(zones: &[Name]) -> String {
     zones.iter().map(Name::to_string).collect::<Vec<_>>().join(",")

@@ -41,7 +41,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     super::build,
 )
 .repeated()
-.arguments("autopath [ZONES...] RESOLV-CONF|@kubernetes", read_arguments)
+.arguments("autopath [ZONES...] RESOLV-CONF|@kubernetes|@erratic", read_arguments)
 .properties(&[Property {
     usage: Usage("clients pods|any"),
     default: "pods",
@@ -83,7 +83,10 @@ fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
         );
     }
     match &config.source {
-        Source::Directive(name) if name != "kubernetes" && writing.block.directives.contains(&name.as_str()) => {
+        Source::Directive(name)
+            if !["kubernetes", "erratic"].contains(&name.as_str())
+                && writing.block.directives.contains(&name.as_str()) =>
+        {
             Err(writing.problem(format!("{name} does not implement the AutoPather interface: it has no search path")))
         }
         _ => Ok(()),

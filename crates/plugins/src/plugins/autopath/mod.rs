@@ -17,6 +17,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 pub(crate) use manifest::MANIFEST;
 
 use crate::shared::cluster_view::Exposed;
+use crate::shared::option_helpers::FixedSearch;
 use crate::shared::per_site::PerSite;
 use manifest::{Clients, Config, Source};
 use path::{ClusterPath, SearchPath, search_list};
@@ -48,6 +49,12 @@ fn search_path(config: &Config, setup: &mut Setup<'_>) -> Result<Option<SearchPa
         Source::File(name) => return fixed_path(name, setup).map(Some),
         Source::Directive(name) => name.as_str(),
     };
+    if name == "erratic"
+        && let Some(FixedSearch(domains)) = setup.below.find::<FixedSearch>()
+    {
+        let domains = domains.iter().filter_map(|domain| Name::from_text(domain).ok()).collect();
+        return Ok(Some(SearchPath::Fixed(domains)));
+    }
     let idle = match setup.below.find::<Arc<Exposed>>() {
         Some(exposed) if name == "kubernetes" && (exposed.has_pods || config.clients == Clients::Any) => {
             return Ok(Some(cluster_path(exposed, config.clients, setup)));

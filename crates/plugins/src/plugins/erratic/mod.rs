@@ -1,13 +1,18 @@
 //! Answers unreliably to test clients: drops, delays and truncates responses.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
+use std::sync::Arc;
 
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
-use wire::{Flags, Header, MessageBuf, Owner, Rcode, Section, Type};
+use wire::{Flags, Header, MessageBuf, NameRef, Owner, Rcode, Section, Type};
+use zone::text::Record;
+
+use crate::common::FixedSearch;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "erratic",
@@ -34,7 +39,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("truncate [AMOUNT]"),
         default: "0",
-        doc: "Set the TC flag in one of AMOUNT responses to A and AAAA queries.",
+        doc: "Set the TC flag in responses to A and AAAA queries whose number, starting at 0, has no bit in common with \
+              AMOUNT. End a zone transfer of such a number before its last record.",
         set: |config, args| {
             config.truncate = Some(if args.rest().is_empty() { AMOUNT } else { args.number(0..)? });
             Ok(())
@@ -55,7 +61,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("large"),
         default: "off",
-        doc: "Return 150 records for A and AAAA queries, too many for a UDP response.",
+        doc: "Return 30 records for A queries.",
         set: |config, _| {
             config.large = true;
             Ok(())
@@ -67,8 +73,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 /// Default for AMOUNT: every second query.
 const AMOUNT: u64 = 2;
 const DELAY: Duration = Duration::from_millis(100);
-/// Number of records in a large answer, too many for a UDP response.
-const LARGE: usize = 150;
+/// Number of records in a large answer.
+const LARGE: usize = 30;
 
 pub struct Config {
     drop: Option<u64>,
@@ -84,28 +90,46 @@ impl Default for Config {
     }
 }
 
-fn build(configs: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
+fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(mut config) = configs.into_iter().next() else { return Ok(None) };
     if config.drop.is_none() && config.truncate.is_none() && config.delay.is_none() {
         config.drop = Some(AMOUNT);
     }
-    Ok(Some(Part::new(Erratic { config, queries: AtomicU64::new(0) }, Hooks::DOWN)))
+    let queries = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&queries);
+    setup.needs.readiness.add(MANIFEST.name, move || READY.contains(&counted.load(Ordering::Relaxed)));
+    setup.below.provide(FixedSearch(SEARCH));
+    Ok(Some(Part::new(Erratic { config, queries }, Hooks::DOWN)))
 }
 
 struct Erratic {
     config: Config,
-    queries: AtomicU64,
+    queries: Arc<AtomicU64>,
 }
+
+/// Numbers of queries after which the plugin is ready.
+const READY: Range<u64> = 3..5;
+/// Search path for *autopath*.
+const SEARCH: &[&str] = &["a.example.org.", "b.example.org.", "."];
 
 /// Returns true if the query with this number, starting at 0, is chosen. The first one always is.
 fn is_chosen(number: u64, one_of: Option<u64>) -> bool {
     one_of.is_some_and(|amount| amount > 0 && number.is_multiple_of(amount))
 }
 
+/// Returns true if the response to the query with this number, starting at 0, is truncated.
+fn is_truncated(number: u64, mask: Option<u64>) -> bool {
+    mask.is_some_and(|mask| mask > 0 && number & mask == 0)
+}
+
+fn is_answered(qtype: Type) -> bool {
+    qtype.is_address() || qtype == Type::AXFR
+}
+
 impl Plugin for Erratic {
     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         let number = self.queries.fetch_add(1, Ordering::Relaxed);
-        let truncated = query.qtype.is_address() && is_chosen(number, self.config.truncate);
+        let truncated = is_truncated(number, self.config.truncate);
         if is_chosen(number, self.config.drop) {
             return Verdict::Drop;
         }
@@ -114,7 +138,7 @@ impl Plugin for Erratic {
             return Verdict::Wait;
         }
         self.answer(query, &mut response.message, truncated);
-        if !query.qtype.is_address() {
+        if !is_answered(query.qtype) {
             response.set_rcode(Rcode::SERVFAIL);
         }
         Verdict::Done
@@ -125,7 +149,7 @@ impl Plugin for Erratic {
             outside.sleep_until(outside.now() + self.config.delay_by).await;
             let mut message = MessageBuf::new();
             let flags = Flags::default().with_response(true);
-            let flags = if query.qtype.is_address() { flags } else { flags.with_rcode(Rcode::SERVFAIL) };
+            let flags = if is_answered(query.qtype) { flags } else { flags.with_rcode(Rcode::SERVFAIL) };
             let question = (query.name(), query.qtype, query.qclass);
             message.start(Header { flags, ..Header::default() }, Some(question));
             self.answer(query, &mut message, query.note() != 0);
@@ -136,19 +160,39 @@ impl Plugin for Erratic {
 
 impl Erratic {
     fn answer(&self, query: &Query, message: &mut MessageBuf, truncated: bool) {
-        let flags = message.header.flags.with_authoritative(query.qtype.is_address());
-        message.header.flags = flags;
-        let records = if self.config.large { LARGE } else { 1 };
-        for _ in 0..records {
-            match query.qtype {
-                Type::A => message.push_a(Section::Answer, Owner::Question, 0, ADDRESS_V4),
-                Type::AAAA => message.push_aaaa(Section::Answer, Owner::Question, 0, ADDRESS_V6),
-                _ => None,
-            };
+        message.header.flags = message.header.flags.with_authoritative(is_answered(query.qtype));
+        match query.qtype {
+            Type::A => {
+                for _ in 0..if self.config.large { LARGE } else { 1 } {
+                    message.push_a(Section::Answer, Owner::Question, 0, ADDRESS_V4);
+                }
+            }
+            Type::AAAA => _ = message.push_aaaa(Section::Answer, Owner::Question, 0, ADDRESS_V6),
+            Type::AXFR => push_zone(query.name(), message, !truncated),
+            _ => {}
         }
-        message.header.flags = message.header.flags.with_truncated(truncated || message.is_truncated());
+        let truncated = truncated && query.qtype.is_address() || message.is_truncated();
+        message.header.flags = message.header.flags.with_truncated(truncated);
     }
 }
+
+/// Writes a zone with two name servers. A transfer is complete only with its last record, the SOA record.
+fn push_zone(zone: NameRef<'_>, message: &mut MessageBuf, is_complete: bool) {
+    let mut records: Vec<Record> = ZONE.iter().filter_map(|line| zone::text::record(line, zone, 0).ok()).collect();
+    let last = records.first().cloned().filter(|_| is_complete);
+    records.extend(last);
+    for Record { owner, rtype, class, ttl, rdata } in &records {
+        message.push_data(Section::Answer, Owner::Name(owner.as_ref()), (*rtype, *class, *ttl), rdata);
+    }
+}
+
+const ZONE: [&str; 5] = [
+    "@ 0 IN SOA sns.dns.icann.org. noc.dns.icann.org. 2018050825 7200 3600 1209600 3600",
+    "@ 0 IN NS b",
+    "@ 0 IN NS a",
+    "a 0 IN AAAA 2001:bd8::53",
+    "b 0 IN AAAA 2001:500::54",
+];
 
 /// Documentation addresses (RFC 5737, RFC 3849). The last part is the DNS port.
 const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
