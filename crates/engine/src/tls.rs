@@ -41,10 +41,15 @@ pub struct ServerTls {
 }
 
 /// Policy for client certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
     /// Not requested.
+    #[default]
     Unasked,
+    /// Optional, and not verified.
+    Requested,
+    /// Required, but not verified: the client only proves that it has the private key.
+    Any,
     /// Optional, but verified if present.
     Verified,
     /// Required and verified.

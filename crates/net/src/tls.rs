@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use crate::verifier::{AnyCertificate, GivenCertificates};
+use crate::verifier::{AnyCertificate, AnyClient, GivenCertificates};
 
 /// TLS factory for directives.
 pub struct Rustls;
@@ -154,7 +154,11 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {
     let config = config.map_err(|error| error.to_string())?;
     let config = match wanted.clients {
         ClientCertificates::Unasked => config.with_no_client_auth(),
-        asked => {
+        asked @ (ClientCertificates::Requested | ClientCertificates::Any) => {
+            let verifier = AnyClient::new(provider(), asked == ClientCertificates::Any);
+            config.with_client_cert_verifier(Arc::new(verifier))
+        }
+        asked @ (ClientCertificates::Verified | ClientCertificates::Required) => {
             let roots = Arc::new(roots(wanted.authorities.as_deref())?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
             let verifier =

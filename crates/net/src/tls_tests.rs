@@ -66,3 +66,13 @@ async fn rejects_clients_without_a_trusted_certificate() {
     assert!(!greets(&server, &own, Some(&stranger)).await);
     assert!(!greets(&server, &own, None).await);
 }
+
+#[tokio::test]
+async fn unverified_client_certificates_are_optional_or_required() {
+    let (own, stranger) = (identity(), identity());
+    for (clients, without_certificate) in [(ClientCertificates::Requested, true), (ClientCertificates::Any, false)] {
+        let server = Rustls.server(&ServerTls { clients, ..server_of(&own, None) }).unwrap();
+        assert!(greets(&server, &own, Some(&stranger)).await, "{clients:?}");
+        assert_eq!(greets(&server, &own, None).await, without_certificate, "{clients:?}");
+    }
+}

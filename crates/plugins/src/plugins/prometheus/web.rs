@@ -89,7 +89,9 @@ impl Web {
         ];
         refuse(&beyond)?;
         let clients = match (tls.client_auth_type.as_str(), tls.client_ca_file.is_some()) {
-            ("" | "NoClientCert" | "RequestClientCert", false) => ClientCertificates::Unasked,
+            ("" | "NoClientCert", false) => ClientCertificates::Unasked,
+            ("RequestClientCert", false) => ClientCertificates::Requested,
+            ("RequireAnyClientCert", false) => ClientCertificates::Any,
             ("VerifyClientCertIfGiven", true) => ClientCertificates::Verified,
             ("RequireAndVerifyClientCert", true) => ClientCertificates::Required,
             ("VerifyClientCertIfGiven" | "RequireAndVerifyClientCert", false) => {

@@ -14,16 +14,7 @@ pub struct Config {
     certificate: String,
     key: String,
     authorities: Option<String>,
-    clients: Option<Clients>,
-}
-
-/// Mode of `client_auth`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Clients {
-    NoCert,
-    Request,
-    VerifyIfGiven,
-    RequireAndVerify,
+    clients: ClientCertificates,
 }
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -40,19 +31,24 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Property {
         usage: Usage("client_auth nocert|request|require|verify_if_given|require_and_verify"),
         default: "nocert",
-        doc: "Client certificates: `nocert` and `request` do not request any, `verify_if_given` verifies them if \
-              present, `require_and_verify` requires a valid one. `require` is not supported by this build.",
+        doc: "Client certificates: `nocert` does not request any, `request` requests one and ignores it, `require` \
+              requires one and does not verify it, `verify_if_given` verifies it if present, `require_and_verify` \
+              requires a valid one.",
         set: |config, args| {
+            let mode = args.rest().first();
             config.clients = args.choice(&[
-                ("nocert", Some(Clients::NoCert)),
-                ("request", Some(Clients::Request)),
-                ("require", None),
-                ("verify_if_given", Some(Clients::VerifyIfGiven)),
-                ("require_and_verify", Some(Clients::RequireAndVerify)),
+                ("nocert", ClientCertificates::Unasked),
+                ("request", ClientCertificates::Requested),
+                ("require", ClientCertificates::Any),
+                ("verify_if_given", ClientCertificates::Verified),
+                ("require_and_verify", ClientCertificates::Required),
             ])?;
-            if config.clients.is_none() {
-                let message = "this build cannot require client certificates without verifying them";
-                args.line_not_here(message, "write `client_auth require_and_verify`");
+            if let Some(word) = mode.filter(|_| config.clients == ClientCertificates::Any) {
+                args.warn(
+                    word,
+                    "any client can connect, because certificates are not verified; \
+                                 write `require_and_verify` to verify them",
+                );
             }
             Ok(())
         },
@@ -91,7 +87,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         certificate: setup.path(&config.certificate),
         key: setup.path(&config.key),
         authorities: config.authorities.as_ref().map(|name| setup.path(name)),
-        clients: clients(config.clients),
+        clients: config.clients,
     };
     let server = certificates.serve("tls", setup).map_err(SetupError::new)?;
     for label in labels {
@@ -101,12 +97,4 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         setup.needs.tls.push((label, Arc::clone(&server)));
     }
     Ok(None)
-}
-
-fn clients(asked: Option<Clients>) -> ClientCertificates {
-    match asked {
-        None | Some(Clients::NoCert | Clients::Request) => ClientCertificates::Unasked,
-        Some(Clients::VerifyIfGiven) => ClientCertificates::Verified,
-        Some(Clients::RequireAndVerify) => ClientCertificates::Required,
-    }
 }
