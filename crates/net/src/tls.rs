@@ -13,6 +13,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -57,7 +58,11 @@ impl Client {
     }
 
     /// Performs the handshake with an upstream over HTTP/2.
-    pub(crate) async fn connect_http2(&self, stream: TcpStream, address: IpAddr) -> io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn connect_http2<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        address: IpAddr,
+    ) -> io::Result<TlsStream<S>> {
         self.http2.connect(self.name_of(address), stream).await
     }
 

@@ -48,6 +48,7 @@ impl Asker {
             until,
             connections: CONNECTIONS,
             kept_for: None,
+            socket: None,
             again_after,
         };
         self.outside.exchange(exchange).await

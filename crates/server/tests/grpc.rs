@@ -12,6 +12,7 @@ mod support;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use support::{Client, Folder, Server, certify, page, wait_until};
@@ -51,6 +52,36 @@ fn forwards_queries_as_calls() {
     upstream.signal("TERM");
     assert_eq!(upstream.wait(), Some(0), "a connection without a call does not delay shutdown");
     assert_eq!(client.ask("www.example.org.", Type::AAAA).expect("an answer").rcode(), Rcode::SERVFAIL);
+}
+
+/// Passes the bytes of each connection to a Unix socket on to `to`.
+fn relay(path: &Path, to: SocketAddr) {
+    let listener = UnixListener::bind(path).unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let server = TcpStream::connect(to).unwrap();
+            let (mut from, mut into) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut into));
+            let (mut from, mut into) = (server, client);
+            std::thread::spawn(move || std::io::copy(&mut from, &mut into));
+        }
+    });
+}
+
+#[test]
+fn forwards_queries_over_a_unix_socket() {
+    let folder = Folder::new("grpc-unix");
+    let mut upstream = upstream(&folder, "");
+    let path = folder.path().join("grpc.sock");
+    relay(&path, upstream.address_of("grpc://127.0.0.1:0"));
+    let corefile = |path: &Path| format!(".:0 {{\nbind 127.0.0.1\ngrpc . unix://{}\n}}\n", path.display());
+    for (name, path, rcode) in
+        [("there", &path, Rcode::NOERROR), ("absent", &folder.path().join("absent.sock"), Rcode::SERVFAIL)]
+    {
+        let mut server = Server::start(&folder.write(name, &corefile(path)));
+        let mut client = Client::new(server.address_of("dns://127.0.0.1:0"));
+        assert_eq!(client.ask("www.example.org.", Type::A).expect("an answer").rcode(), rcode, "{name}");
+    }
 }
 
 #[test]

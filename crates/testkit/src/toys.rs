@@ -144,7 +144,17 @@ impl Outward {
         let until = outside.now() + TIMEOUT;
         let exchange = |over| {
             let (connections, again_after) = (CONNECTIONS, None);
-            Exchange { to: self.to, over, tls: None, query: &packet, until, connections, kept_for: None, again_after }
+            Exchange {
+                to: self.to,
+                over,
+                tls: None,
+                query: &packet,
+                until,
+                connections,
+                kept_for: None,
+                socket: None,
+                again_after,
+            }
         };
         let over = |over| outside.exchange(exchange(over));
         let mut outcome = over(query.path.transport).await;

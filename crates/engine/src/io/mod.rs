@@ -96,6 +96,8 @@ pub struct Fetch<'a> {
 pub struct Exchange<'a> {
     /// Address of the upstream.
     pub to: SocketAddr,
+    /// Path of a Unix socket to connect to instead of `to`, for gRPC.
+    pub socket: Option<&'a str>,
     /// Transport.
     pub over: Transport,
     /// TLS configuration for a stream; `None` is plain text.

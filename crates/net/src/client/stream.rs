@@ -16,7 +16,7 @@ use std::time::Duration;
 use engine::tls::TlsClient;
 use engine::{Connections, Exchange, ExchangeError, Exchanged, Keeper, Take};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -47,6 +47,8 @@ pub(crate) struct Key {
 #[derive(Clone)]
 pub(crate) struct Route {
     to: SocketAddr,
+    /// Path of a Unix socket to connect to instead of `to`.
+    socket: Option<Box<str>>,
     source: Option<IpAddr>,
     tls: Option<TlsClient>,
     keeper: Option<Keeper>,
@@ -54,7 +56,17 @@ pub(crate) struct Route {
 
 impl Route {
     pub(crate) fn new((to, tls): (SocketAddr, Option<&TlsClient>), connections: Connections) -> Route {
-        Route { to, source: connections.source, tls: tls.cloned(), keeper: None }
+        Route { to, socket: None, source: connections.source, tls: tls.cloned(), keeper: None }
+    }
+
+    /// Returns this route to the Unix socket with this path, if there is one.
+    pub(crate) fn to_socket(self, path: Option<&str>) -> Route {
+        Route { socket: path.map(Box::from), ..self }
+    }
+
+    /// Path of the Unix socket.
+    pub(crate) fn socket(&self) -> Option<&str> {
+        self.socket.as_deref()
     }
 
     /// Returns this route with a pool of its own for `keeper`.
@@ -273,7 +285,13 @@ async fn connect(route: &Route) -> std::io::Result<(Option<SocketAddr>, Reader, 
 
 /// Connects to an upstream over HTTP/2.
 pub(crate) async fn connect_http2(route: &Route) -> std::io::Result<Box<dyn Duplex>> {
-    let stream = dial(route).await?;
+    match route.socket() {
+        Some(path) => http2_over(UnixStream::connect(path).await?, route).await,
+        None => http2_over(dial(route).await?, route).await,
+    }
+}
+
+async fn http2_over<S: Duplex + 'static>(stream: S, route: &Route) -> std::io::Result<Box<dyn Duplex>> {
     let Some(tls) = &route.tls else { return Ok(Box::new(stream)) };
     Ok(Box::new(Client::of(tls)?.connect_http2(stream, route.to.ip()).await?))
 }

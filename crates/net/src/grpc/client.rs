@@ -27,7 +27,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// gRPC client of one worker.
 #[derive(Default)]
 pub(crate) struct GrpcClient {
-    connections: RefCell<HashMap<Key, Rc<Connection>>>,
+    /// Connections by pool, and by the path of the Unix socket if there is one.
+    connections: RefCell<HashMap<(Key, Option<Box<str>>), Rc<Connection>>>,
 }
 
 /// Connection to one upstream, if it is open.
@@ -55,7 +56,9 @@ impl GrpcClient {
 
     /// Returns a sender for the upstream, and true if its connection was already open.
     async fn sender(&self, exchange: &Exchange<'_>) -> Result<(Sender, bool), ExchangeError> {
-        let route = Route::new((exchange.to, exchange.tls), exchange.connections).kept_for(exchange.kept_for);
+        let route = Route::new((exchange.to, exchange.tls), exchange.connections)
+            .to_socket(exchange.socket)
+            .kept_for(exchange.kept_for);
         let connection = self.connection(&route);
         let mut open = connection.open.lock().await;
         if let Some(sender) = open.as_mut()
@@ -76,7 +79,7 @@ impl GrpcClient {
     /// Returns the entry of an upstream. Removes the entries of closed connections before it adds one.
     fn connection(&self, route: &Route) -> Rc<Connection> {
         let mut connections = self.connections.borrow_mut();
-        let key = route.key();
+        let key = (route.key(), route.socket().map(Box::from));
         if !connections.contains_key(&key) {
             connections.retain(|_, connection| connection.open.try_lock().map_or(true, |open| is_open(open.as_ref())));
         }
@@ -103,7 +106,9 @@ fn is_open(sender: Option<&Sender>) -> bool {
 
 fn request(exchange: &Exchange<'_>) -> Result<Request<Full<Bytes>>, ExchangeError> {
     let scheme = if exchange.tls.is_some() { "https" } else { "http" };
-    let request = Request::post(format!("{scheme}://{}{PATH}", exchange.to)).body(Full::new(packet(exchange.query)));
+    // As in gRPC for Go, the authority of a Unix socket is `localhost`.
+    let authority = exchange.socket.map_or_else(|| exchange.to.to_string(), |_| "localhost".to_owned());
+    let request = Request::post(format!("{scheme}://{authority}{PATH}")).body(Full::new(packet(exchange.query)));
     request.map_err(|_| ExchangeError::Unreadable)
 }
 

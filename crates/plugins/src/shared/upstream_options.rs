@@ -187,7 +187,7 @@ impl TlsFiles {
 }
 
 /// Converts a failed exchange into a SERVFAIL with the cause that the operator sees in the log.
-pub(crate) fn failed(to: SocketAddr, proto: &str, error: &ExchangeError) -> Failure {
+pub(crate) fn failed(to: impl core::fmt::Display, proto: &str, error: &ExchangeError) -> Failure {
     match error {
         ExchangeError::Timeout { local } => {
             let from = local.map_or(String::new(), |local| format!("{local}->"));

@@ -126,8 +126,17 @@ impl Stanza {
         let Sending { octets: query, until, outside, .. } = sending;
         let sent = outside.now();
         let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
-        let exchange =
-            Exchange { to: upstream.address, over, tls, query, until, connections, kept_for: None, again_after };
+        let exchange = Exchange {
+            to: upstream.address,
+            over,
+            tls,
+            query,
+            until,
+            connections,
+            kept_for: None,
+            socket: None,
+            again_after,
+        };
         let outcome = outside.exchange(exchange).await;
         tell(&self.witnesses, sending.query, (exchange, sent, &outcome), outside);
         let Exchanged { reply, reused, .. } = outcome?;
@@ -197,8 +206,17 @@ impl Stanza {
         let until = outside.now() + PROBE_TIMEOUT;
         let (connections, again_after, tls) = (self.connections, None, upstream.tls.as_ref());
         let query = &self.probe;
-        let exchange =
-            Exchange { to: upstream.address, over, tls, query, until, connections, kept_for: None, again_after };
+        let exchange = Exchange {
+            to: upstream.address,
+            over,
+            tls,
+            query,
+            until,
+            connections,
+            kept_for: None,
+            socket: None,
+            again_after,
+        };
         let outcome = outside.exchange(exchange).await.map(drop);
         if outcome.is_ok() {
             upstream.health.probe_answered();

@@ -20,6 +20,8 @@ const DNS_PORT: u16 = 53;
 pub(super) enum Target {
     /// IP address and port.
     Address(SocketAddr),
+    /// Path of a Unix socket.
+    Socket(String),
     /// File with `nameserver` lines.
     File(String),
 }
@@ -47,9 +49,10 @@ pub static MANIFEST: Manifest<Config> =
         .arguments("grpc FROM TO...", |config, args| {
             config.from = take_from(args)?;
             for word in take_targets(args)? {
-                config
-                    .targets
-                    .push(read_target(&word.text).ok_or_else(|| args.bad(word, "an address or the name of a file"))?);
+                config.targets.push(
+                    read_target(&word.text)
+                        .ok_or_else(|| args.bad(word, "an address, `unix://PATH` or the name of a file"))?,
+                );
             }
             Ok(())
         })
@@ -112,8 +115,11 @@ static PROPERTIES: &[Property<Config>] = &[
 ];
 
 /// Parses an upstream. CoreDNS accepts any scheme here and uses gRPC for all. Only `dns://` and `grpc://` are accepted
-/// here.
+/// here, and `unix://`.
 fn read_target(text: &str) -> Option<Target> {
+    if let Some(path) = text.strip_prefix("unix://") {
+        return (!path.is_empty()).then(|| Target::Socket(path.to_owned()));
+    }
     let (port, rest) = match text.split_once("://") {
         None => (DNS_PORT, text),
         Some(("dns", rest)) => (DNS_PORT, rest),

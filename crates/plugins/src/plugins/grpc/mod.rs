@@ -32,16 +32,17 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let tls = config.over_tls.then(|| config.tls.client(None, setup)).transpose()?;
     let mut upstreams: Vec<Upstream> = Vec::new();
-    for address in addresses(&config.targets, setup)? {
-        if upstreams.iter().all(|known| known.address != address) {
-            let metrics = UpstreamMetrics::new(setup.registry, &address.to_string());
-            upstreams.push(Upstream { address, metrics, keeper: keeper(address, setup) });
+    for (address, socket) in addresses(&config.targets, setup)? {
+        let name = socket.as_ref().map_or_else(|| address.to_string(), |path| format!("unix://{path}"));
+        if upstreams.iter().all(|known| known.name != name) {
+            let metrics = UpstreamMetrics::new(setup.registry, &name);
+            upstreams.push(Upstream { address, socket, metrics, keeper: keeper(&name, setup), name });
         }
     }
     if upstreams.is_empty() {
         return Err(none_listed(config.targets.iter().filter_map(|target| match target {
             Target::File(name) => Some(name.as_str()),
-            Target::Address(_) => None,
+            Target::Address(_) | Target::Socket(_) => None,
         })));
     }
     let grpc = Grpc {
@@ -56,24 +57,30 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     Ok(Some(Part::new(grpc, Hooks::DOWN)))
 }
 
-fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<SocketAddr>, SetupError> {
+/// Returns the addresses of the upstreams, with the paths of Unix sockets, which have an unspecified address.
+fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<(SocketAddr, Option<String>)>, SetupError> {
+    let unspecified = SocketAddr::from(([0; 4], 0));
     let mut addresses = Vec::new();
     for target in targets {
         match target {
-            Target::Address(address) => addresses.push(*address),
-            Target::File(name) => addresses.extend(listed_in(name, setup)?),
+            Target::Address(address) => addresses.push((*address, None)),
+            Target::Socket(path) => addresses.push((unspecified, Some(path.clone()))),
+            Target::File(name) => addresses.extend(listed_in(name, setup)?.into_iter().map(|address| (address, None))),
         }
     }
     Ok(addresses)
 }
 
 /// Keeps the connections to an upstream open across reloads, while any configuration lists it.
-fn keeper(address: SocketAddr, setup: &mut Setup<'_>) -> Keeper {
-    Keeper(setup.carried.take_over(format!("grpc/{address}"), || ()))
+fn keeper(upstream: &str, setup: &mut Setup<'_>) -> Keeper {
+    Keeper(setup.carried.take_over(format!("grpc/{upstream}"), || ()))
 }
 
 struct Upstream {
+    /// Address, or URL of a Unix socket.
+    name: String,
     address: SocketAddr,
+    socket: Option<String>,
     metrics: UpstreamMetrics,
     keeper: Keeper,
 }
@@ -128,7 +135,7 @@ impl Grpc {
             let until = deadline.min(outside.now() + EACH);
             match self.exchange(upstream, (query, &octets), until, outside).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => failure = failed(upstream.address, "grpc", &error),
+                Err(error) => failure = failed(&upstream.name, "grpc", &error),
             }
             if outside.now() >= deadline {
                 break;
@@ -150,9 +157,13 @@ impl Grpc {
         let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
         let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
         let (again_after, kept_for) = (None, Some(&upstream.keeper));
-        let exchange = Exchange { to, over, tls, query, until, connections, kept_for, again_after };
+        let socket = upstream.socket.as_deref();
+        let exchange = Exchange { to, socket, over, tls, query, until, connections, kept_for, again_after };
         let outcome = outside.exchange(exchange).await;
-        tell(&self.witnesses, asked, (exchange, sent, &outcome), outside);
+        // The observers know upstreams by address.
+        if socket.is_none() {
+            tell(&self.witnesses, asked, (exchange, sent, &outcome), outside);
+        }
         let reply = match outcome {
             Ok(Exchanged { reply, .. }) => upstream::readable(reply).filter(|reply| wire::responds_to(reply, query)),
             Err(ExchangeError::Status { code: NOT_FOUND, .. }) => upstream::answered_with(query, Rcode::NXDOMAIN),

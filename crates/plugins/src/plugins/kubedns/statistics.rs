@@ -166,6 +166,7 @@ async fn ask_number(server: SocketAddr, name: &str, outside: &dyn Outside) -> Op
         until,
         connections: CONNECTIONS,
         kept_for: None,
+        socket: None,
         again_after: None,
     };
     let exchanged = outside.exchange(exchange).await.ok()?;

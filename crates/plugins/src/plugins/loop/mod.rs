@@ -120,8 +120,17 @@ impl Watch {
         // A retransmission would look like a probe that came back.
         let again_after = None;
         let over = Transport::Udp;
-        let exchange =
-            Exchange { to: self.own, over, tls: None, query: &query, until, connections, kept_for: None, again_after };
+        let exchange = Exchange {
+            to: self.own,
+            over,
+            tls: None,
+            query: &query,
+            until,
+            connections,
+            kept_for: None,
+            socket: None,
+            again_after,
+        };
         let answered = outside.exchange(exchange).await.is_ok();
         Some((text, answered))
     }

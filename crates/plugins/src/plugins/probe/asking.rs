@@ -36,6 +36,7 @@ impl Question {
             until: outside.now() + self.timeout,
             connections: CONNECTIONS,
             kept_for: None,
+            socket: None,
             again_after: None,
         };
         let exchanged = outside.exchange(exchange).await.map_err(|error| error.to_string())?;

@@ -208,6 +208,7 @@ fn exchange(primary: SocketAddr, query: &[u8], until: Moment) -> Exchange<'_> {
         until,
         connections,
         kept_for: None,
+        socket: None,
         again_after: None,
     }
 }

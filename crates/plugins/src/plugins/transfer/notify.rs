@@ -78,8 +78,17 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
         // The loop retransmits.
         let again_after = None;
         let over = Transport::Udp;
-        let exchange =
-            Exchange { to: peer, over, tls: None, query: &query, until, connections, kept_for: None, again_after };
+        let exchange = Exchange {
+            to: peer,
+            over,
+            tls: None,
+            query: &query,
+            until,
+            connections,
+            kept_for: None,
+            socket: None,
+            again_after,
+        };
         if outside.exchange(exchange).await.is_ok() {
             return;
         }
