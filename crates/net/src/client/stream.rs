@@ -60,7 +60,7 @@ impl Route {
     }
 
     /// Returns this route to the Unix socket with this path, if there is one.
-    pub(crate) fn to_socket(self, path: Option<&str>) -> Route {
+    pub(crate) fn over_socket(self, path: Option<&str>) -> Route {
         Route { socket: path.map(Box::from), ..self }
     }
 

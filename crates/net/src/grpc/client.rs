@@ -27,9 +27,11 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// gRPC client of one worker.
 #[derive(Default)]
 pub(crate) struct GrpcClient {
-    /// Connections by pool, and by the path of the Unix socket if there is one.
-    connections: RefCell<HashMap<(Key, Option<Box<str>>), Rc<Connection>>>,
+    connections: RefCell<HashMap<UpstreamKey, Rc<Connection>>>,
 }
+
+/// Key of a connection, with the path of the Unix socket if there is one.
+type UpstreamKey = (Key, Option<Box<str>>);
 
 /// Connection to one upstream, if it is open.
 struct Connection {
@@ -57,7 +59,7 @@ impl GrpcClient {
     /// Returns a sender for the upstream, and true if its connection was already open.
     async fn sender(&self, exchange: &Exchange<'_>) -> Result<(Sender, bool), ExchangeError> {
         let route = Route::new((exchange.to, exchange.tls), exchange.connections)
-            .to_socket(exchange.socket)
+            .over_socket(exchange.socket)
             .kept_for(exchange.kept_for);
         let connection = self.connection(&route);
         let mut open = connection.open.lock().await;
