@@ -49,8 +49,8 @@ pub fn readable(reply: Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns a reply that arrived over UDP as [`readable`] does. A reply that ends before its last record, without TC, also
-/// becomes an empty one with TC. Such upstreams ignore the limit of the client's UDP payload, and answer over TCP.
+/// Returns a reply that arrived over UDP as [`readable`] does. A reply that ends before its last record, without TC,
+/// also becomes an empty one with TC. Such upstreams ignore the limit of the client's UDP payload, and answer over TCP.
 #[must_use]
 pub fn readable_datagram(reply: Vec<u8>) -> Option<Vec<u8>> {
     match well_formed(&reply) {
