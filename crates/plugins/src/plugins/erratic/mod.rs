@@ -12,7 +12,7 @@ use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Ver
 use wire::{Flags, Header, MessageBuf, NameRef, Owner, Rcode, Section, Type};
 use zone::text::Record;
 
-use crate::common::FixedSearch;
+use crate::shared::option_helpers::FixedSearch;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "erratic",
