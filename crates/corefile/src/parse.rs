@@ -46,8 +46,8 @@ pub fn parse(name: &Path, text: String, loader: &dyn Loader) -> Parsed {
 
 /// Parses a Corefile as if it had a `}` where the indentation first returns to that of an outer block.
 ///
-/// CoreDNS does not look at indentation, so this is no reading to run. It is a reading to report: a missing `}` makes
-/// the rest of the file look wrong, and here it is one error at the block that lacks it.
+/// Use the result for diagnostics only. [`parse`] reads a Corefile as CoreDNS does, without regard to indentation. A
+/// missing `}` then causes errors in the rest of the file. Here it causes a single error at the block that lacks it.
 pub fn parse_by_indentation(name: &Path, text: String, loader: &dyn Loader) -> Parsed {
     parse_with(name, text, loader, Indentation::ClosesOneBlock)
 }
@@ -63,12 +63,13 @@ fn parse_with(name: &Path, text: String, loader: &dyn Loader, indentation: Inden
     Parsed { corefile, diagnostics: parser.reader.problems.into_sorted() }
 }
 
-/// Role of the indentation.
+/// Effect of indentation on the parser.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Indentation {
-    /// Ignored, as in CoreDNS. Also the state after one block was closed.
+    /// No effect, as in CoreDNS.
     Ignored,
-    /// A line that is not indented more than the line that opened its block closes the block, once.
+    /// A line that is indented no deeper than the directive or the keys that opened its block closes this block. The
+    /// parser then switches to [`Indentation::Ignored`], because only one `}` is assumed to be missing.
     ClosesOneBlock,
 }
 
@@ -329,8 +330,8 @@ impl<'a> Parser<'a> {
         Line { words }
     }
 
-    /// Returns true if the indentation of the next word shows that a `}` is missing before it. Reports the block that
-    /// `owner` opened.
+    /// Returns true if a `}` is missing before the next word, and reports the block that lacks it. `owner` is the first
+    /// word of the line that opened the block with the brace `open`.
     fn closes_by_indentation(&mut self, ahead: Ahead, owner: Span, open: Span) -> bool {
         if self.indentation == Indentation::Ignored
             || !ahead.starts_line
