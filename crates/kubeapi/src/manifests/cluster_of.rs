@@ -14,7 +14,7 @@ use super::endpoints;
 use super::mesh::{self, MeshManifest};
 use super::model::{
     AddressType, EndpointSlice, Endpoints, Metadata, Namespace, Pod, SERVICE_NAME, Service, ServiceImport, ServicePort,
-    SliceEndpoint,
+    SliceEndpoint, Text,
 };
 use super::parse::Manifest;
 use crate::SetupProblem;
@@ -166,22 +166,23 @@ impl Cluster {
         let mut allocator = Allocator::default();
         for service in self.services.values() {
             let spec = &service.spec;
-            let written = spec.cluster_ips.iter().chain([&spec.cluster_ip]).filter_map(|text| text.parse().ok());
+            let written = spec.cluster_ips.iter().chain([&spec.cluster_ip]).filter_map(|ip| ip.text.parse().ok());
             written.for_each(|address| allocator.take(address));
         }
         for ((namespace, name), service) in &mut self.services {
             let spec = &mut service.spec;
-            if spec.cluster_ips.is_empty() && !spec.cluster_ip.is_empty() {
+            if spec.cluster_ips.is_empty() && !spec.cluster_ip.text.is_empty() {
                 spec.cluster_ips.push(spec.cluster_ip.clone());
             }
-            let has_one = spec.cluster_ips.iter().any(|address| !address.is_empty());
+            let has_one = spec.cluster_ips.iter().any(|ip| !ip.text.is_empty());
             if has_one || spec.service_type == "ExternalName" {
                 continue;
             }
             let Some((v4, v6)) = allocator.give(namespace, name) else { continue };
             let families = families(&spec.ip_families, &spec.ip_family_policy);
             let address = |is_ipv6: &bool| if *is_ipv6 { IpAddr::from(v6) } else { IpAddr::from(v4) };
-            spec.cluster_ips = families.iter().map(address).map(|address| address.to_string()).collect();
+            let text = |address: IpAddr| Text { text: address.to_string(), line: 0 };
+            spec.cluster_ips = families.iter().map(address).map(text).collect();
         }
     }
 
@@ -258,7 +259,7 @@ fn service_object(service: &Service) -> Object<'_> {
     Object::Service(object::Service {
         meta: service.metadata.meta(),
         service_type: &spec.service_type,
-        cluster_ips: spec.cluster_ips.iter().map(String::as_str).collect(),
+        cluster_ips: spec.cluster_ips.iter().map(|ip| ip.text.as_str()).collect(),
         external_name: &spec.external_name,
         ports: service_ports(&spec.ports),
         external: service.external().collect(),

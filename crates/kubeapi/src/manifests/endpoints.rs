@@ -96,7 +96,7 @@ fn has_family(service: &Service, address: IpAddr) -> bool {
         let said: Vec<bool> = said.collect();
         said.is_empty() || said.contains(&address.is_ipv6())
     };
-    let given = spec.cluster_ips.iter().chain([&spec.cluster_ip]).filter_map(|text| text.parse::<IpAddr>().ok());
+    let given = spec.cluster_ips.iter().chain([&spec.cluster_ip]).filter_map(|ip| ip.text.parse::<IpAddr>().ok());
     if spec.ip_families.is_empty() {
         is_said(&mut given.map(|address| address.is_ipv6()))
     } else {

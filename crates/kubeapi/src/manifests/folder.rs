@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::parse::{self, Manifest, Problem};
+use super::parse::{self, Manifest, Parsed, Problem};
 use crate::SetupProblem;
 
 /// Maximum depth of nested folders. It also ends cycles of symbolic links.
@@ -50,8 +50,20 @@ impl Stamp {
 
 /// Problem for the log and the metrics.
 pub(crate) struct Report {
-    pub(crate) reason: &'static str,
+    /// Value of the metric label `reason`, or `None` for a warning about a file that could be read.
+    pub(crate) reason: Option<&'static str>,
     pub(crate) text: String,
+}
+
+impl Report {
+    /// Problem that keeps a file or folder from being read.
+    fn unread(reason: &'static str, text: &str) -> Report {
+        Report { reason: Some(reason), text: format!("{text}; its last known content is still served") }
+    }
+
+    fn warning(text: String) -> Report {
+        Report { reason: None, text }
+    }
 }
 
 impl Folder {
@@ -84,7 +96,10 @@ impl Folder {
         for (path, stamp) in found.files {
             if self.files.get(&path).is_none_or(|file| file.stamp != stamp) {
                 match self.read(&path, stamp) {
-                    Ok(()) => changed = true,
+                    Ok(warnings) => {
+                        changed = true;
+                        reports.extend(warnings);
+                    }
                     Err(report) => reports.push(report),
                 }
             }
@@ -92,10 +107,14 @@ impl Folder {
         (changed, reports)
     }
 
-    /// Reads a file. If this fails, the file keeps its last content and is read again after its next change.
-    fn read(&mut self, path: &Path, stamp: Stamp) -> Result<(), Report> {
+    /// Reads a file and returns the warnings about it. If this fails, the file keeps its last content and is read again
+    /// after its next change.
+    fn read(&mut self, path: &Path, stamp: Stamp) -> Result<Vec<Report>, Report> {
         let (manifests, outcome) = match read(path, stamp.length) {
-            Ok(manifests) => (Some(manifests), Ok(())),
+            Ok(parsed) => {
+                let reports = warning_reports(path, &parsed);
+                (Some(parsed.manifests), Ok(reports))
+            }
             Err(report) => (None, Err(report)),
         };
         let before = self.files.remove(path).map(|file| file.manifests);
@@ -169,12 +188,12 @@ impl Found {
     }
 
     fn problem(&mut self, path: &Path, reason: &'static str, text: &str) {
-        let report = Report { reason, text: format!("{}: {text}", path.display()) };
+        let report = Report::unread(reason, &format!("{}: {text}", path.display()));
         self.problems.insert(path.to_owned(), report);
     }
 
     fn is_below_a_problem(&self, path: &Path) -> bool {
-        let unreadable = self.problems.iter().filter(|(_, report)| report.reason == "unreadable");
+        let unreadable = self.problems.iter().filter(|(_, report)| report.reason == Some("unreadable"));
         unreadable.map(|(problem, _)| problem).any(|problem| path.starts_with(problem))
     }
 }
@@ -183,15 +202,25 @@ fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 
-fn read(path: &Path, length: u64) -> Result<Vec<Manifest>, Report> {
+fn read(path: &Path, length: u64) -> Result<Parsed, Report> {
     let place = path.display();
     if length > FILE_MAX {
-        return Err(Report { reason: "too_long", text: format!("{place}: more than {FILE_MAX} bytes") });
+        return Err(Report::unread("too_long", &format!("{place}: more than {FILE_MAX} bytes")));
     }
-    let text = fs::read_to_string(path)
-        .map_err(|error| Report { reason: "unreadable", text: io_text::cannot_open(path, &error) })?;
+    let text = fs::read_to_string(path).map_err(|error| Report::unread("unreadable", &io_text::cannot_open(path, &error)))?;
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     let parsed = if is_json { parse::json(text) } else { parse::yaml(text) };
-    parsed.map_err(|Problem { line, text }| Report { reason: "syntax", text: format!("{place}:{line}: {text}") })
+    parsed.map_err(|Problem { line, text }| Report::unread("syntax", &format!("{place}:{line}: {text}")))
+}
+
+fn warning_reports(path: &Path, parsed: &Parsed) -> Vec<Report> {
+    let place = path.display();
+    let each = parsed.warnings.iter();
+    let mut reports: Vec<Report> =
+        each.map(|Problem { line, text }| Report::warning(format!("{place}:{line}: {text}"))).collect();
+    if parsed.more_warnings > 0 {
+        reports.push(Report::warning(format!("{place}: {} more warnings are not shown", parsed.more_warnings)));
+    }
+    reports
 }

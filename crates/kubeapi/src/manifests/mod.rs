@@ -11,6 +11,7 @@ mod cluster_of;
 mod endpoints;
 mod folder;
 mod mesh;
+mod mistakes;
 mod model;
 mod parse;
 
@@ -56,8 +57,10 @@ pub(crate) async fn run(manifests: Manifests, sinks: Vec<Sink>, meter: Rc<Meter>
         };
         folder = looked_at;
         for report in reports {
-            meter.manifest_error(report.reason);
-            warn!(target: LOG, "{}; what was known from there stays", report.text);
+            if let Some(reason) = report.reason {
+                meter.manifest_error(reason);
+            }
+            warn!(target: LOG, "{}", report.text);
         }
         if let Some(cluster) = cluster {
             cluster.tell(&sinks, &selection);

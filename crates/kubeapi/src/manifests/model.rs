@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cluster::object::Meta;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
+use serde_saphyr::Spanned;
 
 /// Label on an EndpointSlice with the name of its Service.
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -16,7 +17,22 @@ pub(crate) struct Head {
     #[serde(deserialize_with = "or_default")]
     pub(crate) api_version: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) kind: String,
+    pub(crate) kind: Text,
+}
+
+/// Text with its line, for messages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    /// Line in the YAML document, starting at 1. 0 if it is unknown: in JSON, and in an item of a list.
+    pub(crate) line: usize,
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
+        Ok(Text { text: value, line: usize::try_from(referenced.line()).unwrap_or_default() })
+    }
 }
 
 /// `metadata` of an object.
@@ -135,9 +151,9 @@ pub(crate) struct ServiceSpec {
     #[serde(rename = "type", deserialize_with = "or_default")]
     pub(crate) service_type: String,
     #[serde(rename = "clusterIP", deserialize_with = "or_default")]
-    pub(crate) cluster_ip: String,
+    pub(crate) cluster_ip: Text,
     #[serde(rename = "clusterIPs", deserialize_with = "or_default")]
-    pub(crate) cluster_ips: Vec<String>,
+    pub(crate) cluster_ips: Vec<Text>,
     #[serde(deserialize_with = "or_default")]
     pub(crate) external_name: String,
     #[serde(rename = "externalIPs", deserialize_with = "or_default")]

@@ -2,16 +2,23 @@
 //!
 //! YAML is parsed by serde-saphyr. It is maintained, and kube already depends on it for kubeconfigs.
 
+use std::borrow::Cow;
+
 use cluster::Kind;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_saphyr::{Localizer, Location, Spanned, UserMessageFormatter};
 
 use super::mesh::MeshManifest;
-use super::model::{EndpointSlice, Endpoints, Head, Namespace, Pod, Service, ServiceImport};
+use super::mistakes;
+use super::model::{EndpointSlice, Endpoints, Head, Namespace, Pod, Service, ServiceImport, Text};
 
 /// Maximum number of nodes and of events in one YAML document. A list of a hundred thousand objects has fewer.
 const YAML_MAX: usize = 20_000_000;
+/// Maximum number of warnings per file to keep, since a template may repeat one mistake for each object.
+const WARNINGS_MAX: usize = 10;
 
 /// Object of a kind that answers depend on.
 #[derive(Clone, Debug)]
@@ -25,12 +32,22 @@ pub(crate) enum Manifest {
     Mesh(MeshManifest),
 }
 
-/// Syntax or type error in a file.
+/// Content of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub(crate) manifests: Vec<Manifest>,
+    /// Likely mistakes. The rest of the file is valid.
+    pub(crate) warnings: Vec<Problem>,
+    /// Number of further warnings.
+    pub(crate) more_warnings: usize,
+}
+
+/// Error or likely mistake in a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Line number, starting at 1.
+    /// Line number in the file, starting at 1.
     pub(crate) line: usize,
-    /// Description on one line.
+    /// Description on one line, without a line number.
     pub(crate) text: String,
 }
 
@@ -38,92 +55,160 @@ pub(crate) struct Problem {
 ///
 /// # Errors
 /// The first error in the file.
-pub(crate) fn yaml(text: &str) -> Result<Vec<Manifest>, Problem> {
-    let mut manifests = Vec::new();
-    for (first_line, document) in documents(text) {
-        let problem = |error: &serde_saphyr::Error| {
-            let line = error.location().map_or(1, |location| usize::try_from(location.line()).unwrap_or(1));
-            Problem { line: first_line + line.max(1) - 1, text: one_line(&error.without_snippet().to_string()) }
+pub(crate) fn yaml(text: &str) -> Result<Parsed, Problem> {
+    let mut parsed = Parsed::default();
+    for (first_line, text) in documents(text) {
+        let document = Document { text, first_line };
+        let Some(head) = document.read::<Option<Head>>()? else { continue };
+        let Known::List(kind) = Known::of(&head) else {
+            parsed.add(&head, &document)?;
+            continue;
         };
-        if let Some(head) = read_yaml::<Option<Head>>(document).map_err(|error| problem(&error))? {
-            let read = Yaml { document, first_line };
-            read.object(&head, &mut manifests).map_err(|error| match error {
-                YamlError::Yaml(error) => problem(&error),
-                YamlError::Item(problem) => problem,
-            })?;
+        let list: List<Spanned<Value>> = document.read()?;
+        for item in list.items.unwrap_or_default() {
+            let item = Item { value: item.value, line: document.line(line_of(item.referenced)) };
+            parsed.add(&item.read::<Head>()?.of(kind), &item)?;
         }
     }
-    Ok(manifests)
+    Ok(parsed)
 }
 
 /// Parses a file of concatenated JSON objects.
 ///
 /// # Errors
 /// The first error in the file.
-pub(crate) fn json(text: &str) -> Result<Vec<Manifest>, Problem> {
-    let mut manifests = Vec::new();
+pub(crate) fn json(text: &str) -> Result<Parsed, Problem> {
+    let mut parsed = Parsed::default();
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     while let Some(document) = documents.next() {
-        let document = document.map_err(|error| Problem { line: error.line(), text: without_place(&error) })?;
-        let begin = documents.byte_offset() - document.get().len();
-        json_object(text, begin, document.get(), "", &mut manifests)?;
+        let object = document.map_err(|error| Problem { line: error.line(), text: without_place(&error) })?.get();
+        let begin = documents.byte_offset() - object.len();
+        parsed.add_json(&Json { text, begin, object }, "")?;
     }
-    Ok(manifests)
+    Ok(parsed)
+}
+
+impl Parsed {
+    fn add(&mut self, head: &Head, object: &impl Source) -> Result<(), Problem> {
+        let manifest = match Known::of(head) {
+            Known::Namespace => Manifest::Namespace(object.read()?),
+            Known::Service => {
+                let service = object.read()?;
+                mistakes::of_service(&service).for_each(|(line, text)| self.warn(object, line, text));
+                Manifest::Service(service)
+            }
+            Known::EndpointSlice => Manifest::EndpointSlice(object.read()?),
+            Known::Endpoints => Manifest::Endpoints(object.read()?),
+            Known::Pod => Manifest::Pod(object.read()?),
+            Known::ServiceImport => Manifest::ServiceImport(object.read()?),
+            Known::Mesh(kind) => Manifest::Mesh(
+                MeshManifest::new(kind, object.read()?)
+                    .map_err(|error| Problem { line: object.line(0), text: without_place(&error) })?,
+            ),
+            // A list inside a list is not valid in Kubernetes.
+            Known::List(_) => return Ok(()),
+            Known::Other => {
+                if let Some(text) = mistakes::of_head(head) {
+                    self.warn(object, head.kind.line, text);
+                }
+                return Ok(());
+            }
+        };
+        self.manifests.push(manifest);
+        Ok(())
+    }
+
+    fn warn(&mut self, object: &impl Source, line: usize, text: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(Problem { line: object.line(line), text });
+        } else {
+            self.more_warnings += 1;
+        }
+    }
+
+    /// Adds an object. `kind` is the item kind of the enclosing list.
+    fn add_json(&mut self, json: &Json<'_>, kind: &str) -> Result<(), Problem> {
+        let head = json.read::<Head>()?.of(kind);
+        let Known::List(kind) = Known::of(&head) else { return self.add(&head, json) };
+        let list: List<&RawValue> = serde_json::from_str(json.object).map_err(|error| json.problem(&error))?;
+        for item in list.items.unwrap_or_default() {
+            let begin = json.begin + (item.get().as_ptr() as usize - json.object.as_ptr() as usize);
+            self.add_json(&Json { begin, object: item.get(), ..*json }, kind)?;
+        }
+        Ok(())
+    }
+}
+
+/// Object in a file.
+trait Source {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem>;
+
+    /// Converts a line of the object to a line of the file. For 0, an unknown line, returns the first line of the
+    /// object.
+    fn line(&self, line: usize) -> usize;
 }
 
 /// YAML document.
-struct Yaml<'a> {
-    document: &'a str,
+struct Document<'a> {
+    text: &'a str,
     first_line: usize,
 }
 
-enum YamlError {
-    Yaml(serde_saphyr::Error),
-    Item(Problem),
-}
+impl Source for Document<'_> {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        read_yaml(self.text).map_err(|error| Problem {
+            line: self.line(error.location().map_or(0, line_of)),
+            text: one_line(&without_lines(&error)),
+        })
+    }
 
-impl From<serde_saphyr::Error> for YamlError {
-    fn from(error: serde_saphyr::Error) -> YamlError {
-        YamlError::Yaml(error)
+    fn line(&self, line: usize) -> usize {
+        self.first_line + line.max(1) - 1
     }
 }
 
-impl Yaml<'_> {
-    fn object(&self, head: &Head, manifests: &mut Vec<Manifest>) -> Result<(), YamlError> {
-        match Known::of(head) {
-            Known::Namespace => manifests.push(Manifest::Namespace(read_yaml(self.document)?)),
-            Known::Service => manifests.push(Manifest::Service(read_yaml(self.document)?)),
-            Known::EndpointSlice => manifests.push(Manifest::EndpointSlice(read_yaml(self.document)?)),
-            Known::Endpoints => manifests.push(Manifest::Endpoints(read_yaml(self.document)?)),
-            Known::Pod => manifests.push(Manifest::Pod(read_yaml(self.document)?)),
-            Known::ServiceImport => manifests.push(Manifest::ServiceImport(read_yaml(self.document)?)),
-            Known::Mesh(kind) => manifests.push(Manifest::Mesh(self.of_mesh(kind)?)),
-            Known::List(kind) => self.list(kind, manifests)?,
-            Known::Other => {}
-        }
-        Ok(())
+/// Item of a list in a YAML document.
+struct Item {
+    value: Value,
+    line: usize,
+}
+
+impl Source for Item {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        T::deserialize(&self.value).map_err(|error| Problem { line: self.line, text: error.to_string() })
     }
 
-    fn of_mesh(&self, kind: Kind) -> Result<MeshManifest, YamlError> {
-        let problem = |error: serde_json::Error| Problem { line: self.first_line, text: error.to_string() };
-        MeshManifest::new(kind, read_yaml(self.document)?).map_err(|error| YamlError::Item(problem(error)))
-    }
-
-    fn list(&self, kind: &str, manifests: &mut Vec<Manifest>) -> Result<(), YamlError> {
-        let list: List<Value> = read_yaml(self.document)?;
-        for (at, item) in list.items.unwrap_or_default().into_iter().enumerate() {
-            let problem = |error: serde_json::Error| {
-                let text = format!("item {} of the list: {error}", at + 1);
-                YamlError::Item(Problem { line: self.first_line, text })
-            };
-            let head = Head::deserialize(&item).map_err(problem)?;
-            value(&head.of(kind), item, manifests).map_err(problem)?;
-        }
-        Ok(())
+    fn line(&self, _: usize) -> usize {
+        self.line
     }
 }
 
-fn read_yaml<'a, T: Deserialize<'a>>(document: &'a str) -> Result<T, serde_saphyr::Error> {
+/// JSON object that starts at byte `begin` of `text`.
+#[derive(Clone, Copy)]
+struct Json<'a> {
+    text: &'a str,
+    begin: usize,
+    object: &'a str,
+}
+
+impl Json<'_> {
+    fn problem(&self, error: &serde_json::Error) -> Problem {
+        Problem { line: self.line(error.line()), text: without_place(error) }
+    }
+}
+
+impl Source for Json<'_> {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        serde_json::from_str(self.object).map_err(|error| self.problem(&error))
+    }
+
+    fn line(&self, line: usize) -> usize {
+        let before = self.text.as_bytes().get(..self.begin).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count() + line.max(1)
+    }
+}
+
+fn read_yaml<T: DeserializeOwned>(document: &str) -> Result<T, serde_saphyr::Error> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_events: YAML_MAX, max_nodes: YAML_MAX },
         with_snippet: false,
@@ -132,6 +217,32 @@ fn read_yaml<'a, T: Deserialize<'a>>(document: &'a str) -> Result<T, serde_saphy
         emit_comments: false,
     };
     serde_saphyr::from_str_with_options(document, options)
+}
+
+/// Returns the message of serde-saphyr without its line numbers, which are relative to the document instead of the
+/// file.
+fn without_lines(error: &serde_saphyr::Error) -> String {
+    struct WithoutLines;
+
+    impl Localizer for WithoutLines {
+        fn attach_location<'a>(&self, message: Cow<'a, str>, _: Location) -> Cow<'a, str> {
+            message
+        }
+
+        fn alias_used_at(&self, _: Location) -> String {
+            String::new()
+        }
+
+        fn alias_defined_at(&self, _: Location) -> String {
+            String::new()
+        }
+    }
+
+    error.render_with_formatter(&UserMessageFormatter.with_localizer(&WithoutLines))
+}
+
+fn line_of(location: Location) -> usize {
+    usize::try_from(location.line()).unwrap_or_default()
 }
 
 /// List of objects, with or without a type.
@@ -156,7 +267,7 @@ enum Known<'a> {
 
 impl<'a> Known<'a> {
     fn of(head: &'a Head) -> Known<'a> {
-        match (head.api_version.as_str(), head.kind.as_str()) {
+        match (head.api_version.as_str(), head.kind.text.as_str()) {
             ("v1", "Namespace") => Known::Namespace,
             ("v1", "Service") => Known::Service,
             ("v1", "Endpoints") => Known::Endpoints,
@@ -172,69 +283,12 @@ impl<'a> Known<'a> {
 impl Head {
     /// Returns the kind and version of an item in a list of this kind. Items of typed lists do not repeat them.
     fn of(self, kind: &str) -> Head {
-        if !self.kind.is_empty() || kind.is_empty() {
+        if !self.kind.text.is_empty() || kind.is_empty() {
             return self;
         }
-        let api_version = match kind {
-            "EndpointSlice" => "discovery.k8s.io/v1",
-            "ServiceImport" => "multicluster.x-k8s.io/v1alpha1",
-            "ServiceEntry" | "WorkloadEntry" => "networking.istio.io/v1",
-            _ => "v1",
-        };
-        Head { api_version: api_version.to_owned(), kind: kind.to_owned() }
+        let kind = Text { text: kind.to_owned(), line: 0 };
+        Head { api_version: mistakes::api_version(&kind.text).to_owned(), kind }
     }
-}
-
-fn value(head: &Head, value: Value, manifests: &mut Vec<Manifest>) -> Result<(), serde_json::Error> {
-    manifests.push(match Known::of(head) {
-        Known::Namespace => Manifest::Namespace(serde_json::from_value(value)?),
-        Known::Service => Manifest::Service(serde_json::from_value(value)?),
-        Known::EndpointSlice => Manifest::EndpointSlice(serde_json::from_value(value)?),
-        Known::Endpoints => Manifest::Endpoints(serde_json::from_value(value)?),
-        Known::Pod => Manifest::Pod(serde_json::from_value(value)?),
-        Known::ServiceImport => Manifest::ServiceImport(serde_json::from_value(value)?),
-        Known::Mesh(kind) => Manifest::Mesh(MeshManifest::new(kind, value)?),
-        // A list inside a list is not valid in Kubernetes.
-        Known::List(_) | Known::Other => return Ok(()),
-    });
-    Ok(())
-}
-
-/// Parses an object that starts at byte `begin` of `text`. `kind` is the item kind of the enclosing list.
-fn json_object(
-    text: &str,
-    begin: usize,
-    object: &str,
-    kind: &str,
-    manifests: &mut Vec<Manifest>,
-) -> Result<(), Problem> {
-    let problem = |error: serde_json::Error| {
-        let lines_before = text.as_bytes().get(..begin).unwrap_or_default().iter().filter(|octet| **octet == b'\n');
-        Problem { line: lines_before.count() + error.line().max(1), text: without_place(&error) }
-    };
-    let head = serde_json::from_str::<Head>(object).map_err(problem)?.of(kind);
-    manifests.push(match Known::of(&head) {
-        Known::Namespace => Manifest::Namespace(serde_json::from_str(object).map_err(problem)?),
-        Known::Service => Manifest::Service(serde_json::from_str(object).map_err(problem)?),
-        Known::EndpointSlice => Manifest::EndpointSlice(serde_json::from_str(object).map_err(problem)?),
-        Known::Endpoints => Manifest::Endpoints(serde_json::from_str(object).map_err(problem)?),
-        Known::Pod => Manifest::Pod(serde_json::from_str(object).map_err(problem)?),
-        Known::ServiceImport => Manifest::ServiceImport(serde_json::from_str(object).map_err(problem)?),
-        Known::Mesh(kind) => {
-            let value = serde_json::from_str(object).map_err(problem)?;
-            Manifest::Mesh(MeshManifest::new(kind, value).map_err(problem)?)
-        }
-        Known::List(kind) => {
-            let list: List<&RawValue> = serde_json::from_str(object).map_err(problem)?;
-            for item in list.items.unwrap_or_default() {
-                let begin = begin + (item.get().as_ptr() as usize - object.as_ptr() as usize);
-                json_object(text, begin, item.get(), kind, manifests)?;
-            }
-            return Ok(());
-        }
-        Known::Other => return Ok(()),
-    });
-    Ok(())
 }
 
 /// Splits a text into documents, each with the number of its first line. The separator is a line `---` or `...`. In

@@ -15,11 +15,17 @@ fn describe(manifest: &Manifest) -> String {
     format!("{kind} {}/{}", metadata.namespace, metadata.name)
 }
 
-fn read(parse: fn(&str) -> Result<Vec<Manifest>, Problem>, text: &str) -> Vec<String> {
+fn read(parse: fn(&str) -> Result<Parsed, Problem>, text: &str) -> Vec<String> {
     match parse(text) {
-        Ok(manifests) => manifests.iter().map(describe).collect(),
-        Err(problem) => vec![format!("{}: {}", problem.line, problem.text)],
+        Ok(Parsed { manifests, warnings, .. }) => {
+            manifests.iter().map(describe).chain(warnings.iter().map(located)).collect()
+        }
+        Err(problem) => vec![located(&problem)],
     }
+}
+
+fn located(problem: &Problem) -> String {
+    format!("{}: {}", problem.line, problem.text)
 }
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: shop\n";
@@ -88,12 +94,15 @@ fn reports_the_line_of_an_error() {
         (format!("# a comment\n---\n{SERVICE}---\n{SERVICE}{port}"), 16),
         ("a: [1\nb: 2\n".to_owned(), 2),
         (format!("{SERVICE}---\nkind: x\n  y: z\n"), 8),
-        ("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: 7}\n".to_owned(), 1),
+        ("apiVersion: v1\nkind: List\nitems:\n- {kind: x}\n- {apiVersion: v1, kind: Pod, metadata: 7}\n".to_owned(), 5),
+        (format!("# a comment\n---\nx: &a eighty\n{SERVICE}spec:\n  ports:\n  - port: *a\n"), 11),
+        ("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {labels: 7}\n".to_owned(), 1),
         ("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPX\n".to_owned(), 3),
     ] {
         let problem = yaml(&text).unwrap_err();
         assert_eq!(problem.line, line, "{text}\n{}", problem.text);
         assert!(!problem.text.contains('\n') && !problem.text.is_empty());
+        assert!(!problem.text.contains("line"), "a second line number: {}", problem.text);
     }
     for (text, line) in [
         ("{\n\"kind\": \"Pod\",\n}", 3),
@@ -105,6 +114,31 @@ fn reports_the_line_of_an_error() {
         let problem = json(text).unwrap_err();
         assert_eq!(problem.line, line, "{text}: {}", problem.text);
         assert!(!problem.text.contains("at line"));
+    }
+}
+
+#[test]
+fn reports_the_line_of_a_likely_mistake() {
+    let kind = "unknown kind `Servic`; did you mean `Service`? The object is ignored";
+    let address = "cluster IP `10.96.0.300` of Service `web` is not an IP address; \
+                   use an IP address, `None`, or remove it";
+    let misspelled = SERVICE.replace("Service", "Servic");
+    let in_yaml = format!("# first\n---\n{misspelled}---\n{SERVICE}spec:\n  clusterIP: 10.96.0.300\n");
+    let listed = "kind: ServiceList\nitems:\n- metadata: {name: web}\n\n- metadata: {name: web}\n  \
+                  spec: {clusterIP: 10.96.0.300}\n- kind: Servic\n  apiVersion: v1\n";
+    let both = format!("{SERVICE}spec:\n  clusterIP: 10.96.0.300\n  clusterIPs:\n  - 10.96.0.300\n  - None\n");
+    let in_json = r#"{"kind": "List", "items": [
+        {"kind": "Servic", "apiVersion": "v1"},
+        {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"clusterIP": "10.96.0.300"}}
+    ]}"#;
+    let (kind, address) = (|line| format!("{line}: {kind}"), |line| format!("{line}: {address}"));
+    for (parse, text, expected) in [
+        (yaml as fn(&str) -> _, in_yaml.as_str(), vec!["Service shop/web".to_owned(), kind(4), address(15)]),
+        (yaml, listed, vec!["Service /web".to_owned(), "Service /web".to_owned(), address(5), kind(7)]),
+        (yaml, &both, vec!["Service shop/web".to_owned(), address(9)]),
+        (json, in_json, vec!["Service /web".to_owned(), kind(2), address(3)]),
+    ] {
+        assert_eq!(read(parse, text), expected, "{text}");
     }
 }
 

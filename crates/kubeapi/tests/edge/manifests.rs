@@ -258,6 +258,23 @@ fn an_invalid_file_does_not_affect_others() {
 }
 
 #[test]
+fn warns_about_likely_mistakes_and_serves_the_rest() {
+    let folder = folder("likely_mistakes");
+    let misspelled = service("bad", "clusterIP: None").replace("kind: Service", "kind: Servic");
+    fs::write(folder.join("all.yaml"), format!("{}{}", misspelled.repeat(12), service("good", "clusterIP: None")))
+        .unwrap();
+    let edge = Edge::start(&request(&folder));
+    edge.wait_synced();
+    assert_eq!(edge.service("shop/good"), "Headless :-/");
+    let place = format!("[WARNING] plugin/kubernetes: {}", folder.join("all.yaml").display());
+    edge.wait_log(&format!("{place}: 2 more warnings are not shown"));
+    for line in [3, 8, 48] {
+        let text = format!("{place}:{line}: unknown kind `Servic`; did you mean `Service`? The object is ignored");
+        assert_eq!(edge.logged(&text), 1, "{:?}", edge.lines());
+    }
+}
+
+#[test]
 fn follows_the_symlinks_of_a_mounted_config_map() {
     let folder = folder("config_map");
     let version = |number: u32, ip: &str| {
