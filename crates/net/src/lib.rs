@@ -44,7 +44,7 @@ pub use listen::{Address, ListenError, Opened, is_taken, open};
 pub use log::{LOG_METRICS, LOG_QUEUE_MAX, LogQueue, Taken, log_queue};
 pub use outside::TokioOutside;
 pub use shared::Live;
-pub use tls::{Rustls, accept_tls, client_config};
+pub use tls::{Rustls, accept_tls, client_config, server_verifier};
 pub use trouble::in_words;
 pub use tun::hold_interface;
 pub use worker::Workers;

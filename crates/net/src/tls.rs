@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
 use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -138,20 +139,28 @@ pub fn client_config(wanted: &ClientTls) -> Result<ClientConfig, String> {
     let config = if wanted.unverified {
         config.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider())))
     } else {
-        let roots = Arc::new(roots(wanted.authorities.as_deref())?);
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-        let verifier = verifier.map_err(|error| error.to_string())?;
         match &wanted.authorities {
-            Some(given) => {
-                let verifier = Arc::new(GivenCertificates::new(verifier, certificates(given)?));
-                config.dangerous().with_custom_certificate_verifier(verifier)
-            }
-            None => config.with_webpki_verifier(verifier),
+            Some(given) => config.dangerous().with_custom_certificate_verifier(server_verifier(certificates(given)?)?),
+            None => config.with_webpki_verifier(webpki_verifier(system_roots()?)?),
         }
     };
     let Some(identity) = &wanted.identity else { return Ok(config.with_no_client_auth()) };
     let (certificates, key) = read(identity)?;
     config.with_client_auth_cert(certificates, key).map_err(|error| error.to_string())
+}
+
+/// Builds a verifier for servers whose certificates are signed by one of `authorities`, or are one of them.
+///
+/// # Errors
+/// Fails with a message if a certificate cannot be used.
+pub fn server_verifier(authorities: Vec<CertificateDer<'static>>) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let verifier = webpki_verifier(roots(authorities.clone())?)?;
+    Ok(Arc::new(GivenCertificates::new(verifier, authorities)))
+}
+
+fn webpki_verifier(roots: RootCertStore) -> Result<Arc<WebPkiServerVerifier>, String> {
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+    verifier.map_err(|error| error.to_string())
 }
 
 fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {
@@ -164,8 +173,11 @@ fn server_config(wanted: &ServerTls) -> Result<ServerConfig, String> {
             config.with_client_cert_verifier(Arc::new(verifier))
         }
         asked @ (ClientCertificates::Verified | ClientCertificates::Required) => {
-            let roots = Arc::new(roots(wanted.authorities.as_deref())?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+            let roots = match &wanted.authorities {
+                Some(given) => roots(certificates(given)?)?,
+                None => system_roots()?,
+            };
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
             let verifier =
                 if asked == ClientCertificates::Verified { verifier.allow_unauthenticated() } else { verifier };
             config.with_client_cert_verifier(verifier.build().map_err(|error| error.to_string())?)
@@ -191,20 +203,18 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     if certificates.is_empty() { Err("the file contains no certificate".to_owned()) } else { Ok(certificates) }
 }
 
-/// Returns the trusted certificate authorities: the given ones, otherwise those of the system.
-fn roots(given: Option<&[u8]>) -> Result<RootCertStore, String> {
+fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    match given {
-        Some(pem) => {
-            for certificate in certificates(pem)? {
-                roots.add(certificate).map_err(|error| format!("cannot use a certificate authority: {error}"))?;
-            }
-        }
-        None => {
-            let found = rustls_native_certs::load_native_certs();
-            roots.add_parsable_certificates(found.certs);
-        }
+    for certificate in authorities {
+        roots.add(certificate).map_err(|error| format!("cannot use a certificate authority: {error}"))?;
     }
+    Ok(roots)
+}
+
+/// Returns the certificate authorities that the system trusts.
+fn system_roots() -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err("this system has no certificate authorities: configure a file with them".to_owned());
     }
