@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "metrics", "config", "io-text"],
     ),
     ("net", &["wire", "metrics", "engine", "io-text"]),
-    ("kubeapi", &["corefile", "cluster", "metrics", "io-text"]),
+    ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "net"]),
     ("kubedns", &[]),
     ("node", &["kubedns"]),
     ("migrate", &["corefile", "kubedns"]),

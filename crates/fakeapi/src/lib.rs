@@ -171,6 +171,12 @@ impl FakeApi {
         FakeApi::start_with(Some(tls::Authority::new()))
     }
 
+    /// Starts a server over TLS whose certificate is the CA certificate itself, as `openssl req -x509` makes it.
+    #[must_use]
+    pub fn start_tls_self_signed() -> FakeApi {
+        FakeApi::start_with(Some(tls::Authority::self_signed()))
+    }
+
     fn start_with(authority: Option<tls::Authority>) -> FakeApi {
         let shared = Arc::new(Shared {
             state: Mutex::default(),

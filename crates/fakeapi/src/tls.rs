@@ -28,38 +28,58 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn new() -> Authority {
+        Authority::with(|_, _, issuer| {
+            let (certificate, key) = signed("server", issuer);
+            (certificate.der().clone(), key.serialize_der())
+        })
+    }
+
+    /// Creates a CA whose certificate is also that of the server.
+    pub(crate) fn self_signed() -> Authority {
+        Authority::with(|certificate, key, _| (certificate.der().clone(), key))
+    }
+
+    /// Creates a CA. `server` returns the certificate and the key of the server from those of the CA.
+    fn with(
+        server: impl Fn(&rcgen::Certificate, Vec<u8>, &Issuer<'_, KeyPair>) -> (CertificateDer<'static>, Vec<u8>),
+    ) -> Authority {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
+        let key_der = key.serialize_der();
+        let mut params = params();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, "fake authority");
         let certificate = params.self_signed(&key).unwrap();
         let issuer = Issuer::new(params, key);
         let (client, client_key) = signed("client", &issuer);
         let pems = Pems { authority: certificate.pem(), certificate: client.pem(), key: client_key.serialize_pem() };
-        let acceptor = acceptor(certificate.der().clone(), &issuer);
+        let acceptor = acceptor(certificate.der().clone(), server(&certificate, key_der, &issuer));
         Authority { pems, acceptor }
     }
 }
 
+fn params() -> CertificateParams {
+    CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap()
+}
+
 fn signed(name: &str, issuer: &Issuer<'_, KeyPair>) -> (rcgen::Certificate, KeyPair) {
     let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+    let mut params = params();
     params.distinguished_name.push(DnType::CommonName, name);
     (params.signed_by(&key, issuer).unwrap(), key)
 }
 
 /// Builds an acceptor for clients with or without a certificate. A certificate of another CA is rejected.
-fn acceptor(authority: CertificateDer<'static>, issuer: &Issuer<'_, KeyPair>) -> TlsAcceptor {
+fn acceptor(authority: CertificateDer<'static>, server: (CertificateDer<'static>, Vec<u8>)) -> TlsAcceptor {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add(authority).unwrap();
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
     let verifier = verifier.allow_unauthenticated().build().unwrap();
-    let (certificate, key) = signed("server", issuer);
+    let (certificate, key) = server;
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = config
         .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+        .with_single_cert(vec![certificate], PrivateKeyDer::Pkcs8(key.into()))
         .unwrap();
     TlsAcceptor::from(Arc::new(config))
 }

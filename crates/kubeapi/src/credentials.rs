@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 
 use cluster::{Source, Tls};
 use http::Uri;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, Client, ConfigExt};
 use kube::config::{Config, Kubeconfig, KubeconfigError, LoadDataError};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceBuilder};
 
+use crate::authorities::Authorities;
 use crate::failure::causes;
 use crate::{SetupProblem, Timing};
 
@@ -122,7 +126,7 @@ fn check(config: &Config) -> Result<(), SetupProblem> {
     let auth = &config.auth_info;
     if is_https(config) && auth.exec.is_none() && auth.auth_provider.is_none() {
         use_our_cryptography();
-        config.rustls_client_config().map_err(|error| SetupProblem::Credentials(unusable(&error)))?;
+        tls(config).map_err(SetupProblem::Credentials)?;
     }
     Ok(())
 }
@@ -177,8 +181,29 @@ pub(crate) fn client(config: &Config, timing: &Timing) -> Result<Client, String>
         return Ok(Client::new(layers.service(http.build::<_, Body>(connector)), ""));
     }
     use_our_cryptography();
-    let connector = config.rustls_https_connector_with_connector(connector).map_err(|error| causes(&error))?;
-    Ok(Client::new(layers.service(http.build::<_, Body>(connector)), ""))
+    Ok(Client::new(layers.service(http.build::<_, Body>(https(config, connector)?)), ""))
+}
+
+/// Adds TLS to a connector, with the server name of the kubeconfig if it has one.
+fn https(config: &Config, connector: HttpConnector) -> Result<HttpsConnector<HttpConnector>, String> {
+    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls(config)?).https_or_http();
+    if let Some(name) = config.tls_server_name.clone() {
+        let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(https.enable_http1().wrap_connector(connector))
+}
+
+/// Builds the TLS configuration. Given CA certificates are verified by this project, because kube rejects a server that
+/// presents one of them (`CA:TRUE`).
+fn tls(config: &Config) -> Result<ClientConfig, String> {
+    let mut tls = config.rustls_client_config().map_err(|error| unusable(&error))?;
+    if !config.accept_invalid_certs
+        && let Some(authorities) = Authorities::of(config)
+    {
+        tls.dangerous().set_certificate_verifier(authorities.verifier()?);
+    }
+    Ok(tls)
 }
 
 /// Installs aws-lc as the default TLS provider of the process, for all crates that use TLS.

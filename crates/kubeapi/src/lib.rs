@@ -14,6 +14,7 @@
 mod age;
 mod announce;
 mod api;
+mod authorities;
 mod config_map;
 mod credentials;
 pub mod decode;

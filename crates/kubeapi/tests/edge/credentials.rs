@@ -71,6 +71,33 @@ fn connects_to_an_endpoint_with_a_client_certificate() {
 }
 
 #[test]
+fn accepts_a_self_signed_ca_certificate_that_is_the_given_one() {
+    let folder = folder("self_signed");
+    let api = FakeApi::start_tls_self_signed();
+    api.put_shop();
+    let tls = Some(tls_files(&folder, &api));
+    for source in [Source::Endpoint { url: api.url().to_owned(), tls }, kubeconfig(&folder, &api, "token: x")] {
+        let edge = Edge::start(&Request::new(source));
+        edge.wait_synced();
+        assert_eq!(edge.service("shop/web"), WEB);
+    }
+}
+
+#[test]
+fn keeps_the_last_ca_while_its_file_is_unusable() {
+    let folder = folder("unusable_authority");
+    let api = tls_shop();
+    let tls = tls_files(&folder, &api);
+    let edge = Edge::start(&Request::new(Source::Endpoint { url: api.url().to_owned(), tls: Some(tls.clone()) }));
+    edge.wait_synced();
+    fs::write(&tls.authority, "no certificate").unwrap();
+    api.drop_connections();
+    api.put(service("shop", "late", "10.96.0.60"));
+    edge.wait_service("shop/late", "10.96.0.60 http:80/TCP");
+    edge.wait_log("[WARNING] plugin/kubernetes: CA certificates of the API server: ");
+}
+
+#[test]
 fn distrusts_another_ca_until_the_files_change() {
     let folder = folder("endpoint_distrust");
     let (api, other) = (tls_shop(), FakeApi::start_tls());

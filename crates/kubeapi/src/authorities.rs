@@ -1,0 +1,111 @@
+//! Verification of the API server's certificate with the CA certificates of the configuration.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::config::Config;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use tracing::warn;
+
+use crate::LOG;
+
+/// CA certificates of a configuration.
+pub(crate) enum Authorities {
+    /// PEM file. It may change while the process runs.
+    File(PathBuf),
+    Given(Vec<CertificateDer<'static>>),
+}
+
+impl Authorities {
+    /// Returns the CA certificates, or `None` if the configuration has none and those of the system apply.
+    pub(crate) fn of(config: &Config) -> Option<Authorities> {
+        let given = || config.root_cert.iter().flatten().map(|der| CertificateDer::from(der.clone())).collect();
+        match &config.root_cert_file {
+            Some(file) => Some(Authorities::File(file.clone())),
+            None => config.root_cert.is_some().then(|| Authorities::Given(given())),
+        }
+    }
+
+    /// Builds the verifier.
+    ///
+    /// # Errors
+    /// A message if the file is unreadable or a certificate is invalid.
+    pub(crate) fn verifier(self) -> Result<Arc<dyn ServerCertVerifier>, String> {
+        match self {
+            Authorities::Given(given) => net::server_verifier(given),
+            Authorities::File(file) => {
+                let last = Mutex::new(read(&file)?);
+                Ok(Arc::new(FileVerifier { file, last }))
+            }
+        }
+    }
+}
+
+fn read(file: &PathBuf) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let problem = |error: &dyn core::fmt::Display| format!("{}: {error}", file.display());
+    let pem = std::fs::read(file).map_err(|error| problem(&error))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    net::server_verifier(certificates.map_err(|error| problem(&error))?).map_err(|error| problem(&error))
+}
+
+/// Verifier that reads the CA file at each handshake, so that a new connection trusts rotated certificates. While the
+/// file cannot be used, the last certificates stay trusted.
+#[derive(Debug)]
+struct FileVerifier {
+    file: PathBuf,
+    last: Mutex<Arc<dyn ServerCertVerifier>>,
+}
+
+impl FileVerifier {
+    fn last(&self) -> Arc<dyn ServerCertVerifier> {
+        Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn fresh(&self) -> Arc<dyn ServerCertVerifier> {
+        match read(&self.file) {
+            Ok(verifier) => *self.last.lock().unwrap_or_else(PoisonError::into_inner) = verifier,
+            Err(problem) => {
+                warn!(target: LOG, "CA certificates of the API server: {problem}; the last ones stay trusted");
+            }
+        }
+        self.last()
+    }
+}
+
+impl ServerCertVerifier for FileVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.fresh().verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.last().verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.last().verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.last().supported_verify_schemes()
+    }
+}
