@@ -31,6 +31,7 @@ pub(crate) async fn answer(
 ) -> Reply {
     match fault {
         Some(Fault::Status(code, retry_after)) => return status(code, retry_after, "injected fault"),
+        Some(Fault::Ahead) => return status(504, Some(1), "Timeout: Too large resource version: 9, current: 8"),
         Some(Fault::Stall) => future::pending().await,
         _ => {}
     }

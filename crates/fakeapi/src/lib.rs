@@ -49,6 +49,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub enum Fault {
     /// Answers requests with this status and, if set, `Retry-After` in seconds.
     Status(u16, Option<u32>),
+    /// Rejects requests because their resource version is newer than the server's.
+    Ahead,
     /// Accepts requests and never answers.
     Stall,
     /// Rejects streaming lists, like a server with the feature disabled.

@@ -87,8 +87,22 @@ impl ConfigMap {
         name: &str,
         registry: &Arc<Registry>,
     ) -> Result<ConfigMap, SetupProblem> {
+        ConfigMap::with_timing(source, namespace, name, registry, Timing::default())
+    }
+
+    /// Creates a follower with custom timing.
+    ///
+    /// # Errors
+    /// As [`ConfigMap::new`].
+    pub fn with_timing(
+        source: &Source,
+        namespace: &str,
+        name: &str,
+        registry: &Arc<Registry>,
+        timing: Timing,
+    ) -> Result<ConfigMap, SetupProblem> {
         let config = credentials::config(source)?;
-        let (timing, meter) = (Rc::new(Timing::default()), Rc::new(Meter::new(registry)));
+        let (timing, meter) = (Rc::new(timing), Rc::new(Meter::new(registry)));
         let api = Api::new(&Request::new(source.clone()), &config, Rc::clone(&timing), Rc::clone(&meter));
         let mut path = "/api/v1/namespaces/".to_owned();
         encode(&mut path, namespace);
@@ -123,20 +137,27 @@ impl ConfigMap {
                     each(data);
                     version = Some(listed);
                 }),
-                Some(known) => self.watch(known, &mut each).await,
+                Some(known) => match self.watch(known, &mut each).await {
+                    // The watch may have stalled, or the storage of the server was restored from a backup, and the
+                    // version is newer than all its events. A new list finds out.
+                    Err(Failure::Silent(_)) => {
+                        version = None;
+                        Ok(())
+                    }
+                    outcome => outcome,
+                },
             };
             let Err(failure) = outcome else {
                 health.well(&self.what, Instant::now());
                 continue;
             };
-            if matches!(failure, Failure::Gone) {
+            // After a broken connection, another server may answer. If it does not have this version, a watch from it
+            // would have no events.
+            if failure.loses_the_version() || matches!(failure, Failure::Connection(_)) {
                 version = None;
-                continue;
             }
-            if matches!(failure, Failure::Connection(_)) {
-                // The server that we reach next may not have this version, and would then let a watch from it wait
-                // without an event.
-                version = None;
+            if matches!(failure, Failure::Gone) {
+                continue;
             }
             self.meter.failure(RESOURCE, failure.label());
             health.failed((&self.what, self.api.url()), &failure, Instant::now());
@@ -169,12 +190,7 @@ impl ConfigMap {
         let Answer { mut body, .. } = self.api.get(&url, JSON).await?;
         let (mut lines, mut pieces) = (Lines::default(), 0);
         loop {
-            let octets = match next(&mut body, self.timing.watch_silence).await {
-                // The watch may have stalled. A new one from the last known version finds out.
-                Err(Failure::Silent(_)) => return Ok(()),
-                octets => octets?,
-            };
-            let Some(octets) = octets else { break };
+            let Some(octets) = next(&mut body, self.timing.watch_silence).await? else { break };
             let mut outcome = Ok(());
             lines.feed(&octets, ANSWER_MAX, |line| {
                 pieces += 1;
