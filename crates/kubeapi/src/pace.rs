@@ -28,6 +28,10 @@ impl Gate {
 
     /// Waits until a request may be sent. Returns how long the rate limit delayed it, without the time spent waiting
     /// for a free slot.
+    ///
+    /// The slot comes first, and the request keeps it while the rate limit delays it. No other request could use the
+    /// slot: its send time would be later. In the reverse order, requests that wait for a slot would have passed the
+    /// rate limit, and would be sent as a burst when slots become free.
     pub(crate) async fn pass(&self) -> (Permit, Duration) {
         let permit = match &self.in_flight {
             Some(places) => Arc::clone(places).acquire_owned().await.ok(),

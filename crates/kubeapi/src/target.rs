@@ -99,12 +99,12 @@ impl Target {
     }
 }
 
-/// Returns the label selector for a kind. ServiceImports are made by controllers and carry no labels to select by.
-/// CoreDNS applies `namespace_labels` to them, which then matches none.
+/// Returns the label selector for a kind. As in CoreDNS, `namespace_labels` selects ServiceImports too, by their own
+/// labels, and `labels` does not apply to them.
 fn labels(kind: Kind, request: &Request) -> String {
     match kind {
-        Kind::Namespace => request.namespace_labels.clone(),
-        Kind::ServiceImport | Kind::Node => String::new(),
+        Kind::Namespace | Kind::ServiceImport => request.namespace_labels.clone(),
+        Kind::Node => String::new(),
         Kind::ImportedSlice if request.labels.is_empty() => IMPORTED.to_owned(),
         Kind::ImportedSlice => format!("{},{IMPORTED}", request.labels),
         _ => request.labels.clone(),
@@ -151,6 +151,11 @@ mod tests {
                 Kind::Namespace,
                 Some("a"),
                 "/api/v1/namespaces?watch=1&labelSelector=dns%3Dyes&fieldSelector=metadata.name%3Da",
+            ),
+            (
+                Kind::ServiceImport,
+                Some("a"),
+                "/apis/multicluster.x-k8s.io/v1beta1/namespaces/a/serviceimports?watch=1&labelSelector=dns%3Dyes",
             ),
             (Kind::Service, None, "/api/v1/services?watch=1&labelSelector=app%20in%20%28a%2C%20b%29"),
             (

@@ -50,6 +50,11 @@ impl Selection {
         self.sees(&metadata.namespace) && self.labels.matches(|name| metadata.label(name))
     }
 
+    /// As a watch selects ServiceImports: `namespace_labels` applies to their own labels.
+    fn selects_import(&self, metadata: &Metadata) -> bool {
+        self.sees(&metadata.namespace) && self.namespace_labels.matches(|name| metadata.label(name))
+    }
+
     fn sees(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|seen| seen == namespace)
     }
@@ -89,7 +94,10 @@ impl Cluster {
                 Kind::EndpointSlice => {
                     each(&self.slices, selection, |slice| apply(sink, slice_object(slice, SERVICE_NAME)));
                 }
-                Kind::ServiceImport => each(&self.imports, selection, |import| apply(sink, import_object(import))),
+                Kind::ServiceImport => {
+                    let imports = self.imports.values().filter(|import| selection.selects_import(&import.metadata));
+                    imports.for_each(|import| apply(sink, import_object(import)));
+                }
                 Kind::ImportedSlice => each(&self.slices, selection, |slice| {
                     if slice.metadata.label(COMMON_SERVICE_NAME).is_some() {
                         apply(sink, slice_object(slice, COMMON_SERVICE_NAME));
@@ -244,7 +252,7 @@ macro_rules! has_metadata {
     };
 }
 
-has_metadata!(Service EndpointSlice Pod ServiceImport MeshManifest);
+has_metadata!(Service EndpointSlice Pod MeshManifest);
 
 fn each<T: HasMetadata>(objects: &BTreeMap<Key, T>, selection: &Selection, tell: impl Fn(&T)) {
     objects.values().filter(|object| selection.selects(object.metadata())).for_each(tell);

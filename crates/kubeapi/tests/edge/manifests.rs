@@ -197,6 +197,28 @@ fn requests_filter_manifests() {
 }
 
 #[test]
+fn namespace_labels_select_service_imports_by_their_own_labels() {
+    let import = |name: &str, labels: &str| {
+        format!(
+            "---\napiVersion: multicluster.x-k8s.io/v1alpha1\nkind: ServiceImport\n\
+             metadata: {{ name: {name}, namespace: shop, labels: {{ {labels} }} }}\n\
+             spec: {{ type: ClusterSetIP, ips: [10.112.0.1], ports: [{{ port: 80 }}] }}\n"
+        )
+    };
+    let folder = folder("imports");
+    fs::write(folder.join("all.yaml"), import("seen", "dns: x") + &import("hidden", "app: web")).unwrap();
+    let imports = |namespace_labels: &str, labels: &str| {
+        let (labels, namespace_labels) = (labels.to_owned(), namespace_labels.to_owned());
+        let edge = Edge::start(&Request { multicluster: true, labels, namespace_labels, ..request(&folder) });
+        edge.wait_synced();
+        let clusterset = edge.index.clusterset().unwrap();
+        ["seen", "hidden"].map(|name| clusterset.service(b"shop", name.as_bytes(), |_| ()).is_some())
+    };
+    assert_eq!(imports("", "app=other"), [true, true]);
+    assert_eq!(imports("dns", ""), [true, false]);
+}
+
+#[test]
 fn applies_changes_of_files() {
     let folder = folder("changes");
     let (a, b) = (folder.join("a.yaml"), folder.join("deep/er/b.yml"));
