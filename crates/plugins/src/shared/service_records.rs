@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use cluster::dashed::LabelBuffer;
 use cluster::{Address, Endpoint, Port, Service};
 use engine::{Failure, Response, Verdict, Worker};
-use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
+use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Record, Section, Type};
 
 use crate::shared::seen_records::{Seen, is_address};
 
@@ -326,6 +326,27 @@ pub(crate) fn end_alias(sub: &Response, response: &mut Response) -> Verdict {
     }
     response.append_answers(sub);
     Verdict::Done
+}
+
+/// Appends the answer to a lookup of addresses to the additional section: the addresses, and the aliases that lead to
+/// them unless the lookup of the other address family has already added them. Stops when the response is full, because
+/// a client can do without them.
+pub(crate) fn append_glue(sub: &Response, response: &mut Response) {
+    for mark in sub.message.section(Section::Answer) {
+        let record = sub.message.record(mark);
+        if mark.rtype == Type::CNAME && holds_alias(response, &record) {
+            continue;
+        }
+        if response.message.push_record(Section::Additional, &record).is_err() {
+            return;
+        }
+    }
+}
+
+fn holds_alias(response: &Response, alias: &Record<'_>) -> bool {
+    let Ok(owner) = alias.owner() else { return false };
+    let mut added = response.message.section(Section::Additional).filter(|mark| mark.rtype == Type::CNAME);
+    added.any(|mark| response.message.owner(mark).is_ok_and(|known| known.as_ref().same(owner.as_ref())))
 }
 
 /// Iterates over labels in wire format.

@@ -6,7 +6,7 @@ use engine::{Ask, Query, Response, Verdict, Whom};
 use wire::{NameRef, Rcode, Section, Type};
 
 use super::wanted::Wanted;
-use crate::shared::service_records::end_alias;
+use crate::shared::service_records::{append_glue, end_alias};
 
 /// Maximum number of subqueries for one query. More would keep the client waiting.
 const NAMES_MAX: usize = 8;
@@ -50,7 +50,7 @@ pub(super) fn on_subanswer(query: &mut Query, sub: &mut Response, response: &mut
         if sub.rcode() == Rcode::SERVFAIL {
             return Verdict::Done;
         }
-        append_addresses(sub, response);
+        append_glue(sub, response);
         return outside.ask(query).unwrap_or(Verdict::Done);
     }
     let before = response.message.section(Section::Answer).filter(|mark| mark.rtype == query.qtype).count();
@@ -59,14 +59,5 @@ pub(super) fn on_subanswer(query: &mut Query, sub: &mut Response, response: &mut
         Verdict::Fail(_) if before > 0 || !outside.questions.is_empty() => outside.ask(query).unwrap_or(Verdict::Done),
         Verdict::Done => outside.ask(query).unwrap_or(Verdict::Done),
         verdict => verdict,
-    }
-}
-
-/// Appends the addresses of an answer, and the CNAME records that lead to them, to the additional section.
-fn append_addresses(sub: &Response, response: &mut Response) {
-    for mark in sub.message.section(Section::Answer) {
-        if response.message.push_record(Section::Additional, &sub.message.record(mark)).is_err() {
-            return;
-        }
     }
 }

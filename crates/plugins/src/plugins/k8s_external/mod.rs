@@ -19,7 +19,7 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addr
 pub(crate) use manifest::MANIFEST;
 
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
-use crate::shared::service_records::{Asked, EndpointList, Outcome, PLAIN, Tree, Which, end_alias, weight};
+use crate::shared::service_records::{Asked, EndpointList, Outcome, PLAIN, Tree, Which, append_glue, end_alias, weight};
 use manifest::Config;
 use name::{Part, Target};
 use zone::Names;
@@ -78,9 +78,14 @@ enum Found {
     Nothing,
     /// The objects that decide whether the name exists have not been listed yet.
     Unknown,
-    /// The name is an alias.
-    Alias(Verdict),
+    /// The name is an alias of this name.
+    Alias(Name),
+    /// The name has SRV records whose target is this name, outside of the cluster.
+    Target(Name),
 }
+
+/// Lookups of the addresses of an SRV target that are still to be made.
+struct Glue(Option<Box<Ask>>);
 
 impl Plugin for External {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
@@ -93,7 +98,12 @@ impl Plugin for External {
         let found = self.find(is_reverse, query, response, worker);
         self.showing.exposed.mark_remembered(matches!(found, Found::Nothing), response);
         match found {
-            Found::Alias(verdict) => verdict,
+            Found::Alias(name) => Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })),
+            Found::Target(name) => {
+                let ask = |qtype| Box::new(Ask { name: name.clone(), qtype, whom: Whom::Server });
+                query.keep(Glue(Some(ask(Type::AAAA))));
+                Verdict::Ask(ask(Type::A))
+            }
             Found::Above => {
                 self.push_soa(Section::Authority, query, response);
                 Verdict::Missing
@@ -113,8 +123,12 @@ impl Plugin for External {
         }
     }
 
-    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
-        end_alias(sub, response)
+    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+        let Some(Glue(next)) = query.take_kept() else { return end_alias(sub, response) };
+        append_glue(sub, response);
+        let Some(ask) = next else { return Verdict::Done };
+        query.keep(Glue(None));
+        Verdict::Ask(ask)
     }
 }
 
@@ -169,7 +183,12 @@ impl External {
         match outcome {
             Outcome::NoName => None,
             Outcome::Answered | Outcome::NoData => Some(Found::Name),
-            Outcome::Alias(host) => Some(self.follow(host, query, response)),
+            // An invalid host name leads nowhere.
+            Outcome::Alias(host) => Some(match Name::from_text(host) {
+                Ok(target) if qtype == Type::SRV => Found::Target(target),
+                Ok(target) => self.follow(target, query, response),
+                Err(_) => Found::Name,
+            }),
         }
     }
 
@@ -194,14 +213,12 @@ impl External {
     }
 
     /// Answers with a CNAME record to the load balancer's host name, and follows it.
-    fn follow(&self, host: &str, query: &Query, response: &mut Response) -> Found {
-        // An invalid host name leads nowhere.
-        let Ok(name) = Name::from_text(host) else { return Found::Name };
+    fn follow(&self, name: Name, query: &Query, response: &mut Response) -> Found {
         response.message.push_name(Section::Answer, Owner::Question, (Type::CNAME, self.showing.ttl), name.as_ref());
         if query.qtype == Type::CNAME {
             return Found::Name;
         }
-        Found::Alias(Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })))
+        Found::Alias(name)
     }
 
     /// Answers with the Services at an external address.
@@ -256,7 +273,8 @@ fn distinct(service: &Service) -> impl Iterator<Item = IpAddr> + Clone {
     service.external_ips().enumerate().filter(move |(at, ip)| !before(*at, *ip)).map(|(_, ip)| ip)
 }
 
-/// Answers for a Service whose load balancer has a host name.
+/// Answers for a Service whose load balancer has a host name. For addresses, returns the host name as the alias to
+/// follow. For SRV, pushes the records and returns the host name as their target.
 fn at_host<'s>(
     asked: &Asked<'_>,
     service: &Service,
@@ -280,6 +298,9 @@ fn at_host<'s>(
                 if let Some(number) = number.filter(|_| !seen) {
                     asked.push_srv(response, target.as_ref(), weight(count), number);
                 }
+            }
+            if matches!(Outcome::of_message(response), Outcome::Answered) {
+                return Outcome::Alias(host);
             }
         }
         _ => {}
