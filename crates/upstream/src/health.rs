@@ -37,8 +37,9 @@ impl Health {
 
     /// Records a failed health check.
     pub fn probe_failed(&self) {
-        let failed = self.failed_probes.load(Ordering::Relaxed);
-        self.failed_probes.store(failed.saturating_add(1), Ordering::Relaxed);
+        // One atomic step: with a load and a store, a check that is answered in between would be undone, and the
+        // upstream would stay down without being checked again.
+        let _ = self.failed_probes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |failed| failed.checked_add(1));
     }
 
     /// Returns true if more than `max_fails` consecutive health checks failed. Always false if `max_fails` is 0.
@@ -64,5 +65,17 @@ mod tests {
         assert!(health.is_down(2) && !health.is_down(0));
         health.probe_answered();
         assert!(!health.is_down(2) && !health.is_suspected());
+    }
+
+    #[test]
+    fn counts_failed_checks_of_several_threads() {
+        const EACH: u32 = 100_000;
+        let health = Health::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..EACH).for_each(|_| health.probe_failed()));
+            }
+        });
+        assert!(health.is_down(4 * EACH - 1) && !health.is_down(4 * EACH));
     }
 }
