@@ -50,7 +50,7 @@ pub use io::{Connections, Exchange, ExchangeError, Exchanged, Fetch, Keeper, Loc
 pub use labels::{Label, LabelSource, Labels, Teller};
 pub use listener_settings::{CallLimits, Listening, ProxyHeader, ProxyPolicy, Timeouts};
 pub use moment::Moment;
-pub use observers::{Witness, Witnessed, Witnesses};
+pub use observers::{TooManyWitnesses, Witness, Witnessed, Witnesses};
 pub use park::{Driver, drive};
 pub use peer::{Path, Transport};
 pub use plugin::{Place, Plugin};

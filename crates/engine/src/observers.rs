@@ -4,6 +4,7 @@
 //! The two sides are independent of each other. Both get the [`Witnesses`] of their server block from
 //! [`Setup::witnesses`](config::setup::Setup::witnesses).
 
+use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::OnceLock;
@@ -44,6 +45,18 @@ pub trait Witness: Send + Sync {
     fn saw(&self, query: &Query, exchange: &Witnessed<'_>);
 }
 
+/// Error: a server block has more observers than fit.
+#[derive(Debug)]
+pub struct TooManyWitnesses;
+
+impl fmt::Display for TooManyWitnesses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "more than {WITNESSES_MAX} directives of this server block observe the exchanges with upstreams")
+    }
+}
+
+impl core::error::Error for TooManyWitnesses {}
+
 /// Observers of the exchanges with the upstreams of one server block.
 #[derive(Default)]
 pub struct Witnesses {
@@ -51,15 +64,19 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
-    /// Adds an observer. If `WITNESSES_MAX` are present, the call has no effect.
-    pub fn add(&self, witness: impl Witness + 'static) {
+    /// Adds an observer.
+    ///
+    /// # Errors
+    /// `WITNESSES_MAX` observers are present.
+    pub fn add(&self, witness: impl Witness + 'static) -> Result<(), TooManyWitnesses> {
         let mut witness: Box<dyn Witness> = Box::new(witness);
         for place in &self.places {
             match place.set(witness) {
-                Ok(()) => return,
+                Ok(()) => return Ok(()),
                 Err(back) => witness = back,
             }
         }
+        Err(TooManyWitnesses)
     }
 
     /// Returns true if there are no observers.
@@ -71,5 +88,26 @@ impl Witnesses {
     /// Notifies all observers of an exchange.
     pub fn tell(&self, query: &Query, exchange: &Witnessed<'_>) {
         self.places.iter().map_while(OnceLock::get).for_each(|witness| witness.saw(query, exchange));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Blind;
+
+    impl Witness for Blind {
+        fn saw(&self, _: &Query, _: &Witnessed<'_>) {}
+    }
+
+    #[test]
+    fn refuses_more_observers_than_fit() {
+        let witnesses = Witnesses::default();
+        for _ in 0..WITNESSES_MAX {
+            witnesses.add(Blind).unwrap();
+        }
+        let error = witnesses.add(Blind).unwrap_err();
+        assert_eq!(error.to_string(), "more than 4 directives of this server block observe the exchanges with upstreams");
     }
 }

@@ -52,7 +52,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     let exporter = Exporter::new(&config, Arc::clone(&outlet), tls, lost);
     setup.needs.lasting_jobs.push(Box::new(move |outside, ending| Box::pin(exporter.run(outside, ending))));
     setup.labels().publish("trace/traceid", |query| Some(query.kept_by_any::<Trace>()?.id()));
-    setup.witnesses().add(Asking);
+    setup.witnesses().add(Asking).map_err(|error| SetupError::new(error.to_string()))?;
     setup
         .below
         .provide(Around(Box::new(|name, plugin, hooks| (Box::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
