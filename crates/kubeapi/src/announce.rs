@@ -35,6 +35,11 @@ pub(crate) async fn announce(index: Arc<Index>, url: String) {
         services += u32::from(service.is_declared());
         endpoints += service.endpoints().count();
     });
+    let services_word = if services == 1 { "service" } else { "services" };
+    let endpoints_word = if endpoints == 1 { "endpoint" } else { "endpoints" };
     let took = start.elapsed().as_secs_f32();
-    info!(target: LOG, "{services} services, {endpoints} endpoints known after {took:.1} s ({url})");
+    info!(
+        target: LOG,
+        "{services} {services_word}, {endpoints} {endpoints_word} known after {took:.1} s ({url})"
+    );
 }

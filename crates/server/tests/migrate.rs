@@ -146,7 +146,7 @@ fn compares_two_servers() {
     let (_new, new) = server(&folder, "new", &format!("{same}\n        192.0.2.2 b.test"));
     let (old, new) = (old.to_string(), new.to_string());
     let (code, text, said) = migrate(&["--check", &old, &new, "-"], "a.test A\n");
-    assert!(code == Some(0) && text.starts_with("1 queries, 0 with different answers\n"), "{text}{said}");
+    assert!(code == Some(0) && text.starts_with("1 query, 0 with different answers\n"), "{text}{said}");
     assert!(text.contains("\n  same: NOERROR 1\n  latency of the old server 127.0.0.1:"), "{text}");
     let (code, text, _) = migrate(&["--check", &old, &new, "-"], "a.test A\nb.test A\nb.test A\n");
     assert_eq!(code, Some(1));

@@ -219,8 +219,10 @@ fn warning_reports(path: &Path, parsed: &Parsed) -> Vec<Report> {
     let each = parsed.warnings.iter();
     let mut reports: Vec<Report> =
         each.map(|Problem { line, text }| Report::warning(format!("{place}:{line}: {text}"))).collect();
-    if parsed.more_warnings > 0 {
-        reports.push(Report::warning(format!("{place}: {} more warnings are not shown", parsed.more_warnings)));
+    match parsed.more_warnings {
+        0 => {}
+        1 => reports.push(Report::warning(format!("{place}: 1 more warning is not shown"))),
+        more => reports.push(Report::warning(format!("{place}: {more} more warnings are not shown"))),
     }
     reports
 }

@@ -246,7 +246,7 @@ fn waits_for_a_server_that_is_down_at_the_start() {
     edge.wait_synced();
     assert_eq!(edge.metric(SYNC_AGE), 0.0);
     assert_eq!(edge.service("shop/web"), WEB);
-    edge.wait_log("[INFO] plugin/kubernetes: 1 services, 2 endpoints known after ");
+    edge.wait_log("[INFO] plugin/kubernetes: 1 service, 2 endpoints known after ");
 }
 
 #[test]

@@ -70,7 +70,8 @@ impl Summary {
 
     /// Returns the summary as lines of text.
     pub(super) fn text(&mut self) -> String {
-        let mut text = format!("{} queries, {} with different answers\n", self.questions, self.differences);
+        let queries = if self.questions == 1 { "query" } else { "queries" };
+        let mut text = format!("{} {queries}, {} with different answers\n", self.questions, self.differences);
         let list = |counts: Vec<(&str, usize)>| {
             counts.iter().map(|(what, count)| format!("{what} {count}")).collect::<Vec<_>>().join(", ")
         };
