@@ -108,6 +108,9 @@ mod tests {
             witnesses.add(Blind).unwrap();
         }
         let error = witnesses.add(Blind).unwrap_err();
-        assert_eq!(error.to_string(), "more than 4 directives of this server block observe the exchanges with upstreams");
+        assert_eq!(
+            error.to_string(),
+            "more than 4 directives of this server block observe the exchanges with upstreams"
+        );
     }
 }

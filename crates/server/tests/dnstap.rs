@@ -84,6 +84,22 @@ fn sends_all_messages_to_each_kind_of_collector() {
     assert!(!here.exists());
 }
 
+/// Each silent connection is closed after five seconds. One after the other, they would take longer than
+/// [`wait_until`] waits.
+#[test]
+fn a_silent_collector_does_not_delay_others() {
+    let folder = Folder::new("dnstap-silent");
+    let here = folder.path().join("here.sock");
+    let server = Server::start(&folder.write("Corefile", &corefile(&format!("dnstap listen {}", here.display()))));
+    let mut silent = Vec::new();
+    wait_until("the server listens for collectors", || UnixStream::connect(&here).map(|one| silent.push(one)).is_ok());
+    silent.extend((0..7).map(|_| UnixStream::connect(&here).unwrap()));
+    let collector = Collector::default();
+    collector.read(UnixStream::connect(&here).unwrap());
+    wait_until("the collector is greeted", || collector.seen() == ["READY", "START"]);
+    drop(server);
+}
+
 #[test]
 fn third_party_tools_read_the_messages() {
     let folder = Folder::new("fstrm");

@@ -5,9 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::Source;
-use engine::metrics::Registry;
 use fakeapi::{FakeApi, Fault, Seen};
 use kubeapi::{ConfigMap, Data, Timing};
+use metrics::Registry;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

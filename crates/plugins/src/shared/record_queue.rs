@@ -113,6 +113,19 @@ pub(crate) async fn first<A, B>(
     .await
 }
 
+/// Waits until one of several futures completes, and returns its position with its value. The others can be awaited
+/// again.
+pub(crate) fn any<F: Future + Unpin>(futures: &mut [F]) -> impl Future<Output = (usize, F::Output)> + Unpin {
+    poll_fn(|context: &mut Context<'_>| {
+        let mut each = futures.iter_mut().enumerate();
+        each.find_map(|(at, future)| match Pin::new(future).poll(context) {
+            Poll::Ready(value) => Some((at, value)),
+            Poll::Pending => None,
+        })
+        .map_or(Poll::Pending, Poll::Ready)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ use metrics::Counter;
 
 use super::collector::{Collector, PATIENCE};
 use super::manifest::{Config, Files};
-use crate::shared::record_queue::{First, Outlet, first};
+use crate::shared::record_queue::{First, Outlet, any, first};
 use crate::shared::server_certificates::Certificates;
 
 const SOURCE: Source<'_> = Source::Plugin("dnstap");
@@ -27,6 +27,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const AGAIN_AFTER_MAX: Duration = Duration::from_secs(16);
 /// Maximum number of connected collectors per line.
 const COLLECTORS_MAX: usize = 16;
+/// Maximum number of handshakes with collectors at the same time. Further connections wait in the queue of the socket.
+const HANDSHAKES_MAX: usize = 16;
 /// Number of bytes in a MiB.
 const MIB: usize = 1 << 20;
 
@@ -167,13 +169,15 @@ impl Sender {
                 Collector::greet(stream, outside).await
             })
         };
-        let mut arriving = arrive();
+        // Each accepts a connection and greets it, so that a silent collector does not delay others.
+        let mut arriving: Vec<_> = (0..HANDSHAKES_MAX).map(|_| arrive()).collect();
         loop {
-            let turn = match first(&mut arriving, &mut core::pin::pin!(self.wait(outside, ending))).await {
-                First::One(arrived) => {
+            let event = first(&mut any(&mut arriving), &mut core::pin::pin!(self.wait(outside, ending))).await;
+            let turn = match event {
+                First::One((at, arrived)) => {
                     // Drop a collector whose handshake failed or that exceeds the limit.
                     collectors.extend(arrived.ok().filter(|_| collectors.len() < COLLECTORS_MAX));
-                    arriving = arrive();
+                    arriving[at] = arrive();
                     continue;
                 }
                 First::Other(turn) => turn,

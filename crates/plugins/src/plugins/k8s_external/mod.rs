@@ -19,7 +19,9 @@ use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addr
 pub(crate) use manifest::MANIFEST;
 
 use crate::shared::cluster_view::{Exposed, is_reverse, not_ready};
-use crate::shared::service_records::{Asked, EndpointList, Outcome, PLAIN, Tree, Which, append_glue, end_alias, weight};
+use crate::shared::service_records::{
+    Asked, EndpointList, Outcome, PLAIN, Tree, Which, append_glue, end_alias, weight,
+};
 use manifest::Config;
 use name::{Part, Target};
 use zone::Names;
