@@ -77,9 +77,11 @@ fn acceptor(authority: CertificateDer<'static>, server: (CertificateDer<'static>
     let verifier = verifier.allow_unauthenticated().build().unwrap();
     let (certificate, key) = server;
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config
+    let mut config = config
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![certificate], PrivateKeyDer::Pkcs8(key.into()))
         .unwrap();
+    // Without session tickets, clients verify the certificate for each connection.
+    config.send_tls13_tickets = 0;
     TlsAcceptor::from(Arc::new(config))
 }
