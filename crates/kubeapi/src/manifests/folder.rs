@@ -156,7 +156,7 @@ impl Found {
             // The entry was deleted after its folder was read, or it is a dangling link.
             Err(error) if depth > 0 && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                let report = Report { reason: "unreadable", text: io_text::cannot_open(path, &error) };
+                let report = Report::unread("unreadable", &io_text::cannot_open(path, &error));
                 self.problems.insert(path.to_owned(), report);
             }
             Ok(()) => {}
@@ -207,7 +207,8 @@ fn read(path: &Path, length: u64) -> Result<Parsed, Report> {
     if length > FILE_MAX {
         return Err(Report::unread("too_long", &format!("{place}: more than {FILE_MAX} bytes")));
     }
-    let text = fs::read_to_string(path).map_err(|error| Report::unread("unreadable", &io_text::cannot_open(path, &error)))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| Report::unread("unreadable", &io_text::cannot_open(path, &error)))?;
     let text = text.trim_start_matches('\u{feff}');
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     let parsed = if is_json { parse::json(text) } else { parse::yaml(text) };
