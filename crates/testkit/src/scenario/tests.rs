@@ -101,7 +101,7 @@ upstream 192.0.2.53 delay 100ms
         NOERROR
     refused.test. A refused
     closed.test. A closed
-    broken.test. A broken
+    broken.test. A overflow
 ask www.example.org. A do
     NOERROR aa rd ra
     www.example.org. 30 IN A 192.0.2.1
