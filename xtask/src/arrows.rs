@@ -18,11 +18,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zone", &["wire"]),
     ("metrics", &[]),
     ("io-text", &[]),
+    ("gotext", &[]),
     ("engine", &["wire", "metrics"]),
-    ("config", &["wire", "corefile", "metrics", "engine"]),
+    ("config", &["wire", "corefile", "gotext", "metrics", "engine"]),
     (
         "plugins",
-        &["wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "engine", "metrics", "config", "io-text"],
+        &[
+            "wire", "corefile", "rcu", "cluster", "skydns", "upstream", "zone", "gotext", "engine", "metrics",
+            "config", "io-text",
+        ],
     ),
     ("net", &["wire", "metrics", "engine", "io-text"]),
     ("kubeapi", &["corefile", "cluster", "metrics", "io-text", "net"]),
@@ -52,7 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "conformance",
         ],
     ),
-    ("testkit", &["wire", "corefile", "metrics", "engine", "config", "io-text"]),
+    ("testkit", &["wire", "corefile", "gotext", "metrics", "engine", "config", "io-text"]),
     ("fakeapi", &["cluster"]),
     ("fuzz", &["wire", "corefile", "cluster", "skydns", "zone", "engine", "config", "plugins", "kubeapi", "testkit"]),
     ("xtask", &["wire", "metrics", "engine", "config", "plugins", "net", "server", "fakeapi", "fuzz"]),
@@ -61,8 +65,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// External crates that do I/O or spawn threads. The crates in [`PURE`] must not depend on them.
 const WORLDLY: &[&str] = &["tokio", "hyper", "kube", "socket2", "libc", "mio", "reqwest", "notify"];
 const PURE: &[&str] = &[
-    "wire", "corefile", "rcu", "metrics", "io-text", "cluster", "skydns", "upstream", "zone", "engine", "config",
-    "plugins", "kubedns", "node", "migrate",
+    "wire", "corefile", "rcu", "metrics", "io-text", "gotext", "cluster", "skydns", "upstream", "zone", "engine",
+    "config", "plugins", "kubedns", "node", "migrate",
 ];
 
 /// Checks the dependencies of all crates.

@@ -7,10 +7,11 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use corefile::{Code, Diagnostic, Span, Token};
+use gotext::{DurationError, parse_duration};
 use wire::Name;
 
 use super::Usage;
-use super::values::{DurationError, duration, zone_doubt, zone_names};
+use super::values::{zone_doubt, zone_names};
 use crate::codes;
 
 /// Error in an argument. Boxed, to keep `Result`s small: most calls succeed.
@@ -142,7 +143,7 @@ impl<'a> Args<'a> {
     /// No word remains, or it is not such a duration.
     pub fn duration(&mut self) -> Result<Duration, Problem> {
         let word = self.word()?;
-        duration(&word.text).map_err(|error| match error {
+        parse_duration(&word.text).map_err(|error| match error {
             DurationError::Negative => {
                 self.problem_at(word.span, format!("`{}` is negative; the minimum is 0s", word.text))
             }

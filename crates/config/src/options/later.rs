@@ -9,9 +9,9 @@ use super::args::{Args, Problem};
 use super::manifest::{Directive, Listed, Meant};
 use super::role::{Acts, PlacedRole, Role};
 use super::usage::Usage;
-use super::values::duration;
 use crate::codes;
 use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
+use gotext::parse_duration;
 use metrics::Metric;
 
 /// Directive that is not implemented yet.
@@ -113,8 +113,8 @@ fn check_word(args: &Args<'_>, word: &Token, wanted: &str) -> Result<(), Problem
     let is_choice = wanted.contains('|') && wanted.chars().all(|letter| letter == '|' || letter.is_lowercase());
     match wanted {
         "NUMBER" if text.parse::<u64>().is_err() => Err(args.bad(word, "a whole number")),
-        "DURATION" if duration(text).is_err() => Err(args.bad(word, "a duration such as `30s` or `1h20m`")),
-        "SECONDS|DURATION" if text.parse::<u64>().is_err() && duration(text).is_err() => {
+        "DURATION" if parse_duration(text).is_err() => Err(args.bad(word, "a duration such as `30s` or `1h20m`")),
+        "SECONDS|DURATION" if text.parse::<u64>().is_err() && parse_duration(text).is_err() => {
             Err(args.bad(word, "a number of seconds or a duration"))
         }
         "IP" if text.parse::<IpAddr>().is_err() => Err(args.bad(word, "an IP address")),

@@ -16,5 +16,5 @@ pub use later::Later;
 pub use manifest::{Build, Directive, Listed, Manifest, Meant, Old, Property, Set, Traits, Writing};
 pub use role::{Acts, Asked, PlacedRole, Role};
 pub use usage::Usage;
-pub use values::{DurationError, duration, zone_names};
+pub use values::zone_names;
 pub(crate) use values::{cidr_zones, zone_doubt};

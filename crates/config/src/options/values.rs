@@ -1,62 +1,8 @@
 //! Parsers for values in Corefiles.
 
 use core::net::IpAddr;
-use core::time::Duration;
 
 use wire::{Name, reverse_name};
-
-/// Units of Go durations, in nanoseconds.
-const UNITS: [(&str, f64); 8] = [
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("\u{b5}s", 1e3),
-    ("\u{3bc}s", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("m", 60e9),
-    ("h", 3600e9),
-];
-
-/// Parses a Go duration: `30s`, `1h20m`, `1.5s`, `500ms`, `0`.
-///
-/// # Errors
-/// The text is not a duration, or the duration is negative.
-pub fn duration(text: &str) -> Result<Duration, DurationError> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let mut nanos = 0.0;
-    if rest.is_empty() {
-        return Err(DurationError::NotADuration);
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(DurationError::NotADuration)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| DurationError::NotADuration)?;
-        let unit_len = rest[digits..].find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len() - digits);
-        let unit = &rest[digits..digits + unit_len];
-        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit).ok_or(DurationError::NotADuration)?;
-        nanos += number * scale;
-        rest = &rest[digits + unit_len..];
-    }
-    if negative && nanos > 0.0 {
-        return Err(DurationError::Negative);
-    }
-    // The maximum of Go's type is 292 years.
-    Duration::try_from_secs_f64(nanos / 1e9).ok().filter(|_| nanos < 9.2e18).ok_or(DurationError::NotADuration)
-}
-
-/// Reason why a text is not a usable duration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DurationError {
-    /// Not a duration.
-    NotADuration,
-    /// Negative duration.
-    Negative,
-}
 
 /// Returns the zones that a word names, in lower case.
 ///
@@ -132,31 +78,6 @@ pub(crate) fn cidr_zones(text: &str) -> Option<Vec<Name>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parses_durations_like_go() {
-        let cases = [
-            ("30s", Ok(30_000)),
-            ("1h20m", Ok(4_800_000)),
-            ("500ms", Ok(500)),
-            ("1.5s", Ok(1500)),
-            ("0", Ok(0)),
-            ("0s", Ok(0)),
-            ("-0s", Ok(0)),
-            ("+2s", Ok(2000)),
-            (".5s", Ok(500)),
-            ("-1s", Err(DurationError::Negative)),
-            ("20", Err(DurationError::NotADuration)),
-            ("1y", Err(DurationError::NotADuration)),
-            ("s", Err(DurationError::NotADuration)),
-            ("", Err(DurationError::NotADuration)),
-            ("1s2", Err(DurationError::NotADuration)),
-            ("999999999h", Err(DurationError::NotADuration)),
-        ];
-        for (text, millis) in cases {
-            assert_eq!(duration(text), millis.map(Duration::from_millis), "{text}");
-        }
-    }
 
     fn zones(word: &str) -> Vec<String> {
         zone_names(word).iter().map(ToString::to_string).collect()

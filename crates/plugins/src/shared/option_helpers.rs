@@ -2,17 +2,17 @@
 
 use core::num::IntErrorKind;
 use core::str::FromStr;
-use core::time::Duration;
 use std::sync::Arc;
 
 use config::options::{Args, Old, Problem, Property, Usage};
 use config::setup::{Page, PageContent, Setup};
 use corefile::Token;
+use gotext::ParseError;
+use gotext::regexp::Regexp;
 use metrics::Registry;
 use wire::Name;
 
-use crate::shared::expression::{Expression, Scope};
-use crate::shared::goregexp::Regexp;
+use crate::shared::query_expression::{Names, QueryExpression};
 
 /// Name of this host. The process provides it to the plugins that report it.
 #[derive(Clone, Debug)]
@@ -150,78 +150,27 @@ pub(crate) fn quote_json(out: &mut String, text: &str) {
 /// # Errors
 /// Fails if the word is not a valid regular expression.
 pub(crate) fn regular_expression(args: &Args<'_>, word: &Token) -> Result<Regexp, Problem> {
-    Regexp::read(&word.text).map_err(|fault| {
+    Regexp::compile(&word.text).map_err(|error| {
         let problem = args.bad(word, "a regular expression");
-        Box::new(problem.with_help(fault.to_string()))
+        Box::new(problem.with_help(error.to_string()))
     })
 }
 
-/// Takes the remaining words as one expression, which may use the names in `scope`.
+/// Takes the remaining words as one expression, which may use `names`.
 ///
 /// # Errors
 /// Fails if they do not form a valid expression. The error points at the word in which parsing failed.
-pub(crate) fn expression_of(args: &mut Args<'_>, scope: Scope<'_>) -> Result<Expression, Problem> {
+pub(crate) fn expression_of(args: &mut Args<'_>, names: Names<'_>) -> Result<QueryExpression, Problem> {
     let words = args.take_rest();
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-    Expression::read(&texts.join(" "), scope).map_err(|(at, fault)| {
-        // Find the word at byte offset `at`. The words are joined with one space.
+    QueryExpression::parse(&texts.join(" "), names).map_err(|ParseError { offset, error }| {
+        // Find the word at byte `offset`. The words are joined with one space.
         let mut end = 0;
         let found = words.iter().find(|word| {
             end += word.text.len() + 1;
-            at < end
+            offset < end
         });
         let span = found.or(words.last()).unwrap_or(args.name()).span;
-        args.problem_at(span, format!("could not compile expression: {fault}"))
+        args.problem_at(span, format!("could not compile expression: {error}"))
     })
-}
-
-/// Formats a duration like Go: `1h20m0s`, `1.5s`, `500ms`, `0s`.
-pub(crate) fn go_duration(span: Duration) -> String {
-    let nanos = span.as_nanos();
-    match nanos {
-        0 => "0s".to_owned(),
-        1..1_000 => format!("{nanos}ns"),
-        1_000..1_000_000 => format!("{}\u{b5}s", decimal(nanos, 3)),
-        1_000_000..1_000_000_000 => format!("{}ms", decimal(nanos, 6)),
-        _ => {
-            let (hours, minutes) = (span.as_secs() / 3600, span.as_secs() / 60 % 60);
-            let seconds = decimal(nanos - u128::from(span.as_secs() / 60 * 60) * 1_000_000_000, 9);
-            match (hours, minutes) {
-                (0, 0) => format!("{seconds}s"),
-                (0, _) => format!("{minutes}m{seconds}s"),
-                _ => format!("{hours}h{minutes}m{seconds}s"),
-            }
-        }
-    }
-}
-
-/// Formats `number / 10^places` without trailing zeros.
-fn decimal(number: u128, places: u32) -> String {
-    let unit = 10u128.pow(places);
-    let (whole, part) = (number / unit, number % unit);
-    let part = format!("{part:0width$}", width = places as usize);
-    let part = part.trim_end_matches('0');
-    if part.is_empty() { whole.to_string() } else { format!("{whole}.{part}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_print_as_in_go() {
-        let cases = [
-            (0, "0s"),
-            (17, "17ns"),
-            (1_500, "1.5\u{b5}s"),
-            (500_000_000, "500ms"),
-            (1_050_000_000, "1.05s"),
-            (60_000_000_000, "1m0s"),
-            (4_800_000_000_000, "1h20m0s"),
-            (3_600_500_000_000, "1h0m0.5s"),
-        ];
-        for (nanos, text) in cases {
-            assert_eq!(go_duration(Duration::from_nanos(nanos)), text);
-        }
-    }
 }

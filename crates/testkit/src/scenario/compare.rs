@@ -78,7 +78,7 @@ impl ExpectedReply {
             ("messages", count) => self.notes.push(("messages", count.to_owned())),
             ("question", question) => self.notes.push(("question", question.to_owned())),
             ("took", span) => {
-                let span = config::options::duration(span).map_err(|_| problem(line, "`took` needs a duration"))?;
+                let span = gotext::parse_duration(span).map_err(|_| problem(line, "`took` needs a duration"))?;
                 self.notes.push(("took", format!("{span:?}")));
             }
             (word, rest) => return Err(problem(line, format!("`{word}` does not take `{rest}`"))),

@@ -48,7 +48,7 @@ impl<'s> Words<'s> {
     /// # Errors
     /// Fails if there is no word left or if it is not a duration.
     pub fn duration(&mut self) -> Result<Duration, Problem> {
-        let span = self.next_word().and_then(|word| config::options::duration(word).ok());
+        let span = self.next_word().and_then(|word| gotext::parse_duration(word).ok());
         span.ok_or_else(|| self.problem("expected a duration such as `30s`"))
     }
 

@@ -9,10 +9,9 @@ use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
 use engine::{Hooks, Zones};
-use regex::Captures;
+use gotext::regexp::{Captures, Regexp};
 use wire::Name;
 
-use crate::shared::goregexp::Regexp;
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
 use crate::shared::zone_store::{Authority, Directory, FileZone, directory, offer};
 
@@ -36,7 +35,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config {
         zones: Vec::new(),
         directory: String::new(),
-        pattern: Regexp::read(PATTERN).ok(),
+        pattern: Regexp::compile(PATTERN).ok(),
         template: TEMPLATE.to_owned(),
         reload: RELOAD,
     },

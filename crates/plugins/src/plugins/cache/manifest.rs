@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing, duration};
+use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
 use config::setup::BlockInfo;
+use gotext::parse_duration;
 use wire::Name;
 
 use super::metrics;
@@ -181,7 +182,7 @@ fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Proble
             let ttl = args.number(1..)?;
             (config.success.ttl_max, config.denial.ttl_max) = (ttl, ttl);
         }
-        Some(word) if duration(&word.text).is_ok() => {
+        Some(word) if parse_duration(&word.text).is_ok() => {
             args.warn(word, format!("`{}` is read as a zone; write a TTL as a number of seconds", word.text));
         }
         _ => {}

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use config::options::{Args, Problem};
 use engine::log::Level;
 use engine::{Moment, Outside};
-
-use crate::shared::goregexp::Regexp;
+use gotext::regexp::Regexp;
 
 /// Interval at which counts are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -68,7 +67,7 @@ impl Rule {
         let count = self.count.swap(0, Ordering::Relaxed);
         let shown = u64::from(self.show_first);
         let Rule { level, pattern, period, .. } = self;
-        let period = crate::shared::option_helpers::go_duration(*period);
+        let period = gotext::format_duration(*period);
         (count > shown).then(|| (*level, format!("{count} errors like '{pattern}' occurred in last {period}")))
     }
 }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use config::options::{Args, Manifest, Problem, Property, Role, Usage, duration};
+use config::options::{Args, Manifest, Problem, Property, Role, Usage};
+use gotext::parse_duration;
 use skydns::{Credentials, LeaseBounds, Request, Tls};
 use wire::Name;
 
@@ -142,7 +143,7 @@ fn seconds(args: &mut Args<'_>) -> Result<u32, Problem> {
     let word = args.word()?;
     let seconds = match word.text.parse::<u64>() {
         Ok(seconds) => Ok(seconds),
-        Err(_) => duration(&word.text).map(|span| span.as_secs()),
+        Err(_) => parse_duration(&word.text).map(|span| span.as_secs()),
     };
     let seconds = seconds.map_err(|_| args.bad(word, "seconds or a duration such as `30s` or `2h30m`"))?;
     u32::try_from(seconds).map_err(|_| args.bad(word, "a time below 4294967296 seconds"))

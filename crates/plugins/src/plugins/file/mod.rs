@@ -8,10 +8,10 @@ use arc_swap::ArcSwap;
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
+use gotext::format_duration;
 use wire::Name;
 use zone::Trouble;
 
-use crate::shared::option_helpers::go_duration;
 use crate::shared::option_helpers::{FOLLOWED, NO_RELOAD, TRANSFERRED, upstream};
 use crate::shared::zone_store::{Authority, FileZone, directory, offer};
 
@@ -108,7 +108,7 @@ fn open(config: &Config, origin: &Name, every: Duration, setup: &mut Setup<'_>) 
     let zone = setup.carried.take_over(key, || FileZone::new(origin.as_ref(), path));
     match zone.look(setup.files, config.by_time) {
         Err(error) if may_come(&error.trouble) && !every.is_zero() => {
-            setup.warn(format_args!("{}: trying again in {}", zone.told(&error), go_duration(every)));
+            setup.warn(format_args!("{}: trying again in {}", zone.told(&error), format_duration(every)));
         }
         Err(error) if !is_elsewhere(&error.trouble) => return Err(SetupError::new(zone.told(&error))),
         looked => zone.complaints(&looked).for_each(|complaint| setup.warn(complaint)),

@@ -102,7 +102,7 @@ impl SelfCheck {
                 let message = format_args!("Local health request to \"{url}\" failed: {error}");
                 outside.log(Level::Warning, Source::Plugin("health"), message);
             } else if taken > SLOW {
-                let taken = crate::shared::option_helpers::go_duration(taken);
+                let taken = gotext::format_duration(taken);
                 let message = format_args!("Local health request to \"{url}\" took more than 1s: {taken}");
                 outside.log(Level::Warning, Source::Plugin("health"), message);
             }

@@ -3,9 +3,8 @@
 
 use std::io::Write;
 
+use gotext::regexp::Regexp;
 use wire::{Name, NameRef};
-
-use crate::shared::goregexp::Regexp;
 
 /// Maximum length of a name in presentation format. Each byte may become an escape of four characters.
 const TEXT_MAX: usize = 4 * wire::NAME_MAX;
@@ -202,8 +201,8 @@ mod tests {
             (Pattern::Suffix(part(".test.")), "x.test.", Some("xb.")),
             (Pattern::Suffix(part("test.")), "mytest.", Some("myb.")),
             (Pattern::Substring(part("x.")), "x.xx.foo.", Some("b.xb.foo.")),
-            (Pattern::Regex(Regexp::read("f.o").unwrap()), "www.foo.", Some("b.")),
-            (Pattern::Regex(Regexp::read("^f.o").unwrap()), "www.foo.", None),
+            (Pattern::Regex(Regexp::compile("f.o").unwrap()), "www.foo.", Some("b.")),
+            (Pattern::Regex(Regexp::compile("^f.o").unwrap()), "www.foo.", None),
         ];
         for (pattern, name, expected) in cases {
             let to = Template::plain("b.".to_owned());
@@ -214,7 +213,7 @@ mod tests {
 
     #[test]
     fn fills_in_groups() {
-        let regex = Regexp::read(r"^(\w+)-(\w+)(x)?\.").unwrap();
+        let regex = Regexp::compile(r"^(\w+)-(\w+)(x)?\.").unwrap();
         let pattern = Pattern::Regex(regex);
         for (to, expected) in
             [("{2}.{1}.test", "b.a.test"), ("{0}", "a-b."), ("{3}y.{}{x}{1", "y.{}{x}{1"), ("{1}{1}{9}", "aa{9}")]

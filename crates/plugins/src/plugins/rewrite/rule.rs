@@ -3,9 +3,8 @@
 use core::str::FromStr;
 
 use config::options::{Args, Problem};
+use gotext::regexp::Regexp;
 use wire::{Class, Name, Rcode, Type};
-
-use crate::shared::goregexp::Regexp;
 
 use super::answer::{Change, Times};
 use super::edns::Edit;

@@ -1,13 +1,11 @@
 //! Data of a query that a template can read.
 
 use engine::{Label, Query};
-use regex::Captures;
+use gotext::Value;
+use gotext::regexp::{Captures, Regexp};
+use gotext::template::Data;
 use std::collections::BTreeMap;
 use wire::NameRef;
-
-use crate::shared::goregexp::Regexp;
-use crate::shared::gotemplate::Data;
-use crate::shared::value::Value;
 
 /// Query that a template answers: the data on which the template runs.
 pub(super) struct Asked<'a> {
@@ -94,23 +92,23 @@ impl Asked<'_> {
         let flags = header.flags;
         let fields = [
             ("Id", Value::Integer(i64::from(header.id))),
-            ("Response", Value::Flag(flags.is_response())),
+            ("Response", Value::Bool(flags.is_response())),
             ("Opcode", Value::Integer(i64::from(flags.opcode().0))),
-            ("Authoritative", Value::Flag(flags.authoritative())),
-            ("Truncated", Value::Flag(flags.truncated())),
-            ("RecursionDesired", Value::Flag(flags.recursion_desired())),
-            ("RecursionAvailable", Value::Flag(flags.recursion_available())),
-            ("Zero", Value::Flag(flags.reserved())),
-            ("AuthenticatedData", Value::Flag(flags.authentic_data())),
-            ("CheckingDisabled", Value::Flag(flags.checking_disabled())),
+            ("Authoritative", Value::Bool(flags.authoritative())),
+            ("Truncated", Value::Bool(flags.truncated())),
+            ("RecursionDesired", Value::Bool(flags.recursion_desired())),
+            ("RecursionAvailable", Value::Bool(flags.recursion_available())),
+            ("Zero", Value::Bool(flags.reserved())),
+            ("AuthenticatedData", Value::Bool(flags.authentic_data())),
+            ("CheckingDisabled", Value::Bool(flags.checking_disabled())),
             ("Rcode", Value::Integer(i64::from(flags.rcode().0))),
         ];
         // As in Go's struct embedding, the fields of the header are also fields of the message.
         let own = [("MsgHdr", object(fields.clone())), ("Question", Value::List(vec![self.question()]))];
-        Value::Object(fields.into_iter().chain(own).collect())
+        Value::Struct(fields.into_iter().chain(own).collect())
     }
 }
 
 fn object<const N: usize>(fields: [(&'static str, Value); N]) -> Value {
-    Value::Object(fields.into())
+    Value::Struct(fields.into())
 }

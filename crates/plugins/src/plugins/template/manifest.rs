@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use config::options::{Acts, Args, Problem, Property, Role, Usage};
 use engine::{Labels, Query};
+use gotext::regexp::Regexp;
+use gotext::template::Template;
+use gotext::{ParseError, Value};
 use wire::{Class, EdeCode, Name, Rcode, Type};
 
 use crate::plugins::template::data::FIELDS;
-use crate::shared::expression::{Expression, Scope, Values, is_reserved};
-use crate::shared::goregexp::Regexp;
-use crate::shared::gotemplate::Template;
 use crate::shared::option_helpers::mnemonic;
-use crate::shared::value::Value;
+use crate::shared::query_expression::{Names, QueryExpression, Values, is_reserved};
 
 /// Parsed `template` line.
 #[derive(Default)]
@@ -26,8 +26,8 @@ pub struct Config {
     pub(super) additionals: Vec<Template>,
     pub(super) authorities: Vec<Template>,
     /// Expressions that must be true.
-    pub(super) conditions: Vec<Expression>,
-    pub(super) variables: Vec<(String, Expression)>,
+    pub(super) conditions: Vec<QueryExpression>,
+    pub(super) variables: Vec<(String, QueryExpression)>,
     pub(super) rcode: Rcode,
     pub(super) ede: Option<(EdeCode, String)>,
     pub(super) fallthrough: Option<Vec<Name>>,
@@ -44,9 +44,9 @@ impl Config {
     }
 
     /// Parses an expression that may use the variables so far and the capture groups of `match`.
-    fn read_expression(&self, args: &mut Args<'_>) -> Result<Expression, Problem> {
-        let variables: Vec<_> = self.variables.iter().map(|(name, value)| (name.as_str(), value.sort)).collect();
-        crate::shared::option_helpers::expression_of(args, Scope { variables: &variables, has_groups: true })
+    fn read_expression(&self, args: &mut Args<'_>) -> Result<QueryExpression, Problem> {
+        let variables: Vec<_> = self.variables.iter().map(|(name, value)| (name.as_str(), value.result())).collect();
+        crate::shared::option_helpers::expression_of(args, Names { variables: &variables, has_groups: true })
     }
 
     /// Resolves the metadata labels that its expressions read.
@@ -68,14 +68,14 @@ impl Config {
         let mut values = BTreeMap::new();
         for (name, expression) in &self.variables {
             let variable = |name: &str| values.get(name).cloned().unwrap_or_default();
-            let value = expression.value(query, Values { variable: &variable, group });
+            let value = expression.evaluate(query, Values { variable: &variable, group });
             let value = value.ok_or_else(|| format!("variable `{name}` has no value"))?;
             values.insert(name.clone(), value);
         }
         let variable = |name: &str| values.get(name).cloned().unwrap_or_default();
         for condition in &self.conditions {
-            match condition.value(query, Values { variable: &variable, group }) {
-                Some(Value::Flag(true)) => {}
+            match condition.evaluate(query, Values { variable: &variable, group }) {
+                Some(Value::Bool(true)) => {}
                 Some(_) => return Ok(None),
                 None => return Err("a condition has no value".to_owned()),
             }
@@ -99,8 +99,8 @@ pub(super) fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result
 fn read_templates(args: &mut Args<'_>) -> Result<Vec<Template>, Problem> {
     let mut templates = Vec::new();
     for word in args.take_rest() {
-        let template = Template::read(&args.name().text, &word.text).map_err(|(at, fault)| {
-            let place = format!("at character {}: {fault}", 1 + word.text.get(..at).map_or(at, count));
+        let template = Template::parse(&args.name().text, &word.text).map_err(|ParseError { offset, error }| {
+            let place = format!("at character {}: {error}", 1 + word.text.get(..offset).map_or(offset, count));
             args.problem_at(word.span, format!("could not compile template: {place}"))
         })?;
         if let Some(field) = template.root_fields().into_iter().find(|field| !FIELDS.contains(field)) {

@@ -13,13 +13,12 @@ use std::sync::Arc;
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 use engine::{Ask, Failure, Hooks, Labels, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use gotext::regexp::{Captures, Regexp};
+use gotext::template::Template;
 use metrics::{Kind, Metric, Table};
-use regex::Captures;
 use wire::{Class, EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
 use zone::text::Record;
 
-use crate::shared::goregexp::Regexp;
-use crate::shared::gotemplate::Template;
 use crate::shared::option_helpers::FOLLOWED;
 use crate::shared::per_site::PerSite;
 use data::Asked;
@@ -270,7 +269,7 @@ impl Rule {
 
 /// Executes a template and parses its output as a record. Returns `None` if the output is empty.
 fn record_of(template: &Template, asked: &Asked<'_>) -> Result<Option<Record>, Trouble> {
-    let text = template.run(asked).map_err(|error| Trouble::Template(format!("template: {error}")))?;
+    let text = template.execute(asked).map_err(|error| Trouble::Template(format!("template: {error}")))?;
     let line = first_entry(&text);
     if line.trim().is_empty() {
         return Ok(None);

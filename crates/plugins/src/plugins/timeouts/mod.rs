@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
-use config::options::{Args, Manifest, Problem, Property, Usage, Writing, duration};
+use config::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use config::setup::{Part, Setup, SetupError, Timeouts};
+use gotext::parse_duration;
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "timeouts",
@@ -74,7 +75,7 @@ impl Config {
     fn take(&mut self, place: fn(&mut Timeouts) -> &mut Option<Duration>, args: &mut Args<'_>) -> Result<(), Problem> {
         let word = args.word()?;
         let seconds = word.text.parse().ok().map(Duration::from_secs);
-        let span = seconds.or_else(|| duration(&word.text).ok()).filter(|span| (LEAST..=MOST).contains(span));
+        let span = seconds.or_else(|| parse_duration(&word.text).ok()).filter(|span| (LEAST..=MOST).contains(span));
         *place(&mut self.timeouts) = Some(span.ok_or_else(|| args.bad(word, "a time from `1s` to `24h`"))?);
         self.says_something = true;
         Ok(())

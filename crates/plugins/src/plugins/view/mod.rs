@@ -6,7 +6,7 @@ use config::options::{Manifest, Property, Usage};
 use config::setup::{BlockFilter, Part, Setup, SetupError};
 use engine::Query;
 
-use crate::shared::expression::{Expression, Scope, Values};
+use crate::shared::query_expression::{Names, QueryExpression, Values};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
     "view",
@@ -24,7 +24,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     default: "",
     doc: "An expression that must evaluate to true. If `expr` appears more than once, all must be true.",
     set: |config, args| {
-        config.expressions.push(crate::shared::option_helpers::expression_of(args, Scope::default())?);
+        config.expressions.push(crate::shared::option_helpers::expression_of(args, Names::default())?);
         Ok(())
     },
 }])
@@ -33,7 +33,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 #[derive(Default)]
 pub struct Config {
     name: String,
-    expressions: Vec<Expression>,
+    expressions: Vec<QueryExpression>,
 }
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
@@ -41,7 +41,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for Config { name, mut expressions } in configs {
         expressions.iter_mut().for_each(|expression| expression.bind(&labels));
         labels.publish("view/name", move |_| Some(name.clone()));
-        let holds = move |query: &Query| expressions.iter().all(|expression| expression.holds(query, Values::NONE));
+        let holds = move |query: &Query| expressions.iter().all(|expression| expression.is_true(query, Values::NONE));
         setup.below.provide(BlockFilter(Arc::new(holds)));
     }
     Ok(None)

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::fault::{Fault, OUTPUT_MAX, RunError};
+use super::error::{ExecuteError, OUTPUT_MAX, TemplateError};
 use super::numbers::parse_int;
+use super::output::{Text, shown};
 use super::printf::printf;
-use super::text::{Text, shown};
-use crate::shared::value::Value;
+use crate::value::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
@@ -59,13 +59,13 @@ impl Function {
     /// Returns the function called `name`.
     ///
     /// # Errors
-    /// [`Fault::NoFunction`] if it does not exist.
-    pub(super) fn of(name: &str) -> Result<Function, Fault> {
+    /// [`TemplateError::NoFunction`] if it does not exist.
+    pub(super) fn of(name: &str) -> Result<Function, TemplateError> {
         match FUNCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, function)) => Ok(*function),
             // No value here is callable.
-            None if name == "call" => Err(Fault::NotHere(name.to_owned())),
-            None => Err(Fault::NoFunction(name.to_owned())),
+            None if name == "call" => Err(TemplateError::NotHere(name.to_owned())),
+            None => Err(TemplateError::NoFunction(name.to_owned())),
         }
     }
 
@@ -74,39 +74,39 @@ impl Function {
     }
 
     /// Calls the function.
-    pub(super) fn call(self, args: &[Value]) -> Result<Value, RunError> {
+    pub(super) fn call(self, args: &[Value]) -> Result<Value, ExecuteError> {
         let outcome = match self {
             Function::And => args.iter().find(|arg| !arg.is_true()).or(args.last()).cloned(),
             Function::Or => args.iter().find(|arg| arg.is_true()).or(args.last()).cloned(),
-            Function::Not => one(args).map(|arg| Value::Flag(!arg.is_true())),
+            Function::Not => one(args).map(|arg| Value::Bool(!arg.is_true())),
             Function::Len => one(args).and_then(Value::len).map(integer),
             Function::Index => return index(args),
             Function::Slice => slice(args),
             Function::Print => Some(print(args)?),
             Function::Println => Some(println(args)?),
             Function::Printf => return printf(args),
-            Function::Eq => return self.equal(args).map(Value::Flag),
+            Function::Eq => return self.equal(args).map(Value::Bool),
             Function::Ne if args.len() > 2 => None,
-            Function::Ne => return self.equal(args).map(|equal| Value::Flag(!equal)),
+            Function::Ne => return self.equal(args).map(|equal| Value::Bool(!equal)),
             Function::Lt | Function::Le | Function::Gt | Function::Ge => self.ordered(args),
             Function::Html => Some(escaped(args, escape_html)?),
             Function::Js => Some(escaped(args, escape_js)?),
             Function::Urlquery => Some(escaped(args, escape_query)?),
             Function::ParseInt => parse_int(args),
         };
-        outcome.ok_or_else(|| RunError::BadArguments(self.name()))
+        outcome.ok_or_else(|| ExecuteError::BadArguments(self.name()))
     }
 
     /// Returns true if the first argument equals one of the others, which must be of the same kind.
-    fn equal(self, args: &[Value]) -> Result<bool, RunError> {
+    fn equal(self, args: &[Value]) -> Result<bool, ExecuteError> {
         let Some((first, others)) = args.split_first().filter(|(_, others)| !others.is_empty()) else {
-            return Err(RunError::BadArguments(self.name()));
+            return Err(ExecuteError::BadArguments(self.name()));
         };
         for other in others {
             let is_same = match (first, other) {
-                (Value::Missing, _) | (_, Value::Missing) => first == other,
+                (Value::Nil, _) | (_, Value::Nil) => first == other,
                 _ if !first.is_comparable_with(other) => {
-                    return Err(RunError::Incomparable(first.kind(), other.kind()));
+                    return Err(ExecuteError::Incomparable(first.kind(), other.kind()));
                 }
                 _ => first == other,
             };
@@ -123,7 +123,7 @@ impl Function {
             return None;
         }
         let order = one.order(other)?;
-        Some(Value::Flag(match self {
+        Some(Value::Bool(match self {
             Function::Lt => order.is_lt(),
             Function::Le => order.is_le(),
             Function::Gt => order.is_gt(),
@@ -141,20 +141,20 @@ fn integer(number: usize) -> Value {
 }
 
 /// Implements `index X 1 "a"`, which is `X[1]["a"]` in Go.
-fn index(args: &[Value]) -> Result<Value, RunError> {
-    let Some((first, keys)) = args.split_first() else { return Err(RunError::BadArguments("index")) };
+fn index(args: &[Value]) -> Result<Value, ExecuteError> {
+    let Some((first, keys)) = args.split_first() else { return Err(ExecuteError::BadArguments("index")) };
     keys.iter().try_fold(first.clone(), |value, key| match (&value, key) {
         (Value::List(list), Value::Integer(at)) => {
             let found = usize::try_from(*at).ok().and_then(|at| list.get(at));
-            found.cloned().ok_or(RunError::OutOfRange(*at))
+            found.cloned().ok_or(ExecuteError::OutOfRange(*at))
         }
         (Value::Text(text), Value::Integer(at)) => {
             let found = usize::try_from(*at).ok().and_then(|at| text.as_bytes().get(at));
-            found.map(|octet| Value::Integer(i64::from(*octet))).ok_or(RunError::OutOfRange(*at))
+            found.map(|byte| Value::Integer(i64::from(*byte))).ok_or(ExecuteError::OutOfRange(*at))
         }
         // All maps here have string values, and Go returns the empty string for a missing key.
         (Value::Map(map), Value::Text(key)) => Ok(map.get(key).cloned().unwrap_or_else(|| Value::text(""))),
-        _ => Err(RunError::BadArguments("index")),
+        _ => Err(ExecuteError::BadArguments("index")),
     })
 }
 
@@ -181,7 +181,7 @@ fn slice(args: &[Value]) -> Option<Value> {
 }
 
 /// Concatenates the arguments, with a space between two neighbours that are both not strings.
-fn print(args: &[Value]) -> Result<Value, RunError> {
+fn print(args: &[Value]) -> Result<Value, ExecuteError> {
     let is_text = |value: Option<&Value>| matches!(value, Some(Value::Text(_)));
     let mut text = Text::default();
     for (at, arg) in args.iter().enumerate() {
@@ -193,7 +193,7 @@ fn print(args: &[Value]) -> Result<Value, RunError> {
     Ok(Value::Text(text.into()))
 }
 
-fn println(args: &[Value]) -> Result<Value, RunError> {
+fn println(args: &[Value]) -> Result<Value, ExecuteError> {
     let mut text = Text::default();
     for (at, arg) in args.iter().enumerate() {
         text.push(if at > 0 { " " } else { "" })?;
@@ -204,11 +204,11 @@ fn println(args: &[Value]) -> Result<Value, RunError> {
 }
 
 /// Concatenates the arguments as `print` does, and escapes the result.
-fn escaped(args: &[Value], escape: fn(&mut String, char)) -> Result<Value, RunError> {
-    let Value::Text(text) = print(args)? else { return Err(RunError::TooLong) };
+fn escaped(args: &[Value], escape: fn(&mut String, char)) -> Result<Value, ExecuteError> {
+    let Value::Text(text) = print(args)? else { return Err(ExecuteError::TooLong) };
     let mut escaped = String::new();
     text.chars().for_each(|character| escape(&mut escaped, character));
-    if escaped.len() > OUTPUT_MAX { Err(RunError::TooLong) } else { Ok(Value::Text(escaped)) }
+    if escaped.len() > OUTPUT_MAX { Err(ExecuteError::TooLong) } else { Ok(Value::Text(escaped)) }
 }
 
 fn escape_html(escaped: &mut String, character: char) {
@@ -237,8 +237,8 @@ fn escape_query(escaped: &mut String, character: char) {
     match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '~' => escaped.push(character),
         ' ' => escaped.push('+'),
-        _ => character.encode_utf8(&mut [0; 4]).bytes().for_each(|octet| {
-            let _ = write!(escaped, "%{octet:02X}");
+        _ => character.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| {
+            let _ = write!(escaped, "%{byte:02X}");
         }),
     }
 }

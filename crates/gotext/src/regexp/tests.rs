@@ -1,8 +1,8 @@
 use super::*;
 
 /// Byte ranges of a match and its groups as `START..END`. `-` is a group that did not take part; `no` means no match.
-fn places(pattern: &str, subject: &str) -> Result<String, Fault> {
-    let regexp = Regexp::read(pattern)?;
+fn places(pattern: &str, subject: &str) -> Result<String, RegexpError> {
+    let regexp = Regexp::compile(pattern)?;
     let Some(found) = regexp.captures(subject) else { return Ok("no".to_owned()) };
     let place = |at| found.get(at).map_or("-".to_owned(), |part| format!("{}..{}", part.start(), part.end()));
     Ok((0..found.len()).map(place).collect::<Vec<_>>().join(","))
@@ -173,7 +173,7 @@ fn finds_the_matches_that_go_finds() {
 #[test]
 fn rejects_the_expressions_that_go_rejects() {
     for pattern in REFUSED {
-        assert!(Regexp::read(pattern).is_err(), "{pattern}");
+        assert!(Regexp::compile(pattern).is_err(), "{pattern}");
     }
 }
 
@@ -195,18 +195,18 @@ fn names_the_error_in_an_expression() {
         (r"\p{Foo}", r"invalid character class or range: `\p{Foo}`"),
     ];
     for (pattern, expected) in cases {
-        assert_eq!(Regexp::read(pattern).unwrap_err().to_string(), expected, "{pattern}");
+        assert_eq!(Regexp::compile(pattern).unwrap_err().to_string(), expected, "{pattern}");
     }
     let deep = |levels| format!("{}a{}", "(".repeat(levels), ")*".repeat(levels));
-    assert!(Regexp::read(&deep(200)).is_ok());
-    assert_eq!(Regexp::read(&deep(201)).unwrap_err(), Fault::TooDeep);
-    assert_eq!(Regexp::read(&"a".repeat(10_001)).unwrap_err(), Fault::TooLong);
-    assert_eq!(Regexp::read(r"(\pL\pL\pL\pL){250}(\pL\pL\pL\pL){250}").unwrap_err(), Fault::TooLarge);
+    assert!(Regexp::compile(&deep(200)).is_ok());
+    assert_eq!(Regexp::compile(&deep(201)).unwrap_err(), RegexpError::TooDeep);
+    assert_eq!(Regexp::compile(&"a".repeat(10_001)).unwrap_err(), RegexpError::TooLong);
+    assert_eq!(Regexp::compile(r"(\pL\pL\pL\pL){250}(\pL\pL\pL\pL){250}").unwrap_err(), RegexpError::TooLarge);
 }
 
 #[test]
 fn keeps_group_names_and_the_original_text() {
-    let regexp = Regexp::read("(?P<a>x)(y)(?<1>z)(?P<a>)").unwrap();
+    let regexp = Regexp::compile("(?P<a>x)(y)(?<1>z)(?P<a>)").unwrap();
     let name = |text: &str| Some(text.to_owned());
     assert_eq!(regexp.names(), [None, name("a"), None, name("1"), name("a")]);
     assert_eq!((regexp.groups(), regexp.to_string().as_str()), (4, "(?P<a>x)(y)(?<1>z)(?P<a>)"));

@@ -7,7 +7,7 @@
 use core::fmt::Write;
 
 use super::class;
-use super::fault::{DEPTH_MAX, Fault, REPEAT_MAX};
+use super::error::{DEPTH_MAX, REPEAT_MAX, RegexpError};
 use super::rest::Rest;
 
 /// Expression in the syntax of the crate.
@@ -21,12 +21,12 @@ pub(super) struct Translated {
 ///
 /// # Errors
 /// The first error in the expression.
-pub(super) fn translate(text: &str) -> Result<Translated, Fault> {
+pub(super) fn translate(text: &str) -> Result<Translated, RegexpError> {
     let level = Level { repeats: 1, ..Level::default() };
     let mut translator = Translator { rest: Rest::new(text), outer: Vec::new(), level, names: vec![None] };
     translator.run()?;
     let Translator { outer, level, names, .. } = translator;
-    if outer.is_empty() { Ok(Translated { text: level.text, names }) } else { Err(Fault::UnclosedGroup) }
+    if outer.is_empty() { Ok(Translated { text: level.text, names }) } else { Err(RegexpError::UnclosedGroup) }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,11 +81,11 @@ struct Translator<'t> {
 }
 
 impl<'t> Translator<'t> {
-    fn run(&mut self) -> Result<(), Fault> {
+    fn run(&mut self) -> Result<(), RegexpError> {
         let mut repeated = false;
         while !self.rest.text().is_empty() {
             match self.repetition()? {
-                Some(repetition) if repeated => return Err(Fault::RepeatsTwice(repetition.written)),
+                Some(repetition) if repeated => return Err(RegexpError::RepeatsTwice(repetition.written)),
                 Some(repetition) => {
                     self.repeat(repetition)?;
                     repeated = true;
@@ -100,7 +100,7 @@ impl<'t> Translator<'t> {
     }
 
     /// Parses one item that is not a repetition operator.
-    fn item(&mut self) -> Result<(), Fault> {
+    fn item(&mut self) -> Result<(), RegexpError> {
         let before = self.rest.text();
         let Some(next) = self.rest.next() else { return Ok(()) };
         let Flags { any_case, lines, dot_is_all, .. } = self.level.flags;
@@ -125,7 +125,7 @@ impl<'t> Translator<'t> {
     }
 
     /// Parses an escape sequence.
-    fn escape(&mut self, before: &'t str) -> Result<(), Fault> {
+    fn escape(&mut self, before: &'t str) -> Result<(), RegexpError> {
         if self.rest.take("Q") {
             let (literal, rest) = self.rest.text().split_once(r"\E").unwrap_or((self.rest.text(), ""));
             self.rest = Rest::new(rest);
@@ -149,16 +149,16 @@ impl<'t> Translator<'t> {
     }
 
     /// Parses the text after the opening parenthesis of a group.
-    fn open(&mut self, before: &str) -> Result<(), Fault> {
+    fn open(&mut self, before: &str) -> Result<(), RegexpError> {
         if !self.rest.take("?") {
             return self.enter_numbered(None);
         }
-        let fault = |rest: &Rest<'_>| Fault::Group(rest.since(before));
+        let error = |rest: &Rest<'_>| RegexpError::Group(rest.since(before));
         if ["<=", "<!"].iter().any(|look| self.rest.take(look)) {
-            return Err(fault(&self.rest));
+            return Err(error(&self.rest));
         }
         if self.rest.take("P<") || self.rest.take("<") {
-            let name = self.group_name().ok_or(Fault::GroupName)?;
+            let name = self.group_name().ok_or(RegexpError::GroupName)?;
             return self.enter_numbered(Some(name));
         }
         let (mut flags, mut sets, mut any) = (self.level.flags, true, false);
@@ -177,7 +177,7 @@ impl<'t> Translator<'t> {
                     self.level.flags = flags;
                     return Ok(());
                 }
-                _ => return Err(fault(&self.rest)),
+                _ => return Err(error(&self.rest)),
             }
             any = true;
         }
@@ -185,29 +185,29 @@ impl<'t> Translator<'t> {
 
     fn group_name(&mut self) -> Option<String> {
         let (name, rest) = self.rest.text().split_once('>')?;
-        let fits = !name.is_empty() && name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
+        let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         self.rest = Rest::new(rest);
         fits.then(|| name.to_owned())
     }
 
-    fn enter_numbered(&mut self, name: Option<String>) -> Result<(), Fault> {
+    fn enter_numbered(&mut self, name: Option<String>) -> Result<(), RegexpError> {
         self.enter("(", self.level.flags)?;
         self.names.push(name);
         Ok(())
     }
 
-    fn enter(&mut self, opening: &'static str, flags: Flags) -> Result<(), Fault> {
+    fn enter(&mut self, opening: &'static str, flags: Flags) -> Result<(), RegexpError> {
         if self.outer.len() >= DEPTH_MAX as usize {
-            return Err(Fault::TooDeep);
+            return Err(RegexpError::TooDeep);
         }
         let inner = Level { opening, flags, names: self.names.len(), repeats: 1, ..Level::default() };
         self.outer.push(core::mem::replace(&mut self.level, inner));
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Fault> {
+    fn close(&mut self) -> Result<(), RegexpError> {
         self.level.settle();
-        let outer = self.outer.pop().ok_or(Fault::UnopenedGroup)?;
+        let outer = self.outer.pop().ok_or(RegexpError::UnopenedGroup)?;
         let Level { text, opening, names, repeats, .. } = core::mem::replace(&mut self.level, outer);
         self.push_item(&format!("{opening}{text})"), names, repeats);
         Ok(())
@@ -252,13 +252,13 @@ struct Repetition {
 
 impl Translator<'_> {
     /// Parses a repetition operator, if the input starts with one. A brace that does not form one is a literal.
-    fn repetition(&mut self) -> Result<Option<Repetition>, Fault> {
+    fn repetition(&mut self) -> Result<Option<Repetition>, RegexpError> {
         let before = self.rest.text();
         let counts = [("*", (0, None)), ("+", (1, None)), ("?", (0, Some(1)))];
         let simple = counts.iter().find(|(mark, _)| self.rest.take(mark)).map(|(_, counts)| *counts);
         let Some((least, most)) = simple.or_else(|| self.braces()) else { return Ok(None) };
         if least.max(most.unwrap_or(0)) > REPEAT_MAX || most.is_some_and(|most| most < least) {
-            return Err(Fault::RepeatCount(self.rest.since(before)));
+            return Err(RegexpError::RepeatCount(self.rest.since(before)));
         }
         let lazy = self.rest.take("?");
         Ok(Some(Repetition { least, most, lazy, written: self.rest.since(before) }))
@@ -277,16 +277,16 @@ impl Translator<'_> {
     }
 
     /// Applies a repetition operator to the last item.
-    fn repeat(&mut self, repetition: Repetition) -> Result<(), Fault> {
+    fn repeat(&mut self, repetition: Repetition) -> Result<(), RegexpError> {
         let Repetition { least, most, lazy, written } = repetition;
         let level = &mut self.level;
-        let Some(Item { start, names, repeats }) = level.last else { return Err(Fault::RepeatsNothing(written)) };
+        let Some(Item { start, names, repeats }) = level.last else { return Err(RegexpError::RepeatsNothing(written)) };
         let repeats = match most {
             Some(0) => 1,
             most => repeats.saturating_mul(most.unwrap_or(least).max(1)),
         };
         if least.max(most.unwrap_or(0)) >= 2 && repeats > REPEAT_MAX {
-            return Err(Fault::RepeatCount(written));
+            return Err(RegexpError::RepeatCount(written));
         }
         let item = level.text.split_off(start);
         let _ = match (least, most) {
@@ -306,7 +306,7 @@ impl Translator<'_> {
 
 /// Parses a number without leading zeros. One that overflows becomes `u32::MAX`, which exceeds every limit.
 fn number(digits: &str) -> Option<u32> {
-    let is_number = !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit());
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let fits = is_number && (digits.len() == 1 || !digits.starts_with('0'));
     fits.then(|| digits.parse().unwrap_or(u32::MAX))
 }

@@ -543,22 +543,22 @@ const FAILING: &[&str] = &[
 #[test]
 fn prints_the_text_that_go_prints() {
     for (template, text) in PRINTED {
-        let read = Template::read("answer", template).unwrap_or_else(|(_, fault)| panic!("{template}: {fault}"));
-        assert_eq!(read.run(&Sample).as_deref(), Ok(*text), "{template}");
+        let read = Template::parse("answer", template).unwrap_or_else(|error| panic!("{template}: {error}"));
+        assert_eq!(read.execute(&Sample).as_deref(), Ok(*text), "{template}");
     }
 }
 
 #[test]
 fn rejects_the_templates_that_go_rejects() {
     for template in REFUSED.iter().chain(REFUSED_HERE) {
-        assert!(Template::read("answer", template).is_err(), "{template}");
+        assert!(Template::parse("answer", template).is_err(), "{template}");
     }
 }
 
 #[test]
 fn fails_to_run_where_go_fails() {
     for template in FAILING {
-        let read = Template::read("answer", template).unwrap_or_else(|(_, fault)| panic!("{template}: {fault}"));
-        assert!(read.run(&Sample).is_err(), "{template}");
+        let read = Template::parse("answer", template).unwrap_or_else(|error| panic!("{template}: {error}"));
+        assert!(read.execute(&Sample).is_err(), "{template}");
     }
 }

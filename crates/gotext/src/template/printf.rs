@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
-use super::fault::{OUTPUT_MAX, RunError};
-use super::text::{Text, shown};
-use crate::shared::value::Value;
+use super::error::{ExecuteError, OUTPUT_MAX};
+use super::output::{Text, shown};
+use crate::value::Value;
 
 /// Formats the arguments like Go's `fmt.Sprintf`.
-pub(super) fn printf(args: &[Value]) -> Result<Value, RunError> {
-    let Some((Value::Text(format), args)) = args.split_first() else { return Err(RunError::BadArguments("printf")) };
+pub(super) fn printf(args: &[Value]) -> Result<Value, ExecuteError> {
+    let Some((Value::Text(format), args)) = args.split_first() else {
+        return Err(ExecuteError::BadArguments("printf"));
+    };
     let mut text = Text::default();
     let mut given = Given { args, next: 0, reordered: false, is_good: true };
     let mut rest = format.as_str();
@@ -18,9 +20,9 @@ pub(super) fn printf(args: &[Value]) -> Result<Value, RunError> {
         (verb, rest) = Verb::read(after, &mut given);
         let width = verb.width.max(verb.precision.unwrap_or_default());
         if width > OUTPUT_MAX {
-            return Err(RunError::TooLong);
+            return Err(ExecuteError::TooLong);
         }
-        text.push(&verb.fault)?;
+        text.push(&verb.bad_number)?;
         text.push(&verb.take_and_print(&mut given))?;
     }
     text.push(rest)?;
@@ -34,7 +36,7 @@ pub(super) fn printf(args: &[Value]) -> Result<Value, RunError> {
 
 /// Value with its type, as Go shows it in place of a failed verb.
 fn typed(value: &Value) -> String {
-    if *value == Value::Missing { "<nil>".to_owned() } else { format!("{}={}", value.type_name(), shown(value)) }
+    if *value == Value::Nil { "<nil>".to_owned() } else { format!("{}={}", value.type_name(), shown(value)) }
 }
 
 /// Arguments and the position of the next one.
@@ -87,7 +89,7 @@ struct Verb {
     precision: Option<usize>,
     letter: char,
     /// Error text for an invalid width or precision.
-    fault: String,
+    bad_number: String,
 }
 
 impl Verb {
@@ -116,12 +118,12 @@ impl Verb {
     }
 
     /// Takes digits, or `*` for an argument.
-    fn number<'t>(&mut self, text: &'t str, given: &mut Given<'_>, fault: &str) -> (Option<i64>, &'t str) {
+    fn number<'t>(&mut self, text: &'t str, given: &mut Given<'_>, error: &str) -> (Option<i64>, &'t str) {
         let text = given.choose(text);
         if let Some(rest) = text.strip_prefix('*') {
             let number = given.take_number();
             if number.is_none() {
-                self.fault.push_str(fault);
+                self.bad_number.push_str(error);
             }
             return (number, rest);
         }
@@ -144,10 +146,10 @@ impl Verb {
         let letter = self.letter;
         let printed = match (letter, arg) {
             ('T', _) => Some(self.fill(arg.type_name())),
-            ('v', Value::Missing) => Some(self.fill("<nil>")),
-            ('v' | 't', Value::Flag(flag)) => Some(self.fill(&flag.to_string())),
+            ('v', Value::Nil) => Some(self.fill("<nil>")),
+            ('v' | 't', Value::Bool(flag)) => Some(self.fill(&flag.to_string())),
             (_, Value::Integer(number)) => self.integer(*number < 0, number.unsigned_abs()),
-            (_, Value::Large(number)) => self.integer(false, *number),
+            (_, Value::Unsigned(number)) => self.integer(false, *number),
             (_, Value::Float(number)) => self.float(*number),
             (_, Value::Text(text)) => self.text(text),
             (_, Value::List(list)) => {
@@ -159,7 +161,7 @@ impl Verb {
                 let pairs = map.iter().map(|(name, value)| format!("{}:{}", key(name), self.print(value)));
                 Some(format!("map[{}]", pairs.collect::<Vec<_>>().join(" ")))
             }
-            (_, Value::Object(fields)) => {
+            (_, Value::Struct(fields)) => {
                 let values: Vec<String> = fields.iter().map(|(_, value)| self.print(value)).collect();
                 Some(format!("{{{}}}", values.join(" ")))
             }
@@ -219,12 +221,12 @@ impl Verb {
     fn text(&self, text: &str) -> Option<String> {
         let most = self.precision.unwrap_or(usize::MAX);
         let cut = || text.chars().take(most).collect::<String>();
-        let octets = &text.as_bytes()[..most.min(text.len())];
+        let bytes = &text.as_bytes()[..most.min(text.len())];
         Some(match self.letter {
             'v' if self.sharp => self.fill(&quoted(&cut(), '"', false)),
             'v' | 's' => self.fill(&cut()),
-            'x' => self.fill(&self.hexadecimal(octets, "0x", |octet| format!("{octet:02x}"))),
-            'X' => self.fill(&self.hexadecimal(octets, "0X", |octet| format!("{octet:02X}"))),
+            'x' => self.fill(&self.hexadecimal(bytes, "0x", |byte| format!("{byte:02x}"))),
+            'X' => self.fill(&self.hexadecimal(bytes, "0X", |byte| format!("{byte:02X}"))),
             'q' if self.sharp && !text.contains(|next: char| next == '`' || (next.is_control() && next != '\t')) => {
                 self.fill(&format!("`{}`", cut()))
             }
@@ -233,9 +235,9 @@ impl Verb {
         })
     }
 
-    fn hexadecimal(&self, octets: &[u8], prefix: &str, digits: fn(&u8) -> String) -> String {
-        let prefix = if self.sharp && !octets.is_empty() { prefix } else { "" };
-        let all: Vec<String> = octets.iter().map(digits).collect();
+    fn hexadecimal(&self, bytes: &[u8], prefix: &str, digits: fn(&u8) -> String) -> String {
+        let prefix = if self.sharp && !bytes.is_empty() { prefix } else { "" };
+        let all: Vec<String> = bytes.iter().map(digits).collect();
         let between = if self.space { format!(" {prefix}") } else { String::new() };
         format!("{prefix}{}", all.join(&between))
     }

@@ -1,29 +1,30 @@
-//! Go's template language, as far as Corefiles need it: fields, functions, pipelines, variables, `if`, `with`, `range`,
-//! nested templates (`define`, `template`, `block`), comments and trimming. Complex numbers are missing, and so is
-//! `call`, because no value here is callable.
+//! Templates in the syntax of Go's package `text/template`: fields, functions, pipelines, variables, `if`, `with`,
+//! `range`, nested templates (`define`, `template`, `block`), comments and trimming.
 //!
-//! Size, depth and number of steps are limited. `fault` has the limits.
+//! Complex numbers are missing, and so is `call`, because no value here is callable. `parseInt` is an addition of
+//! CoreDNS. Size, depth and number of steps are limited; `error` has the limits.
 
 #[cfg(test)]
 mod as_in_go;
+mod error;
 mod eval;
-mod fault;
 mod fields;
 mod functions;
 mod lex;
 mod numbers;
+mod output;
 mod parse;
 mod printf;
 #[cfg(test)]
 mod tests;
-mod text;
 
-pub(crate) use eval::Data;
-pub(crate) use fault::{Fault, RunError};
+use crate::ParseError;
+pub use error::{ExecuteError, TemplateError};
+pub use eval::Data;
 
 /// Parsed template.
 #[derive(Debug)]
-pub(crate) struct Template {
+pub struct Template {
     templates: parse::Templates,
 }
 
@@ -31,14 +32,15 @@ impl Template {
     /// Parses a template called `name`.
     ///
     /// # Errors
-    /// The first error, with its byte offset.
-    pub(crate) fn read(name: &str, text: &str) -> Result<Template, (usize, Fault)> {
+    /// The first error.
+    pub fn parse(name: &str, text: &str) -> Result<Template, ParseError<TemplateError>> {
         parse::parse(name, text).map(|templates| Template { templates })
     }
 
     /// Returns the names of the fields and methods that the template reads from its data, in order. Templates that it
     /// defines are left out, because they can be given other data.
-    pub(crate) fn root_fields(&self) -> Vec<&str> {
+    #[must_use]
+    pub fn root_fields(&self) -> Vec<&str> {
         fields::of_root(&self.templates.root)
     }
 
@@ -46,7 +48,7 @@ impl Template {
     ///
     /// # Errors
     /// The error that stopped the execution.
-    pub(crate) fn run(&self, data: &dyn Data) -> Result<String, RunError> {
+    pub fn execute(&self, data: &dyn Data) -> Result<String, ExecuteError> {
         eval::run(&self.templates, data)
     }
 }

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
-use crate::shared::value::Value;
+use super::error::TemplateError;
+use crate::value::Value;
 
 /// Parses a numeric constant. The result is an integer unless the text has a point or an exponent.
 ///
 /// # Errors
-/// [`Fault::Number`] if the text is not a number or does not fit Go's `int` or `float64`.
-pub(super) fn constant(text: &str) -> Result<Value, Fault> {
-    let wrong = || Fault::Number(text.to_owned());
+/// [`TemplateError::Number`] if the text is not a number or does not fit Go's `int` or `float64`.
+pub(super) fn constant(text: &str) -> Result<Value, TemplateError> {
+    let wrong = || TemplateError::Number(text.to_owned());
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -53,7 +53,7 @@ pub(super) fn parse_int(args: &[Value]) -> Option<Value> {
 }
 
 fn unsigned(number: u64) -> Value {
-    i64::try_from(number).map_or(Value::Large(number), Value::Integer)
+    i64::try_from(number).map_or(Value::Unsigned(number), Value::Integer)
 }
 
 fn parse_unsigned(text: &str, base: u32) -> Option<u64> {

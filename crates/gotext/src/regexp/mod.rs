@@ -1,4 +1,4 @@
-//! Regular expressions in Go's syntax, which Corefiles use. Accepts and rejects the same expressions as Go, and matches
+//! Regular expressions in Go's syntax. Accepts and rejects the same expressions as Go, and matches
 //! the same text.
 //!
 //! An expression is translated into the syntax of the crate `regex`. The crate matches like Go: in linear time, and the
@@ -8,7 +8,7 @@
 //! of several words (`\p{Old_Italic}`) and short script names (`\p{Grek}`).
 
 mod class;
-mod fault;
+mod error;
 mod rest;
 #[cfg(test)]
 mod tests;
@@ -16,17 +16,19 @@ mod translate;
 
 use core::fmt;
 
-use regex::{Captures, Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder};
 
-pub(crate) use fault::Fault;
-use fault::{DEPTH_MAX, LENGTH_MAX};
+pub use error::RegexpError;
+use error::{DEPTH_MAX, LENGTH_MAX};
+/// Groups of a match.
+pub use regex::Captures;
 
 /// Memory limit of a compiled expression in bytes: enough for the longest repetition, 1000 letters of any script.
 const COMPILED_MAX: usize = 64 << 20;
 
 /// Compiled regular expression in Go's syntax.
 #[derive(Debug)]
-pub(crate) struct Regexp {
+pub struct Regexp {
     written: String,
     regex: Regex,
     names: Vec<Option<String>>,
@@ -37,35 +39,39 @@ impl Regexp {
     ///
     /// # Errors
     /// The first error in the expression.
-    pub(crate) fn read(text: &str) -> Result<Regexp, Fault> {
+    pub fn compile(text: &str) -> Result<Regexp, RegexpError> {
         if text.len() > LENGTH_MAX {
-            return Err(Fault::TooLong);
+            return Err(RegexpError::TooLong);
         }
         let translate::Translated { text: translated, names } = translate::translate(text)?;
         let mut builder = RegexBuilder::new(&translated);
         // The translation adds groups around repeated items, so it nests deeper than the original.
         builder.nest_limit(4 * DEPTH_MAX).size_limit(COMPILED_MAX);
-        let regex = builder.build().map_err(|_| Fault::TooLarge)?;
+        let regex = builder.build().map_err(|_| RegexpError::TooLarge)?;
         Ok(Regexp { written: text.to_owned(), regex, names })
     }
 
     /// Returns true if the expression matches anywhere in `text`.
-    pub(crate) fn is_match(&self, text: &str) -> bool {
+    #[must_use]
+    pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
     /// Returns the first match with its groups.
-    pub(crate) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
+    #[must_use]
+    pub fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
         self.regex.captures(text)
     }
 
     /// Names of the groups. The first entry is the whole match. Names may repeat.
-    pub(crate) fn names(&self) -> &[Option<String>] {
+    #[must_use]
+    pub fn names(&self) -> &[Option<String>] {
         &self.names
     }
 
     /// Number of groups, without the whole match.
-    pub(crate) fn groups(&self) -> usize {
+    #[must_use]
+    pub fn groups(&self) -> usize {
         self.names.len() - 1
     }
 }

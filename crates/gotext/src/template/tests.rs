@@ -1,5 +1,5 @@
 use super::*;
-use crate::shared::value::Value;
+use crate::value::Value;
 
 pub(super) struct Sample;
 
@@ -14,11 +14,11 @@ impl Data for Sample {
             "N" => Value::Integer(7),
             "Message" => object([
                 ("Id", Value::Integer(9)),
-                ("RD", Value::Flag(true)),
+                ("RD", Value::Bool(true)),
                 ("Question", Value::List(vec![question()])),
             ]),
             "Var" => Value::Map(
-                [("n", Value::Integer(1)), ("f", Value::Float(1.5)), ("t", Value::text("x")), ("b", Value::Flag(true))]
+                [("n", Value::Integer(1)), ("f", Value::Float(1.5)), ("t", Value::text("x")), ("b", Value::Bool(true))]
                     .map(|(name, value)| (name.to_owned(), value))
                     .into(),
             ),
@@ -35,7 +35,7 @@ impl Data for Sample {
 }
 
 fn object<const N: usize>(fields: [(&'static str, Value); N]) -> Value {
-    Value::Object(fields.into())
+    Value::Struct(fields.into())
 }
 
 fn question() -> Value {
@@ -43,8 +43,9 @@ fn question() -> Value {
 }
 
 fn run(template: &str) -> Result<String, String> {
-    let read = Template::read("answer", template).map_err(|(at, fault)| format!("{at}: {fault}"))?;
-    read.run(&Sample).map_err(|error| error.to_string())
+    let read =
+        Template::parse("answer", template).map_err(|ParseError { offset, error }| format!("{offset}: {error}"))?;
+    read.execute(&Sample).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::fault::{Fault, LEVELS_MAX, TEMPLATE_MAX};
+use super::error::{LEVELS_MAX, TEMPLATE_MAX, TemplateError};
 use super::functions::Function;
-use super::lex::{Kind, Piece, Token, pieces};
-use crate::shared::value::Value;
+use super::lex::{Piece, Token, TokenKind, pieces};
+use crate::ParseError;
+use crate::value::Value;
 
 /// Nodes to execute in order.
 pub(super) type Nodes = Vec<Node>;
@@ -70,15 +71,15 @@ pub(super) enum Base {
 ///
 /// # Errors
 /// The first error, with its byte offset.
-pub(super) fn parse(name: &str, template: &str) -> Result<Templates, (usize, Fault)> {
+pub(super) fn parse(name: &str, template: &str) -> Result<Templates, ParseError<TemplateError>> {
     if template.len() > TEMPLATE_MAX {
-        return Err((TEMPLATE_MAX, Fault::TooLong));
+        return Err(ParseError::at(TEMPLATE_MAX, TemplateError::TooLong));
     }
     let (end, pieces) = (template.len(), pieces(template)?.into_iter());
     let mut parser = Parser { pieces, end, scope: Scope::default(), depth: 0, named: BTreeMap::new() };
     let (root, ending) = parser.nodes()?;
     if let Some(ending) = ending {
-        return Err((ending.at, Fault::Unexpected(ending.word.to_owned())));
+        return Err(ParseError::at(ending.at, TemplateError::Unexpected(ending.word.to_owned())));
     }
     parser.define(name.to_owned(), root.clone(), end)?;
     let Parser { mut named, .. } = parser;
@@ -109,7 +110,7 @@ impl Default for Scope {
     }
 }
 
-type Outcome<T> = Result<T, (usize, Fault)>;
+type Outcome<T> = Result<T, ParseError<TemplateError>>;
 
 /// Action that ends a list of nodes: `end`, or `else` with the tokens after it.
 struct Ending {
@@ -132,13 +133,13 @@ impl Parser {
             };
             let rest = || tokens.iter().skip(1).cloned().collect();
             match tokens.first() {
-                Some(Token { kind: Kind::Word(word), at, .. }) if word == "end" => {
+                Some(Token { kind: TokenKind::Word(word), at, .. }) if word == "end" => {
                     return Ok((nodes, Some(Ending { word: "end", at: *at, rest: rest() })));
                 }
-                Some(Token { kind: Kind::Word(word), at, .. }) if word == "else" => {
+                Some(Token { kind: TokenKind::Word(word), at, .. }) if word == "else" => {
                     return Ok((nodes, Some(Ending { word: "else", at: *at, rest: rest() })));
                 }
-                Some(Token { kind: Kind::Word(word), at, .. }) if word == "define" && self.depth == 0 => {
+                Some(Token { kind: TokenKind::Word(word), at, .. }) if word == "define" && self.depth == 0 => {
                     self.definition(&tokens[1..], *at)?;
                 }
                 _ => nodes.push(self.node(&tokens)?),
@@ -148,7 +149,7 @@ impl Parser {
     }
 
     fn node(&mut self, tokens: &[Token]) -> Outcome<Node> {
-        let Some((Token { kind: Kind::Word(word), at, .. }, rest)) = tokens.split_first() else {
+        let Some((Token { kind: TokenKind::Word(word), at, .. }, rest)) = tokens.split_first() else {
             return self.pipeline(tokens, 1).map(Node::Action);
         };
         let at = *at;
@@ -156,8 +157,10 @@ impl Parser {
             "if" => Node::If(self.block(rest, at, "if")?),
             "with" => Node::With(self.block(rest, at, "with")?),
             "range" => Node::Range(self.block(rest, at, "range")?),
-            "break" | "continue" if self.scope.loops == 0 => return Err((at, Fault::Unexpected(word.clone()))),
-            "break" | "continue" if !rest.is_empty() => return Err((rest[0].at, unexpected(&rest[0]))),
+            "break" | "continue" if self.scope.loops == 0 => {
+                return Err(ParseError::at(at, TemplateError::Unexpected(word.clone())));
+            }
+            "break" | "continue" if !rest.is_empty() => return Err(ParseError::at(rest[0].at, unexpected(&rest[0]))),
             "break" => Node::Break,
             "continue" => Node::Continue,
             "template" => self.template(rest, at)?,
@@ -168,7 +171,7 @@ impl Parser {
                 self.define(name.clone(), nodes, at)?;
                 Node::Template(name, Some(on))
             }
-            "define" => return Err((at, Fault::Unexpected(word.clone()))),
+            "define" => return Err(ParseError::at(at, TemplateError::Unexpected(word.clone()))),
             _ => Node::Action(self.pipeline(tokens, 1)?),
         })
     }
@@ -177,7 +180,7 @@ impl Parser {
     fn definition(&mut self, tokens: &[Token], at: usize) -> Outcome<()> {
         let (name, at, rest) = template_name(tokens, at)?;
         if let Some(token) = rest.first() {
-            return Err((token.at, unexpected(token)));
+            return Err(ParseError::at(token.at, unexpected(token)));
         }
         let nodes = self.body(at)?;
         self.define(name, nodes, at)
@@ -198,7 +201,7 @@ impl Parser {
         let known = self.named.get(&name).is_some_and(|known| !is_empty(known));
         match (known, is_empty(&nodes)) {
             (true, true) => {}
-            (true, false) => return Err((at, Fault::Defined(name))),
+            (true, false) => return Err(ParseError::at(at, TemplateError::Defined(name))),
             (false, _) => {
                 self.named.insert(name, nodes);
             }
@@ -218,24 +221,29 @@ impl Parser {
         self.deeper(at)?;
         let known = self.scope.variables.len();
         if tokens.is_empty() {
-            return Err((at, Fault::Expected("a value")));
+            return Err(ParseError::at(at, TemplateError::Expected("a value")));
         }
         let on = self.pipeline(tokens, if word == "range" { 2 } else { 1 })?;
         self.scope.loops += usize::from(word == "range");
         let (then, ending) = self.nodes()?;
         self.scope.loops -= usize::from(word == "range");
-        let ending = ending.ok_or((self.end, Fault::Unclosed("a block: `{{ end }}` is missing")))?;
+        let ending =
+            ending.ok_or(ParseError::at(self.end, TemplateError::Unclosed("a block: `{{ end }}` is missing")))?;
         let otherwise = match (ending.word, ending.rest.split_first()) {
             ("end", None) => Vec::new(),
             ("else", None) => self.last_part()?,
-            ("else", Some((Token { kind: Kind::Word(next), at, .. }, rest))) if next == "if" && word == "if" => {
+            ("else", Some((Token { kind: TokenKind::Word(next), at, .. }, rest))) if next == "if" && word == "if" => {
                 vec![Node::If(self.block(rest, *at, "if")?)]
             }
-            ("else", Some((Token { kind: Kind::Word(next), at, .. }, rest))) if next == "with" && word == "with" => {
+            ("else", Some((Token { kind: TokenKind::Word(next), at, .. }, rest)))
+                if next == "with" && word == "with" =>
+            {
                 vec![Node::With(self.block(rest, *at, "with")?)]
             }
-            (_, Some((token, _))) => return Err((token.at, Fault::Unexpected(token.kind.to_string()))),
-            (_, None) => return Err((ending.at, Fault::Unexpected(ending.word.to_owned()))),
+            (_, Some((token, _))) => {
+                return Err(ParseError::at(token.at, TemplateError::Unexpected(token.kind.to_string())));
+            }
+            (_, None) => return Err(ParseError::at(ending.at, TemplateError::Unexpected(ending.word.to_owned()))),
         };
         self.scope.variables.truncate(known);
         self.depth -= 1;
@@ -247,14 +255,14 @@ impl Parser {
         let (nodes, ending) = self.nodes()?;
         match ending {
             Some(Ending { word: "end", rest, .. }) if rest.is_empty() => Ok(nodes),
-            Some(ending) => Err((ending.at, Fault::Unexpected(ending.word.to_owned()))),
-            None => Err((self.end, Fault::Unclosed("a block: `{{ end }}` is missing"))),
+            Some(ending) => Err(ParseError::at(ending.at, TemplateError::Unexpected(ending.word.to_owned()))),
+            None => Err(ParseError::at(self.end, TemplateError::Unclosed("a block: `{{ end }}` is missing"))),
         }
     }
 
     fn deeper(&mut self, at: usize) -> Outcome<()> {
         self.depth += 1;
-        if self.depth > LEVELS_MAX { Err((at, Fault::TooDeep)) } else { Ok(()) }
+        if self.depth > LEVELS_MAX { Err(ParseError::at(at, TemplateError::TooDeep)) } else { Ok(()) }
     }
 
     /// Parses a whole pipeline `[$a[, $b] :=|=] COMMAND | COMMAND …` with at most `variables` variables.
@@ -262,7 +270,7 @@ impl Parser {
         let mut rest = Cursor { tokens, end: self.end };
         let pipeline = self.piped(&mut rest, variables)?;
         match rest.tokens.first() {
-            Some(token) => Err((token.at, unexpected(token))),
+            Some(token) => Err(ParseError::at(token.at, unexpected(token))),
             None => Ok(pipeline),
         }
     }
@@ -272,7 +280,7 @@ impl Parser {
         let at = rest.at();
         let (variables, assigns) = declarations(rest)?;
         if variables.len() > most {
-            return Err((at, Fault::Unexpected(",".to_owned())));
+            return Err(ParseError::at(at, TemplateError::Unexpected(",".to_owned())));
         }
         let mut commands = vec![self.command(rest)?];
         while rest.take_mark("|") && rest.mark() != Some(")") && !rest.tokens.is_empty() {
@@ -282,12 +290,12 @@ impl Parser {
             let first = command.first();
             if first.is_some_and(|first| first.fields.is_empty() && matches!(first.base, Base::Dot | Base::Constant(_)))
             {
-                return Err((at, Fault::Expected("a function or a field after `|`")));
+                return Err(ParseError::at(at, TemplateError::Expected("a function or a field after `|`")));
             }
             commands.push(command);
         }
         if let Some(unknown) = variables.iter().find(|name| assigns && !self.scope.variables.contains(name)) {
-            return Err((at, Fault::NoVariable(unknown.clone())));
+            return Err(ParseError::at(at, TemplateError::NoVariable(unknown.clone())));
         }
         if !assigns {
             self.scope.variables.extend(variables.iter().cloned());
@@ -302,39 +310,43 @@ impl Parser {
         while !matches!(rest.mark(), Some("|" | ")")) && !rest.tokens.is_empty() {
             let crowded = rest.tokens.first().filter(|token| token.joined && !operands.is_empty());
             if let Some(token) = crowded {
-                return Err((token.at, Fault::Unexpected(token.kind.to_string())));
+                return Err(ParseError::at(token.at, TemplateError::Unexpected(token.kind.to_string())));
             }
             operands.push(self.operand(rest)?);
         }
-        if let [Operand { base: Base::Constant(Value::Missing), .. }] = operands.as_slice() {
-            return Err((at, Fault::Unexpected("nil".to_owned())));
+        if let [Operand { base: Base::Constant(Value::Nil), .. }] = operands.as_slice() {
+            return Err(ParseError::at(at, TemplateError::Unexpected("nil".to_owned())));
         }
-        if operands.is_empty() { Err((rest.at(), Fault::Expected("a value"))) } else { Ok(operands) }
+        if operands.is_empty() {
+            Err(ParseError::at(rest.at(), TemplateError::Expected("a value")))
+        } else {
+            Ok(operands)
+        }
     }
 
     fn operand(&mut self, rest: &mut Cursor<'_>) -> Outcome<Operand> {
         let token = rest.take()?;
         let mut fields = Vec::new();
         let base = match &token.kind {
-            Kind::Dot => Base::Dot,
-            Kind::Constant(value) => Base::Constant(value.clone()),
-            Kind::Field(name) => {
+            TokenKind::Dot => Base::Dot,
+            TokenKind::Constant(value) => Base::Constant(value.clone()),
+            TokenKind::Field(name) => {
                 fields.push(name.clone());
                 Base::Dot
             }
-            Kind::Variable(name) if self.scope.variables.contains(name) => Base::Variable(name.clone()),
-            Kind::Variable(name) => return Err((token.at, Fault::NoVariable(name.clone()))),
-            Kind::Word(name) => {
+            TokenKind::Variable(name) if self.scope.variables.contains(name) => Base::Variable(name.clone()),
+            TokenKind::Variable(name) => return Err(ParseError::at(token.at, TemplateError::NoVariable(name.clone()))),
+            TokenKind::Word(name) => {
                 let known = if is_keyword(name) { Err(unexpected(token)) } else { Function::of(name) };
-                Base::Function(known.map_err(|fault| (token.at, fault))?)
+                Base::Function(known.map_err(|error| ParseError::at(token.at, error))?)
             }
-            Kind::Mark("(") => self.nested(rest, token.at)?,
-            Kind::Mark(_) => return Err((token.at, unexpected(token))),
+            TokenKind::Mark("(") => self.nested(rest, token.at)?,
+            TokenKind::Mark(_) => return Err(ParseError::at(token.at, unexpected(token))),
         };
-        let has_fields = !matches!(token.kind, Kind::Dot | Kind::Constant(_) | Kind::Word(_));
-        while let Some(Token { kind: Kind::Field(name), joined: true, .. }) = rest.tokens.first() {
+        let has_fields = !matches!(token.kind, TokenKind::Dot | TokenKind::Constant(_) | TokenKind::Word(_));
+        while let Some(Token { kind: TokenKind::Field(name), joined: true, .. }) = rest.tokens.first() {
             if !has_fields {
-                return Err((rest.at(), Fault::Unexpected(format!(".{name}"))));
+                return Err(ParseError::at(rest.at(), TemplateError::Unexpected(format!(".{name}"))));
             }
             fields.push(name.clone());
             rest.tokens = &rest.tokens[1..];
@@ -347,15 +359,15 @@ impl Parser {
         self.deeper(at)?;
         let pipeline = self.piped(rest, 1)?;
         if !rest.take_mark(")") {
-            return Err((at, Fault::Unclosed("parentheses")));
+            return Err(ParseError::at(at, TemplateError::Unclosed("parentheses")));
         }
         self.depth -= 1;
         Ok(Base::Nested(pipeline))
     }
 }
 
-fn unexpected(token: &Token) -> Fault {
-    Fault::Unexpected(token.kind.to_string())
+fn unexpected(token: &Token) -> TemplateError {
+    TemplateError::Unexpected(token.kind.to_string())
 }
 
 /// Returns true for keywords, which are never functions.
@@ -372,20 +384,20 @@ fn is_empty(nodes: &[Node]) -> bool {
 /// Takes the name of a template. Returns it with its offset and the remaining tokens.
 fn template_name(tokens: &[Token], at: usize) -> Outcome<(String, usize, &[Token])> {
     match tokens.split_first() {
-        Some((Token { kind: Kind::Constant(Value::Text(name)), at, .. }, rest)) => Ok((name.clone(), *at, rest)),
-        Some((token, _)) => Err((token.at, unexpected(token))),
-        None => Err((at, Fault::Expected("the name of a template"))),
+        Some((Token { kind: TokenKind::Constant(Value::Text(name)), at, .. }, rest)) => Ok((name.clone(), *at, rest)),
+        Some((token, _)) => Err(ParseError::at(token.at, unexpected(token))),
+        None => Err(ParseError::at(at, TemplateError::Expected("the name of a template"))),
     }
 }
 
 /// Takes the variables at the start of a pipeline. Returns true with them if `=` assigns to existing ones.
 fn declarations(rest: &mut Cursor<'_>) -> Outcome<(Vec<String>, bool)> {
     let name = |at: usize| match rest.tokens.get(at).map(|token| &token.kind) {
-        Some(Kind::Variable(name)) => Some(name.clone()),
+        Some(TokenKind::Variable(name)) => Some(name.clone()),
         _ => None,
     };
     let mark = |at: usize| match rest.tokens.get(at).map(|token| &token.kind) {
-        Some(Kind::Mark(mark)) => *mark,
+        Some(TokenKind::Mark(mark)) => *mark,
         _ => "",
     };
     let (variables, at) = match (name(0), mark(1), name(2)) {
@@ -396,7 +408,7 @@ fn declarations(rest: &mut Cursor<'_>) -> Outcome<(Vec<String>, bool)> {
     let assigns = match mark(at) {
         ":=" => false,
         "=" => true,
-        _ => return Err((rest.tokens[at - 1].at, Fault::Expected("`:=`"))),
+        _ => return Err(ParseError::at(rest.tokens[at - 1].at, TemplateError::Expected("`:=`"))),
     };
     rest.tokens = &rest.tokens[at + 1..];
     Ok((variables, assigns))
@@ -415,13 +427,14 @@ impl<'t> Cursor<'t> {
 
     fn mark(&self) -> Option<&'static str> {
         match self.tokens.first()?.kind {
-            Kind::Mark(mark) => Some(mark),
+            TokenKind::Mark(mark) => Some(mark),
             _ => None,
         }
     }
 
     fn take(&mut self) -> Outcome<&'t Token> {
-        let (first, rest) = self.tokens.split_first().ok_or((self.end, Fault::Expected("a value")))?;
+        let (first, rest) =
+            self.tokens.split_first().ok_or(ParseError::at(self.end, TemplateError::Expected("a value")))?;
         self.tokens = rest;
         Ok(first)
     }

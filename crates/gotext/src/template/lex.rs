@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use super::fault::Fault;
-use crate::shared::value::Value;
+use super::error::TemplateError;
+use crate::ParseError;
+use crate::value::Value;
 
 /// Segment of a template.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +18,7 @@ pub(super) enum Piece {
 /// Token of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     /// True if no whitespace precedes the token.
     pub(super) joined: bool,
     /// Byte offset in the template.
@@ -25,7 +26,7 @@ pub(super) struct Token {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Constant(Value),
     /// Identifier: a function or a keyword.
     Word(String),
@@ -39,15 +40,15 @@ pub(super) enum Kind {
     Mark(&'static str),
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for TokenKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Constant(value) => write!(f, "{value}"),
-            Kind::Word(word) => f.write_str(word),
-            Kind::Field(name) => write!(f, ".{name}"),
-            Kind::Dot => f.write_str("."),
-            Kind::Variable(name) => write!(f, "${name}"),
-            Kind::Mark(mark) => f.write_str(mark),
+            TokenKind::Constant(value) => write!(f, "{value}"),
+            TokenKind::Word(word) => f.write_str(word),
+            TokenKind::Field(name) => write!(f, ".{name}"),
+            TokenKind::Dot => f.write_str("."),
+            TokenKind::Variable(name) => write!(f, "${name}"),
+            TokenKind::Mark(mark) => f.write_str(mark),
         }
     }
 }
@@ -59,7 +60,7 @@ const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 const MARKS: [&str; 6] = ["(", ")", "|", ",", ":=", "="];
 
 /// Splits a template into its pieces.
-pub(super) fn pieces(template: &str) -> Result<Vec<Piece>, (usize, Fault)> {
+pub(super) fn pieces(template: &str) -> Result<Vec<Piece>, ParseError<TemplateError>> {
     let mut pieces = Vec::new();
     let (mut at, mut trims) = (0, false);
     while let Some(open) = template[at..].find(OPEN).map(|open| at + open) {
@@ -69,12 +70,12 @@ pub(super) fn pieces(template: &str) -> Result<Vec<Piece>, (usize, Fault)> {
         push_text(&mut pieces, &template[at..open], trims, trims_before);
         let mut action =
             Action { text: template, at: inner + usize::from(trims_before), tokens: Vec::new(), is_comment: false };
-        trims = action.read().map_err(|fault| (action.at, fault))?;
+        trims = action.read().map_err(|error| ParseError::at(action.at, error))?;
         at = action.at;
         match (action.tokens.is_empty(), action.is_comment) {
             (_, true) => {}
             (false, false) => pieces.push(Piece::Action(action.tokens)),
-            (true, false) => return Err((inner, Fault::Expected("a value"))),
+            (true, false) => return Err(ParseError::at(inner, TemplateError::Expected("a value"))),
         }
     }
     push_text(&mut pieces, &template[at..], trims, false);
@@ -107,7 +108,7 @@ impl<'t> Action<'t> {
     }
 
     /// Reads up to and including the closing braces. Returns true if they trim the following text.
-    fn read(&mut self) -> Result<bool, Fault> {
+    fn read(&mut self) -> Result<bool, TemplateError> {
         // Only a trim marker and its whitespace may precede a comment.
         let trims = self.text[..self.at].ends_with('-');
         let comment = if trims { self.rest().trim_start_matches(BLANKS) } else { self.rest() };
@@ -134,43 +135,43 @@ impl<'t> Action<'t> {
         }
     }
 
-    fn skip_comment(&mut self, comment: &'t str) -> Result<bool, Fault> {
-        let (_, rest) = comment.split_once("*/").ok_or(Fault::Unclosed("a comment"))?;
+    fn skip_comment(&mut self, comment: &'t str) -> Result<bool, TemplateError> {
+        let (_, rest) = comment.split_once("*/").ok_or(TemplateError::Unclosed("a comment"))?;
         let trimmed = rest.trim_start_matches(BLANKS);
         let closed = rest.strip_prefix(CLOSE).map(|rest| (rest, false));
         let trims = || trimmed.strip_prefix("-}}").filter(|_| trimmed.len() < rest.len());
         let closed = closed.or_else(|| trims().map(|rest| (rest, true)));
-        let (rest, trims) = closed.ok_or(Fault::Unclosed("a comment"))?;
+        let (rest, trims) = closed.ok_or(TemplateError::Unclosed("a comment"))?;
         self.at = self.text.len() - rest.len();
         Ok(trims)
     }
 
-    fn token(&mut self) -> Result<Kind, Fault> {
+    fn token(&mut self) -> Result<TokenKind, TemplateError> {
         let rest = self.rest();
         let mut chars = rest.chars();
-        let first = chars.next().ok_or(Fault::Unclosed("an action"))?;
+        let first = chars.next().ok_or(TemplateError::Unclosed("an action"))?;
         if let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
             self.at += mark.len();
-            return Ok(Kind::Mark(mark));
+            return Ok(TokenKind::Mark(mark));
         }
         match first {
             '"' | '`' | '\'' => self.quoted(first),
             '$' => {
                 self.at += 1;
-                Ok(Kind::Variable(self.word().to_owned()))
+                Ok(TokenKind::Variable(self.word().to_owned()))
             }
             '.' if !chars.next().is_some_and(|next| next.is_ascii_digit()) => {
                 self.at += 1;
                 let name = self.word().to_owned();
-                Ok(if name.is_empty() { Kind::Dot } else { Kind::Field(name) })
+                Ok(if name.is_empty() { TokenKind::Dot } else { TokenKind::Field(name) })
             }
             '0'..='9' | '.' | '+' | '-' => self.number(),
             _ => match self.word() {
-                "" => Err(Fault::Unexpected(first.to_string())),
-                "true" => Ok(Kind::Constant(Value::Flag(true))),
-                "false" => Ok(Kind::Constant(Value::Flag(false))),
-                "nil" => Ok(Kind::Constant(Value::Missing)),
-                word => Ok(Kind::Word(word.to_owned())),
+                "" => Err(TemplateError::Unexpected(first.to_string())),
+                "true" => Ok(TokenKind::Constant(Value::Bool(true))),
+                "false" => Ok(TokenKind::Constant(Value::Bool(false))),
+                "nil" => Ok(TokenKind::Constant(Value::Nil)),
+                word => Ok(TokenKind::Word(word.to_owned())),
             },
         }
     }
@@ -182,7 +183,7 @@ impl<'t> Action<'t> {
         &rest[..end]
     }
 
-    fn number(&mut self) -> Result<Kind, Fault> {
+    fn number(&mut self) -> Result<TokenKind, TemplateError> {
         let rest = self.rest();
         let (mut end, mut before) = (0, ' ');
         for c in rest.chars() {
@@ -194,12 +195,12 @@ impl<'t> Action<'t> {
             (end, before) = (end + c.len_utf8(), c);
         }
         self.at += end;
-        super::numbers::constant(&rest[..end]).map(Kind::Constant)
+        super::numbers::constant(&rest[..end]).map(TokenKind::Constant)
     }
 
     /// Reads a string, or a character constant, whose value is its code point.
-    fn quoted(&mut self, quote: char) -> Result<Kind, Fault> {
-        let unclosed = Fault::Unclosed("a string");
+    fn quoted(&mut self, quote: char) -> Result<TokenKind, TemplateError> {
+        let unclosed = TemplateError::Unclosed("a string");
         self.at += 1;
         let mut text = Vec::new();
         let mut chars = self.rest().char_indices();
@@ -208,20 +209,20 @@ impl<'t> Action<'t> {
             match next {
                 _ if next == quote => break at + 1,
                 '\n' if quote != '`' => return Err(unclosed),
-                '\\' if quote != '`' => unescape(&mut chars, quote, &mut text).ok_or(Fault::BadEscape)?,
+                '\\' if quote != '`' => unescape(&mut chars, quote, &mut text).ok_or(TemplateError::BadEscape)?,
                 _ => text.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         };
         // The output is text, so a constant that is not valid UTF-8 is rejected. Go accepts it.
-        let text = String::from_utf8(text).map_err(|_| Fault::BadEscape)?;
+        let text = String::from_utf8(text).map_err(|_| TemplateError::BadEscape)?;
         self.at += end;
         if quote != '\'' {
-            return Ok(Kind::Constant(Value::Text(text)));
+            return Ok(TokenKind::Constant(Value::Text(text)));
         }
         let mut chars = text.chars();
         match (chars.next(), chars.next()) {
-            (Some(character), None) => Ok(Kind::Constant(Value::Integer(i64::from(u32::from(character))))),
-            _ => Err(Fault::Unexpected(format!("'{text}'"))),
+            (Some(character), None) => Ok(TokenKind::Constant(Value::Integer(i64::from(u32::from(character))))),
+            _ => Err(TemplateError::Unexpected(format!("'{text}'"))),
         }
     }
 }
@@ -250,8 +251,8 @@ fn unescape(chars: &mut core::str::CharIndices<'_>, quote: char, text: &mut Vec<
         'U' => char::from_u32(number(8, 16, 0)?)?,
         // Escapes of single bytes.
         'x' | '0'..='7' => {
-            let octet = if kind == 'x' { number(2, 16, 0) } else { number(2, 8, kind.to_digit(8)?) };
-            text.push(u8::try_from(octet?).ok()?);
+            let byte = if kind == 'x' { number(2, 16, 0) } else { number(2, 8, kind.to_digit(8)?) };
+            text.push(u8::try_from(byte?).ok()?);
             return Some(());
         }
         _ => return None,

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::fault::{DEPTH_MAX, OUTPUT_MAX, RunError, STEPS_MAX};
+use super::error::{DEPTH_MAX, ExecuteError, OUTPUT_MAX, STEPS_MAX};
 use super::functions::Function;
 use super::parse::{Base, Block, Node, Operand, Pipeline, Templates};
-use crate::shared::value::Value;
+use crate::value::Value;
 
 /// Data that a template runs on.
-pub(crate) trait Data {
+pub trait Data {
     /// Value of a top-level field such as `.Name`; `None` if it does not exist.
     fn field(&self, name: &str) -> Option<Value>;
 
@@ -32,7 +32,7 @@ enum Flow {
 }
 
 /// Executes a template and returns its output.
-pub(super) fn run(templates: &Templates, data: &dyn Data) -> Result<String, RunError> {
+pub(super) fn run(templates: &Templates, data: &dyn Data) -> Result<String, ExecuteError> {
     let variables = vec![(String::new(), Thing::Data)];
     let mut run = Run { templates, data, output: String::new(), variables, steps: 0, depth: 0 };
     run.nodes(&templates.root, &Thing::Data)?;
@@ -49,17 +49,17 @@ struct Run<'d> {
 }
 
 impl Run<'_> {
-    fn nodes(&mut self, nodes: &[Node], dot: &Thing) -> Result<Flow, RunError> {
+    fn nodes(&mut self, nodes: &[Node], dot: &Thing) -> Result<Flow, ExecuteError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(RunError::TooDeep);
+            return Err(ExecuteError::TooDeep);
         }
         let known = self.variables.len();
         let mut flow = Flow::On;
         for node in nodes {
             flow = self.node(node, dot)?;
             if self.output.len() > OUTPUT_MAX {
-                return Err(RunError::TooLong);
+                return Err(ExecuteError::TooLong);
             }
             if flow != Flow::On {
                 break;
@@ -70,7 +70,7 @@ impl Run<'_> {
         Ok(flow)
     }
 
-    fn node(&mut self, node: &Node, dot: &Thing) -> Result<Flow, RunError> {
+    fn node(&mut self, node: &Node, dot: &Thing) -> Result<Flow, ExecuteError> {
         self.step(1)?;
         match node {
             Node::Text(text) => self.output.push_str(text),
@@ -90,18 +90,18 @@ impl Run<'_> {
         Ok(Flow::On)
     }
 
-    fn step(&mut self, count: usize) -> Result<(), RunError> {
+    fn step(&mut self, count: usize) -> Result<(), ExecuteError> {
         self.steps += count;
-        if self.steps > STEPS_MAX { Err(RunError::TooManySteps) } else { Ok(()) }
+        if self.steps > STEPS_MAX { Err(ExecuteError::TooManySteps) } else { Ok(()) }
     }
 
     /// Executes another template. Inside, dot is the value of the pipeline, and outer variables are not visible.
-    fn template(&mut self, name: &str, on: Option<&Pipeline>, dot: &Thing) -> Result<(), RunError> {
+    fn template(&mut self, name: &str, on: Option<&Pipeline>, dot: &Thing) -> Result<(), ExecuteError> {
         let templates = self.templates;
-        let nodes = templates.named.get(name).ok_or_else(|| RunError::NoTemplate(name.to_owned()))?;
+        let nodes = templates.named.get(name).ok_or_else(|| ExecuteError::NoTemplate(name.to_owned()))?;
         let data = match on {
             Some(pipeline) => self.pipeline(pipeline, dot)?,
-            None => Thing::Value(Value::Missing),
+            None => Thing::Value(Value::Nil),
         };
         let outer = core::mem::replace(&mut self.variables, vec![(String::new(), data.clone())]);
         self.nodes(nodes, &data)?;
@@ -109,7 +109,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn conditional(&mut self, block: &Block, dot: &Thing, moves_dot: bool) -> Result<Flow, RunError> {
+    fn conditional(&mut self, block: &Block, dot: &Thing, moves_dot: bool) -> Result<Flow, ExecuteError> {
         let known = self.variables.len();
         let value = self.pipeline(&block.on, dot)?;
         let flow = match &value {
@@ -120,7 +120,7 @@ impl Run<'_> {
         Ok(flow)
     }
 
-    fn range(&mut self, block: &Block, dot: &Thing) -> Result<Flow, RunError> {
+    fn range(&mut self, block: &Block, dot: &Thing) -> Result<Flow, ExecuteError> {
         let known = self.variables.len();
         let pipeline = &block.on;
         let value = self.piped(pipeline, dot)?;
@@ -154,7 +154,7 @@ impl Run<'_> {
         Ok(flow)
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, dot: &Thing) -> Result<Thing, RunError> {
+    fn pipeline(&mut self, pipeline: &Pipeline, dot: &Thing) -> Result<Thing, ExecuteError> {
         let value = self.piped(pipeline, dot)?;
         self.assign(pipeline, &value);
         Ok(value)
@@ -176,17 +176,17 @@ impl Run<'_> {
         }
     }
 
-    fn piped(&mut self, pipeline: &Pipeline, dot: &Thing) -> Result<Thing, RunError> {
+    fn piped(&mut self, pipeline: &Pipeline, dot: &Thing) -> Result<Thing, ExecuteError> {
         let mut value = None;
         for command in &pipeline.commands {
             value = Some(self.command(command, value, dot)?);
         }
-        Ok(value.unwrap_or(Thing::Value(Value::Missing)))
+        Ok(value.unwrap_or(Thing::Value(Value::Nil)))
     }
 
     /// Executes a command. `piped` is the value of the previous command and becomes the last argument.
-    fn command(&mut self, command: &[Operand], piped: Option<Thing>, dot: &Thing) -> Result<Thing, RunError> {
-        let Some((first, rest)) = command.split_first() else { return Err(RunError::NotAFunction) };
+    fn command(&mut self, command: &[Operand], piped: Option<Thing>, dot: &Thing) -> Result<Thing, ExecuteError> {
+        let Some((first, rest)) = command.split_first() else { return Err(ExecuteError::NotAFunction) };
         self.step(command.len())?;
         if let Base::Function(function @ (Function::And | Function::Or)) = first.base {
             return self.short_circuit(function, rest, piped, dot);
@@ -212,7 +212,7 @@ impl Run<'_> {
         operands: &[Operand],
         piped: Option<Thing>,
         dot: &Thing,
-    ) -> Result<Thing, RunError> {
+    ) -> Result<Thing, ExecuteError> {
         let decides = |value: &Thing| value.is_true() == (function == Function::Or);
         let mut last = None;
         for operand in operands {
@@ -222,10 +222,10 @@ impl Run<'_> {
             }
             last = Some(value);
         }
-        piped.or(last).ok_or(RunError::BadArguments("and, or"))
+        piped.or(last).ok_or(ExecuteError::BadArguments("and, or"))
     }
 
-    fn method(&self, operand: &Operand, args: &[Value], dot: &Thing) -> Result<Thing, RunError> {
+    fn method(&self, operand: &Operand, args: &[Value], dot: &Thing) -> Result<Thing, ExecuteError> {
         let of_data = match (&operand.base, dot) {
             (Base::Dot, Thing::Data) => true,
             (Base::Variable(name), _) => name.is_empty(),
@@ -233,19 +233,19 @@ impl Run<'_> {
         };
         match operand.fields.as_slice() {
             [name] if of_data => {
-                self.data.method(name, args).map(Thing::Value).ok_or_else(|| RunError::NoField(name.clone()))
+                self.data.method(name, args).map(Thing::Value).ok_or_else(|| ExecuteError::NoField(name.clone()))
             }
-            _ => Err(RunError::NotAFunction),
+            _ => Err(ExecuteError::NotAFunction),
         }
     }
 
-    fn operand(&mut self, operand: &Operand, dot: &Thing) -> Result<Thing, RunError> {
+    fn operand(&mut self, operand: &Operand, dot: &Thing) -> Result<Thing, ExecuteError> {
         let base = match &operand.base {
             Base::Dot => dot.clone(),
             Base::Constant(value) => Thing::Value(value.clone()),
             Base::Variable(name) => {
                 let found = self.variables.iter().rev().find(|(known, _)| known == name);
-                found.map_or(Thing::Value(Value::Missing), |(_, value)| value.clone())
+                found.map_or(Thing::Value(Value::Nil), |(_, value)| value.clone())
             }
             Base::Function(function) => Thing::Value(function.call(&[])?),
             Base::Nested(pipeline) => self.pipeline(pipeline, dot)?,
@@ -254,12 +254,12 @@ impl Run<'_> {
             let value = match &thing {
                 Thing::Data => self.data.field(name),
                 Thing::Value(Value::Map(map)) => Some(map.get(name).cloned().unwrap_or_default()),
-                Thing::Value(Value::Object(fields)) => {
+                Thing::Value(Value::Struct(fields)) => {
                     fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
                 }
                 Thing::Value(_) => None,
             };
-            value.map(Thing::Value).ok_or_else(|| RunError::NoField(name.clone()))
+            value.map(Thing::Value).ok_or_else(|| ExecuteError::NoField(name.clone()))
         })
     }
 }
@@ -272,16 +272,16 @@ impl Thing {
         }
     }
 
-    fn into_value(self) -> Result<Value, RunError> {
+    fn into_value(self) -> Result<Value, ExecuteError> {
         match self {
             Thing::Value(value) => Ok(value),
-            Thing::Data => Err(RunError::BadArguments("the data as a whole")),
+            Thing::Data => Err(ExecuteError::BadArguments("the data as a whole")),
         }
     }
 }
 
 /// Pairs of index or key and element that `range` iterates over. With two variables, Go cannot iterate over an integer.
-fn pairs(value: Value, two: bool) -> Result<Vec<(Value, Value)>, RunError> {
+fn pairs(value: Value, two: bool) -> Result<Vec<(Value, Value)>, ExecuteError> {
     let place = |at: usize| Value::Integer(i64::try_from(at).unwrap_or(i64::MAX));
     match value {
         Value::List(list) => Ok(list.into_iter().enumerate().map(|(at, element)| (place(at), element)).collect()),
@@ -289,11 +289,11 @@ fn pairs(value: Value, two: bool) -> Result<Vec<(Value, Value)>, RunError> {
         Value::Integer(count) if !two => {
             let count = usize::try_from(count).unwrap_or(0);
             if count > STEPS_MAX {
-                return Err(RunError::TooManySteps);
+                return Err(ExecuteError::TooManySteps);
             }
             Ok((0..count).map(|at| (place(at), place(at))).collect())
         }
-        Value::Missing => Ok(Vec::new()),
-        other => Err(RunError::NotAList(other.kind())),
+        Value::Nil => Ok(Vec::new()),
+        other => Err(ExecuteError::NotAList(other.kind())),
     }
 }

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use super::fault::Fault;
+use super::error::RegexpError;
 use super::rest::Rest;
 
 /// Perl classes, which match ASCII only as in Go.
@@ -25,7 +25,7 @@ const POSIX: [&str; 14] = [
 pub(super) const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
 
 /// Parses a class up to its closing bracket. The caller has taken the opening one.
-pub(super) fn bracketed(rest: &mut Rest<'_>) -> Result<String, Fault> {
+pub(super) fn bracketed(rest: &mut Rest<'_>) -> Result<String, RegexpError> {
     let mut class = String::from("[");
     if rest.take("^") {
         class.push('^');
@@ -35,7 +35,7 @@ pub(super) fn bracketed(rest: &mut Rest<'_>) -> Result<String, Fault> {
     while first || !rest.take("]") {
         first = false;
         if rest.text().is_empty() {
-            return Err(Fault::UnclosedClass);
+            return Err(RegexpError::UnclosedClass);
         }
         let item = match posix(rest)? {
             Some(class) => class,
@@ -51,19 +51,19 @@ pub(super) fn bracketed(rest: &mut Rest<'_>) -> Result<String, Fault> {
 }
 
 /// Parses `[:NAME:]` or `[:^NAME:]`. Without `:]`, the `[` is a literal.
-fn posix(rest: &mut Rest<'_>) -> Result<Option<String>, Fault> {
+fn posix(rest: &mut Rest<'_>) -> Result<Option<String>, RegexpError> {
     let inner = rest.text().strip_prefix("[:").and_then(|inner| inner.split_once(":]"));
     let Some((name, after)) = inner else { return Ok(None) };
     let written = format!("[:{name}:]");
     if !POSIX.contains(&name.strip_prefix('^').unwrap_or(name)) {
-        return Err(Fault::Class(written));
+        return Err(RegexpError::Class(written));
     }
     *rest = Rest::new(after);
     Ok(Some(written))
 }
 
 /// Parses one character or a range.
-fn range_of(rest: &mut Rest<'_>) -> Result<String, Fault> {
+fn range_of(rest: &mut Rest<'_>) -> Result<String, RegexpError> {
     let before = rest.text();
     let low = character(rest)?;
     let text = rest.text();
@@ -73,7 +73,7 @@ fn range_of(rest: &mut Rest<'_>) -> Result<String, Fault> {
     }
     rest.take("-");
     let high = character(rest)?;
-    if high < low { Err(Fault::Class(rest.since(before))) } else { Ok(range(low, high)) }
+    if high < low { Err(RegexpError::Class(rest.since(before))) } else { Ok(range(low, high)) }
 }
 
 /// Returns the class of the code points from `low` to `high`, without surrogates, which no string contains.
@@ -85,7 +85,7 @@ pub(super) fn range(low: u32, high: u32) -> String {
 }
 
 /// Parses a named class (`\d`, `\pL`, `\p{Greek}`), if the input starts with one.
-pub(super) fn named(rest: &mut Rest<'_>) -> Result<Option<String>, Fault> {
+pub(super) fn named(rest: &mut Rest<'_>) -> Result<Option<String>, RegexpError> {
     if let Some((_, class)) = LETTERS.iter().find(|(letter, _)| rest.take(letter)) {
         return Ok(Some((*class).to_owned()));
     }
@@ -100,7 +100,7 @@ pub(super) fn named(rest: &mut Rest<'_>) -> Result<Option<String>, Fault> {
         Some(name) => property(name, !negated),
         None => property(name, negated),
     });
-    class.map(Some).ok_or_else(|| Fault::Class(rest.since(before)))
+    class.map(Some).ok_or_else(|| RegexpError::Class(rest.since(before)))
 }
 
 /// Parses `{NAME}` or a name of one character.
@@ -125,13 +125,13 @@ fn property(name: &str, negated: bool) -> Option<String> {
 }
 
 /// Parses one character, literal or escaped, and returns its code point.
-pub(super) fn character(rest: &mut Rest<'_>) -> Result<u32, Fault> {
+pub(super) fn character(rest: &mut Rest<'_>) -> Result<u32, RegexpError> {
     let before = rest.text();
-    let next = rest.next().ok_or(Fault::UnclosedClass)?;
+    let next = rest.next().ok_or(RegexpError::UnclosedClass)?;
     if next != '\\' {
         return Ok(u32::from(next));
     }
-    let escaped = rest.next().ok_or(Fault::TrailingBackslash)?;
+    let escaped = rest.next().ok_or(RegexpError::TrailingBackslash)?;
     let number = match escaped {
         // A single digit from 1 to 7 would be a backreference, which Go does not have.
         '1'..='7' if !rest.text().starts_with(|next: char| next.is_digit(8)) => None,
@@ -146,7 +146,7 @@ pub(super) fn character(rest: &mut Rest<'_>) -> Result<u32, Fault> {
         mark if mark.is_ascii() && !mark.is_ascii_alphanumeric() => Some(u32::from(mark)),
         _ => None,
     };
-    number.ok_or_else(|| Fault::Escape(rest.since(before)))
+    number.ok_or_else(|| RegexpError::Escape(rest.since(before)))
 }
 
 /// Parses up to three octal digits. The caller has taken the first.
@@ -166,7 +166,7 @@ fn hexadecimal(rest: &mut Rest<'_>) -> Option<u32> {
         Some(inner) => inner.split_once('}')?,
         None => rest.text().split_at_checked(2)?,
     };
-    let is_number = !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_hexdigit());
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = u32::from_str_radix(digits, 16).ok().filter(|number| is_number && *number <= u32::from(char::MAX));
     *rest = Rest::new(after);
     number

@@ -1,40 +1,46 @@
-//! Values of the two small languages of Corefiles, templates and expressions. They print as in Go.
+//! Values of templates and expressions. They print as in Go.
 
 use core::cmp::Ordering;
 use core::fmt;
 use std::collections::BTreeMap;
 
-/// A value.
+/// Value of a template or an expression.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub(crate) enum Value {
+pub enum Value {
     /// No value: Go's `nil`, or a key that a map does not have.
     #[default]
-    Missing,
-    Flag(bool),
+    Nil,
+    /// `true` or `false`.
+    Bool(bool),
+    /// Signed integer: Go's `int`.
     Integer(i64),
-    /// An unsigned integer that does not fit in an `i64`.
-    Large(u64),
+    /// Unsigned integer that does not fit in an `i64`.
+    Unsigned(u64),
+    /// Floating-point number.
     Float(f64),
+    /// Text: Go's `string`.
     Text(String),
+    /// List: Go's slices.
     List(Vec<Value>),
+    /// Map with texts as keys.
     Map(BTreeMap<String, Value>),
-    /// A struct with exactly these fields.
-    Object(Vec<(&'static str, Value)>),
+    /// Struct with exactly these fields.
+    Struct(Vec<(&'static str, Value)>),
 }
 
 impl Value {
     /// Creates a text.
-    pub(crate) fn text(text: impl Into<String>) -> Value {
+    pub fn text(text: impl Into<String>) -> Value {
         Value::Text(text.into())
     }
 
     /// Returns true if a template condition counts it as true: not false, not zero and not empty.
     pub(crate) fn is_true(&self) -> bool {
         match self {
-            Value::Missing => false,
-            Value::Flag(flag) => *flag,
+            Value::Nil => false,
+            Value::Bool(flag) => *flag,
             Value::Integer(number) => *number != 0,
-            Value::Large(_) | Value::Object(_) => true,
+            Value::Unsigned(_) | Value::Struct(_) => true,
             Value::Float(number) => *number != 0.0,
             Value::Text(text) => !text.is_empty(),
             Value::List(list) => !list.is_empty(),
@@ -58,7 +64,7 @@ impl Value {
             #[allow(clippy::cast_precision_loss, reason = "as in the languages that this follows")]
             Value::Integer(number) => Some(*number as f64),
             #[allow(clippy::cast_precision_loss, reason = "as in the languages that this follows")]
-            Value::Large(number) => Some(*number as f64),
+            Value::Unsigned(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
             _ => None,
         }
@@ -68,9 +74,9 @@ impl Value {
     pub(crate) fn order(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {
             (Value::Integer(one), Value::Integer(other)) => Some(one.cmp(other)),
-            (Value::Large(one), Value::Large(other)) => Some(one.cmp(other)),
-            (Value::Large(_), Value::Integer(_)) => Some(Ordering::Greater),
-            (Value::Integer(_), Value::Large(_)) => Some(Ordering::Less),
+            (Value::Unsigned(one), Value::Unsigned(other)) => Some(one.cmp(other)),
+            (Value::Unsigned(_), Value::Integer(_)) => Some(Ordering::Greater),
+            (Value::Integer(_), Value::Unsigned(_)) => Some(Ordering::Less),
             (Value::Text(one), Value::Text(other)) => Some(one.cmp(other)),
             _ => self.number()?.partial_cmp(&other.number()?),
         }
@@ -78,14 +84,14 @@ impl Value {
 
     /// Returns true if templates can compare the two for equality: same kind, and not a list, map or struct.
     pub(crate) fn is_comparable_with(&self, other: &Value) -> bool {
-        let kind = |value: &Value| if let Value::Large(_) = value { "int" } else { value.kind() };
-        kind(self) == kind(other) && !matches!(self, Value::List(_) | Value::Map(_) | Value::Object(_))
+        let kind = |value: &Value| if let Value::Unsigned(_) = value { "int" } else { value.kind() };
+        kind(self) == kind(other) && !matches!(self, Value::List(_) | Value::Map(_) | Value::Struct(_))
     }
 
     /// Returns the name of its Go type. Lists and maps hold texts.
     pub(crate) const fn type_name(&self) -> &'static str {
         match self {
-            Value::Missing => "<nil>",
+            Value::Nil => "<nil>",
             Value::List(_) => "[]string",
             Value::Map(_) => "map[string]string",
             _ => self.kind(),
@@ -95,15 +101,15 @@ impl Value {
     /// Returns the name of its Go kind.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
-            Value::Missing => "nil",
-            Value::Flag(_) => "bool",
+            Value::Nil => "nil",
+            Value::Bool(_) => "bool",
             Value::Integer(_) => "int",
-            Value::Large(_) => "uint64",
+            Value::Unsigned(_) => "uint64",
             Value::Float(_) => "float64",
             Value::Text(_) => "string",
             Value::List(_) => "list",
             Value::Map(_) => "map",
-            Value::Object(_) => "struct",
+            Value::Struct(_) => "struct",
         }
     }
 }
@@ -111,10 +117,10 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Missing => f.write_str("<no value>"),
-            Value::Flag(flag) => write!(f, "{flag}"),
+            Value::Nil => f.write_str("<no value>"),
+            Value::Bool(flag) => write!(f, "{flag}"),
             Value::Integer(number) => write!(f, "{number}"),
-            Value::Large(number) => write!(f, "{number}"),
+            Value::Unsigned(number) => write!(f, "{number}"),
             Value::Float(number) => f.write_str(&float(*number)),
             Value::Text(text) => f.write_str(text),
             Value::List(list) => {
@@ -125,7 +131,7 @@ impl fmt::Display for Value {
                 let texts: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{value}")).collect();
                 write!(f, "map[{}]", texts.join(" "))
             }
-            Value::Object(fields) => {
+            Value::Struct(fields) => {
                 let texts: Vec<String> = fields.iter().map(|(_, value)| value.to_string()).collect();
                 write!(f, "{{{}}}", texts.join(" "))
             }
@@ -153,8 +159,8 @@ mod tests {
 
     #[test]
     fn values_print_as_in_go() {
-        let list = Value::List(vec![Value::text("a"), Value::Integer(-1), Value::Flag(true)]);
-        let map = [("b", Value::Float(1.5)), ("a", Value::Missing)].map(|(key, value)| (key.to_owned(), value));
+        let list = Value::List(vec![Value::text("a"), Value::Integer(-1), Value::Bool(true)]);
+        let map = [("b", Value::Float(1.5)), ("a", Value::Nil)].map(|(key, value)| (key.to_owned(), value));
         assert_eq!(list.to_string(), "[a -1 true]");
         assert_eq!(Value::Map(map.into()).to_string(), "map[a:<no value> b:1.5]");
     }
@@ -175,7 +181,7 @@ mod tests {
         for (number, text) in cases {
             assert_eq!(Value::Float(number).to_string(), text);
         }
-        assert_eq!(Value::Large(u64::MAX).order(&Value::Integer(-1)), Some(Ordering::Greater));
+        assert_eq!(Value::Unsigned(u64::MAX).order(&Value::Integer(-1)), Some(Ordering::Greater));
     }
 
     #[test]
@@ -183,6 +189,6 @@ mod tests {
         assert_eq!(Value::Integer(1).order(&Value::Float(1.5)), Some(Ordering::Less));
         assert_eq!(Value::text("b").order(&Value::text("a")), Some(Ordering::Greater));
         assert_eq!(Value::text("1").order(&Value::Integer(1)), None);
-        assert_eq!(Value::Flag(true).order(&Value::Flag(true)), None);
+        assert_eq!(Value::Bool(true).order(&Value::Bool(true)), None);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::fault::{OUTPUT_MAX, RunError};
-use crate::shared::value::Value;
+use super::error::{ExecuteError, OUTPUT_MAX};
+use crate::value::Value;
 
 /// String that cannot grow beyond [`OUTPUT_MAX`] bytes.
 #[derive(Default)]
@@ -13,10 +13,10 @@ impl Text {
     /// Appends text.
     ///
     /// # Errors
-    /// [`RunError::TooLong`] if the result would exceed [`OUTPUT_MAX`].
-    pub(super) fn push(&mut self, text: &str) -> Result<(), RunError> {
+    /// [`ExecuteError::TooLong`] if the result would exceed [`OUTPUT_MAX`].
+    pub(super) fn push(&mut self, text: &str) -> Result<(), ExecuteError> {
         if self.0.len() + text.len() > OUTPUT_MAX {
-            return Err(RunError::TooLong);
+            return Err(ExecuteError::TooLong);
         }
         self.0.push_str(text);
         Ok(())
@@ -32,7 +32,7 @@ impl From<Text> for String {
 /// Text form of a value as functions print it. A missing value is `<nil>` here.
 pub(super) fn shown(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::Missing => "<nil>".into(),
+        Value::Nil => "<nil>".into(),
         Value::Text(text) => text.into(),
         _ => value.to_string().into(),
     }

@@ -1,44 +1,38 @@
-//! Evaluation of an expression for a query.
+//! Evaluation of an expression in an environment.
 
 use core::net::IpAddr;
 use std::borrow::Cow;
 
-use engine::{Label, Query};
-use wire::NameRef;
-
-use super::Values;
+use super::environment::Environment;
 use super::parse::{Function, Node, Operator};
-use crate::shared::value::Value;
+use crate::value::Value;
 
 /// Maximum number of elements in a range, minus one.
 const RANGE_MAX: i64 = 1000;
 
-/// One evaluation.
-pub(super) struct Run<'r> {
-    pub(super) query: &'r Query,
-    pub(super) labels: &'r [Label],
-    pub(super) values: Values<'r>,
+/// Evaluation of an expression.
+pub(super) struct Evaluation<'e, E: Environment> {
+    pub(super) environment: &'e E,
+    /// Functions of the environment that the expression calls.
+    pub(super) functions: &'e [E::Function],
 }
 
-impl Run<'_> {
+impl<E: Environment> Evaluation<'_, E> {
     /// Evaluates a node. Returns `None` if it has no value.
     pub(super) fn value(&self, node: &Node) -> Option<Value> {
         Some(match node {
             Node::Constant(value) => value.clone(),
-            Node::Variable(name) => (self.values.variable)(name),
-            Node::Label(at) => {
-                let value = self.labels.get(*at).and_then(|label| label.value(self.query));
-                Value::Text(value.unwrap_or_default())
-            }
+            Node::Variable(name) => self.environment.variable(name),
             Node::Call(function, args) => self.call(*function, args)?,
-            Node::InNetwork(address, network) => Value::Flag(network.contains(&self.address(address)?)),
-            Node::Not(inner) => Value::Flag(!self.flag(inner)?),
+            Node::External(function, args) => self.external(self.functions.get(*function)?, args)?,
+            Node::InNetwork(address, network) => Value::Bool(network.contains(&self.address(address)?)),
+            Node::Not(inner) => Value::Bool(!self.flag(inner)?),
             Node::Negative(inner) => match self.value(inner)? {
                 Value::Integer(number) => Value::Integer(number.checked_neg()?),
                 value => Value::Float(-value.number()?),
             },
             Node::Two(operator, one, other) => self.two(*operator, one, other)?,
-            Node::Matches(text, regex) => Value::Flag(regex.is_match(&self.text(text)?)),
+            Node::Matches(text, regex) => Value::Bool(regex.is_match(&self.text(text)?)),
             Node::Conditional(parts) => {
                 let [condition, yes, no] = &**parts;
                 self.value(if self.flag(condition)? { yes } else { no })?
@@ -64,28 +58,41 @@ impl Run<'_> {
     }
 
     fn flag(&self, node: &Node) -> Option<bool> {
-        if let Value::Flag(flag) = self.value(node)? { Some(flag) } else { None }
+        if let Value::Bool(flag) = self.value(node)? { Some(flag) } else { None }
     }
 
     fn text(&self, node: &Node) -> Option<String> {
         if let Value::Text(text) = self.value(node)? { Some(text) } else { None }
     }
 
-    /// Evaluates an address. The client address is not formatted and parsed again.
+    /// Evaluates an address.
     fn address(&self, node: &Node) -> Option<IpAddr> {
-        match node {
-            Node::Call(Function::ClientIp, _) => Some(self.query.path.peer.ip().to_canonical()),
-            _ => self.text(node)?.parse().ok(),
+        let external = match node {
+            Node::External(function, _) => self.environment.address(self.functions.get(*function)?),
+            _ => None,
+        };
+        if external.is_some() { external } else { self.text(node)?.parse().ok() }
+    }
+
+    /// Calls a function of the environment. Up to one argument needs no allocation for the arguments.
+    fn external(&self, function: &E::Function, args: &[Node]) -> Option<Value> {
+        match args {
+            [] => self.environment.call(function, &[]),
+            [only] => self.environment.call(function, &[self.value(only)?]),
+            _ => {
+                let args: Vec<Value> = args.iter().map(|arg| self.value(arg)).collect::<Option<_>>()?;
+                self.environment.call(function, &args)
+            }
         }
     }
 
     fn two(&self, operator: Operator, one: &Node, other: &Node) -> Option<Value> {
         match operator {
-            Operator::Or => return Some(Value::Flag(self.flag(one)? || self.flag(other)?)),
-            Operator::And => return Some(Value::Flag(self.flag(one)? && self.flag(other)?)),
+            Operator::Or => return Some(Value::Bool(self.flag(one)? || self.flag(other)?)),
+            Operator::And => return Some(Value::Bool(self.flag(one)? && self.flag(other)?)),
             Operator::Coalesce => {
                 let value = self.value(one)?;
-                return if value == Value::Missing { self.value(other) } else { Some(value) };
+                return if value == Value::Nil { self.value(other) } else { Some(value) };
             }
             _ => {}
         }
@@ -103,8 +110,8 @@ impl Run<'_> {
             Function::TrimSuffix => Value::text(strip(&text(0)?, |whole| whole.strip_suffix(text(1)?.as_str()))),
             Function::Split => Value::List(text(0)?.split(text(1)?.as_str()).map(Value::text).collect()),
             Function::Replace => Value::Text(text(0)?.replace(text(1)?.as_str(), text(2)?.as_str())),
-            Function::HasPrefix => Value::Flag(text(0)?.starts_with(text(1)?.as_str())),
-            Function::HasSuffix => Value::Flag(text(0)?.ends_with(text(1)?.as_str())),
+            Function::HasPrefix => Value::Bool(text(0)?.starts_with(text(1)?.as_str())),
+            Function::HasSuffix => Value::Bool(text(0)?.ends_with(text(1)?.as_str())),
             Function::Text => Value::Text(self.value(args.first()?)?.to_string()),
             Function::Integer => match self.value(args.first()?)? {
                 Value::Text(text) => Value::Integer(text.trim().parse().ok()?),
@@ -113,33 +120,9 @@ impl Run<'_> {
             },
             Function::InNetwork => {
                 let network: ipnet::IpNet = text(1)?.parse().ok()?;
-                Value::Flag(network.contains(&self.address(args.first()?)?))
+                Value::Bool(network.contains(&self.address(args.first()?)?))
             }
-            Function::Group => Value::Text((self.values.group)(&self.value(args.first()?)?)),
-            _ => self.of_query(function),
         })
-    }
-
-    /// Returns a property of the query.
-    fn of_query(&self, function: Function) -> Value {
-        let Query { path, qtype, qclass, .. } = self.query;
-        let integer = |number: usize| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-        match function {
-            Function::Type => Value::Text(qtype.to_string()),
-            Function::Name => Value::Text(NameRef::to_string(&self.query.key())),
-            Function::Class => Value::Text(qclass.to_string()),
-            Function::Protocol => Value::text(path.transport.label()),
-            Function::Size => integer(self.query.packet.len()),
-            Function::ClientIp => Value::Text(path.peer.ip().to_canonical().to_string()),
-            Function::ClientPort => Value::Text(path.peer.port().to_string()),
-            Function::Id => integer(usize::from(self.query.header().id)),
-            Function::Opcode => integer(usize::from(self.query.flags().opcode().0)),
-            Function::DnssecOk => Value::Flag(self.query.dnssec_ok),
-            Function::BufferSize => integer(usize::from(self.query.size_max())),
-            Function::ServerIp => Value::Text(path.local.ip().to_canonical().to_string()),
-            Function::ServerPort => Value::Text(path.local.port().to_string()),
-            _ => Value::Missing,
-        }
     }
 }
 
@@ -155,19 +138,19 @@ fn compute(operator: Operator, one: &Value, other: &Value) -> Option<Value> {
         _ => None,
     };
     Some(match operator {
-        O::Equal => Value::Flag(equal(one, other)),
-        O::Unequal => Value::Flag(!equal(one, other)),
-        O::Less => Value::Flag(one.order(other)?.is_lt()),
-        O::LessOrEqual => Value::Flag(one.order(other)?.is_le()),
-        O::Greater => Value::Flag(one.order(other)?.is_gt()),
-        O::GreaterOrEqual => Value::Flag(one.order(other)?.is_ge()),
+        O::Equal => Value::Bool(equal(one, other)),
+        O::Unequal => Value::Bool(!equal(one, other)),
+        O::Less => Value::Bool(one.order(other)?.is_lt()),
+        O::LessOrEqual => Value::Bool(one.order(other)?.is_le()),
+        O::Greater => Value::Bool(one.order(other)?.is_gt()),
+        O::GreaterOrEqual => Value::Bool(one.order(other)?.is_ge()),
         O::In => match other {
-            Value::List(list) => Value::Flag(list.iter().any(|element| equal(one, element))),
+            Value::List(list) => Value::Bool(list.iter().any(|element| equal(one, element))),
             _ => return None,
         },
-        O::Contains => texts().map(|(one, other)| Value::Flag(one.contains(other.as_str())))?,
-        O::StartsWith => texts().map(|(one, other)| Value::Flag(one.starts_with(other.as_str())))?,
-        O::EndsWith => texts().map(|(one, other)| Value::Flag(one.ends_with(other.as_str())))?,
+        O::Contains => texts().map(|(one, other)| Value::Bool(one.contains(other.as_str())))?,
+        O::StartsWith => texts().map(|(one, other)| Value::Bool(one.starts_with(other.as_str())))?,
+        O::EndsWith => texts().map(|(one, other)| Value::Bool(one.ends_with(other.as_str())))?,
         O::Add if texts().is_some() => texts().map(|(one, other)| Value::Text(format!("{one}{other}")))?,
         O::Range => range(one, other)?,
         _ => arithmetic(operator, one, other)?,
