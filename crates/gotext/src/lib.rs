@@ -92,8 +92,10 @@
 //! assert_eq!(format_duration(Duration::from_secs(4800)), "1h20m0s");
 //! ```
 
+mod cursor;
 mod duration;
 pub mod expression;
+mod literal;
 mod parse_error;
 pub mod regexp;
 pub mod template;

@@ -2,6 +2,8 @@
 
 use super::error::ExpressionError;
 use crate::ParseError;
+use crate::cursor::Cursor;
+use crate::literal::{self, StringError, StringSyntax};
 use crate::value::Value;
 
 /// A token and its byte offset.
@@ -38,29 +40,31 @@ const MARKS: [&str; 26] = [
 ];
 
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError<ExpressionError>> {
+    let mut cursor = Cursor::new(text);
     let mut tokens = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let at = text.len() - rest.len();
-        let (kind, length) = token(first, rest).map_err(|error| ParseError::at(at, error))?;
+    loop {
+        cursor.take_while(char::is_whitespace);
+        let at = cursor.at();
+        let Some(first) = cursor.peek() else { return Ok(tokens) };
+        let kind = token(first, &mut cursor).map_err(|error| ParseError::at(at, error))?;
         tokens.push(Token { kind, at });
-        rest = rest[length..].trim_start();
     }
-    Ok(tokens)
 }
 
-/// Returns the token at the start of a text and its length in bytes.
-fn token(first: char, rest: &str) -> Result<(TokenKind, usize), ExpressionError> {
-    let span = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+/// Takes a token.
+fn token(first: char, cursor: &mut Cursor<'_>) -> Result<TokenKind, ExpressionError> {
     match first {
-        '\'' | '"' | '`' => quoted(first, rest),
-        '0'..='9' => number(rest, span(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')),
-        'a'..='z' | 'A'..='Z' | '_' => {
-            let length = span(|c| c.is_ascii_alphanumeric() || c == '_');
-            Ok((word(&rest[..length]), length))
+        '\'' | '"' | '`' => {
+            let text = literal::string(cursor, StringSyntax::Expression).map_err(|error| match error {
+                StringError::Unclosed => ExpressionError::Unclosed("a string"),
+                StringError::BadEscape => ExpressionError::BadEscape,
+            })?;
+            Ok(TokenKind::Constant(Value::Text(text)))
         }
-        _ => match MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
-            Some(mark) => Ok((TokenKind::Mark(mark), mark.len())),
+        '0'..='9' => number(cursor),
+        'a'..='z' | 'A'..='Z' | '_' => Ok(word(cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_'))),
+        _ => match cursor.take_any(&MARKS) {
+            Some(mark) => Ok(TokenKind::Mark(mark)),
             None => Err(ExpressionError::Unexpected(first.to_string())),
         },
     }
@@ -68,40 +72,23 @@ fn token(first: char, rest: &str) -> Result<(TokenKind, usize), ExpressionError>
 
 fn word(word: &str) -> TokenKind {
     match word {
-        "true" => TokenKind::Constant(Value::Bool(true)),
-        "false" => TokenKind::Constant(Value::Bool(false)),
-        "nil" => TokenKind::Constant(Value::Nil),
         "and" => TokenKind::Mark("&&"),
         "or" => TokenKind::Mark("||"),
-        _ => TokenKind::Word(word.to_owned()),
+        _ => match literal::named_constant(word) {
+            Some(value) => TokenKind::Constant(value),
+            None => TokenKind::Word(word.to_owned()),
+        },
     }
 }
 
-fn number(rest: &str, length: usize) -> Result<(TokenKind, usize), ExpressionError> {
+fn number(cursor: &mut Cursor<'_>) -> Result<TokenKind, ExpressionError> {
+    let rest = cursor.rest();
+    let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_').unwrap_or(rest.len());
     // `..` is the range operator and not part of a number.
     let length = rest[..length].find("..").unwrap_or(length);
-    let text = rest[..length].replace('_', "");
+    let text = cursor.take_bytes(length).replace('_', "");
     let hexadecimal = text.strip_prefix("0x").and_then(|digits| i64::from_str_radix(digits, 16).ok());
     let value = hexadecimal.or(text.parse().ok()).map(Value::Integer);
     let value = value.or_else(|| text.parse().ok().map(Value::Float));
-    value.map(|value| (TokenKind::Constant(value), length)).ok_or(ExpressionError::Unexpected(text))
-}
-
-fn quoted(quote: char, rest: &str) -> Result<(TokenKind, usize), ExpressionError> {
-    let mut text = String::new();
-    let mut chars = rest.char_indices().skip(1);
-    while let Some((at, next)) = chars.next() {
-        match next {
-            _ if next == quote => return Ok((TokenKind::Constant(Value::Text(text)), at + 1)),
-            '\\' if quote != '`' => text.push(match chars.next().map(|(_, escaped)| escaped) {
-                Some('n') => '\n',
-                Some('t') => '\t',
-                Some('r') => '\r',
-                Some(escaped @ ('\\' | '\'' | '"')) => escaped,
-                _ => return Err(ExpressionError::BadEscape),
-            }),
-            _ => text.push(next),
-        }
-    }
-    Err(ExpressionError::Unclosed("a string"))
+    value.map(TokenKind::Constant).ok_or(ExpressionError::Unexpected(text))
 }

@@ -9,7 +9,6 @@
 
 mod class;
 mod error;
-mod rest;
 #[cfg(test)]
 mod tests;
 mod translate;

@@ -8,7 +8,7 @@ use core::fmt::Write;
 
 use super::class;
 use super::error::{DEPTH_MAX, REPEAT_MAX, RegexpError};
-use super::rest::Rest;
+use crate::cursor::Cursor;
 
 /// Expression in the syntax of the crate.
 pub(super) struct Translated {
@@ -23,7 +23,7 @@ pub(super) struct Translated {
 /// The first error in the expression.
 pub(super) fn translate(text: &str) -> Result<Translated, RegexpError> {
     let level = Level { repeats: 1, ..Level::default() };
-    let mut translator = Translator { rest: Rest::new(text), outer: Vec::new(), level, names: vec![None] };
+    let mut translator = Translator { cursor: Cursor::new(text), outer: Vec::new(), level, names: vec![None] };
     translator.run()?;
     let Translator { outer, level, names, .. } = translator;
     if outer.is_empty() { Ok(Translated { text: level.text, names }) } else { Err(RegexpError::UnclosedGroup) }
@@ -73,7 +73,7 @@ impl Level {
 }
 
 struct Translator<'t> {
-    rest: Rest<'t>,
+    cursor: Cursor<'t>,
     /// Open groups that enclose the current one.
     outer: Vec<Level>,
     level: Level,
@@ -83,7 +83,7 @@ struct Translator<'t> {
 impl<'t> Translator<'t> {
     fn run(&mut self) -> Result<(), RegexpError> {
         let mut repeated = false;
-        while !self.rest.text().is_empty() {
+        while !self.cursor.rest().is_empty() {
             match self.repetition()? {
                 Some(repetition) if repeated => return Err(RegexpError::RepeatsTwice(repetition.written)),
                 Some(repetition) => {
@@ -101,8 +101,8 @@ impl<'t> Translator<'t> {
 
     /// Parses one item that is not a repetition operator.
     fn item(&mut self) -> Result<(), RegexpError> {
-        let before = self.rest.text();
-        let Some(next) = self.rest.next() else { return Ok(()) };
+        let before = self.cursor.rest();
+        let Some(next) = self.cursor.next() else { return Ok(()) };
         let Flags { any_case, lines, dot_is_all, .. } = self.level.flags;
         match next {
             '(' => return self.open(before),
@@ -112,7 +112,7 @@ impl<'t> Translator<'t> {
                 self.level.text.push('|');
             }
             '[' => {
-                let class = class::bracketed(&mut self.rest)?;
+                let class = class::bracketed(&mut self.cursor)?;
                 self.push_folded(&class, any_case);
             }
             '.' => self.push(if dot_is_all { "(?s:.)" } else { r"[^\n]" }),
@@ -126,22 +126,22 @@ impl<'t> Translator<'t> {
 
     /// Parses an escape sequence.
     fn escape(&mut self, before: &'t str) -> Result<(), RegexpError> {
-        if self.rest.take("Q") {
-            let (literal, rest) = self.rest.text().split_once(r"\E").unwrap_or((self.rest.text(), ""));
-            self.rest = Rest::new(rest);
+        if self.cursor.take("Q") {
+            let (literal, rest) = self.cursor.rest().split_once(r"\E").unwrap_or((self.cursor.rest(), ""));
+            self.cursor.move_to(rest);
             literal.chars().for_each(|character| self.push_character(u32::from(character)));
             return Ok(());
         }
         let assertions = [("A", r"\A"), ("z", r"\z"), ("b", r"(?-u:\b)"), ("B", r"(?-u:\B)")];
-        if let Some((_, assertion)) = assertions.iter().find(|(name, _)| self.rest.take(name)) {
+        if let Some((_, assertion)) = assertions.iter().find(|(name, _)| self.cursor.take(name)) {
             self.push(assertion);
             return Ok(());
         }
-        self.rest = Rest::new(before);
-        match class::named(&mut self.rest)? {
+        self.cursor.move_to(before);
+        match class::named(&mut self.cursor)? {
             Some(class) => self.push_folded(&class, self.level.flags.any_case),
             None => {
-                let character = class::character(&mut self.rest)?;
+                let character = class::character(&mut self.cursor)?;
                 self.push_character(character);
             }
         }
@@ -150,20 +150,20 @@ impl<'t> Translator<'t> {
 
     /// Parses the text after the opening parenthesis of a group.
     fn open(&mut self, before: &str) -> Result<(), RegexpError> {
-        if !self.rest.take("?") {
+        if !self.cursor.take("?") {
             return self.enter_numbered(None);
         }
-        let error = |rest: &Rest<'_>| RegexpError::Group(rest.since(before));
-        if ["<=", "<!"].iter().any(|look| self.rest.take(look)) {
-            return Err(error(&self.rest));
+        let error = |cursor: &Cursor<'_>| RegexpError::Group(cursor.since(before));
+        if ["<=", "<!"].iter().any(|look| self.cursor.take(look)) {
+            return Err(error(&self.cursor));
         }
-        if self.rest.take("P<") || self.rest.take("<") {
+        if self.cursor.take("P<") || self.cursor.take("<") {
             let name = self.group_name().ok_or(RegexpError::GroupName)?;
             return self.enter_numbered(Some(name));
         }
         let (mut flags, mut sets, mut any) = (self.level.flags, true, false);
         loop {
-            match self.rest.next() {
+            match self.cursor.next() {
                 Some('i') => flags.any_case = sets,
                 Some('m') => flags.lines = sets,
                 Some('s') => flags.dot_is_all = sets,
@@ -177,16 +177,16 @@ impl<'t> Translator<'t> {
                     self.level.flags = flags;
                     return Ok(());
                 }
-                _ => return Err(error(&self.rest)),
+                _ => return Err(error(&self.cursor)),
             }
             any = true;
         }
     }
 
     fn group_name(&mut self) -> Option<String> {
-        let (name, rest) = self.rest.text().split_once('>')?;
+        let (name, rest) = self.cursor.rest().split_once('>')?;
         let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        self.rest = Rest::new(rest);
+        self.cursor.move_to(rest);
         fits.then(|| name.to_owned())
     }
 
@@ -253,26 +253,26 @@ struct Repetition {
 impl Translator<'_> {
     /// Parses a repetition operator, if the input starts with one. A brace that does not form one is a literal.
     fn repetition(&mut self) -> Result<Option<Repetition>, RegexpError> {
-        let before = self.rest.text();
+        let before = self.cursor.rest();
         let counts = [("*", (0, None)), ("+", (1, None)), ("?", (0, Some(1)))];
-        let simple = counts.iter().find(|(mark, _)| self.rest.take(mark)).map(|(_, counts)| *counts);
+        let simple = counts.iter().find(|(mark, _)| self.cursor.take(mark)).map(|(_, counts)| *counts);
         let Some((least, most)) = simple.or_else(|| self.braces()) else { return Ok(None) };
         if least.max(most.unwrap_or(0)) > REPEAT_MAX || most.is_some_and(|most| most < least) {
-            return Err(RegexpError::RepeatCount(self.rest.since(before)));
+            return Err(RegexpError::RepeatCount(self.cursor.since(before)));
         }
-        let lazy = self.rest.take("?");
-        Ok(Some(Repetition { least, most, lazy, written: self.rest.since(before) }))
+        let lazy = self.cursor.take("?");
+        Ok(Some(Repetition { least, most, lazy, written: self.cursor.since(before) }))
     }
 
     /// Parses `{N}`, `{N,}` or `{N,M}`. Any other text in braces is literal.
     fn braces(&mut self) -> Option<(u32, Option<u32>)> {
-        let (inner, rest) = self.rest.text().strip_prefix('{')?.split_once('}')?;
+        let (inner, rest) = self.cursor.rest().strip_prefix('{')?.split_once('}')?;
         let counts = match inner.split_once(',') {
             None => number(inner).map(|times| (times, Some(times)))?,
             Some((least, "")) => (number(least)?, None),
             Some((least, most)) => (number(least)?, Some(number(most)?)),
         };
-        self.rest = Rest::new(rest);
+        self.cursor.move_to(rest);
         Some(counts)
     }
 

@@ -267,7 +267,7 @@ impl Parser {
 
     /// Parses a whole pipeline `[$a[, $b] :=|=] COMMAND | COMMAND …` with at most `variables` variables.
     fn pipeline(&mut self, tokens: &[Token], variables: usize) -> Outcome<Pipeline> {
-        let mut rest = Cursor { tokens, end: self.end };
+        let mut rest = Tokens { tokens, end: self.end };
         let pipeline = self.piped(&mut rest, variables)?;
         match rest.tokens.first() {
             Some(token) => Err(ParseError::at(token.at, unexpected(token))),
@@ -276,7 +276,7 @@ impl Parser {
     }
 
     /// Parses a pipeline up to a closing parenthesis or the end.
-    fn piped(&mut self, rest: &mut Cursor<'_>, most: usize) -> Outcome<Pipeline> {
+    fn piped(&mut self, rest: &mut Tokens<'_>, most: usize) -> Outcome<Pipeline> {
         let at = rest.at();
         let (variables, assigns) = declarations(rest)?;
         if variables.len() > most {
@@ -304,7 +304,7 @@ impl Parser {
     }
 
     /// Parses operands up to `|`, a closing parenthesis or the end.
-    fn command(&mut self, rest: &mut Cursor<'_>) -> Outcome<Vec<Operand>> {
+    fn command(&mut self, rest: &mut Tokens<'_>) -> Outcome<Vec<Operand>> {
         let at = rest.at();
         let mut operands = Vec::new();
         while !matches!(rest.mark(), Some("|" | ")")) && !rest.tokens.is_empty() {
@@ -324,7 +324,7 @@ impl Parser {
         }
     }
 
-    fn operand(&mut self, rest: &mut Cursor<'_>) -> Outcome<Operand> {
+    fn operand(&mut self, rest: &mut Tokens<'_>) -> Outcome<Operand> {
         let token = rest.take()?;
         let mut fields = Vec::new();
         let base = match &token.kind {
@@ -355,7 +355,7 @@ impl Parser {
     }
 
     /// Parses a pipeline in parentheses. The caller has taken the opening one.
-    fn nested(&mut self, rest: &mut Cursor<'_>, at: usize) -> Outcome<Base> {
+    fn nested(&mut self, rest: &mut Tokens<'_>, at: usize) -> Outcome<Base> {
         self.deeper(at)?;
         let pipeline = self.piped(rest, 1)?;
         if !rest.take_mark(")") {
@@ -391,7 +391,7 @@ fn template_name(tokens: &[Token], at: usize) -> Outcome<(String, usize, &[Token
 }
 
 /// Takes the variables at the start of a pipeline. Returns true with them if `=` assigns to existing ones.
-fn declarations(rest: &mut Cursor<'_>) -> Outcome<(Vec<String>, bool)> {
+fn declarations(rest: &mut Tokens<'_>) -> Outcome<(Vec<String>, bool)> {
     let name = |at: usize| match rest.tokens.get(at).map(|token| &token.kind) {
         Some(TokenKind::Variable(name)) => Some(name.clone()),
         _ => None,
@@ -415,12 +415,12 @@ fn declarations(rest: &mut Cursor<'_>) -> Outcome<(Vec<String>, bool)> {
 }
 
 /// Remaining tokens of an action.
-struct Cursor<'t> {
+struct Tokens<'t> {
     tokens: &'t [Token],
     end: usize,
 }
 
-impl<'t> Cursor<'t> {
+impl<'t> Tokens<'t> {
     fn at(&self) -> usize {
         self.tokens.first().map_or(self.end, |token| token.at)
     }
