@@ -19,7 +19,7 @@ pub enum ExpressionError {
     /// Parentheses or operators nested deeper than the limit.
     TooDeep,
     /// Unexpected end of the expression.
-    Ends,
+    UnexpectedEnd,
     /// End of the expression inside this construct.
     Unclosed(&'static str),
     /// Token in a place where it is not allowed.
@@ -43,7 +43,7 @@ impl fmt::Display for ExpressionError {
         match self {
             ExpressionError::TooLong => write!(f, "longer than {LENGTH_MAX} bytes"),
             ExpressionError::TooDeep => write!(f, "nested more than {DEPTH_MAX} levels deep"),
-            ExpressionError::Ends => f.write_str("unexpected end of the expression"),
+            ExpressionError::UnexpectedEnd => f.write_str("unexpected end of the expression"),
             ExpressionError::Unclosed(what) => write!(f, "unexpected end inside {what}"),
             ExpressionError::Unexpected(what) => write!(f, "unexpected `{what}`"),
             ExpressionError::BadEscape => f.write_str("a backslash does not start a known escape sequence"),

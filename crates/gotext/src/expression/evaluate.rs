@@ -31,7 +31,7 @@ impl<E: Environment> Evaluation<'_, E> {
                 Value::Integer(number) => Value::Integer(number.checked_neg()?),
                 value => Value::Float(-value.number()?),
             },
-            Node::Two(operator, one, other) => self.two(*operator, one, other)?,
+            Node::Binary(operator, one, other) => self.binary(*operator, one, other)?,
             Node::Matches(text, regex) => Value::Bool(regex.is_match(&self.text(text)?)),
             Node::Conditional(parts) => {
                 let [condition, yes, no] = &**parts;
@@ -50,7 +50,7 @@ impl<E: Environment> Evaluation<'_, E> {
     }
 
     /// Evaluates a node without copying constants.
-    fn look_at<'n>(&self, node: &'n Node) -> Option<Cow<'n, Value>> {
+    fn value_ref<'n>(&self, node: &'n Node) -> Option<Cow<'n, Value>> {
         match node {
             Node::Constant(value) => Some(Cow::Borrowed(value)),
             _ => self.value(node).map(Cow::Owned),
@@ -86,7 +86,7 @@ impl<E: Environment> Evaluation<'_, E> {
         }
     }
 
-    fn two(&self, operator: Operator, one: &Node, other: &Node) -> Option<Value> {
+    fn binary(&self, operator: Operator, one: &Node, other: &Node) -> Option<Value> {
         match operator {
             Operator::Or => return Some(Value::Bool(self.flag(one)? || self.flag(other)?)),
             Operator::And => return Some(Value::Bool(self.flag(one)? && self.flag(other)?)),
@@ -96,7 +96,7 @@ impl<E: Environment> Evaluation<'_, E> {
             }
             _ => {}
         }
-        compute(operator, &*self.look_at(one)?, &*self.look_at(other)?)
+        compute(operator, &*self.value_ref(one)?, &*self.value_ref(other)?)
     }
 
     fn call(&self, function: Function, args: &[Node]) -> Option<Value> {

@@ -74,7 +74,7 @@ pub(super) enum Node {
     InNetwork(Box<Node>, IpNet),
     Not(Box<Node>),
     Negative(Box<Node>),
-    Two(Operator, Box<Node>, Box<Node>),
+    Binary(Operator, Box<Node>, Box<Node>),
     Matches(Box<Node>, Box<Regexp>),
     Conditional(Box<[Node; 3]>),
     List(Vec<Node>),
@@ -249,7 +249,7 @@ impl<F: Clone> Parser<'_, F> {
                 self.tokens.next();
                 // All operators are left-associative except `**`.
                 let right = self.binary(binding + u8::from(*operator != Operator::Power))?;
-                left = two(*operator, name, left, right).map_err(|error| ParseError::at(at, error))?;
+                left = binary_node(*operator, name, left, right).map_err(|error| ParseError::at(at, error))?;
             }
             if negated {
                 left = (Node::Not(Box::new(left.0)), Type::Bool);
@@ -330,7 +330,9 @@ impl<F: Clone> Parser<'_, F> {
     }
 
     fn operand(&mut self) -> Outcome<Typed> {
-        let Some(token) = self.tokens.peek() else { return Err(ParseError::at(self.end, ExpressionError::Ends)) };
+        let Some(token) = self.tokens.peek() else {
+            return Err(ParseError::at(self.end, ExpressionError::UnexpectedEnd));
+        };
         match &token.kind {
             TokenKind::Constant(value) => {
                 let typed = (Node::Constant(value.clone()), Type::of(value));
@@ -372,7 +374,7 @@ impl<F: Clone> Parser<'_, F> {
         let name = match self.tokens.next() {
             Some(Token { kind: TokenKind::Word(name), .. }) => name,
             Some(token) => return Err(ParseError::at(at, ExpressionError::Unexpected(token.kind.text()))),
-            None => return Err(ParseError::at(at, ExpressionError::Ends)),
+            None => return Err(ParseError::at(at, ExpressionError::UnexpectedEnd)),
         };
         if !self.take_mark("(") {
             let known = self.scope.variables.iter().find(|(known, _)| *known == name);
@@ -442,7 +444,7 @@ fn list_of(parts: Vec<Typed>) -> Node {
 }
 
 /// Builds a binary operation if the types of the operands are valid.
-fn two(operator: Operator, name: &str, left: Typed, right: Typed) -> Result<Typed, ExpressionError> {
+fn binary_node(operator: Operator, name: &str, left: Typed, right: Typed) -> Result<Typed, ExpressionError> {
     use Operator as O;
     let (one, other) = (left.1, right.1);
     let numbers = one.is_number() && other.is_number();
@@ -465,5 +467,5 @@ fn two(operator: Operator, name: &str, left: Typed, right: Typed) -> Result<Type
     if !fits {
         return Err(ExpressionError::Mismatch(name.to_owned(), one, other));
     }
-    Ok((Node::Two(operator, Box::new(left.0), Box::new(right.0)), result))
+    Ok((Node::Binary(operator, Box::new(left.0), Box::new(right.0)), result))
 }

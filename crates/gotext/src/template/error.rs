@@ -29,17 +29,17 @@ pub enum TemplateError {
     /// Invalid escape sequence.
     BadEscape,
     /// Unknown function.
-    NoFunction(String),
+    UnknownFunction(String),
     /// Unknown variable.
-    NoVariable(String),
+    UndefinedVariable(String),
     /// Missing token or value.
     Expected(&'static str),
     /// Invalid or too large number.
-    Number(String),
+    BadNumber(String),
     /// Second definition of a template.
-    Defined(String),
+    DuplicateTemplate(String),
     /// Feature that Go has and this implementation does not.
-    NotHere(String),
+    NotSupported(String),
 }
 
 impl fmt::Display for TemplateError {
@@ -50,12 +50,12 @@ impl fmt::Display for TemplateError {
             TemplateError::Unclosed(what) => write!(f, "the template ends inside {what}"),
             TemplateError::Unexpected(what) => write!(f, "unexpected `{what}`"),
             TemplateError::BadEscape => f.write_str("invalid escape sequence after a backslash"),
-            TemplateError::NoFunction(name) => write!(f, "function \"{name}\" not defined"),
-            TemplateError::NoVariable(name) => write!(f, "undefined variable \"${name}\""),
+            TemplateError::UnknownFunction(name) => write!(f, "function \"{name}\" not defined"),
+            TemplateError::UndefinedVariable(name) => write!(f, "undefined variable \"${name}\""),
             TemplateError::Expected(what) => write!(f, "{what} is missing"),
-            TemplateError::Number(text) => write!(f, "`{text}` is not a number, or is too large"),
-            TemplateError::Defined(name) => write!(f, "multiple definition of template \"{name}\""),
-            TemplateError::NotHere(what) => write!(f, "`{what}` is not supported here"),
+            TemplateError::BadNumber(text) => write!(f, "`{text}` is not a number, or is too large"),
+            TemplateError::DuplicateTemplate(name) => write!(f, "multiple definition of template \"{name}\""),
+            TemplateError::NotSupported(what) => write!(f, "`{what}` is not supported here"),
         }
     }
 }
@@ -72,9 +72,9 @@ pub enum ExecuteError {
     /// Blocks and templates nested deeper than the limit.
     TooDeep,
     /// Unknown template.
-    NoTemplate(String),
+    UnknownTemplate(String),
     /// Unknown field or method.
-    NoField(String),
+    UnknownField(String),
     /// Arguments given to something that is not a function.
     NotAFunction,
     /// Arguments that this function does not take.
@@ -84,7 +84,7 @@ pub enum ExecuteError {
     /// Index after the end of a list or a text.
     OutOfRange(i64),
     /// `range` over a value of this kind.
-    NotAList(&'static str),
+    NotIterable(&'static str),
 }
 
 impl fmt::Display for ExecuteError {
@@ -93,13 +93,13 @@ impl fmt::Display for ExecuteError {
             ExecuteError::TooLong => write!(f, "the output is longer than {OUTPUT_MAX} bytes"),
             ExecuteError::TooManySteps => write!(f, "more than {STEPS_MAX} steps"),
             ExecuteError::TooDeep => write!(f, "more than {DEPTH_MAX} nested blocks and templates"),
-            ExecuteError::NoTemplate(name) => write!(f, "template \"{name}\" not defined"),
-            ExecuteError::NoField(name) => write!(f, "can't evaluate field {name}"),
+            ExecuteError::UnknownTemplate(name) => write!(f, "template \"{name}\" not defined"),
+            ExecuteError::UnknownField(name) => write!(f, "can't evaluate field {name}"),
             ExecuteError::NotAFunction => f.write_str("can't give argument to non-function"),
             ExecuteError::BadArguments(function) => write!(f, "wrong arguments of {function}"),
             ExecuteError::Incomparable(one, other) => write!(f, "incompatible types for comparison: {one} and {other}"),
             ExecuteError::OutOfRange(at) => write!(f, "index out of range: {at}"),
-            ExecuteError::NotAList(kind) => write!(f, "range can't iterate over {kind}"),
+            ExecuteError::NotIterable(kind) => write!(f, "range can't iterate over {kind}"),
         }
     }
 }

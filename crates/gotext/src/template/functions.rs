@@ -59,13 +59,13 @@ impl Function {
     /// Returns the function called `name`.
     ///
     /// # Errors
-    /// [`TemplateError::NoFunction`] if it does not exist.
+    /// [`TemplateError::UnknownFunction`] if it does not exist.
     pub(super) fn of(name: &str) -> Result<Function, TemplateError> {
         match FUNCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, function)) => Ok(*function),
             // No value here is callable.
-            None if name == "call" => Err(TemplateError::NotHere(name.to_owned())),
-            None => Err(TemplateError::NoFunction(name.to_owned())),
+            None if name == "call" => Err(TemplateError::NotSupported(name.to_owned())),
+            None => Err(TemplateError::UnknownFunction(name.to_owned())),
         }
     }
 

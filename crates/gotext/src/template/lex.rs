@@ -10,7 +10,7 @@ use crate::value::Value;
 
 /// Segment of a template.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum Segment {
     /// Literal text.
     Text(String),
     /// Tokens between `{{` and `}}`. Comments are dropped.
@@ -63,16 +63,16 @@ const TRIMMING_CLOSE: &str = "-}}";
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 const MARKS: [&str; 6] = ["(", ")", "|", ",", ":=", "="];
 
-/// Splits a template into its pieces.
-pub(super) fn pieces(template: &str) -> Result<Vec<Piece>, ParseError<TemplateError>> {
+/// Splits a template into its segments.
+pub(super) fn segments(template: &str) -> Result<Vec<Segment>, ParseError<TemplateError>> {
     let mut cursor = Cursor::new(template);
-    let (mut pieces, mut trims) = (Vec::new(), false);
+    let (mut segments, mut trims) = (Vec::new(), false);
     while let Some((text, inner)) = cursor.rest().split_once(OPEN) {
         cursor.move_to(inner);
         let start = cursor.at();
         // A minus sign trims only if whitespace separates it from the action.
         let trims_before = inner.strip_prefix('-').is_some_and(|after| after.starts_with(BLANKS));
-        push_text(&mut pieces, text, trims, trims_before);
+        push_text(&mut segments, text, trims, trims_before);
         if trims_before {
             cursor.take("-");
         }
@@ -81,18 +81,18 @@ pub(super) fn pieces(template: &str) -> Result<Vec<Piece>, ParseError<TemplateEr
         match action.tokens {
             None => {}
             Some(tokens) if tokens.is_empty() => return Err(ParseError::at(start, TemplateError::Expected("a value"))),
-            Some(tokens) => pieces.push(Piece::Action(tokens)),
+            Some(tokens) => segments.push(Segment::Action(tokens)),
         }
     }
-    push_text(&mut pieces, cursor.rest(), trims, false);
-    Ok(pieces)
+    push_text(&mut segments, cursor.rest(), trims, false);
+    Ok(segments)
 }
 
-fn push_text(pieces: &mut Vec<Piece>, text: &str, trims_start: bool, trims_end: bool) {
+fn push_text(segments: &mut Vec<Segment>, text: &str, trims_start: bool, trims_end: bool) {
     let text = if trims_start { text.trim_start_matches(BLANKS) } else { text };
     let text = if trims_end { text.trim_end_matches(BLANKS) } else { text };
     if !text.is_empty() {
-        pieces.push(Piece::Text(text.to_owned()));
+        segments.push(Segment::Text(text.to_owned()));
     }
 }
 

@@ -4,12 +4,12 @@
 //! Complex numbers are missing, and so is `call`, because no value here is callable. `parseInt` is an addition of
 //! CoreDNS. Size, depth and number of steps are limited; `error` has the limits.
 
-#[cfg(test)]
-mod as_in_go;
 mod error;
-mod eval;
+mod execute;
 mod fields;
 mod functions;
+#[cfg(test)]
+mod go_results;
 mod lex;
 mod numbers;
 mod output;
@@ -20,7 +20,7 @@ mod tests;
 
 use crate::ParseError;
 pub use error::{ExecuteError, TemplateError};
-pub use eval::Data;
+pub use execute::Data;
 
 /// Parsed template.
 #[derive(Debug)]
@@ -49,6 +49,6 @@ impl Template {
     /// # Errors
     /// The error that stopped the execution.
     pub fn execute(&self, data: &dyn Data) -> Result<String, ExecuteError> {
-        eval::run(&self.templates, data)
+        execute::run(&self.templates, data)
     }
 }

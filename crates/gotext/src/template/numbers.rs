@@ -8,9 +8,9 @@ use crate::value::Value;
 /// Parses a numeric constant. The result is an integer unless the text has a point or an exponent.
 ///
 /// # Errors
-/// [`TemplateError::Number`] if the text is not a number or does not fit Go's `int` or `float64`.
+/// [`TemplateError::BadNumber`] if the text is not a number or does not fit Go's `int` or `float64`.
 pub(super) fn constant(text: &str) -> Result<Value, TemplateError> {
-    let wrong = || TemplateError::Number(text.to_owned());
+    let wrong = || TemplateError::BadNumber(text.to_owned());
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::error::{LEVELS_MAX, TEMPLATE_MAX, TemplateError};
 use super::functions::Function;
-use super::lex::{Piece, Token, TokenKind, pieces};
+use super::lex::{Segment, Token, TokenKind, segments};
 use crate::ParseError;
 use crate::value::Value;
 
@@ -75,8 +75,8 @@ pub(super) fn parse(name: &str, template: &str) -> Result<Templates, ParseError<
     if template.len() > TEMPLATE_MAX {
         return Err(ParseError::at(TEMPLATE_MAX, TemplateError::TooLong));
     }
-    let (end, pieces) = (template.len(), pieces(template)?.into_iter());
-    let mut parser = Parser { pieces, end, scope: Scope::default(), depth: 0, named: BTreeMap::new() };
+    let (end, segments) = (template.len(), segments(template)?.into_iter());
+    let mut parser = Parser { segments, end, scope: Scope::default(), depth: 0, named: BTreeMap::new() };
     let (root, ending) = parser.nodes()?;
     if let Some(ending) = ending {
         return Err(ParseError::at(ending.at, TemplateError::Unexpected(ending.word.to_owned())));
@@ -89,7 +89,7 @@ pub(super) fn parse(name: &str, template: &str) -> Result<Templates, ParseError<
 }
 
 struct Parser {
-    pieces: std::vec::IntoIter<Piece>,
+    segments: std::vec::IntoIter<Segment>,
     end: usize,
     scope: Scope,
     depth: usize,
@@ -123,13 +123,13 @@ impl Parser {
     /// Parses nodes up to the end of input, `else` or `end`.
     fn nodes(&mut self) -> Outcome<(Nodes, Option<Ending>)> {
         let mut nodes = Vec::new();
-        while let Some(piece) = self.pieces.next() {
-            let tokens = match piece {
-                Piece::Text(text) => {
+        while let Some(segment) = self.segments.next() {
+            let tokens = match segment {
+                Segment::Text(text) => {
                     nodes.push(Node::Text(text));
                     continue;
                 }
-                Piece::Action(tokens) => tokens,
+                Segment::Action(tokens) => tokens,
             };
             let rest = || tokens.iter().skip(1).cloned().collect();
             match tokens.first() {
@@ -201,7 +201,7 @@ impl Parser {
         let known = self.named.get(&name).is_some_and(|known| !is_empty(known));
         match (known, is_empty(&nodes)) {
             (true, true) => {}
-            (true, false) => return Err(ParseError::at(at, TemplateError::Defined(name))),
+            (true, false) => return Err(ParseError::at(at, TemplateError::DuplicateTemplate(name))),
             (false, _) => {
                 self.named.insert(name, nodes);
             }
@@ -295,7 +295,7 @@ impl Parser {
             commands.push(command);
         }
         if let Some(unknown) = variables.iter().find(|name| assigns && !self.scope.variables.contains(name)) {
-            return Err(ParseError::at(at, TemplateError::NoVariable(unknown.clone())));
+            return Err(ParseError::at(at, TemplateError::UndefinedVariable(unknown.clone())));
         }
         if !assigns {
             self.scope.variables.extend(variables.iter().cloned());
@@ -335,7 +335,9 @@ impl Parser {
                 Base::Dot
             }
             TokenKind::Variable(name) if self.scope.variables.contains(name) => Base::Variable(name.clone()),
-            TokenKind::Variable(name) => return Err(ParseError::at(token.at, TemplateError::NoVariable(name.clone()))),
+            TokenKind::Variable(name) => {
+                return Err(ParseError::at(token.at, TemplateError::UndefinedVariable(name.clone())));
+            }
             TokenKind::Word(name) => {
                 let known = if is_keyword(name) { Err(unexpected(token)) } else { Function::of(name) };
                 Base::Function(known.map_err(|error| ParseError::at(token.at, error))?)

@@ -193,10 +193,10 @@ impl Verb {
         Some(self.fill_with(&format!("{sign}{prefix}{digits:0>least$}"), ' '))
     }
 
-    fn sign(&self, negative: bool, is_told: bool) -> &'static str {
+    fn sign(&self, negative: bool, shows_plus: bool) -> &'static str {
         match () {
             () if negative => "-",
-            () if self.plus && is_told => "+",
+            () if self.plus && shows_plus => "+",
             () if self.space => " ",
             () => "",
         }

@@ -18,24 +18,24 @@ pub trait Data {
 
 /// Value, or the data itself.
 #[derive(Clone)]
-enum Thing {
-    Data,
+enum Datum {
+    Root,
     Value(Value),
 }
 
 /// Control flow after a list of nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
-    On,
+    Next,
     Break,
     Continue,
 }
 
 /// Executes a template and returns its output.
 pub(super) fn run(templates: &Templates, data: &dyn Data) -> Result<String, ExecuteError> {
-    let variables = vec![(String::new(), Thing::Data)];
+    let variables = vec![(String::new(), Datum::Root)];
     let mut run = Run { templates, data, output: String::new(), variables, steps: 0, depth: 0 };
-    run.nodes(&templates.root, &Thing::Data)?;
+    run.nodes(&templates.root, &Datum::Root)?;
     Ok(run.output)
 }
 
@@ -43,25 +43,25 @@ struct Run<'d> {
     templates: &'d Templates,
     data: &'d dyn Data,
     output: String,
-    variables: Vec<(String, Thing)>,
+    variables: Vec<(String, Datum)>,
     steps: usize,
     depth: usize,
 }
 
 impl Run<'_> {
-    fn nodes(&mut self, nodes: &[Node], dot: &Thing) -> Result<Flow, ExecuteError> {
+    fn nodes(&mut self, nodes: &[Node], dot: &Datum) -> Result<Flow, ExecuteError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(ExecuteError::TooDeep);
         }
         let known = self.variables.len();
-        let mut flow = Flow::On;
+        let mut flow = Flow::Next;
         for node in nodes {
             flow = self.node(node, dot)?;
             if self.output.len() > OUTPUT_MAX {
                 return Err(ExecuteError::TooLong);
             }
-            if flow != Flow::On {
+            if flow != Flow::Next {
                 break;
             }
         }
@@ -70,7 +70,7 @@ impl Run<'_> {
         Ok(flow)
     }
 
-    fn node(&mut self, node: &Node, dot: &Thing) -> Result<Flow, ExecuteError> {
+    fn node(&mut self, node: &Node, dot: &Datum) -> Result<Flow, ExecuteError> {
         self.step(1)?;
         match node {
             Node::Text(text) => self.output.push_str(text),
@@ -87,7 +87,7 @@ impl Run<'_> {
             Node::Continue => return Ok(Flow::Continue),
             Node::Template(name, on) => self.template(name, on.as_ref(), dot)?,
         }
-        Ok(Flow::On)
+        Ok(Flow::Next)
     }
 
     fn step(&mut self, count: usize) -> Result<(), ExecuteError> {
@@ -96,12 +96,12 @@ impl Run<'_> {
     }
 
     /// Executes another template. Inside, dot is the value of the pipeline, and outer variables are not visible.
-    fn template(&mut self, name: &str, on: Option<&Pipeline>, dot: &Thing) -> Result<(), ExecuteError> {
+    fn template(&mut self, name: &str, on: Option<&Pipeline>, dot: &Datum) -> Result<(), ExecuteError> {
         let templates = self.templates;
-        let nodes = templates.named.get(name).ok_or_else(|| ExecuteError::NoTemplate(name.to_owned()))?;
+        let nodes = templates.named.get(name).ok_or_else(|| ExecuteError::UnknownTemplate(name.to_owned()))?;
         let data = match on {
             Some(pipeline) => self.pipeline(pipeline, dot)?,
-            None => Thing::Value(Value::Nil),
+            None => Datum::Value(Value::Nil),
         };
         let outer = core::mem::replace(&mut self.variables, vec![(String::new(), data.clone())]);
         self.nodes(nodes, &data)?;
@@ -109,7 +109,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn conditional(&mut self, block: &Block, dot: &Thing, moves_dot: bool) -> Result<Flow, ExecuteError> {
+    fn conditional(&mut self, block: &Block, dot: &Datum, moves_dot: bool) -> Result<Flow, ExecuteError> {
         let known = self.variables.len();
         let value = self.pipeline(&block.on, dot)?;
         let flow = match &value {
@@ -120,7 +120,7 @@ impl Run<'_> {
         Ok(flow)
     }
 
-    fn range(&mut self, block: &Block, dot: &Thing) -> Result<Flow, ExecuteError> {
+    fn range(&mut self, block: &Block, dot: &Datum) -> Result<Flow, ExecuteError> {
         let known = self.variables.len();
         let pipeline = &block.on;
         let value = self.piped(pipeline, dot)?;
@@ -130,18 +130,18 @@ impl Run<'_> {
             // Go.
             self.assign(pipeline, &value);
         }
-        let mut flow = Flow::On;
+        let mut flow = Flow::Next;
         let pairs = pairs(value.into_value()?, two)?;
         self.step(pairs.len())?;
         if pairs.is_empty() {
             flow = self.nodes(&block.otherwise, dot)?;
         }
         for (key, element) in pairs {
-            let element = Thing::Value(element);
+            let element = Datum::Value(element);
             match pipeline.variables.as_slice() {
                 [only] => self.set(only, &element),
                 [first, second] => {
-                    self.set(first, &Thing::Value(key));
+                    self.set(first, &Datum::Value(key));
                     self.set(second, &element);
                 }
                 _ => {}
@@ -154,14 +154,14 @@ impl Run<'_> {
         Ok(flow)
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, dot: &Thing) -> Result<Thing, ExecuteError> {
+    fn pipeline(&mut self, pipeline: &Pipeline, dot: &Datum) -> Result<Datum, ExecuteError> {
         let value = self.piped(pipeline, dot)?;
         self.assign(pipeline, &value);
         Ok(value)
     }
 
     /// Assigns a value to the variables of a pipeline.
-    fn assign(&mut self, pipeline: &Pipeline, value: &Thing) {
+    fn assign(&mut self, pipeline: &Pipeline, value: &Datum) {
         for name in &pipeline.variables {
             match pipeline.assigns {
                 true => self.set(name, value),
@@ -170,22 +170,22 @@ impl Run<'_> {
         }
     }
 
-    fn set(&mut self, name: &str, value: &Thing) {
+    fn set(&mut self, name: &str, value: &Datum) {
         if let Some((_, known)) = self.variables.iter_mut().rev().find(|(known, _)| known == name) {
             *known = value.clone();
         }
     }
 
-    fn piped(&mut self, pipeline: &Pipeline, dot: &Thing) -> Result<Thing, ExecuteError> {
+    fn piped(&mut self, pipeline: &Pipeline, dot: &Datum) -> Result<Datum, ExecuteError> {
         let mut value = None;
         for command in &pipeline.commands {
             value = Some(self.command(command, value, dot)?);
         }
-        Ok(value.unwrap_or(Thing::Value(Value::Nil)))
+        Ok(value.unwrap_or(Datum::Value(Value::Nil)))
     }
 
     /// Executes a command. `piped` is the value of the previous command and becomes the last argument.
-    fn command(&mut self, command: &[Operand], piped: Option<Thing>, dot: &Thing) -> Result<Thing, ExecuteError> {
+    fn command(&mut self, command: &[Operand], piped: Option<Datum>, dot: &Datum) -> Result<Datum, ExecuteError> {
         let Some((first, rest)) = command.split_first() else { return Err(ExecuteError::NotAFunction) };
         self.step(command.len())?;
         if let Base::Function(function @ (Function::And | Function::Or)) = first.base {
@@ -199,7 +199,7 @@ impl Run<'_> {
             args.push(piped.into_value()?);
         }
         match &first.base {
-            Base::Function(function) => function.call(&args).map(Thing::Value),
+            Base::Function(function) => function.call(&args).map(Datum::Value),
             _ if args.is_empty() => self.operand(first, dot),
             _ => self.method(first, &args, dot),
         }
@@ -210,10 +210,10 @@ impl Run<'_> {
         &mut self,
         function: Function,
         operands: &[Operand],
-        piped: Option<Thing>,
-        dot: &Thing,
-    ) -> Result<Thing, ExecuteError> {
-        let decides = |value: &Thing| value.is_true() == (function == Function::Or);
+        piped: Option<Datum>,
+        dot: &Datum,
+    ) -> Result<Datum, ExecuteError> {
+        let decides = |value: &Datum| value.is_true() == (function == Function::Or);
         let mut last = None;
         for operand in operands {
             let value = self.operand(operand, dot)?;
@@ -225,57 +225,57 @@ impl Run<'_> {
         piped.or(last).ok_or(ExecuteError::BadArguments("and, or"))
     }
 
-    fn method(&self, operand: &Operand, args: &[Value], dot: &Thing) -> Result<Thing, ExecuteError> {
+    fn method(&self, operand: &Operand, args: &[Value], dot: &Datum) -> Result<Datum, ExecuteError> {
         let of_data = match (&operand.base, dot) {
-            (Base::Dot, Thing::Data) => true,
+            (Base::Dot, Datum::Root) => true,
             (Base::Variable(name), _) => name.is_empty(),
             _ => false,
         };
         match operand.fields.as_slice() {
             [name] if of_data => {
-                self.data.method(name, args).map(Thing::Value).ok_or_else(|| ExecuteError::NoField(name.clone()))
+                self.data.method(name, args).map(Datum::Value).ok_or_else(|| ExecuteError::UnknownField(name.clone()))
             }
             _ => Err(ExecuteError::NotAFunction),
         }
     }
 
-    fn operand(&mut self, operand: &Operand, dot: &Thing) -> Result<Thing, ExecuteError> {
+    fn operand(&mut self, operand: &Operand, dot: &Datum) -> Result<Datum, ExecuteError> {
         let base = match &operand.base {
             Base::Dot => dot.clone(),
-            Base::Constant(value) => Thing::Value(value.clone()),
+            Base::Constant(value) => Datum::Value(value.clone()),
             Base::Variable(name) => {
                 let found = self.variables.iter().rev().find(|(known, _)| known == name);
-                found.map_or(Thing::Value(Value::Nil), |(_, value)| value.clone())
+                found.map_or(Datum::Value(Value::Nil), |(_, value)| value.clone())
             }
-            Base::Function(function) => Thing::Value(function.call(&[])?),
+            Base::Function(function) => Datum::Value(function.call(&[])?),
             Base::Nested(pipeline) => self.pipeline(pipeline, dot)?,
         };
-        operand.fields.iter().try_fold(base, |thing, name| {
-            let value = match &thing {
-                Thing::Data => self.data.field(name),
-                Thing::Value(Value::Map(map)) => Some(map.get(name).cloned().unwrap_or_default()),
-                Thing::Value(Value::Struct(fields)) => {
+        operand.fields.iter().try_fold(base, |datum, name| {
+            let value = match &datum {
+                Datum::Root => self.data.field(name),
+                Datum::Value(Value::Map(map)) => Some(map.get(name).cloned().unwrap_or_default()),
+                Datum::Value(Value::Struct(fields)) => {
                     fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
                 }
-                Thing::Value(_) => None,
+                Datum::Value(_) => None,
             };
-            value.map(Thing::Value).ok_or_else(|| ExecuteError::NoField(name.clone()))
+            value.map(Datum::Value).ok_or_else(|| ExecuteError::UnknownField(name.clone()))
         })
     }
 }
 
-impl Thing {
+impl Datum {
     fn is_true(&self) -> bool {
         match self {
-            Thing::Data => true,
-            Thing::Value(value) => value.is_true(),
+            Datum::Root => true,
+            Datum::Value(value) => value.is_true(),
         }
     }
 
     fn into_value(self) -> Result<Value, ExecuteError> {
         match self {
-            Thing::Value(value) => Ok(value),
-            Thing::Data => Err(ExecuteError::BadArguments("the data as a whole")),
+            Datum::Value(value) => Ok(value),
+            Datum::Root => Err(ExecuteError::BadArguments("the data as a whole")),
         }
     }
 }
@@ -294,6 +294,6 @@ fn pairs(value: Value, two: bool) -> Result<Vec<(Value, Value)>, ExecuteError> {
             Ok((0..count).map(|at| (place(at), place(at))).collect())
         }
         Value::Nil => Ok(Vec::new()),
-        other => Err(ExecuteError::NotAList(other.kind())),
+        other => Err(ExecuteError::NotIterable(other.kind())),
     }
 }
