@@ -125,7 +125,7 @@ impl Generation {
                 core::mem::swap(&mut walk.response, &mut below.response);
                 walk.response.take_seal(&mut below.response);
                 walk.query.take_question(&below.query);
-                walk.query.hear(below.query.all_told());
+                walk.query.merge_labels(below.query.label_values());
                 step
             }
             None => {
@@ -278,7 +278,7 @@ impl Generation {
         let Some(parent) = walk.parent.take() else { return Verdict::Done };
         let mut sub = core::mem::replace(walk, parent);
         if sub.whom == Whom::Below {
-            walk.query.hear(sub.query.all_told());
+            walk.query.merge_labels(sub.query.label_values());
         }
         let step = &self.blocks[walk.block].chain.steps()[walk.at];
         let verdict = step.plugin.on_subanswer(&mut walk.query, &mut sub.response, &mut walk.response, worker);

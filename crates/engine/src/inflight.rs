@@ -13,12 +13,12 @@ use foldhash::fast::RandomState;
 use futures_channel::oneshot::{Receiver, Sender, channel};
 use hashbrown::HashMap;
 
-use crate::label_values::Told;
+use crate::label_values::LabelValues;
 use crate::query::Query;
 use crate::verdict::Resolved;
 
 /// Outcome of an exchange, and the label values that were set while it ran.
-pub(crate) type Outcome = (Resolved, Told);
+pub(crate) type Outcome = (Resolved, LabelValues);
 
 /// Everything that the reply of an upstream may depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -107,7 +107,7 @@ impl Leader<'_> {
     pub(crate) fn tell(mut self, resolved: &Resolved, query: &Query) {
         let followers = self.take_followers();
         if !followers.is_empty() {
-            let outcome = Arc::new((resolved.clone(), query.all_told()));
+            let outcome = Arc::new((resolved.clone(), query.label_values()));
             for follower in followers {
                 let _ = follower.send(Arc::clone(&outcome));
             }

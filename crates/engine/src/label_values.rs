@@ -2,9 +2,9 @@
 
 /// Label values of one query, at most one for each label.
 #[derive(Clone, Default)]
-pub(crate) struct Told(Vec<(&'static str, String)>);
+pub(crate) struct LabelValues(Vec<(&'static str, String)>);
 
-impl Told {
+impl LabelValues {
     pub(crate) fn get(&self, label: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == label).map(|(_, value)| value.as_str())
     }
@@ -15,7 +15,7 @@ impl Told {
     }
 
     /// Merges `later`, whose values win.
-    pub(crate) fn extend(&mut self, later: Told) {
+    pub(crate) fn extend(&mut self, later: LabelValues) {
         later.0.into_iter().for_each(|(label, value)| self.set(label, value));
     }
 

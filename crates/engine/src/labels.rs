@@ -1,10 +1,10 @@
 //! Metadata labels: values such as `geoip/country/code` that one plugin publishes for a query and others read.
 //!
 //! A publisher registers a function that computes the value ([`Labels::publish`]), or sets the value once the answer
-//! is known ([`Labels::publish_told`]). A reader obtains a [`Label`] while it is built, and reads the value for each
+//! is known ([`Labels::publish_setter`]). A reader obtains a [`Label`] while it is built, and reads the value for each
 //! query. The order in which both are built does not matter.
 //!
-//! A label without readers costs nothing: values are computed on demand, and a [`Teller`] does not compute values
+//! A label without readers costs nothing: values are computed on demand, and a [`LabelSetter`] does not compute values
 //! without readers. As in CoreDNS, labels have values only in the zones of the directive *metadata*.
 
 use core::fmt;
@@ -16,7 +16,7 @@ use crate::query::Query;
 use crate::zones::Zones;
 
 /// Computes the value of a label for a query; `None` if there is no value.
-pub type LabelSource = Box<dyn Fn(&Query) -> Option<String> + Send + Sync>;
+pub type LabelFunction = Box<dyn Fn(&Query) -> Option<String> + Send + Sync>;
 
 /// The labels of one server block.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub struct Labels {
 /// Label that a plugin publishes or reads.
 #[derive(Default)]
 struct Known {
-    source: OnceLock<LabelSource>,
+    source: OnceLock<LabelFunction>,
     is_read: AtomicBool,
 }
 
@@ -38,11 +38,11 @@ impl Labels {
         let _ = self.known(label).source.set(Box::new(source));
     }
 
-    /// Registers a label that the plugin sets with the returned [`Teller`] while it answers a query.
+    /// Registers a label that the plugin sets with the returned [`LabelSetter`] while it answers a query.
     #[must_use]
-    pub fn publish_told(&self, label: &'static str) -> Teller {
-        self.publish(label, move |query| query.told(label));
-        Teller { label, known: self.known(label), zones: Arc::clone(&self.zones) }
+    pub fn publish_setter(&self, label: &'static str) -> LabelSetter {
+        self.publish(label, move |query| query.label_value(label));
+        LabelSetter { label, known: self.known(label), zones: Arc::clone(&self.zones) }
     }
 
     /// Returns a label for reading, even if no plugin publishes it.
@@ -55,8 +55,8 @@ impl Labels {
 
     /// Returns a label for reading if a plugin already publishes or reads it.
     ///
-    /// It serves names that are only known when a query arrives. It does not count as a reader: a [`Teller`] sets a
-    /// value only if another plugin called [`Labels::label`].
+    /// It serves names that are only known when a query arrives. It does not count as a reader: a [`LabelSetter`] sets
+    /// a value only if another plugin called [`Labels::label`].
     #[must_use]
     pub fn find(&self, label: &str) -> Option<Label> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,20 +111,20 @@ impl fmt::Debug for Label {
 }
 
 /// Sets the values of a label while a query is answered.
-pub struct Teller {
+pub struct LabelSetter {
     label: &'static str,
     known: Arc<Known>,
     zones: Arc<OnceLock<Zones>>,
 }
 
-impl Teller {
+impl LabelSetter {
     /// Sets the value for a query, in place of an earlier one. `value` runs only if a plugin reads the label.
     ///
     /// A value set in [`Plugin::resolve`](crate::Plugin::resolve) applies to all queries that share the exchange. A
     /// value set in a subquery below a step applies to the query that asked.
-    pub fn tell(&self, query: &Query, value: impl FnOnce() -> String) {
+    pub fn set(&self, query: &Query, value: impl FnOnce() -> String) {
         if self.known.is_read.load(Ordering::Relaxed) && self.zones.get().is_some() {
-            query.tell(self.label, value());
+            query.set_label(self.label, value());
         }
     }
 }
@@ -152,14 +152,14 @@ mod tests {
     #[test]
     fn keeps_a_value_only_if_a_plugin_reads_it() {
         let labels = Labels::default();
-        let (read, unread) = (labels.publish_told("who/is-read"), labels.publish_told("who/is-not"));
+        let (read, unread) = (labels.publish_setter("who/is-read"), labels.publish_setter("who/is-not"));
         let query = Query::default();
         let label = labels.label("who/is-read");
-        read.tell(&query, || unreachable!("labels are not switched on"));
+        read.set(&query, || unreachable!("labels are not switched on"));
         labels.switch_on(Zones::all());
-        unread.tell(&query, || unreachable!("no plugin reads it"));
-        read.tell(&query, || "one".to_owned());
-        read.tell(&query, || "two".to_owned());
+        unread.set(&query, || unreachable!("no plugin reads it"));
+        read.set(&query, || "one".to_owned());
+        read.set(&query, || "two".to_owned());
         assert_eq!(label.value(&query).as_deref(), Some("two"));
         assert_eq!(labels.find("who/is-not").and_then(|label| label.value(&query)), None);
     }

@@ -47,7 +47,7 @@ pub use chain::{Chain, Hooks, Step};
 pub use generation::{Block, BlockFilter, Generation, Listener, Site};
 pub use io::streams as octets;
 pub use io::{Connections, Exchange, ExchangeError, Exchanged, Fetch, Keeper, LocalFuture, Outside, Take};
-pub use labels::{Label, LabelSource, Labels, Teller};
+pub use labels::{Label, LabelFunction, LabelSetter, Labels};
 pub use listener_settings::{CallLimits, Listening, ProxyHeader, ProxyPolicy, Timeouts};
 pub use moment::Moment;
 pub use observers::{TooManyWitnesses, Witness, Witnessed, Witnesses};

@@ -209,12 +209,12 @@ impl Driver {
                     // The channel closes without a reply if the leader is dropped. In that case this query joins
                     // again.
                     if let Ok(outcome) = answer.await {
-                        let (resolved, told) = &*outcome;
+                        let (resolved, label_values) = &*outcome;
                         if is_exchange_failure(resolved) && !asked_again && self.has_time(walk) {
                             asked_again = true;
                             continue;
                         }
-                        walk.query.hear(told.clone());
+                        walk.query.merge_labels(label_values.clone());
                         return resolved.clone();
                     }
                 }

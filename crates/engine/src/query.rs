@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request, Type};
 
-use crate::label_values::Told;
+use crate::label_values::LabelValues;
 use crate::moment::Moment;
 use crate::peer::Path;
 
@@ -79,7 +79,7 @@ pub struct Query {
     /// EDNS options for upstreams.
     onward: Vec<(OptionCode, Box<[u8]>)>,
     /// Label values that plugins set while they answered this query.
-    told: RefCell<Told>,
+    label_values: RefCell<LabelValues>,
 }
 
 /// Client timeout (RFC 8767 §5) that a step has set.
@@ -161,7 +161,7 @@ impl Query {
         self.zone_index = other.zone_index;
         self.notes.0 = other.notes.0;
         self.take_onward(other);
-        self.hear(other.all_told());
+        self.merge_labels(other.label_values());
     }
 
     fn reset(&mut self) {
@@ -174,7 +174,7 @@ impl Query {
         self.renamed = false;
         self.kept.clear();
         self.onward.clear();
-        self.told.get_mut().clear();
+        self.label_values.get_mut().clear();
     }
 
     /// Clears the notes of the first `steps` steps.
@@ -354,23 +354,23 @@ impl Query {
     }
 
     /// Sets the value of a label.
-    pub(crate) fn tell(&self, label: &'static str, value: String) {
-        self.told.borrow_mut().set(label, value);
+    pub(crate) fn set_label(&self, label: &'static str, value: String) {
+        self.label_values.borrow_mut().set(label, value);
     }
 
     /// Value of a label that a plugin has set.
-    pub(crate) fn told(&self, label: &str) -> Option<String> {
-        self.told.borrow().get(label).map(str::to_owned)
+    pub(crate) fn label_value(&self, label: &str) -> Option<String> {
+        self.label_values.borrow().get(label).map(str::to_owned)
     }
 
     /// All label values that plugins have set.
-    pub(crate) fn all_told(&self) -> Told {
-        self.told.borrow().clone()
+    pub(crate) fn label_values(&self) -> LabelValues {
+        self.label_values.borrow().clone()
     }
 
     /// Merges label values from another query; on conflict, they replace the present ones.
-    pub(crate) fn hear(&self, told: Told) {
-        self.told.borrow_mut().extend(told);
+    pub(crate) fn merge_labels(&self, label_values: LabelValues) {
+        self.label_values.borrow_mut().extend(label_values);
     }
 
     /// Removes and returns the value of this type that this step has stored.

@@ -7,8 +7,8 @@ use config::Slot;
 use config::options::{Manifest, Property, Usage, zone_names};
 use config::setup::{Part, Setup, SetupError};
 use engine::{
-    Connections, Exchange, ExchangeError, Failure, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response,
-    Teller, Transport, Verdict, Worker,
+    Connections, Exchange, ExchangeError, Failure, Hooks, LabelSetter, LocalFuture, Outside, Plugin, Query, Resolved,
+    Response, Transport, Verdict, Worker,
 };
 use wire::{EdeCode, MessageBuf, Name, OptionCode, Owner, Rcode, Section, Type};
 
@@ -110,7 +110,7 @@ struct OutwardConfig {
 fn build_outward(configs: Vec<OutwardConfig>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
     let zones = setup.zones_or_keys(&config.zones);
-    let upstream = setup.labels().publish_told("outward/upstream");
+    let upstream = setup.labels().publish_setter("outward/upstream");
     let part = Part::new(Outward { to: config.to, upstream }, Hooks::DOWN);
     Ok(Some(Part { zones: Some(zones), ..part }))
 }
@@ -123,7 +123,7 @@ const CONNECTIONS: Connections =
 
 struct Outward {
     to: SocketAddr,
-    upstream: Teller,
+    upstream: LabelSetter,
 }
 
 impl Plugin for Outward {
@@ -140,7 +140,7 @@ impl Outward {
     /// Queries the upstream over the client's transport, and over TCP if the response is truncated.
     async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
         let packet = packet_of(query);
-        self.upstream.tell(query, || self.to.to_string());
+        self.upstream.set(query, || self.to.to_string());
         let until = outside.now() + TIMEOUT;
         let exchange = |over| {
             let (connections, again_after) = (CONNECTIONS, None);

@@ -86,7 +86,7 @@ impl Stanza {
                 }
                 Next::GiveUp => return Err(failure),
             };
-            self.asked.tell(query, || upstream.address.to_string());
+            self.asked.set(query, || upstream.address.to_string());
             match self.exchange(upstream, Sending { query, octets: &octets, until, outside }).await {
                 Ok(reply) => {
                     let read = Reply::read(&reply);

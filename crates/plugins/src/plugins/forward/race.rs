@@ -46,7 +46,7 @@ impl Stanza {
             drop(running.swap_remove(at));
             match outcome {
                 Ok(reply) if is_usable(&reply) => {
-                    self.asked.tell(sending.query, || upstream.address.to_string());
+                    self.asked.set(sending.query, || upstream.address.to_string());
                     return Poll::Ready(Some(reply));
                 }
                 Ok(reply) => *fallback = Ok(reply),

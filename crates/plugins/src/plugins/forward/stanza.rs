@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use config::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
-use engine::{Connections, Teller, Witnesses, Zones};
+use engine::{Connections, LabelSetter, Witnesses, Zones};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
@@ -60,7 +60,7 @@ pub(super) struct Stanza {
     pub(super) metrics: ForwardMetrics,
     pub(super) witnesses: Arc<Witnesses>,
     /// Label for the upstream that was tried last.
-    pub(super) asked: Teller,
+    pub(super) asked: LabelSetter,
 }
 
 impl Stanza {
@@ -106,7 +106,7 @@ impl Stanza {
             failover: config.failover,
             metrics,
             witnesses: setup.witnesses(),
-            asked: setup.labels().publish_told("forward/upstream"),
+            asked: setup.labels().publish_setter("forward/upstream"),
         })
     }
 

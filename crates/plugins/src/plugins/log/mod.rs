@@ -6,7 +6,7 @@
 use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
 use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::{Hooks, Plugin, Query, Response, Teller, Verdict, Worker, Zones};
+use engine::{Hooks, LabelSetter, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::Name;
 
 use crate::shared::log_format::{Format, Seen};
@@ -80,15 +80,15 @@ fn build(rules: Vec<Rule>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupE
         rule.classes = if rule.classes == 0 { ALL } else { rule.classes };
         rule
     };
-    let (kind, class) = (labels.publish_told("log/type"), labels.publish_told("log/class"));
+    let (kind, class) = (labels.publish_setter("log/type"), labels.publish_setter("log/class"));
     Ok(Some(Part::new(Log { rules: rules.into_iter().map(finish).collect(), kind, class }, Hooks::UP)))
 }
 
 struct Log {
     rules: Vec<Rule>,
     /// Setters of the metadata labels `log/type` and `log/class`.
-    kind: Teller,
-    class: Teller,
+    kind: LabelSetter,
+    class: LabelSetter,
 }
 
 impl Plugin for Log {
@@ -97,8 +97,8 @@ impl Plugin for Log {
         let kind = Kind::of(query, response);
         let class = class_of(kind);
         if rule.classes & class != 0 {
-            self.kind.tell(query, || kind.label().to_owned());
-            self.class.tell(query, || name_of(class).to_owned());
+            self.kind.set(query, || kind.label().to_owned());
+            self.class.set(query, || name_of(class).to_owned());
             let seen = Seen::new(query, response, worker.now());
             worker.log(Level::Info, Source::Queries, |line| rule.format.write(line, &seen));
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use config::setup::Setup;
 use engine::log::{Level, Source};
-use engine::{Ask, Failure, Plugin, Query, Response, Teller, Verdict, Whom, Worker, ZoneMap, Zones};
+use engine::{Ask, Failure, LabelSetter, Plugin, Query, Response, Verdict, Whom, Worker, ZoneMap, Zones};
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::{Found, Question, Zone};
 
@@ -30,14 +30,14 @@ pub(crate) struct Authority {
     /// Zones of the whole server, which CNAME targets may be in.
     reachable: Zones,
     /// Label for the wildcard that an answer was synthesised from.
-    wildcard: Teller,
+    wildcard: LabelSetter,
 }
 
 impl Authority {
     /// Creates the plugin for a directive and its zones.
     pub(crate) fn new(directive: &'static str, zones: Directory, setup: &mut Setup<'_>) -> Authority {
         let reachable = setup.block.reachable.clone();
-        Authority { directive, zones, reachable, wildcard: setup.labels().publish_told("zone/wildcard") }
+        Authority { directive, zones, reachable, wildcard: setup.labels().publish_setter("zone/wildcard") }
     }
 }
 
@@ -122,7 +122,7 @@ impl Authority {
             return Verdict::Pass;
         };
         if let Some(wildcard) = reply.wildcard {
-            self.wildcard.tell(query, || zone.name_of(wildcard).into_lowercase().to_string());
+            self.wildcard.set(query, || zone.name_of(wildcard).into_lowercase().to_string());
         }
         response.set_authoritative(reply.authoritative);
         response.set_rcode(reply.rcode);
