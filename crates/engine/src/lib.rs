@@ -50,7 +50,7 @@ pub use io::{Connections, Exchange, ExchangeError, Exchanged, Fetch, Keeper, Loc
 pub use labels::{Label, LabelFunction, LabelSetter, Labels};
 pub use listener_settings::{CallLimits, Listening, ProxyHeader, ProxyPolicy, Timeouts};
 pub use moment::Moment;
-pub use observers::{TooManyWitnesses, Witness, Witnessed, Witnesses};
+pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooManyObserversError};
 pub use park::{Driver, drive};
 pub use peer::{Path, Transport};
 pub use plugin::{Place, Plugin};

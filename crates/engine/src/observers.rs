@@ -1,8 +1,8 @@
 //! Observers of exchanges with upstreams: a plugin that exchanges reports to them, and a plugin such as *dnstap*
 //! records.
 //!
-//! The two sides are independent of each other. Both get the [`Witnesses`] of their server block from
-//! [`Setup::witnesses`](config::setup::Setup::witnesses).
+//! The two sides are independent of each other. Both get the [`ExchangeObservers`] of their server block from
+//! [`Setup::observers`](config::setup::Setup::witnesses).
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -14,11 +14,11 @@ use crate::peer::Transport;
 use crate::query::Query;
 
 /// Maximum number of observers in a server block. Each directive adds at most one.
-const WITNESSES_MAX: usize = 4;
+const OBSERVERS_MAX: usize = 4;
 
 /// Exchange with an upstream.
 #[derive(Clone, Copy, Debug)]
-pub struct Witnessed<'a> {
+pub struct ObservedExchange<'a> {
     /// Address of the upstream.
     pub to: SocketAddr,
     /// Local address, if known.
@@ -40,43 +40,43 @@ pub struct Witnessed<'a> {
 }
 
 /// Observer of exchanges with upstreams.
-pub trait Witness: Send + Sync {
+pub trait ExchangeObserver: Send + Sync {
     /// Called after each exchange for `query`.
-    fn saw(&self, query: &Query, exchange: &Witnessed<'_>);
+    fn on_exchange(&self, query: &Query, exchange: &ObservedExchange<'_>);
 }
 
 /// Error: a server block has more observers than fit.
 #[derive(Debug)]
-pub struct TooManyWitnesses;
+pub struct TooManyObserversError;
 
-impl fmt::Display for TooManyWitnesses {
+impl fmt::Display for TooManyObserversError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "more than {WITNESSES_MAX} directives of this server block observe the exchanges with upstreams")
+        write!(f, "more than {OBSERVERS_MAX} directives of this server block observe the exchanges with upstreams")
     }
 }
 
-impl core::error::Error for TooManyWitnesses {}
+impl core::error::Error for TooManyObserversError {}
 
 /// Observers of the exchanges with the upstreams of one server block.
 #[derive(Default)]
-pub struct Witnesses {
-    places: [OnceLock<Box<dyn Witness>>; WITNESSES_MAX],
+pub struct ExchangeObservers {
+    places: [OnceLock<Box<dyn ExchangeObserver>>; OBSERVERS_MAX],
 }
 
-impl Witnesses {
+impl ExchangeObservers {
     /// Adds an observer.
     ///
     /// # Errors
-    /// `WITNESSES_MAX` observers are present.
-    pub fn add(&self, witness: impl Witness + 'static) -> Result<(), TooManyWitnesses> {
-        let mut witness: Box<dyn Witness> = Box::new(witness);
+    /// `OBSERVERS_MAX` observers are present.
+    pub fn add(&self, observer: impl ExchangeObserver + 'static) -> Result<(), TooManyObserversError> {
+        let mut observer: Box<dyn ExchangeObserver> = Box::new(observer);
         for place in &self.places {
-            match place.set(witness) {
+            match place.set(observer) {
                 Ok(()) => return Ok(()),
-                Err(back) => witness = back,
+                Err(back) => observer = back,
             }
         }
-        Err(TooManyWitnesses)
+        Err(TooManyObserversError)
     }
 
     /// Returns true if there are no observers.
@@ -86,8 +86,8 @@ impl Witnesses {
     }
 
     /// Notifies all observers of an exchange.
-    pub fn tell(&self, query: &Query, exchange: &Witnessed<'_>) {
-        self.places.iter().map_while(OnceLock::get).for_each(|witness| witness.saw(query, exchange));
+    pub fn notify(&self, query: &Query, exchange: &ObservedExchange<'_>) {
+        self.places.iter().map_while(OnceLock::get).for_each(|observer| observer.on_exchange(query, exchange));
     }
 }
 
@@ -97,17 +97,17 @@ mod tests {
 
     struct Blind;
 
-    impl Witness for Blind {
-        fn saw(&self, _: &Query, _: &Witnessed<'_>) {}
+    impl ExchangeObserver for Blind {
+        fn on_exchange(&self, _: &Query, _: &ObservedExchange<'_>) {}
     }
 
     #[test]
     fn refuses_more_observers_than_fit() {
-        let witnesses = Witnesses::default();
-        for _ in 0..WITNESSES_MAX {
-            witnesses.add(Blind).unwrap();
+        let observers = ExchangeObservers::default();
+        for _ in 0..OBSERVERS_MAX {
+            observers.add(Blind).unwrap();
         }
-        let error = witnesses.add(Blind).unwrap_err();
+        let error = observers.add(Blind).unwrap_err();
         assert_eq!(
             error.to_string(),
             "more than 4 directives of this server block observe the exchanges with upstreams"

@@ -38,10 +38,10 @@ use std::sync::Arc;
 
 use wire::Name;
 
+use engine::ExchangeObservers;
 use engine::Hooks;
 use engine::Labels;
 use engine::Plugin;
-use engine::Witnesses;
 use engine::Zones;
 use metrics::Registry;
 
@@ -147,7 +147,7 @@ impl Setup<'_> {
 
     /// Returns the observers of this server block's exchanges with upstreams.
     #[must_use]
-    pub fn witnesses(&mut self) -> Arc<Witnesses> {
+    pub fn observers(&mut self) -> Arc<ExchangeObservers> {
         self.common()
     }
 

@@ -9,7 +9,9 @@ use config::options::{Args, Problem, zone_names};
 use config::setup::{Setup, SetupError};
 use corefile::Token;
 use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
-use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Query, Witnessed, Witnesses};
+use engine::{
+    Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Moment, ObservedExchange, Outside, Query,
+};
 use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, nameservers};
 use wire::{EdeCode, Name, Rcode};
@@ -66,12 +68,12 @@ pub(crate) fn none_listed<'a>(files: impl Iterator<Item = &'a str>) -> SetupErro
 
 /// Reports the outcome of an exchange that was sent at `sent` to all observers.
 pub(crate) fn tell(
-    witnesses: &Witnesses,
+    observers: &ExchangeObservers,
     query: &Query,
     (exchange, sent, outcome): (Exchange<'_>, Moment, &Result<Exchanged, ExchangeError>),
     outside: &dyn Outside,
 ) {
-    if witnesses.is_empty() {
+    if observers.is_empty() {
         return;
     }
     let (local, reply) = match outcome {
@@ -80,7 +82,7 @@ pub(crate) fn tell(
         Err(_) => (None, None),
     };
     let took = outside.now().since(sent);
-    let witnessed = Witnessed {
+    let witnessed = ObservedExchange {
         to: exchange.to,
         local,
         over: exchange.over,
@@ -91,7 +93,7 @@ pub(crate) fn tell(
         sent_since_1970: outside.since_1970().saturating_sub(took),
         took,
     };
-    witnesses.tell(query, &witnessed);
+    observers.notify(query, &witnessed);
 }
 
 /// Order in which upstreams are tried, as configured by `policy`.

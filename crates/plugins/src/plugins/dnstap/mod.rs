@@ -13,7 +13,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use config::setup::{Part, Setup, SetupError};
-use engine::{Hooks, Path, Plugin, Query, Response, Transport, Verdict, Witness, Witnessed, Worker};
+use engine::{ExchangeObserver, Hooks, ObservedExchange, Path, Plugin, Query, Response, Transport, Verdict, Worker};
 use metrics::{Kind as MetricKind, Metric};
 use wire::{Header, MessageBuf, Opt};
 
@@ -62,7 +62,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let sites = &setup.block.sites;
     let over_tls = sites.iter().map(|site| site.server.starts_with("tls://")).collect();
     let dnstap = Dnstap { taps: Arc::clone(&taps), first_site: sites.first().map_or(0, |site| site.index), over_tls };
-    setup.witnesses().add(Exchanges(taps)).map_err(|error| SetupError::new(error.to_string()))?;
+    setup.observers().add(Exchanges(taps)).map_err(|error| SetupError::new(error.to_string()))?;
     Ok(Some(Part::new(dnstap, Hooks::BOTH)))
 }
 
@@ -139,8 +139,8 @@ impl Dnstap {
 /// Observer of the exchanges with upstreams.
 struct Exchanges(Arc<[Tap]>);
 
-impl Witness for Exchanges {
-    fn saw(&self, query: &Query, exchange: &Witnessed<'_>) {
+impl ExchangeObserver for Exchanges {
+    fn on_exchange(&self, query: &Query, exchange: &ObservedExchange<'_>) {
         let asked = Message {
             kind: Kind::ForwarderQuery,
             protocol: protocol(exchange.over, exchange.encrypted),

@@ -138,7 +138,7 @@ impl Stanza {
             again_after,
         };
         let outcome = outside.exchange(exchange).await;
-        tell(&self.witnesses, sending.query, (exchange, sent, &outcome), outside);
+        tell(&self.observers, sending.query, (exchange, sent, &outcome), outside);
         let Exchanged { reply, reused, .. } = outcome?;
         let counters = outside.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));

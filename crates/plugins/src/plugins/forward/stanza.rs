@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use config::setup::{Setup, SetupError};
 use engine::tls::TlsClient;
-use engine::{Connections, LabelSetter, Witnesses, Zones};
+use engine::{Connections, ExchangeObservers, LabelSetter, Zones};
 use upstream::{Health, Limits, Policy, Protocol, Target};
 use wire::{Name, NameRef, Rcode};
 
@@ -58,7 +58,7 @@ pub(super) struct Stanza {
     pub(super) next_on_nodata: bool,
     pub(super) failover: Vec<Rcode>,
     pub(super) metrics: ForwardMetrics,
-    pub(super) witnesses: Arc<Witnesses>,
+    pub(super) observers: Arc<ExchangeObservers>,
     /// Label for the upstream that was tried last.
     pub(super) asked: LabelSetter,
 }
@@ -105,7 +105,7 @@ impl Stanza {
             next_on_nodata: config.next_on_nodata,
             failover: config.failover,
             metrics,
-            witnesses: setup.witnesses(),
+            observers: setup.observers(),
             asked: setup.labels().publish_setter("forward/upstream"),
         })
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{
-    Connections, Exchange, ExchangeError, Exchanged, Failure, Hooks, Keeper, LocalFuture, Moment, Outside, Plugin,
-    Query, Resolved, Response, Transport, Verdict, Witnesses, Worker, Zones,
+    Connections, Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Hooks, Keeper, LocalFuture, Moment,
+    Outside, Plugin, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
 };
 use upstream::{Policy, Reply};
 use wire::{EdeCode, Name, NameRef, Rcode};
@@ -51,7 +51,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         upstreams,
         tls,
         policy: config.policy.policy(),
-        witnesses: setup.witnesses(),
+        observers: setup.observers(),
         fallthrough: config.fallthrough.into_iter().collect(),
     };
     Ok(Some(Part::new(grpc, Hooks::DOWN)))
@@ -92,7 +92,7 @@ struct Grpc {
     upstreams: Vec<Upstream>,
     tls: Option<TlsClient>,
     policy: Policy,
-    witnesses: Arc<Witnesses>,
+    observers: Arc<ExchangeObservers>,
     /// Zones in which an NXDOMAIN response passes the query to the next plugin.
     fallthrough: Zones,
 }
@@ -162,7 +162,7 @@ impl Grpc {
         let outcome = outside.exchange(exchange).await;
         // The observers know upstreams by address.
         if socket.is_none() {
-            tell(&self.witnesses, asked, (exchange, sent, &outcome), outside);
+            tell(&self.observers, asked, (exchange, sent, &outcome), outside);
         }
         let reply = match outcome {
             Ok(Exchanged { reply, .. }) => upstream::readable(reply).filter(|reply| wire::responds_to(reply, query)),

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use config::setup::{Around, Part, Setup, SetupError};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{
-    Failure, Hooks, LocalFuture, Outside, Place, Plugin, Query, Resolved, Response, Verdict, Witness, Witnessed, Worker,
+    ExchangeObserver, Failure, Hooks, LocalFuture, ObservedExchange, Outside, Place, Plugin, Query, Resolved, Response,
+    Verdict, Worker,
 };
 use metrics::{Kind, Metric};
 
@@ -52,7 +53,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     let exporter = Exporter::new(&config, Arc::clone(&outlet), tls, lost);
     setup.needs.lasting_jobs.push(Box::new(move |outside, ending| Box::pin(exporter.run(outside, ending))));
     setup.labels().publish("trace/traceid", |query| Some(query.kept_by_any::<Trace>()?.id()));
-    setup.witnesses().add(Asking).map_err(|error| SetupError::new(error.to_string()))?;
+    setup.observers().add(Asking).map_err(|error| SetupError::new(error.to_string()))?;
     setup
         .below
         .provide(Around(Box::new(|name, plugin, hooks| (Box::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
@@ -146,8 +147,8 @@ impl Plugin for Traced {
 /// Observer that records exchanges with upstreams.
 struct Asking;
 
-impl Witness for Asking {
-    fn saw(&self, query: &Query, exchange: &Witnessed<'_>) {
+impl ExchangeObserver for Asking {
+    fn on_exchange(&self, query: &Query, exchange: &ObservedExchange<'_>) {
         if let Some(trace) = query.kept_by_any::<Trace>() {
             trace.ask(exchange.to, exchange.sent, exchange.took);
         }
