@@ -7,7 +7,7 @@ use corefile::{Diagnostic, Span};
 
 use crate::codes;
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Around, Capabilities, Carried, Files, Needs, Part, Setup, SetupError, SiteInfo, Warned};
+use crate::setup::{Capabilities, Carried, Files, Needs, Part, Setup, SetupError, SiteInfo, StepWrapper, Warned};
 use engine::STEPS_MAX;
 use engine::ServerMetrics;
 use engine::Zones;
@@ -125,8 +125,8 @@ impl PlannedBlock {
                 problems.extend(errors.into_iter().map(|(index, error)| failure(name, line(index), error)));
                 failed.push(name);
             }
-            if let Some(around) = setup.below.take() {
-                steps = steps.into_iter().map(|step| wrap(step, &around)).collect();
+            if let Some(wrapper) = setup.below.take() {
+                steps = steps.into_iter().map(|step| wrap(step, &wrapper)).collect();
             }
             let Some(part) = part else { continue };
             let zones = part.zones.filter(|zones: &Zones| !zones.is_everything());
@@ -159,8 +159,8 @@ fn too_many(count: usize, name: &str, span: Span) -> Diagnostic {
 }
 
 /// Replaces the plugin of a step by a wrapper around it.
-fn wrap(step: Step, Around(around): &Around) -> Step {
-    let (plugin, hooks) = around(step.name, step.plugin, step.hooks);
+fn wrap(step: Step, StepWrapper(wrapper): &StepWrapper) -> Step {
+    let (plugin, hooks) = wrapper(step.name, step.plugin, step.hooks);
     Step { plugin, hooks, ..step }
 }
 

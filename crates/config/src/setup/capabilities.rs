@@ -61,6 +61,6 @@ pub struct LocalAnswers(pub Arc<dyn Fn(&Query) -> bool + Send + Sync>);
 /// Wraps each plugin below the directive that offers it, for example to trace or measure the steps.
 ///
 /// The function gets the name of a directive, its plugin and its hooks, and returns their replacement.
-pub struct Around(pub Box<PutAround>);
+pub struct StepWrapper(pub Box<WrapStep>);
 
-type PutAround = dyn Fn(&'static str, Box<dyn Plugin>, Hooks) -> (Box<dyn Plugin>, Hooks);
+type WrapStep = dyn Fn(&'static str, Box<dyn Plugin>, Hooks) -> (Box<dyn Plugin>, Hooks);

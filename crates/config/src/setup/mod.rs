@@ -22,7 +22,7 @@ mod pages;
 mod readiness;
 mod reload_state;
 
-pub use capabilities::{Around, Capabilities, LocalAnswers, LocalZones};
+pub use capabilities::{Capabilities, LocalAnswers, LocalZones, StepWrapper};
 pub use file_watch::{Inspection, Look, Looking};
 pub use files::{Files, LISTED_MAX, Stamp};
 pub use jobs::{Ender, Ending, FAREWELL, Job, LastingJob};

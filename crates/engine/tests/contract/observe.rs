@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 
 use config::options::Manifest;
-use config::setup::{Around, Part, Setup, SetupError};
+use config::setup::{Part, Setup, SetupError, StepWrapper};
 use engine::log::{Level, Source};
 use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
 
 pub static MANIFEST: Manifest<()> = Manifest::new("observe", "logs the steps of a query", "", || (), build);
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    setup.below.provide(Around(Box::new(|name, plugin, hooks| {
+    setup.below.provide(StepWrapper(Box::new(|name, plugin, hooks| {
         let observed: Box<dyn Plugin> = Box::new(Observed { name, plugin, hooks });
         (observed, Hooks::BOTH)
     })));

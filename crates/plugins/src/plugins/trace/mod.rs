@@ -10,7 +10,7 @@ mod spans;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use config::setup::{Around, Part, Setup, SetupError};
+use config::setup::{Part, Setup, SetupError, StepWrapper};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{
     ExchangeObserver, Failure, Hooks, LocalFuture, ObservedExchange, Outside, Place, Plugin, Query, Resolved, Response,
@@ -56,7 +56,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     setup.observers().add(Asking).map_err(|error| SetupError::new(error.to_string()))?;
     setup
         .below
-        .provide(Around(Box::new(|name, plugin, hooks| (Box::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
+        .provide(StepWrapper(Box::new(|name, plugin, hooks| (Box::new(Traced { name, plugin, hooks }), Hooks::BOTH))));
     let Config { every, form, service, .. } = config;
     let tracing = Tracing { every, form, service, outlet, seen: AtomicU64::new(0) };
     Ok(Some(Part::new(tracing, Hooks::BOTH)))
