@@ -22,7 +22,7 @@ use crate::chain::Step;
 use crate::gate::{Admission, admit};
 use crate::generation::Generation;
 use crate::transaction::{Turn, Walk, steps_above};
-use crate::verdict::{Ask, Failure, Resolved, Verdict, Whom};
+use crate::verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 use crate::worker::Worker;
 
 /// Maximum nesting depth of subqueries. It bounds a CNAME chain across zones, and ends a loop of CNAMEs.
@@ -152,7 +152,7 @@ impl Generation {
             };
             next = match verdict {
                 Verdict::Wait => return Turn::Waiting,
-                Verdict::Ask(ask) => self.ask(walk, &ask, worker),
+                Verdict::Subquery(ask) => self.ask(walk, &ask, worker),
                 settled => self.settle(walk, settled),
             };
         }
@@ -201,7 +201,7 @@ impl Generation {
         Some(step.plugin.on_response(&mut walk.query, &mut walk.response, worker))
     }
 
-    /// Maps a verdict other than `Wait` and `Ask` to the next move.
+    /// Maps a verdict other than `Wait` and `Subquery` to the next move.
     fn settle(&self, walk: &mut Walk, verdict: Verdict) -> Move {
         let at = walk.at;
         match verdict {
@@ -225,7 +225,7 @@ impl Generation {
                 walk.response.set_dropped();
                 Move::Up(at)
             }
-            Verdict::Done | Verdict::Missing | Verdict::Ask(_) | Verdict::Wait => {
+            Verdict::Done | Verdict::Missing | Verdict::Subquery(_) | Verdict::Wait => {
                 walk.response.set_source(self.blocks[walk.block].chain.steps().get(at).map(|step| step.order));
                 Move::Up(at)
             }
@@ -242,11 +242,11 @@ impl Generation {
     }
 
     /// Starts a subquery. The current walk becomes its parent.
-    fn ask(&self, walk: &mut Box<Walk>, ask: &Ask, worker: &mut Worker) -> Move {
+    fn ask(&self, walk: &mut Box<Walk>, ask: &Subquery, worker: &mut Worker) -> Move {
         let mut sub = worker.take_walk();
         sub.begin();
         sub.depth = walk.depth + 1;
-        sub.whom = ask.whom;
+        sub.target = ask.target;
         sub.listener = walk.listener;
         sub.block = walk.block;
         sub.query.begin_for(&walk.query, ask.name.as_ref(), ask.qtype);
@@ -255,7 +255,7 @@ impl Generation {
         let next = if sub.depth > DEPTH_MAX {
             sub.response.fail(&sub.query, Failure::servfail(EdeCode::OTHER, "too many nested subqueries"));
             Move::Up(0)
-        } else if ask.whom == Whom::Below {
+        } else if ask.target == SubqueryTarget::Below {
             sub.query.clear_notes(self.blocks[sub.block].chain.steps().len());
             sub.query.take_onward(&walk.query);
             Move::Down(walk.at + 1)
@@ -277,11 +277,11 @@ impl Generation {
     fn hand_over(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Verdict {
         let Some(parent) = walk.parent.take() else { return Verdict::Done };
         let mut sub = core::mem::replace(walk, parent);
-        if sub.whom == Whom::Below {
+        if sub.target == SubqueryTarget::Below {
             walk.query.merge_labels(sub.query.label_values());
         }
         let step = &self.blocks[walk.block].chain.steps()[walk.at];
-        let verdict = step.plugin.on_subanswer(&mut walk.query, &mut sub.response, &mut walk.response, worker);
+        let verdict = step.plugin.on_subresponse(&mut walk.query, &mut sub.response, &mut walk.response, worker);
         worker.give_walk(sub);
         verdict
     }

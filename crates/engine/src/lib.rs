@@ -61,6 +61,6 @@ pub use scheme::Scheme;
 pub use server_metrics::{QueryMetrics, SERVER_METRICS, ServerMetrics};
 pub use transaction::{Turn, Walk};
 pub use transfer::{ZoneSnapshot, ZoneSource, ZoneSources};
-pub use verdict::{Ask, Failure, Resolved, Verdict, Whom};
+pub use verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 pub use worker::{Clock, Worker};
 pub use zones::{ZoneMap, Zones};

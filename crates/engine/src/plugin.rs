@@ -14,7 +14,8 @@
 //! - [`Plugin::on_response`] runs on the way up, for answers and for failures.
 //! - [`Plugin::resolve`] is the only asynchronous part. The engine calls it after a hook returned [`Verdict::Wait`],
 //!   for example to query an upstream. [`Plugin::on_resolved`] then inspects the reply.
-//! - [`Plugin::on_subanswer`] receives the answer to a subquery ([`Verdict::Ask`]), for example the target of a CNAME.
+//! - [`Plugin::on_subresponse`] receives the answer to a subquery ([`Verdict::Subquery`]), for example the target of a
+//!   CNAME.
 //!
 //! Every hook tells the engine how to proceed by returning a [`Verdict`].
 //!
@@ -57,10 +58,10 @@ pub trait Plugin: Send + Sync {
         Verdict::Pass
     }
 
-    /// Handles the answer (`sub`) to a subquery that this plugin started with [`Verdict::Ask`].
+    /// Handles the answer (`sub`) to a subquery that this plugin started with [`Verdict::Subquery`].
     ///
     /// `response` is as the plugin left it before the subquery. The verdict continues from the hook that asked.
-    fn on_subanswer(
+    fn on_subresponse(
         &self,
         _query: &mut Query,
         _sub: &mut Response,

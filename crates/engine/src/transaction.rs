@@ -10,7 +10,7 @@ use wire::EdeCode;
 
 use crate::query::{Patience, Query};
 use crate::response::Response;
-use crate::verdict::{Failure, Resolved, Verdict, Whom};
+use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 
 /// Result of running a walk as far as it can go.
 #[must_use]
@@ -42,7 +42,7 @@ pub struct Walk {
     /// Walk that waits for the answer to this subquery.
     pub(crate) parent: Option<Box<Walk>>,
     /// Starting point of this subquery.
-    pub(crate) whom: Whom,
+    pub(crate) target: SubqueryTarget,
     pub(crate) depth: usize,
 }
 
@@ -83,7 +83,7 @@ impl Walk {
         client.listener = waiting.listener;
         client.block = waiting.block;
         client.depth = waiting.depth;
-        client.whom = waiting.whom;
+        client.target = waiting.target;
         client.parent = waiting.parent.take();
         client.passed = waiting.passed & above;
         waiting.passed &= !above;

@@ -9,7 +9,7 @@
 //! | `Missing` | next step if `fallthrough` covers the name, else as `Done` | next step above |
 //! | `Fail` | turns around with an error response | replaces the response by an error |
 //! | `Drop` | turns around; the client gets no response | the client gets no response |
-//! | `Ask` | runs a subquery, then `on_subanswer` | the same |
+//! | `Subquery` | runs a subquery, then `on_subresponse` | the same |
 //! | `Wait` | runs `resolve`, then `on_resolved` | the same |
 //!
 //! A plugin reports a denial of a name in its own zone as `Missing`, not `Done`. Otherwise `fallthrough` has no
@@ -34,8 +34,8 @@ pub enum Verdict {
     Fail(Failure),
     /// Sends no response to the client.
     Drop,
-    /// Runs a subquery first. Its answer goes to [`Plugin::on_subanswer`](crate::Plugin::on_subanswer).
-    Ask(Box<Ask>),
+    /// Runs a subquery first. Its answer goes to [`Plugin::on_subresponse`](crate::Plugin::on_subanswer).
+    Subquery(Box<Subquery>),
     /// Waits for I/O: the engine calls [`Plugin::resolve`](crate::Plugin::resolve).
     Wait,
 }
@@ -74,23 +74,23 @@ impl Failure {
 
 /// Subquery: a question that a plugin asks before it can answer its own.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct Subquery {
     /// Name.
     pub name: Name,
     /// Type. The class is always IN.
     pub qtype: Type,
     /// Starting point.
-    pub whom: Whom,
+    pub target: SubqueryTarget,
 }
 
 /// Starting point of a subquery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Whom {
+pub enum SubqueryTarget {
     /// The step below the plugin that asks. The subquery stays in the same server block.
     Below,
     /// The whole server: the subquery is routed like a query of a client and may reach another server block.
     #[default]
-    Server,
+    Top,
 }
 
 /// Outcome of [`Plugin::resolve`](crate::Plugin::resolve).

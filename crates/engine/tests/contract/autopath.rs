@@ -3,7 +3,7 @@
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, NameRef, Owner, Rcode, Section, Type};
 
 pub static MANIFEST: Manifest<Config> =
@@ -36,7 +36,13 @@ impl Plugin for Autopath {
         self.try_next(query)
     }
 
-    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        _: &mut Worker,
+    ) -> Verdict {
         let tried = query.note();
         if sub.failure().is_none() && sub.rcode() != Rcode::NXDOMAIN {
             take_over(query, sub, response);
@@ -60,7 +66,9 @@ impl Autopath {
         let next = usize::try_from(query.note()).ok().and_then(|at| self.search.get(at));
         let (Some(first), Some(next)) = (self.search.first(), next) else { return Verdict::Pass };
         match with_suffix(query.name(), first.as_ref(), next.as_ref()) {
-            Some(name) => Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Below })),
+            Some(name) => {
+                Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Below }))
+            }
             None => Verdict::Pass,
         }
     }

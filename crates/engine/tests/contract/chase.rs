@@ -2,7 +2,7 @@
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, Section, Type};
 
 /// Variant below the test cache, as *kubernetes* is below *cache*.
@@ -19,12 +19,14 @@ struct Chase;
 impl Plugin for Chase {
     fn on_response(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
         match open_end(query, response) {
-            Some(name) => Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })),
+            Some(name) => {
+                Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
+            }
             None => Verdict::Pass,
         }
     }
 
-    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         match sub.failure() {
             Some(failure) => Verdict::Fail(failure.clone()),
             None => {

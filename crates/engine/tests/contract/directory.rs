@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Whom, Worker, Zones};
+use engine::{
+    Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones,
+};
 use testkit::Record;
 use wire::{Header, MessageBuf, Rcode, Section, Type};
 
@@ -60,13 +62,13 @@ impl Plugin for Directory {
         match response.message.section(Section::Answer).find(|mark| mark.rtype == Type::CNAME) {
             Some(mark) if query.qtype != Type::CNAME => {
                 let name = response.message.name_in(mark, 0).unwrap_or_default();
-                Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server }))
+                Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
             }
             _ => Verdict::Done,
         }
     }
 
-    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         response.append_answers(sub);
         Verdict::Done
     }

@@ -4,7 +4,7 @@ use core::net::Ipv6Addr;
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Owner, Rcode, Section, Type};
 
 pub static MANIFEST: Manifest<()> = Manifest::new("dns64", "synthesizes AAAA records", "", || (), build);
@@ -25,10 +25,20 @@ impl Plugin for Dns64 {
         if query.qtype != Type::AAAA || has_one || denied {
             return Verdict::Pass;
         }
-        Verdict::Ask(Box::new(Ask { name: query.name().to_name(), qtype: Type::A, whom: Whom::Server }))
+        Verdict::Subquery(Box::new(Subquery {
+            name: query.name().to_name(),
+            qtype: Type::A,
+            target: SubqueryTarget::Top,
+        }))
     }
 
-    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        _: &mut Worker,
+    ) -> Verdict {
         let message = &sub.message;
         if !message.section(Section::Answer).any(|mark| mark.rtype == Type::A) {
             return Verdict::Pass;

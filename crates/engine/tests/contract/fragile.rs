@@ -2,7 +2,9 @@
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Whom, Worker};
+use engine::{
+    Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Subquery, SubqueryTarget, Verdict, Worker,
+};
 use wire::Type;
 
 pub static MANIFEST: Manifest<()> = Manifest::new("fragile", "panics on request of the name", "", || (), build);
@@ -32,10 +34,10 @@ impl Plugin for Fragile {
                 let mut name = wire::Name::root();
                 let parent = query.name().parent().unwrap_or(wire::NameRef::ROOT);
                 name.push_label(label).and_then(|()| name.append(parent)).ok()?;
-                Some(Ask { name, qtype: Type::A, whom: Whom::Server })
+                Some(Subquery { name, qtype: Type::A, target: SubqueryTarget::Top })
             };
             let ask = ask(if is(query, "sub") { b"down" } else { b"www" });
-            return ask.map_or(Verdict::Pass, |ask| Verdict::Ask(Box::new(ask)));
+            return ask.map_or(Verdict::Pass, |ask| Verdict::Subquery(Box::new(ask)));
         }
         if is(query, "resolve") || is(query, "later") { Verdict::Wait } else { Verdict::Pass }
     }
@@ -45,7 +47,7 @@ impl Plugin for Fragile {
         Verdict::Pass
     }
 
-    fn on_subanswer(&self, query: &mut Query, _: &mut Response, _: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(&self, query: &mut Query, _: &mut Response, _: &mut Response, _: &mut Worker) -> Verdict {
         Fragile::at(query, "subanswer");
         Verdict::Done
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use metrics::{Counter, Kind, Metric};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
@@ -131,14 +131,14 @@ impl Plugin for Autopath {
         }
         match self.path.doubtful(query, base) {
             Some(domain) => {
-                let asked = Ask { name: domain, qtype: Type::NS, whom: Whom::Below };
+                let asked = Subquery { name: domain, qtype: Type::NS, target: SubqueryTarget::Below };
                 ask(query, Progress { asked: Asked::Domain, position: 0 }, asked)
             }
             None => self.try_from(query, base, 1),
         }
     }
 
-    fn on_subanswer(
+    fn on_subresponse(
         &self,
         query: &mut Query,
         sub: &mut Response,
@@ -177,7 +177,7 @@ impl Autopath {
     /// response stays as it is: the first denial or, if there was one, the last name without records.
     fn try_from(&self, query: &mut Query, base: usize, mut position: usize) -> Verdict {
         let Some(name) = self.path.name_at(query, base, &mut position) else { return Verdict::Pass };
-        let asked = Ask { name, qtype: query.qtype, whom: Whom::Below };
+        let asked = Subquery { name, qtype: query.qtype, target: SubqueryTarget::Below };
         ask(query, Progress { asked: Asked::Name, position }, asked)
     }
 
@@ -186,7 +186,11 @@ impl Autopath {
     fn ask_sibling(&self, query: &mut Query, base: usize, mut position: usize) -> Verdict {
         let Some(name) = self.path.name_at(query, base, &mut position) else { return Verdict::Pass };
         let qtype = if query.qtype == Type::A { Type::AAAA } else { Type::A };
-        ask(query, Progress { asked: Asked::Sibling, position }, Ask { name, qtype, whom: Whom::Below })
+        ask(
+            query,
+            Progress { asked: Asked::Sibling, position },
+            Subquery { name, qtype, target: SubqueryTarget::Below },
+        )
     }
 
     /// Replaces the response by the subresponse, after a CNAME record from the query name to the name that was found.
@@ -227,9 +231,9 @@ impl Autopath {
     }
 }
 
-fn ask(query: &mut Query, progress: Progress, ask: Ask) -> Verdict {
+fn ask(query: &mut Query, progress: Progress, ask: Subquery) -> Verdict {
     progress.note(query);
-    Verdict::Ask(Box::new(ask))
+    Verdict::Subquery(Box::new(ask))
 }
 
 fn found(response: &Response) -> Found {

@@ -4,7 +4,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 
 use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use ipnet::Ipv6Net;
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, NameError, Owner, Rcode, Section, Type};
@@ -123,10 +123,14 @@ impl Plugin for Dns64 {
         if has_one && !self.config.translate_all {
             return Verdict::Pass;
         }
-        Verdict::Ask(Box::new(Ask { name: query.name().to_name(), qtype: Type::A, whom: Whom::Server }))
+        Verdict::Subquery(Box::new(Subquery {
+            name: query.name().to_name(),
+            qtype: Type::A,
+            target: SubqueryTarget::Top,
+        }))
     }
 
-    fn on_subanswer(
+    fn on_subresponse(
         &self,
         query: &mut Query,
         sub: &mut Response,

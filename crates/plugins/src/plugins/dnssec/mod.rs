@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use config::options::{Args, Manifest, Problem, Property, Usage};
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Mark, Name, NameRef, Opcode, Rcode, Section, Type};
 
@@ -221,13 +221,13 @@ impl Plugin for Dnssec {
         let Some(keys) = self.keys(query) else { return Verdict::Pass };
         let says = Says::of(query, response, keys.zone.as_ref());
         match open_question(query, response, &says, keys.zone.as_ref()) {
-            Some(ask) => Verdict::Ask(Box::new(ask)),
+            Some(ask) => Verdict::Subquery(Box::new(ask)),
             None => self.sign(keys, &says, query, response, worker),
         }
     }
 
     /// Handles the response to the subquery of [`open_question`].
-    fn on_subanswer(
+    fn on_subresponse(
         &self,
         query: &mut Query,
         sub: &mut Response,
@@ -250,13 +250,13 @@ impl Plugin for Dnssec {
 /// Returns the subquery that must be answered before signing. A denial of DS records needs to know if the name is a
 /// subzone. A referral without DS records needs to know if the subzone has any. A mistake would declare a signed zone
 /// unsigned, or an unsigned one signed.
-fn open_question(query: &Query, response: &Response, says: &Says, zone: NameRef<'_>) -> Option<Ask> {
+fn open_question(query: &Query, response: &Response, says: &Says, zone: NameRef<'_>) -> Option<Subquery> {
     let (name, qtype) = match says {
         Says::Nothing(name) if query.qtype == Type::DS && response.rcode() == Rcode::NOERROR => (name, Type::NS),
         Says::UnsignedCut(cut) => (cut, Type::DS),
         _ => return None,
     };
-    (name.as_ref() != zone).then(|| Ask { name: name.clone(), qtype, whom: Whom::Below })
+    (name.as_ref() != zone).then(|| Subquery { name: name.clone(), qtype, target: SubqueryTarget::Below })
 }
 
 /// Returns true if an answer or a referral has records of this name and type.

@@ -170,8 +170,14 @@ impl Plugin for Etcd {
         }
     }
 
-    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
-        outside::on_subanswer(query, sub, response)
+    fn on_subresponse(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        _: &mut Worker,
+    ) -> Verdict {
+        outside::on_subresponse(query, sub, response)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engine::{Ask, Query, Response, Verdict, Whom};
+use engine::{Query, Response, Subquery, SubqueryTarget, Verdict};
 use wire::{NameRef, Rcode, Section, Type};
 
 use super::wanted::Wanted;
@@ -14,7 +14,7 @@ const NAMES_MAX: usize = 8;
 /// Pending subqueries, with the section for their answers.
 #[derive(Default)]
 pub(super) struct Outside {
-    questions: VecDeque<(Box<Ask>, Section)>,
+    questions: VecDeque<(Box<Subquery>, Section)>,
 }
 
 impl Outside {
@@ -29,7 +29,7 @@ impl Outside {
             return;
         }
         for &qtype in types {
-            let ask = Ask { name: target.to_name(), qtype, whom: Whom::Server };
+            let ask = Subquery { name: target.to_name(), qtype, target: SubqueryTarget::Top };
             self.questions.push_back((Box::new(ask), wanted.section));
         }
     }
@@ -38,12 +38,12 @@ impl Outside {
     pub(super) fn ask(mut self, query: &mut Query) -> Option<Verdict> {
         let (ask, section) = self.questions.pop_front()?;
         query.keep((self, section));
-        Some(Verdict::Ask(ask))
+        Some(Verdict::Subquery(ask))
     }
 }
 
 /// Appends the answer of a subquery and starts the next one.
-pub(super) fn on_subanswer(query: &mut Query, sub: &mut Response, response: &mut Response) -> Verdict {
+pub(super) fn on_subresponse(query: &mut Query, sub: &mut Response, response: &mut Response) -> Verdict {
     let Some((outside, section)) = query.take_kept::<(Outside, Section)>() else { return Verdict::Done };
     if section == Section::Additional {
         // Addresses of targets are optional. After one failure, stop: further ones would only delay the answer.

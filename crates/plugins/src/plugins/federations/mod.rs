@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cluster::{Clusters, Following, Index, Kind, Kinds, Place, Request, Service, ServiceKind};
 use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use std::rc::Rc;
 use wire::{EdeCode, Name, NameError, NameRef, Owner, Section, Type};
 
@@ -151,10 +151,10 @@ impl Plugin for Federation {
             response.set_local();
             return Verdict::Done;
         }
-        Verdict::Ask(Box::new(Ask { name: target, qtype: query.qtype, whom: Whom::Server }))
+        Verdict::Subquery(Box::new(Subquery { name: target, qtype: query.qtype, target: SubqueryTarget::Top }))
     }
 
-    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         end_alias(sub, response)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use cluster::mesh::{Entry, Exports};
 use cluster::{Clusters, Index, Kind};
 use config::setup::{Awaited, LocalAnswers, Part, Setup, SetupError};
-use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones};
 use metrics::{self, Metric, Table};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
 
@@ -168,7 +168,7 @@ impl Plugin for Istio {
         response.set_local();
         match found {
             Some(Found::Alias(name)) => {
-                Verdict::Ask(Box::new(Ask { name: *name, qtype: query.qtype, whom: Whom::Server }))
+                Verdict::Subquery(Box::new(Subquery { name: *name, qtype: query.qtype, target: SubqueryTarget::Top }))
             }
             Some(Found::Host) => {
                 if response.message.section(Section::Answer).next().is_none() && !response.message.is_truncated() {
@@ -189,7 +189,7 @@ impl Plugin for Istio {
         Verdict::Pass
     }
 
-    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         end_alias(sub, response)
     }
 }

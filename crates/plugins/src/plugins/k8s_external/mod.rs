@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cluster::{External as Outside, Kind, Kinds, Service, ServiceKind};
 use config::setup::{Part as Step, Setup, SetupError};
-use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of, is_above_addresses};
 
 pub(crate) use manifest::MANIFEST;
@@ -87,7 +87,7 @@ enum Found {
 }
 
 /// Lookups of the addresses of an SRV target that are still to be made.
-struct Glue(Option<Box<Ask>>);
+struct Glue(Option<Box<Subquery>>);
 
 impl Plugin for External {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
@@ -100,11 +100,13 @@ impl Plugin for External {
         let found = self.find(is_reverse, query, response, worker);
         self.showing.exposed.mark_remembered(matches!(found, Found::Nothing), response);
         match found {
-            Found::Alias(name) => Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })),
+            Found::Alias(name) => {
+                Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
+            }
             Found::Target(name) => {
-                let ask = |qtype| Box::new(Ask { name: name.clone(), qtype, whom: Whom::Server });
+                let ask = |qtype| Box::new(Subquery { name: name.clone(), qtype, target: SubqueryTarget::Top });
                 query.keep(Glue(Some(ask(Type::AAAA))));
-                Verdict::Ask(ask(Type::A))
+                Verdict::Subquery(ask(Type::A))
             }
             Found::Above => {
                 self.push_soa(Section::Authority, query, response);
@@ -125,12 +127,18 @@ impl Plugin for External {
         }
     }
 
-    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        _: &mut Worker,
+    ) -> Verdict {
         let Some(Glue(next)) = query.take_kept() else { return end_alias(sub, response) };
         append_glue(sub, response);
         let Some(ask) = next else { return Verdict::Done };
         query.keep(Glue(None));
-        Verdict::Ask(ask)
+        Verdict::Subquery(ask)
     }
 }
 

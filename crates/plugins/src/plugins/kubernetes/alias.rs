@@ -1,6 +1,6 @@
 //! ExternalName Services: CNAME records and the records of their targets, inside and outside of the zone.
 
-use engine::{Ask, Query, Response, Verdict, Whom, Worker};
+use engine::{Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::{Name, Owner, Section, Type};
 
 use super::name::Target;
@@ -36,8 +36,8 @@ impl Kubernetes {
             }
             self.push_alias(response, &owner, &target);
             let Some(prefix) = target.as_ref().prefix_len(zone.as_ref()) else {
-                let ask = Ask { name: target, qtype: query.qtype, whom: Whom::Server };
-                return Found::Elsewhere(Verdict::Ask(Box::new(ask)));
+                let ask = Subquery { name: target, qtype: query.qtype, target: SubqueryTarget::Top };
+                return Found::Elsewhere(Verdict::Subquery(Box::new(ask)));
             };
             match self.next(view, query, (&target, prefix), response, worker) {
                 Next::Answered => return Found::Answered,

@@ -219,7 +219,7 @@ impl Plugin for Kubernetes {
         }
     }
 
-    fn on_subanswer(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(&self, _: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
         end_alias(sub, response)
     }
 }

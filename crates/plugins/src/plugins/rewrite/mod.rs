@@ -8,7 +8,7 @@ mod rule;
 use config::options::{Acts, Args, Manifest, Problem, Role};
 use config::setup::{Part, Setup, SetupError};
 use corefile::Token;
-use engine::{Ask, Failure, Hooks, Plugin, Query, Response, Verdict, Whom, Worker};
+use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use wire::{EdeCode, Mark, Name, NameError, Owner, Section, Type};
@@ -174,7 +174,7 @@ impl Plugin for Rewrite {
         Verdict::Pass
     }
 
-    fn on_subanswer(
+    fn on_subresponse(
         &self,
         query: &mut Query,
         sub: &mut Response,
@@ -265,7 +265,9 @@ impl Action {
             Action::Alias(from, to) => {
                 let (_, target) = other_alias(from, to, response)?;
                 return Some(match pattern::name_of(&target) {
-                    Ok(name) => Verdict::Ask(Box::new(Ask { name, qtype: query.qtype, whom: Whom::Server })),
+                    Ok(name) => {
+                        Verdict::Subquery(Box::new(Subquery { name, qtype: query.qtype, target: SubqueryTarget::Top }))
+                    }
                     Err(_) => invalid_name(&target),
                 });
             }

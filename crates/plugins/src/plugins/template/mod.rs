@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{Ask, Failure, Hooks, Labels, Plugin, Query, Response, Verdict, Whom, Worker, Zones};
+use engine::{Failure, Hooks, Labels, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones};
 use gotext::regexp::{Captures, Regexp};
 use gotext::template::Template;
 use metrics::{Kind, Metric, Table};
@@ -182,7 +182,7 @@ impl Plugin for Templates {
                 Ok(Some(name)) => {
                     let qtype = query.qtype;
                     query.set_note(at as u64);
-                    Verdict::Ask(Box::new(Ask { name, qtype, whom: Whom::Server }))
+                    Verdict::Subquery(Box::new(Subquery { name, qtype, target: SubqueryTarget::Top }))
                 }
                 Err(trouble) => trouble.into_verdict(),
             };
@@ -191,7 +191,13 @@ impl Plugin for Templates {
     }
 
     /// Appends the answer for the target of a CNAME record, and then the authority and additional records.
-    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        _: &mut Worker,
+    ) -> Verdict {
         response.append_answers(sub);
         let rule = usize::try_from(query.note()).ok().and_then(|at| self.rules.get(at));
         let Some((rule, zone)) = rule.and_then(|rule| Some((rule, rule.zone_of(query)?))) else {

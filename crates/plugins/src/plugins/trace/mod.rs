@@ -121,14 +121,14 @@ impl Plugin for Traced {
         verdict
     }
 
-    fn on_subanswer(
+    fn on_subresponse(
         &self,
         query: &mut Query,
         sub: &mut Response,
         response: &mut Response,
         worker: &mut Worker,
     ) -> Verdict {
-        self.plugin.on_subanswer(query, sub, response, worker)
+        self.plugin.on_subresponse(query, sub, response, worker)
     }
 
     fn on_resolved(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {

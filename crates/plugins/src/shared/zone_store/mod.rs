@@ -10,7 +10,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use config::setup::Setup;
 use engine::log::{Level, Source};
-use engine::{Ask, Failure, LabelSetter, Plugin, Query, Response, Verdict, Whom, Worker, ZoneMap, Zones};
+use engine::{
+    Failure, LabelSetter, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, ZoneMap, Zones,
+};
 use wire::{EdeCode, Name, NameRef, Opcode, Rcode, Section, Type};
 use zone::{Found, Question, Zone};
 
@@ -64,7 +66,13 @@ impl Plugin for Authority {
     }
 
     /// Adds the answer of the subquery for a CNAME target that this zone could not answer alone.
-    fn on_subanswer(&self, query: &mut Query, sub: &mut Response, response: &mut Response, _: &mut Worker) -> Verdict {
+    fn on_subresponse(
+        &self,
+        query: &mut Query,
+        sub: &mut Response,
+        response: &mut Response,
+        _: &mut Worker,
+    ) -> Verdict {
         let zones = self.zones.load();
         let zone = find(&zones, query.key(), query.qtype).and_then(|held| held.zone());
         if let Some(zone) = &zone
@@ -199,5 +207,5 @@ fn fail(held: &Held, query: &Query, response: &mut Response) -> Verdict {
 }
 
 fn follow(name: Name, qtype: Type) -> Verdict {
-    Verdict::Ask(Box::new(Ask { name, qtype, whom: Whom::Server }))
+    Verdict::Subquery(Box::new(Subquery { name, qtype, target: SubqueryTarget::Top }))
 }
