@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A [`Walk`] holds one query, its response, and the position in the chain. It stops in one of two ways: the response
-//! is complete ([`Turn::Answered`], [`Turn::Dropped`]), or a step waits for I/O ([`Turn::Waiting`]). In the second
-//! case the walk is parked (`park.rs`). [`Generation::resume`] continues it with the reply. The step that waited sees
-//! the reply first (`on_resolved`) and may still pass, deny the name, or ask a subquery.
+//! is complete ([`Progress::Answered`], [`Progress::Dropped`]), or a step waits for I/O ([`Progress::Waiting`]). In the
+//! second case the walk is parked (`park.rs`). [`Generation::resume`] continues it with the reply. The step that waited
+//! sees the reply first (`on_resolved`) and may still pass, deny the name, or ask a subquery.
 //!
 //! A bit mask records the steps that passed the query on and have a hook for the response. On the way up, the walk
 //! visits these steps from the lowest to the highest. A subquery is a walk of its own that owns its parent.
@@ -21,7 +21,7 @@ use wire::{Class, EdeCode, Name, NameRef, Rcode};
 use crate::chain::Step;
 use crate::gate::{Admission, admit};
 use crate::generation::Generation;
-use crate::transaction::{Turn, Walk, steps_above};
+use crate::transaction::{Progress, Walk, steps_above};
 use crate::verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 use crate::worker::Worker;
 
@@ -41,31 +41,31 @@ enum Move {
 
 impl Generation {
     /// Processes the packet in [`Query::packet`](crate::Query::packet) until it is answered or has to wait for I/O.
-    pub fn receive(&self, listener: usize, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
+    pub fn receive(&self, listener: usize, walk: &mut Box<Walk>, worker: &mut Worker) -> Progress {
         walk.begin();
         walk.listener = listener;
         let Walk { query, response, .. } = &mut **walk;
         match admit(&query.packet, &mut query.request) {
-            Admission::Silence => return Turn::Dropped,
+            Admission::Silence => return Progress::Dropped,
             Admission::Reject(header, rcode) => {
                 query.request.opt = None;
                 query.qtype = wire::Type(0);
                 response.begin_unread(header, rcode);
-                return Turn::Answered;
+                return Progress::Answered;
             }
             Admission::Query => query.begin(),
         }
         self.guarded(walk, worker, Generation::dispatch)
     }
 
-    fn dispatch(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
+    fn dispatch(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Progress {
         if walk.query.qclass != Class::IN && !self.listeners[walk.listener].any_class {
             return self.refuse(walk, Failure::refused(EdeCode::NOT_SUPPORTED, "class not supported"), worker);
         }
         if walk.query.opt().is_some_and(|opt| opt.version != 0) {
             walk.response.begin(&walk.query);
             walk.response.set_rcode(Rcode::BADVERS);
-            return Turn::Answered;
+            return Progress::Answered;
         }
         match self.route(walk) {
             Ok(()) => self.descend(walk, worker),
@@ -73,20 +73,20 @@ impl Generation {
         }
     }
 
-    fn refuse(&self, walk: &mut Walk, failure: Failure, worker: &mut Worker) -> Turn {
+    fn refuse(&self, walk: &mut Walk, failure: Failure, worker: &mut Worker) -> Progress {
         walk.response.fail(&walk.query, failure);
         self.metrics.count_dropped(walk, worker);
-        Turn::Answered
+        Progress::Answered
     }
 
     /// Starts at the first step of the block that serves the query.
-    pub(crate) fn descend(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
+    pub(crate) fn descend(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Progress {
         walk.response.begin(&walk.query);
         self.go(walk, Move::Down(0), worker)
     }
 
     /// Runs a refresh that [`Worker::next_refresh`] returned.
-    pub fn run_refresh(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Turn {
+    pub fn run_refresh(&self, walk: &mut Box<Walk>, worker: &mut Worker) -> Progress {
         walk.block = self.sites.get(walk.query.site).map_or(0, |site| site.block);
         walk.listener = self.sites.get(walk.query.site).map_or(0, |site| site.listener);
         walk.response.begin(&walk.query);
@@ -95,7 +95,7 @@ impl Generation {
     }
 
     /// Continues a parked walk with the outcome of its I/O.
-    pub fn resume(&self, walk: &mut Box<Walk>, resolved: &Resolved, worker: &mut Worker) -> Turn {
+    pub fn resume(&self, walk: &mut Box<Walk>, resolved: &Resolved, worker: &mut Worker) -> Progress {
         self.guarded(walk, worker, |generation, walk, worker| {
             let next = match walk.take_over(resolved) {
                 Verdict::Fail(failure) => {
@@ -119,7 +119,7 @@ impl Generation {
         step: usize,
         below: Option<&mut Walk>,
         worker: &mut Worker,
-    ) -> Turn {
+    ) -> Progress {
         let above = match below {
             Some(below) => {
                 core::mem::swap(&mut walk.response, &mut below.response);
@@ -138,7 +138,7 @@ impl Generation {
         self.guarded(walk, worker, |generation, walk, worker| generation.go(walk, Move::Up(above), worker))
     }
 
-    fn go(&self, walk: &mut Box<Walk>, mut next: Move, worker: &mut Worker) -> Turn {
+    fn go(&self, walk: &mut Box<Walk>, mut next: Move, worker: &mut Worker) -> Progress {
         loop {
             let verdict = match next {
                 Move::Down(from) => self.call_down(walk, from, worker),
@@ -146,12 +146,12 @@ impl Generation {
                 Move::Up(above) => match self.call_up(walk, above, worker) {
                     Some(verdict) => verdict,
                     None if walk.parent.is_some() => self.hand_over(walk, worker),
-                    None if walk.response.is_dropped() => return Turn::Dropped,
-                    None => return Turn::Answered,
+                    None if walk.response.is_dropped() => return Progress::Dropped,
+                    None => return Progress::Answered,
                 },
             };
             next = match verdict {
-                Verdict::Wait => return Turn::Waiting,
+                Verdict::Wait => return Progress::Waiting,
                 Verdict::Subquery(ask) => self.ask(walk, &ask, worker),
                 settled => self.settle(walk, settled),
             };

@@ -21,7 +21,7 @@ use crate::router::Router;
 use crate::scheme::Scheme;
 use crate::server_metrics::ServerMetrics;
 use crate::tls::TlsServer;
-use crate::transaction::{Turn, Walk};
+use crate::transaction::{Progress, Walk};
 use crate::verdict::{Failure, Resolved};
 use crate::worker::Worker;
 
@@ -118,14 +118,14 @@ impl Generation {
         &self,
         walk: &mut Box<Walk>,
         worker: &mut Worker,
-        part: impl FnOnce(&Self, &mut Box<Walk>, &mut Worker) -> Turn,
-    ) -> Turn {
+        part: impl FnOnce(&Self, &mut Box<Walk>, &mut Worker) -> Progress,
+    ) -> Progress {
         // A panic can leave the walk and the worker's buffers inconsistent. Both are reset before they are used again.
         self.caught(|| part(self, walk, worker)).unwrap_or_else(|panic| {
             let failure = self.report_panic(walk, &panic, worker);
             walk.unwind(failure);
             self.metrics.count_dropped(walk, worker);
-            Turn::Answered
+            Progress::Answered
         })
     }
 

@@ -1,7 +1,7 @@
 //! Parked queries: runs a walk that waits for I/O to completion, and the background work that it leaves behind.
 //!
 //! A worker answers most queries synchronously. The transport calls [`drive`] only for a walk that stopped with
-//! [`Turn::Waiting`]. One future then owns everything that belongs to the query:
+//! [`Progress::Waiting`]. One future then owns everything that belongs to the query:
 //!
 //! - The I/O of the step that waits ([`Plugin::resolve`](crate::Plugin::resolve)). Identical queries share it
 //!   (`inflight.rs`).
@@ -29,7 +29,7 @@ use crate::io::{LocalFuture, Outside};
 use crate::moment::Moment;
 use crate::query::Patience;
 use crate::transaction::Parting;
-use crate::transaction::{Turn, Walk};
+use crate::transaction::{Progress, Walk};
 use crate::verdict::Resolved;
 use crate::worker::Worker;
 
@@ -55,11 +55,11 @@ pub struct Driver {
 ///
 /// Cancel safety: dropping the future drops the walk and its background work. Queries that wait for the same reply
 /// start their own exchange.
-pub async fn drive(driver: Driver, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Turn)) {
+pub async fn drive(driver: Driver, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Progress)) {
     let drive = Rc::new(Drive { driver, clientless: RefCell::default() });
     let _end = End(Rc::clone(&drive));
-    let (mut walk, turn) = drive.beside_clientless(drive.run(walk)).await;
-    deliver(&mut walk, turn);
+    let (mut walk, progress) = drive.beside_clientless(drive.run(walk)).await;
+    deliver(&mut walk, progress);
     drive.driver.worker.borrow_mut().give_walk(walk);
     poll_fn(|context| drive.poll_clientless(context)).await;
 }
@@ -72,7 +72,7 @@ struct Drive {
 }
 
 /// Completed walk and its result.
-type Finished = (Box<Walk>, Turn);
+type Finished = (Box<Walk>, Progress);
 
 /// Drops the background walks when `drive` is dropped. They hold an `Rc` of the drive, so they would leak otherwise.
 struct End(Rc<Drive>);
@@ -88,7 +88,7 @@ impl Drive {
     async fn run(self: &Rc<Self>, mut walk: Box<Walk>) -> Finished {
         loop {
             let parted = walk.part_with_client(|| self.driver.worker.borrow_mut().take_walk());
-            let turn = match parted {
+            let progress = match parted {
                 None => {
                     let resolved = self.driver.resolve_once(&walk).await;
                     self.driver.generation.resume(&mut walk, &resolved, &mut self.driver.worker.borrow_mut())
@@ -99,8 +99,8 @@ impl Drive {
                 }
             };
             self.take_refreshes();
-            if turn != Turn::Waiting {
-                return (walk, turn);
+            if progress != Progress::Waiting {
+                return (walk, progress);
             }
         }
     }
@@ -115,15 +115,15 @@ impl Drive {
         below: Box<Walk>,
         patience: Patience,
         abandoned: &Cell<bool>,
-    ) -> Turn {
+    ) -> Progress {
         let mut running = self.boxed(below);
         let finished = before(&*self.driver.outside, patience.until, running.as_mut()).await;
         let Driver { generation, worker, .. } = &self.driver;
         match finished {
             Some((mut below, _)) => {
-                let turn = generation.rejoin(client, patience.step, Some(&mut below), &mut worker.borrow_mut());
+                let progress = generation.rejoin(client, patience.step, Some(&mut below), &mut worker.borrow_mut());
                 worker.borrow_mut().give_walk(below);
-                turn
+                progress
             }
             None => {
                 abandoned.set(true);
@@ -143,10 +143,10 @@ impl Drive {
         let Driver { generation, worker, .. } = &self.driver;
         loop {
             let Some(mut walk) = worker.borrow_mut().next_refresh() else { return };
-            let turn = generation.run_refresh(&mut walk, &mut worker.borrow_mut());
-            match turn {
-                Turn::Waiting => self.clientless.borrow_mut().push(self.boxed(walk)),
-                Turn::Answered | Turn::Dropped => worker.borrow_mut().give_walk(walk),
+            let progress = generation.run_refresh(&mut walk, &mut worker.borrow_mut());
+            match progress {
+                Progress::Waiting => self.clientless.borrow_mut().push(self.boxed(walk)),
+                Progress::Answered | Progress::Dropped => worker.borrow_mut().give_walk(walk),
             }
         }
     }

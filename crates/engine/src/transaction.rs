@@ -15,7 +15,7 @@ use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 /// Result of running a walk as far as it can go.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Progress {
     /// The response is complete.
     Answered,
     /// The client gets no response.

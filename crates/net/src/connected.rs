@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Listening;
-use engine::{Clock, Moment, Path, Scheme, Transport, Turn, Walk};
+use engine::{Clock, Moment, Path, Progress, Scheme, Transport, Walk};
 
 use crate::clock::MonotonicClock;
 use crate::connections::Connection;
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Runs a query of this client through the engine until it is answered or must wait.
-    pub(crate) fn receive(&self, query: &[u8]) -> (Ref<'_, Seen>, Box<Walk>, Turn) {
+    pub(crate) fn receive(&self, query: &[u8]) -> (Ref<'_, Seen>, Box<Walk>, Progress) {
         let seen = self.endpoint.seen(&self.shared);
         let mut worker = self.shared.worker.borrow_mut();
         let mut walk = worker.take_walk();
@@ -98,7 +98,7 @@ impl Client {
         walk.query.path = self.path;
         walk.query.received = MonotonicClock.now();
         self.touch_at(walk.query.received);
-        let turn = seen.generation.receive(seen.listener, &mut walk, &mut worker);
-        (seen, walk, turn)
+        let progress = seen.generation.receive(seen.listener, &mut walk, &mut worker);
+        (seen, walk, progress)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use engine::{Driver, Failure, Generation, Outside, Resolved, Turn, Walk, Worker};
+use engine::{Driver, Failure, Generation, Outside, Progress, Resolved, Walk, Worker};
 use metrics::{Counter, Registry};
 use wire::EdeCode;
 
@@ -72,13 +72,13 @@ impl Shared {
         self: &Rc<Self>,
         generation: &Arc<Generation>,
         mut walk: Box<Walk>,
-        deliver: impl FnOnce(&mut Walk, Turn) + 'static,
+        deliver: impl FnOnce(&mut Walk, Progress) + 'static,
     ) {
         let Some(parked) = Parked::new(self) else {
             self.count(self.limits.parked);
             let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
-            let turn = generation.resume(&mut walk, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
-            deliver(&mut walk, turn);
+            let progress = generation.resume(&mut walk, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
+            deliver(&mut walk, progress);
             self.worker.borrow_mut().give_walk(walk);
             return;
         };
@@ -101,10 +101,10 @@ impl Shared {
             self.worker.borrow().counters.add(self.limits.sends, refused as u64);
         }
         while let Some(mut walk) = self.next_refresh() {
-            let turn = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
-            match turn {
-                Turn::Waiting => self.park(generation, walk, |_, _| {}),
-                Turn::Answered | Turn::Dropped => self.worker.borrow_mut().give_walk(walk),
+            let progress = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
+            match progress {
+                Progress::Waiting => self.park(generation, walk, |_, _| {}),
+                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_walk(walk),
             }
         }
         self.flush();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use engine::{Query, Response, Turn, Walk};
+use engine::{Progress, Query, Response, Walk};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -179,12 +179,12 @@ impl Connection {
 
     fn answer(self: &Rc<Self>, query: &[u8]) {
         let shared = &self.client.shared;
-        let (seen, mut walk, turn) = self.client.receive(query);
-        if turn == Turn::Waiting {
+        let (seen, mut walk, progress) = self.client.receive(query);
+        if progress == Progress::Waiting {
             let awaited = Awaited::new(self);
-            shared.park(&seen.generation, walk, move |walk, turn| awaited.0.deliver(walk, turn));
+            shared.park(&seen.generation, walk, move |walk, progress| awaited.0.deliver(walk, progress));
         } else {
-            self.deliver(&mut walk, turn);
+            self.deliver(&mut walk, progress);
             shared.worker.borrow_mut().give_walk(walk);
         }
         shared.end_batch(&seen.generation, 0);
@@ -199,8 +199,8 @@ impl Connection {
         }
     }
 
-    fn deliver(&self, walk: &mut Walk, turn: Turn) {
-        if turn == Turn::Answered && !self.gone.get() {
+    fn deliver(&self, walk: &mut Walk, progress: Progress) {
+        if progress == Progress::Answered && !self.gone.get() {
             let Walk { query, response, .. } = walk;
             self.say_how_long_to_stay(query, response);
             if !frame(response.finish(query), &mut self.outgoing.borrow_mut()) {

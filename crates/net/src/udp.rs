@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, Generation, Path, Transport, Turn, Walk};
+use engine::{Clock, Generation, Path, Progress, Transport, Walk};
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -123,14 +123,14 @@ fn answer_batch(
         walk.query.packet.extend_from_slice(packet);
         walk.query.path = path;
         walk.query.received = now;
-        let turn = generation.receive(*listener, walk, &mut shared.worker.borrow_mut());
-        match turn {
-            Turn::Answered => {
+        let progress = generation.receive(*listener, walk, &mut shared.worker.borrow_mut());
+        match progress {
+            Progress::Answered => {
                 let Walk { query, response, .. } = &mut **walk;
                 batch.answer(at, response.finish(query));
             }
-            Turn::Dropped => {}
-            Turn::Waiting => {
+            Progress::Dropped => {}
+            Progress::Waiting => {
                 let waiting = std::mem::replace(walk, shared.worker.borrow_mut().take_walk());
                 park(shared, generation, bound, waiting, way);
             }
@@ -143,8 +143,8 @@ fn answer_batch(
 /// Parks a query. Its answer is sent later, to the address that the query came from.
 fn park(shared: &Rc<Shared>, generation: &Arc<Generation>, bound: &Rc<Bound>, walk: Box<Walk>, way: Path) {
     let (bound, sender) = (Rc::clone(bound), Rc::clone(shared));
-    shared.park(generation, walk, move |walk, turn| {
-        if turn == Turn::Answered {
+    shared.park(generation, walk, move |walk, progress| {
+        if progress == Progress::Answered {
             let Walk { query, response, .. } = walk;
             if send_from(bound.socket.as_raw_fd(), response.finish(query), way.peer, way.local.ip()).is_err() {
                 sender.count(sender.limits.sends);

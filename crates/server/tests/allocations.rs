@@ -23,7 +23,7 @@ use cluster::scenario::Script;
 use config::setup::{Capabilities, Carried, Files, Stamp};
 use config::{Planning, Surroundings};
 use corefile::NoFiles;
-use engine::{Clock, Generation, Moment, Path as QueryPath, Resolved, Turn, Walk, Worker};
+use engine::{Clock, Generation, Moment, Path as QueryPath, Progress, Resolved, Walk, Worker};
 use metrics::Registry;
 use plugins::LocalAddresses;
 use skydns::Stores;
@@ -196,7 +196,7 @@ impl Server {
         self.walk.query.packet.extend_from_slice(packet);
         self.walk.query.path = QueryPath::default();
         self.walk.query.received = Stopped.now();
-        if self.generation.receive(0, &mut self.walk, &mut self.worker) == Turn::Waiting {
+        if self.generation.receive(0, &mut self.walk, &mut self.worker) == Progress::Waiting {
             return None;
         }
         let Walk { query, response, .. } = &mut *self.walk;
@@ -244,8 +244,8 @@ fn answers_known_names_without_allocating() {
     let mut server = Server::new(COREFILE);
     let external = query("www.example.org.", Type::A, Class::IN);
     assert_eq!(server.ask(&external), None, "nothing is cached yet");
-    let turn = server.generation.resume(&mut server.walk, &Resolved::Reply(reply()), &mut server.worker);
-    assert_eq!(turn, Turn::Answered);
+    let progress = server.generation.resume(&mut server.walk, &Resolved::Reply(reply()), &mut server.worker);
+    assert_eq!(progress, Progress::Answered);
 
     let cases = [
         ("a service", query("web.shop.svc.cluster.local.", Type::A, Class::IN), Rcode::NOERROR),

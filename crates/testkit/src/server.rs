@@ -11,7 +11,7 @@ use config::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, Lasti
 use config::{Built, PlannedListener, Planning, Slot, Surroundings, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
-use engine::{Clock, Driver, Generation, Moment, Outside, Path, Transport, Turn, Walk, Worker};
+use engine::{Clock, Driver, Generation, Moment, Outside, Path, Progress, Transport, Walk, Worker};
 use metrics::Registry;
 
 use crate::executor::{Executor, Task};
@@ -98,9 +98,9 @@ impl Ticket {
         self.outcome.borrow().clone()
     }
 
-    fn settle(&self, walk: &mut Walk, turn: Turn, now: Moment) {
+    fn settle(&self, walk: &mut Walk, progress: Progress, now: Moment) {
         let Walk { query, response, .. } = walk;
-        let answer = (turn == Turn::Answered).then(|| response.finish(query).to_vec());
+        let answer = (progress == Progress::Answered).then(|| response.finish(query).to_vec());
         let mut more = Vec::new();
         while query.path.transport.takes_many() && more.len() < MESSAGES_MAX {
             let Some(message) = response.finish_next(query) else { break };
@@ -208,12 +208,12 @@ impl Server {
         let local = SocketAddr::new(SERVER, port);
         walk.query.path = Path { peer: arrival.peer, local, transport: arrival.transport };
         walk.query.received = self.now();
-        let turn = generation.receive(listener, &mut walk, &mut self.worker.borrow_mut());
-        if turn == Turn::Waiting {
+        let progress = generation.receive(listener, &mut walk, &mut self.worker.borrow_mut());
+        if progress == Progress::Waiting {
             let (told, time) = (ticket.clone(), self.time.clone());
-            self.park(&generation, walk, move |walk, turn| told.settle(walk, turn, time.now()));
+            self.park(&generation, walk, move |walk, progress| told.settle(walk, progress, time.now()));
         } else {
-            ticket.settle(&mut walk, turn, self.now());
+            ticket.settle(&mut walk, progress, self.now());
             self.worker.borrow_mut().give_walk(walk);
         }
         self.refresh(&generation);
@@ -227,7 +227,7 @@ impl Server {
         Some((Arc::clone(&running.generation), at, running.listeners[at].port))
     }
 
-    fn park(&self, generation: &Arc<Generation>, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Turn) + 'static) {
+    fn park(&self, generation: &Arc<Generation>, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Progress) + 'static) {
         let driver = Driver {
             generation: Arc::clone(generation),
             worker: Rc::clone(&self.worker),
@@ -240,10 +240,10 @@ impl Server {
     fn refresh(&self, generation: &Arc<Generation>) {
         loop {
             let Some(mut walk) = self.worker.borrow_mut().next_refresh() else { return };
-            let turn = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
-            match turn {
-                Turn::Waiting => self.park(generation, walk, |_, _| {}),
-                Turn::Answered | Turn::Dropped => self.worker.borrow_mut().give_walk(walk),
+            let progress = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
+            match progress {
+                Progress::Waiting => self.park(generation, walk, |_, _| {}),
+                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_walk(walk),
             }
         }
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use engine::{Turn, Walk};
+use engine::{Progress, Walk};
 use http_body_util::combinators::WithTrailers;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming};
@@ -121,17 +121,17 @@ impl Client {
 
     /// Returns the answer to a query, or the channel that will deliver it.
     fn answer_or_wait(&self, query: &[u8]) -> Result<Option<Bytes>, oneshot::Receiver<Option<Bytes>>> {
-        let finish = |walk: &mut Walk, turn| {
+        let finish = |walk: &mut Walk, progress| {
             let Walk { query, response, .. } = walk;
-            (turn == Turn::Answered).then(|| packet(response.finish(query)))
+            (progress == Progress::Answered).then(|| packet(response.finish(query)))
         };
-        let (seen, mut walk, turn) = self.receive(query);
-        let answer = if turn == Turn::Waiting {
+        let (seen, mut walk, progress) = self.receive(query);
+        let answer = if progress == Progress::Waiting {
             let (sender, answer) = oneshot::channel();
-            self.shared.park(&seen.generation, walk, move |walk, turn| drop(sender.send(finish(walk, turn))));
+            self.shared.park(&seen.generation, walk, move |walk, progress| drop(sender.send(finish(walk, progress))));
             Err(answer)
         } else {
-            let answer = finish(&mut walk, turn);
+            let answer = finish(&mut walk, progress);
             self.shared.worker.borrow_mut().give_walk(walk);
             Ok(answer)
         };
