@@ -21,7 +21,7 @@ use crate::router::Router;
 use crate::scheme::Scheme;
 use crate::server_metrics::ServerMetrics;
 use crate::tls::TlsServer;
-use crate::transaction::{Progress, Walk};
+use crate::transaction::{Progress, Transaction};
 use crate::verdict::{Failure, Resolved};
 use crate::worker::Worker;
 
@@ -96,10 +96,10 @@ impl Generation {
     }
 
     /// Finds the server block for the current name.
-    pub(crate) fn route(&self, walk: &mut Walk) -> Result<(), Failure> {
-        let query = &mut walk.query;
+    pub(crate) fn route(&self, transaction: &mut Transaction) -> Result<(), Failure> {
+        let query = &mut transaction.query;
         let wants = |site: usize| self.blocks[self.sites[site].block].wants(query);
-        let site = self.listeners[walk.listener].router.find(query.key(), query.qtype, wants);
+        let site = self.listeners[transaction.listener].router.find(query.key(), query.qtype, wants);
         let outside = || Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no server block serves this name");
         let site = site.ok_or_else(outside)?;
         let block = self.sites[site].block;
@@ -109,22 +109,23 @@ impl Generation {
         }
         query.site = site;
         query.clear_notes(steps);
-        walk.block = block;
+        transaction.block = block;
         Ok(())
     }
 
-    /// Runs a part of a walk. A panic in it becomes a SERVFAIL response, and the worker continues.
+    /// Runs a part of a transaction. A panic in it becomes a SERVFAIL response, and the worker continues.
     pub(crate) fn guarded(
         &self,
-        walk: &mut Box<Walk>,
+        transaction: &mut Box<Transaction>,
         worker: &mut Worker,
-        part: impl FnOnce(&Self, &mut Box<Walk>, &mut Worker) -> Progress,
+        part: impl FnOnce(&Self, &mut Box<Transaction>, &mut Worker) -> Progress,
     ) -> Progress {
-        // A panic can leave the walk and the worker's buffers inconsistent. Both are reset before they are used again.
-        self.caught(|| part(self, walk, worker)).unwrap_or_else(|panic| {
-            let failure = self.report_panic(walk, &panic, worker);
-            walk.unwind(failure);
-            self.metrics.count_dropped(walk, worker);
+        // A panic can leave the transaction and the worker's buffers inconsistent. Both are reset before they are used
+        // again.
+        self.caught(|| part(self, transaction, worker)).unwrap_or_else(|panic| {
+            let failure = self.report_panic(transaction, &panic, worker);
+            transaction.unwind(failure);
+            self.metrics.count_dropped(transaction, worker);
             Progress::Answered
         })
     }
@@ -138,21 +139,29 @@ impl Generation {
     }
 
     /// Logs and counts a panic, and returns the failure for the client.
-    pub(crate) fn report_panic(&self, walk: &Walk, text: &str, worker: &mut Worker) -> Failure {
-        let label = &self.listeners[walk.listener].label;
+    pub(crate) fn report_panic(&self, transaction: &Transaction, text: &str, worker: &mut Worker) -> Failure {
+        let label = &self.listeners[transaction.listener].label;
         worker.log_text(Level::Error, Source::Server, format_args!("Recovered from panic in server: {label:?} {text}"));
         self.metrics.count_panic(worker);
         Failure::servfail(EdeCode::OTHER, "a plugin panicked")
     }
 
-    /// Reserves a slot at the plugin where a walk waits.
-    pub(crate) fn take_place(&self, walk: &Walk, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
-        self.blocks[walk.block].chain.steps()[walk.at].plugin.take_place(&walk.query, outside)
+    /// Reserves a slot at the plugin where a transaction waits.
+    pub(crate) fn take_place(
+        &self,
+        transaction: &Transaction,
+        outside: &dyn Outside,
+    ) -> Result<Option<Place>, Failure> {
+        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.take_place(&transaction.query, outside)
     }
 
-    /// Starts the I/O of a walk that waits.
-    pub(crate) fn resolve<'a>(&'a self, walk: &'a Walk, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
-        self.blocks[walk.block].chain.steps()[walk.at].plugin.resolve(&walk.query, outside)
+    /// Starts the I/O of a transaction that waits.
+    pub(crate) fn resolve<'a>(
+        &'a self,
+        transaction: &'a Transaction,
+        outside: &'a dyn Outside,
+    ) -> LocalFuture<'a, Resolved> {
+        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.resolve(&transaction.query, outside)
     }
 }
 

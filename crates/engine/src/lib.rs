@@ -59,7 +59,7 @@ pub use response::{Continuation, Response, Seal};
 pub use router::Router;
 pub use scheme::Scheme;
 pub use server_metrics::{QueryMetrics, SERVER_METRICS, ServerMetrics};
-pub use transaction::{Progress, Walk};
+pub use transaction::{Progress, Transaction};
 pub use transfer::{ZoneSnapshot, ZoneSource, ZoneSources};
 pub use verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};
 pub use worker::{Clock, Worker};

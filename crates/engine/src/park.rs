@@ -1,12 +1,12 @@
-//! Parked queries: runs a walk that waits for I/O to completion, and the background work that it leaves behind.
+//! Parked queries: runs a transaction that waits for I/O to completion, and the background work that it leaves behind.
 //!
-//! A worker answers most queries synchronously. The transport calls [`drive`] only for a walk that stopped with
+//! A worker answers most queries synchronously. The transport calls [`drive`] only for a transaction that stopped with
 //! [`Progress::Waiting`]. One future then owns everything that belongs to the query:
 //!
 //! - The I/O of the step that waits ([`Plugin::resolve`](crate::Plugin::resolve)). Identical queries share it
 //!   (`inflight.rs`).
-//! - A client timeout (RFC 8767 §5): if a step sets one, the walk is split. The client gets its answer when the timer
-//!   expires, and the rest continues in the background.
+//! - A client timeout (RFC 8767 §5): if a step sets one, the transaction is split. The client gets its answer when the
+//!   timer expires, and the rest continues in the background.
 //! - Refreshes that hooks requested, such as a cache's prefetch.
 //!
 //! The future returns when the background work has completed too. Dropping it cancels all of that.
@@ -29,7 +29,7 @@ use crate::io::{LocalFuture, Outside};
 use crate::moment::Moment;
 use crate::query::Patience;
 use crate::transaction::Parting;
-use crate::transaction::{Progress, Walk};
+use crate::transaction::{Progress, Transaction};
 use crate::verdict::Resolved;
 use crate::worker::Worker;
 
@@ -37,7 +37,7 @@ use crate::worker::Worker;
 /// Clients wait for five seconds, and an exchange takes up to four.
 const ASK_AGAIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Context that a parked walk needs to continue.
+/// Context that a parked transaction needs to continue.
 #[derive(Clone)]
 pub struct Driver {
     /// Configuration that was current when the query arrived.
@@ -48,33 +48,34 @@ pub struct Driver {
     pub outside: Rc<dyn Outside>,
 }
 
-/// Runs a parked walk to completion and passes it to `deliver`, which sends the response. For a walk without a client,
-/// `deliver` has nothing to do.
+/// Runs a parked transaction to completion and passes it to `deliver`, which sends the response. For a transaction
+/// without a client, `deliver` has nothing to do.
 ///
-/// The future then continues with background work: refreshes, and walks whose client timed out.
+/// The future then continues with background work: refreshes, and transactions whose client timed out.
 ///
-/// Cancel safety: dropping the future drops the walk and its background work. Queries that wait for the same reply
-/// start their own exchange.
-pub async fn drive(driver: Driver, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Progress)) {
+/// Cancel safety: dropping the future drops the transaction and its background work. Queries that wait for the same
+/// reply start their own exchange.
+pub async fn drive(driver: Driver, transaction: Box<Transaction>, deliver: impl FnOnce(&mut Transaction, Progress)) {
     let drive = Rc::new(Drive { driver, clientless: RefCell::default() });
     let _end = End(Rc::clone(&drive));
-    let (mut walk, progress) = drive.beside_clientless(drive.run(walk)).await;
-    deliver(&mut walk, progress);
-    drive.driver.worker.borrow_mut().give_walk(walk);
+    let (mut transaction, progress) = drive.beside_clientless(drive.run(transaction)).await;
+    deliver(&mut transaction, progress);
+    drive.driver.worker.borrow_mut().give_transaction(transaction);
     poll_fn(|context| drive.poll_clientless(context)).await;
 }
 
 /// A parked query and its background work.
 struct Drive {
     driver: Driver,
-    /// Walks without a client.
+    /// Transactions without a client.
     clientless: RefCell<Vec<LocalFuture<'static, Finished>>>,
 }
 
-/// Completed walk and its result.
-type Finished = (Box<Walk>, Progress);
+/// Completed transaction and its result.
+type Finished = (Box<Transaction>, Progress);
 
-/// Drops the background walks when `drive` is dropped. They hold an `Rc` of the drive, so they would leak otherwise.
+/// Drops the background transactions when `drive` is dropped. They hold an `Rc` of the drive, so they would leak
+/// otherwise.
 struct End(Rc<Drive>);
 
 impl Drop for End {
@@ -84,35 +85,35 @@ impl Drop for End {
 }
 
 impl Drive {
-    /// Does I/O and resumes the walk until it no longer waits.
-    async fn run(self: &Rc<Self>, mut walk: Box<Walk>) -> Finished {
+    /// Does I/O and resumes the transaction until it no longer waits.
+    async fn run(self: &Rc<Self>, mut transaction: Box<Transaction>) -> Finished {
         loop {
-            let parted = walk.part_with_client(|| self.driver.worker.borrow_mut().take_walk());
+            let parted = transaction.part_with_client(|| self.driver.worker.borrow_mut().take_transaction());
             let progress = match parted {
                 None => {
-                    let resolved = self.driver.resolve_once(&walk).await;
-                    self.driver.generation.resume(&mut walk, &resolved, &mut self.driver.worker.borrow_mut())
+                    let resolved = self.driver.resolve_once(&transaction).await;
+                    self.driver.generation.resume(&mut transaction, &resolved, &mut self.driver.worker.borrow_mut())
                 }
                 Some(Parting { client, patience, abandoned }) => {
-                    let below = core::mem::replace(&mut walk, client);
-                    self.run_until(&mut walk, below, patience, &abandoned).await
+                    let below = core::mem::replace(&mut transaction, client);
+                    self.run_until(&mut transaction, below, patience, &abandoned).await
                 }
             };
             self.take_refreshes();
             if progress != Progress::Waiting {
-                return (walk, progress);
+                return (transaction, progress);
             }
         }
     }
 
-    /// Runs the background part of a split walk (`below`) until it completes or the client timeout expires.
+    /// Runs the background part of a split transaction (`below`) until it completes or the client timeout expires.
     ///
     /// In the second case, the step that set the timeout answers the client without it, for example with stale data,
     /// and the background part continues alone (RFC 8767 §5).
     async fn run_until(
         self: &Rc<Self>,
-        client: &mut Box<Walk>,
-        below: Box<Walk>,
+        client: &mut Box<Transaction>,
+        below: Box<Transaction>,
         patience: Patience,
         abandoned: &Cell<bool>,
     ) -> Progress {
@@ -122,7 +123,7 @@ impl Drive {
         match finished {
             Some((mut below, _)) => {
                 let progress = generation.rejoin(client, patience.step, Some(&mut below), &mut worker.borrow_mut());
-                worker.borrow_mut().give_walk(below);
+                worker.borrow_mut().give_transaction(below);
                 progress
             }
             None => {
@@ -133,37 +134,37 @@ impl Drive {
         }
     }
 
-    fn boxed(self: &Rc<Self>, walk: Box<Walk>) -> LocalFuture<'static, Finished> {
+    fn boxed(self: &Rc<Self>, transaction: Box<Transaction>) -> LocalFuture<'static, Finished> {
         let drive = Rc::clone(self);
-        Box::pin(async move { drive.run(walk).await })
+        Box::pin(async move { drive.run(transaction).await })
     }
 
     /// Starts the refreshes that hooks requested, with the generation of this query.
     fn take_refreshes(self: &Rc<Self>) {
         let Driver { generation, worker, .. } = &self.driver;
         loop {
-            let Some(mut walk) = worker.borrow_mut().next_refresh() else { return };
-            let progress = generation.run_refresh(&mut walk, &mut worker.borrow_mut());
+            let Some(mut transaction) = worker.borrow_mut().next_refresh() else { return };
+            let progress = generation.run_refresh(&mut transaction, &mut worker.borrow_mut());
             match progress {
-                Progress::Waiting => self.clientless.borrow_mut().push(self.boxed(walk)),
-                Progress::Answered | Progress::Dropped => worker.borrow_mut().give_walk(walk),
+                Progress::Waiting => self.clientless.borrow_mut().push(self.boxed(transaction)),
+                Progress::Answered | Progress::Dropped => worker.borrow_mut().give_transaction(transaction),
             }
         }
     }
 
-    /// Polls `main`, and the background walks along with it.
+    /// Polls `main`, and the background transactions along with it.
     async fn beside_clientless<F: Future>(&self, main: F) -> F::Output {
         let mut main = pin!(main);
         poll_fn(|context| {
             let polled = main.as_mut().poll(context);
-            // `main` may just have added a background walk, which must be polled once to register its waker.
+            // `main` may just have added a background transaction, which must be polled once to register its waker.
             let _ = self.poll_clientless(context);
             polled
         })
         .await
     }
 
-    /// Polls the background walks; ready when all have completed.
+    /// Polls the background transactions; ready when all have completed.
     fn poll_clientless(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut waiting = Vec::new();
         loop {
@@ -171,10 +172,10 @@ impl Drive {
             if fresh.is_empty() {
                 break;
             }
-            for mut walk in fresh {
-                match walk.as_mut().poll(context) {
-                    Poll::Ready((walk, _)) => self.driver.worker.borrow_mut().give_walk(walk),
-                    Poll::Pending => waiting.push(walk),
+            for mut transaction in fresh {
+                match transaction.as_mut().poll(context) {
+                    Poll::Ready((transaction, _)) => self.driver.worker.borrow_mut().give_transaction(transaction),
+                    Poll::Pending => waiting.push(transaction),
                 }
             }
         }
@@ -185,24 +186,24 @@ impl Drive {
 }
 
 impl Driver {
-    /// Does the I/O of a walk, or waits for an identical query to do it (singleflight).
+    /// Does the I/O of a transaction, or waits for an identical query to do it (singleflight).
     ///
     /// A NOTIFY is never shared, because it is not a question: each one has to go out.
-    async fn resolve_once(&self, walk: &Walk) -> Resolved {
+    async fn resolve_once(&self, transaction: &Transaction) -> Resolved {
         // A query that waits for another one's reply uses memory as well, so it needs a slot too.
-        let _place = match self.generation.take_place(walk, &*self.outside) {
+        let _place = match self.generation.take_place(transaction, &*self.outside) {
             Ok(place) => place,
             Err(failure) => return Resolved::Fail(failure),
         };
-        if walk.query.flags().opcode() != Opcode::QUERY {
-            return self.resolve(walk).await;
+        if transaction.query.flags().opcode() != Opcode::QUERY {
+            return self.resolve(transaction).await;
         }
         let mut asked_again = false;
         loop {
-            match self.generation.inflight.join(Key::new(walk.block, walk.at, &walk.query)) {
+            match self.generation.inflight.join(Key::new(transaction.block, transaction.at, &transaction.query)) {
                 Seat::Leader(leader) => {
-                    let resolved = self.resolve(walk).await;
-                    leader.tell(&resolved, &walk.query);
+                    let resolved = self.resolve(transaction).await;
+                    leader.tell(&resolved, &transaction.query);
                     return resolved;
                 }
                 Seat::Follower(answer) => {
@@ -210,11 +211,11 @@ impl Driver {
                     // again.
                     if let Ok(outcome) = answer.await {
                         let (resolved, label_values) = &*outcome;
-                        if is_exchange_failure(resolved) && !asked_again && self.has_time(walk) {
+                        if is_exchange_failure(resolved) && !asked_again && self.has_time(transaction) {
                             asked_again = true;
                             continue;
                         }
-                        walk.query.merge_labels(label_values.clone());
+                        transaction.query.merge_labels(label_values.clone());
                         return resolved.clone();
                     }
                 }
@@ -223,20 +224,24 @@ impl Driver {
     }
 
     /// Returns true if the client still waits long enough for another exchange.
-    fn has_time(&self, walk: &Walk) -> bool {
-        self.outside.now().since(walk.query.received) <= ASK_AGAIN_WITHIN
+    fn has_time(&self, transaction: &Transaction) -> bool {
+        self.outside.now().since(transaction.query.received) <= ASK_AGAIN_WITHIN
     }
 
-    /// Does the I/O of a walk. A panic becomes a failure of this query, as it does in a hook.
-    async fn resolve(&self, walk: &Walk) -> Resolved {
+    /// Does the I/O of a transaction. A panic becomes a failure of this query, as it does in a hook.
+    async fn resolve(&self, transaction: &Transaction) -> Resolved {
         let mut future = None;
         poll_fn(|context| {
             let polled = self.generation.caught(|| {
-                let begin = || self.generation.resolve(walk, &*self.outside);
+                let begin = || self.generation.resolve(transaction, &*self.outside);
                 future.get_or_insert_with(begin).as_mut().poll(context)
             });
             polled.unwrap_or_else(|panic| {
-                Poll::Ready(Resolved::Fail(self.generation.report_panic(walk, &panic, &mut self.worker.borrow_mut())))
+                Poll::Ready(Resolved::Fail(self.generation.report_panic(
+                    transaction,
+                    &panic,
+                    &mut self.worker.borrow_mut(),
+                )))
             })
         })
         .await

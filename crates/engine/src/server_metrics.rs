@@ -5,7 +5,7 @@ use wire::{Rcode, Type};
 use crate::peer::Transport;
 use crate::query::Query;
 use crate::response::Response;
-use crate::transaction::Walk;
+use crate::transaction::Transaction;
 use crate::worker::Worker;
 use metrics::{Counter, Histogram, Kind, Metric, Registry, SIZE, TIME, Table};
 
@@ -167,9 +167,9 @@ impl ServerMetrics {
     }
 
     /// Counts a query for which there is no server block.
-    pub(crate) fn count_dropped(&self, walk: &Walk, worker: &Worker) {
-        if let Some(metrics) = self.dropped.get(walk.listener) {
-            metrics.count(&walk.query, &walk.response, worker);
+    pub(crate) fn count_dropped(&self, transaction: &Transaction, worker: &Worker) {
+        if let Some(metrics) = self.dropped.get(transaction.listener) {
+            metrics.count(&transaction.query, &transaction.response, worker);
         }
     }
 

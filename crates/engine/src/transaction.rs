@@ -1,7 +1,7 @@
 //! State of one query on its way through the chain, and of its subqueries.
 //!
-//! A [`Walk`] holds a query, its response, and the position in the chain. It moves between pools, parents and futures
-//! by its box. The state machine that advances it is in `execute.rs`.
+//! A [`Transaction`] holds a query, its response, and the position in the chain. It moves between pools, parents and
+//! futures by its box. The state machine that advances it is in `execute.rs`.
 
 use core::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::query::{Patience, Query};
 use crate::response::Response;
 use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 
-/// Result of running a walk as far as it can go.
+/// Result of running a transaction as far as it can go.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -20,13 +20,13 @@ pub enum Progress {
     Answered,
     /// The client gets no response.
     Dropped,
-    /// A step waits for I/O. [`drive`](crate::drive) does it and continues the walk.
+    /// A step waits for I/O. [`drive`](crate::drive) does it and continues the transaction.
     Waiting,
 }
 
-/// Progress of one query through the chain. Walks are pooled and reused.
+/// Progress of one query through the chain. Transactions are pooled and reused.
 #[derive(Default)]
-pub struct Walk {
+pub struct Transaction {
     /// Query.
     pub query: Query,
     /// Response so far.
@@ -39,15 +39,15 @@ pub struct Walk {
     pub(crate) upwards: bool,
     /// Bit mask of the steps that passed the query on and have a hook for the response.
     pub(crate) passed: u64,
-    /// Walk that waits for the answer to this subquery.
-    pub(crate) parent: Option<Box<Walk>>,
+    /// Transaction that waits for the answer to this subquery.
+    pub(crate) parent: Option<Box<Transaction>>,
     /// Starting point of this subquery.
     pub(crate) target: SubqueryTarget,
     pub(crate) depth: usize,
 }
 
-impl Walk {
-    /// Resets a reused walk.
+impl Transaction {
+    /// Resets a reused transaction.
     pub(crate) fn begin(&mut self) {
         self.at = 0;
         self.upwards = false;
@@ -57,8 +57,8 @@ impl Walk {
         self.response.unseal();
     }
 
-    /// Turns this walk into a refresh of `query`: a copy without a client that starts below the current step, and goes
-    /// up to that step only.
+    /// Turns this transaction into a refresh of `query`: a copy without a client that starts below the current step,
+    /// and goes up to that step only.
     pub(crate) fn begin_refresh(&mut self, query: &Query) {
         self.begin();
         self.query.copy_from(query);
@@ -67,15 +67,15 @@ impl Walk {
         self.passed = 1 << query.step;
     }
 
-    /// Splits the walk in two if a step of it, or of a parent walk, has set a client timeout.
+    /// Splits the transaction in two if a step of it, or of a parent transaction, has set a client timeout.
     ///
-    /// Returns the client's part, in a walk from `take_walk`, and the timeout. The client's part contains the steps
-    /// above the one with the timeout. The rest stays in `self` and continues without a client.
-    pub(crate) fn part_with_client(&mut self, take_walk: impl FnOnce() -> Box<Walk>) -> Option<Parting> {
+    /// Returns the client's part, in a transaction from `take_transaction`, and the timeout. The client's part contains
+    /// the steps above the one with the timeout. The rest stays in `self` and continues without a client.
+    pub(crate) fn part_with_client(&mut self, take_transaction: impl FnOnce() -> Box<Transaction>) -> Option<Parting> {
         let waiting = self.outermost_with_patience()?;
         let patience = waiting.query.patience.take()?;
         let above = steps_above(patience.step);
-        let mut client = take_walk();
+        let mut client = take_transaction();
         client.begin();
         client.query.copy_from(&waiting.query);
         client.query.take_kept_above(patience.step, &mut waiting.query);
@@ -92,20 +92,20 @@ impl Walk {
         Some(Parting { client, patience, abandoned })
     }
 
-    /// Returns the walk nearest to the client, among this one and its parents, in which a step has set a client
+    /// Returns the transaction nearest to the client, among this one and its parents, in which a step has set a client
     /// timeout.
-    fn outermost_with_patience(&mut self) -> Option<&mut Walk> {
-        let chain = core::iter::successors(Some(&*self), |walk| walk.parent.as_deref());
-        let has_patience = |(_, walk): &(usize, &Walk)| walk.query.patience.is_some();
+    fn outermost_with_patience(&mut self) -> Option<&mut Transaction> {
+        let chain = core::iter::successors(Some(&*self), |transaction| transaction.parent.as_deref());
+        let has_patience = |(_, transaction): &(usize, &Transaction)| transaction.query.patience.is_some();
         let (level, _) = chain.enumerate().filter(has_patience).last()?;
-        (0..level).try_fold(self, |walk, _| walk.parent.as_deref_mut())
+        (0..level).try_fold(self, |transaction, _| transaction.parent.as_deref_mut())
     }
 }
 
-/// Client's part of a walk that was split because of a client timeout.
+/// Client's part of a transaction that was split because of a client timeout.
 pub(crate) struct Parting {
-    /// Walk of the client.
-    pub(crate) client: Box<Walk>,
+    /// Transaction of the client.
+    pub(crate) client: Box<Transaction>,
     /// Timeout, and the step that set it.
     pub(crate) patience: Patience,
     /// Flag that tells the background part that the client no longer waits.
@@ -117,7 +117,7 @@ pub(crate) const fn steps_above(step: usize) -> u64 {
     if step < u64::BITS as usize { (1 << step) - 1 } else { u64::MAX }
 }
 
-impl Walk {
+impl Transaction {
     pub(crate) fn stand_at(&mut self, step: usize, upwards: bool) {
         self.at = step;
         self.upwards = upwards;
@@ -141,7 +141,7 @@ impl Walk {
         }
     }
 
-    /// Unwinds to the client's walk after a panic in a subquery, and fails that walk.
+    /// Unwinds to the client's transaction after a panic in a subquery, and fails that transaction.
     pub(crate) fn unwind(self: &mut Box<Self>, failure: Failure) {
         while let Some(parent) = self.parent.take() {
             *self = parent;

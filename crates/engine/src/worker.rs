@@ -1,4 +1,4 @@
-//! State of one worker thread: metric counters, clock, random numbers, log buffer, and a pool of walks.
+//! State of one worker thread: metric counters, clock, random numbers, log buffer, and a pool of transactions.
 
 use core::fmt;
 use core::time::Duration;
@@ -10,12 +10,12 @@ use wire::MessageBuf;
 use crate::log::{EventBuffer, Level, Source};
 use crate::moment::Moment;
 use crate::query::Query;
-use crate::transaction::Walk;
+use crate::transaction::Transaction;
 use metrics::{Counters, Registry};
 
 /// Size in bytes of the buffer for the log events of a batch, enough for some hundred lines.
 const LOG_BYTES_MAX: usize = 64 * 1024;
-/// Maximum number of pooled walks. More may be in progress, but they are freed afterwards.
+/// Maximum number of pooled transactions. More may be in progress, but they are freed afterwards.
 const POOL_MAX: usize = 256;
 /// Maximum number of refreshes requested within one batch, which has fewer queries.
 const REFRESHES_MAX: usize = 256;
@@ -39,8 +39,8 @@ pub struct Worker {
     clock: Box<dyn Clock>,
     random: u64,
     log: EventBuffer,
-    pool: Vec<Box<Walk>>,
-    refreshes: Vec<Box<Walk>>,
+    pool: Vec<Box<Transaction>>,
+    refreshes: Vec<Box<Transaction>>,
 }
 
 impl Worker {
@@ -108,27 +108,27 @@ impl Worker {
     /// response ends at the current step, after its `on_response`.
     pub fn refresh(&mut self, query: &Query) {
         if self.refreshes.len() < REFRESHES_MAX {
-            let mut walk = self.take_walk();
-            walk.begin_refresh(query);
-            self.refreshes.push(walk);
+            let mut transaction = self.take_transaction();
+            transaction.begin_refresh(query);
+            self.refreshes.push(transaction);
         }
     }
 
     /// Takes a requested refresh, which the caller must run.
-    pub fn next_refresh(&mut self) -> Option<Box<Walk>> {
+    pub fn next_refresh(&mut self) -> Option<Box<Transaction>> {
         self.refreshes.pop()
     }
 
-    /// Takes a walk from the pool, or creates one.
+    /// Takes a transaction from the pool, or creates one.
     #[must_use]
-    pub fn take_walk(&mut self) -> Box<Walk> {
+    pub fn take_transaction(&mut self) -> Box<Transaction> {
         self.pool.pop().unwrap_or_default()
     }
 
-    /// Returns a walk to the pool.
-    pub fn give_walk(&mut self, walk: Box<Walk>) {
+    /// Returns a transaction to the pool.
+    pub fn give_transaction(&mut self, transaction: Box<Transaction>) {
         if self.pool.len() < POOL_MAX {
-            self.pool.push(walk);
+            self.pool.push(transaction);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Listening;
-use engine::{Clock, Moment, Path, Progress, Scheme, Transport, Walk};
+use engine::{Clock, Moment, Path, Progress, Scheme, Transaction, Transport};
 
 use crate::clock::MonotonicClock;
 use crate::connections::Connection;
@@ -89,16 +89,16 @@ impl Client {
     }
 
     /// Runs a query of this client through the engine until it is answered or must wait.
-    pub(crate) fn receive(&self, query: &[u8]) -> (Ref<'_, Seen>, Box<Walk>, Progress) {
+    pub(crate) fn receive(&self, query: &[u8]) -> (Ref<'_, Seen>, Box<Transaction>, Progress) {
         let seen = self.endpoint.seen(&self.shared);
         let mut worker = self.shared.worker.borrow_mut();
-        let mut walk = worker.take_walk();
-        walk.query.packet.clear();
-        walk.query.packet.extend_from_slice(query);
-        walk.query.path = self.path;
-        walk.query.received = MonotonicClock.now();
-        self.touch_at(walk.query.received);
-        let progress = seen.generation.receive(seen.listener, &mut walk, &mut worker);
-        (seen, walk, progress)
+        let mut transaction = worker.take_transaction();
+        transaction.query.packet.clear();
+        transaction.query.packet.extend_from_slice(query);
+        transaction.query.path = self.path;
+        transaction.query.received = MonotonicClock.now();
+        self.touch_at(transaction.query.received);
+        let progress = seen.generation.receive(seen.listener, &mut transaction, &mut worker);
+        (seen, transaction, progress)
     }
 }

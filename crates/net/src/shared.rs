@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use engine::{Driver, Failure, Generation, Outside, Progress, Resolved, Walk, Worker};
+use engine::{Driver, Failure, Generation, Outside, Progress, Resolved, Transaction, Worker};
 use metrics::{Counter, Registry};
 use wire::EdeCode;
 
@@ -71,15 +71,15 @@ impl Shared {
     pub(crate) fn park(
         self: &Rc<Self>,
         generation: &Arc<Generation>,
-        mut walk: Box<Walk>,
-        deliver: impl FnOnce(&mut Walk, Progress) + 'static,
+        mut transaction: Box<Transaction>,
+        deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
     ) {
         let Some(parked) = Parked::new(self) else {
             self.count(self.limits.parked);
             let failure = Failure::servfail(EdeCode::OTHER, "too many queries wait for an upstream");
-            let progress = generation.resume(&mut walk, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
-            deliver(&mut walk, progress);
-            self.worker.borrow_mut().give_walk(walk);
+            let progress = generation.resume(&mut transaction, &Resolved::Fail(failure), &mut self.worker.borrow_mut());
+            deliver(&mut transaction, progress);
+            self.worker.borrow_mut().give_transaction(transaction);
             return;
         };
         let driver = Driver {
@@ -89,7 +89,7 @@ impl Shared {
         };
         let shared = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            engine::drive(driver, walk, deliver).await;
+            engine::drive(driver, transaction, deliver).await;
             drop(parked);
             shared.flush();
         });
@@ -100,17 +100,17 @@ impl Shared {
         if refused > 0 {
             self.worker.borrow().counters.add(self.limits.sends, refused as u64);
         }
-        while let Some(mut walk) = self.next_refresh() {
-            let progress = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
+        while let Some(mut transaction) = self.next_refresh() {
+            let progress = generation.run_refresh(&mut transaction, &mut self.worker.borrow_mut());
             match progress {
-                Progress::Waiting => self.park(generation, walk, |_, _| {}),
-                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_walk(walk),
+                Progress::Waiting => self.park(generation, transaction, |_, _| {}),
+                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_transaction(transaction),
             }
         }
         self.flush();
     }
 
-    fn next_refresh(&self) -> Option<Box<Walk>> {
+    fn next_refresh(&self) -> Option<Box<Transaction>> {
         self.worker.borrow_mut().next_refresh()
     }
 

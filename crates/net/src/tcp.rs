@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use engine::{Progress, Query, Response, Walk};
+use engine::{Progress, Query, Response, Transaction};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -67,7 +67,7 @@ struct Connection {
     /// Unwritten answers, each with its length prefix.
     outgoing: RefCell<Vec<u8>>,
     /// Answers of several messages, of which the first one is being sent.
-    unfinished: RefCell<VecDeque<Box<Walk>>>,
+    unfinished: RefCell<VecDeque<Box<Transaction>>>,
     /// Number of pending answers.
     awaited: Cell<usize>,
     /// Notified when a pending answer has arrived.
@@ -179,13 +179,15 @@ impl Connection {
 
     fn answer(self: &Rc<Self>, query: &[u8]) {
         let shared = &self.client.shared;
-        let (seen, mut walk, progress) = self.client.receive(query);
+        let (seen, mut transaction, progress) = self.client.receive(query);
         if progress == Progress::Waiting {
             let awaited = Awaited::new(self);
-            shared.park(&seen.generation, walk, move |walk, progress| awaited.0.deliver(walk, progress));
+            shared.park(&seen.generation, transaction, move |transaction, progress| {
+                awaited.0.deliver(transaction, progress)
+            });
         } else {
-            self.deliver(&mut walk, progress);
-            shared.worker.borrow_mut().give_walk(walk);
+            self.deliver(&mut transaction, progress);
+            shared.worker.borrow_mut().give_transaction(transaction);
         }
         shared.end_batch(&seen.generation, 0);
     }
@@ -199,16 +201,16 @@ impl Connection {
         }
     }
 
-    fn deliver(&self, walk: &mut Walk, progress: Progress) {
+    fn deliver(&self, transaction: &mut Transaction, progress: Progress) {
         if progress == Progress::Answered && !self.gone.get() {
-            let Walk { query, response, .. } = walk;
+            let Transaction { query, response, .. } = transaction;
             self.say_how_long_to_stay(query, response);
             if !frame(response.finish(query), &mut self.outgoing.borrow_mut()) {
                 return self.ending.set(true);
             }
             if response.has_more() {
-                let mut kept = self.client.shared.worker.borrow_mut().take_walk();
-                core::mem::swap(&mut *kept, walk);
+                let mut kept = self.client.shared.worker.borrow_mut().take_transaction();
+                core::mem::swap(&mut *kept, transaction);
                 self.unfinished.borrow_mut().push_back(kept);
             }
             self.hold_outgoing();
@@ -221,15 +223,15 @@ impl Connection {
         let mut outgoing = self.outgoing.borrow_mut();
         let mut unfinished = self.unfinished.borrow_mut();
         while outgoing.len() < UNWRITTEN_MAX {
-            let Some(walk) = unfinished.front_mut() else { break };
-            let Walk { query, response, .. } = &mut **walk;
+            let Some(transaction) = unfinished.front_mut() else { break };
+            let Transaction { query, response, .. } = &mut **transaction;
             if let Some(message) = response.finish_next(query) {
                 if !frame(message, &mut outgoing) {
                     self.ending.set(true);
                     unfinished.clear();
                 }
-            } else if let Some(walk) = unfinished.pop_front() {
-                self.client.shared.worker.borrow_mut().give_walk(walk);
+            } else if let Some(transaction) = unfinished.pop_front() {
+                self.client.shared.worker.borrow_mut().give_transaction(transaction);
             }
         }
         let has_more = !outgoing.is_empty();

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, Generation, Path, Progress, Transport, Walk};
+use engine::{Clock, Generation, Path, Progress, Transaction, Transport};
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -42,7 +42,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, socket: st
     let socket = UdpSocket::from_std(socket)?;
     let bound = Rc::new(Bound { local: socket.local_addr()?, socket });
     let mut batch = Batch::new();
-    let mut walk = shared.worker.borrow_mut().take_walk();
+    let mut transaction = shared.worker.borrow_mut().take_transaction();
     let mut closing = endpoint.closing();
     loop {
         tokio::select! {
@@ -52,7 +52,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, socket: st
         for _ in 0..BATCHES_IN_A_ROW {
             let received = receive(&bound.socket, &mut batch);
             if received > 0 {
-                answer_batch(&shared, &endpoint, &bound, &mut batch, received, &mut walk);
+                answer_batch(&shared, &endpoint, &bound, &mut batch, received, &mut transaction);
             }
             if received < BATCH {
                 break;
@@ -67,7 +67,7 @@ pub(crate) async fn serve(shared: Rc<Shared>, endpoint: Rc<Endpoint>, socket: st
         if received == 0 {
             break;
         }
-        answer_batch(&shared, &endpoint, &bound, &mut batch, received, &mut walk);
+        answer_batch(&shared, &endpoint, &bound, &mut batch, received, &mut transaction);
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn answer_batch(
     bound: &Rc<Bound>,
     batch: &mut Batch,
     received: usize,
-    walk: &mut Box<Walk>,
+    transaction: &mut Box<Transaction>,
 ) {
     let seen = endpoint.seen(shared);
     let Seen { generation, listener } = &*seen;
@@ -119,19 +119,19 @@ fn answer_batch(
             Some(policy) => unwrap_datagram(policy, batch.datagram(at), way),
         };
         let Some((packet, path)) = unwrapped else { continue };
-        walk.query.packet.clear();
-        walk.query.packet.extend_from_slice(packet);
-        walk.query.path = path;
-        walk.query.received = now;
-        let progress = generation.receive(*listener, walk, &mut shared.worker.borrow_mut());
+        transaction.query.packet.clear();
+        transaction.query.packet.extend_from_slice(packet);
+        transaction.query.path = path;
+        transaction.query.received = now;
+        let progress = generation.receive(*listener, transaction, &mut shared.worker.borrow_mut());
         match progress {
             Progress::Answered => {
-                let Walk { query, response, .. } = &mut **walk;
+                let Transaction { query, response, .. } = &mut **transaction;
                 batch.answer(at, response.finish(query));
             }
             Progress::Dropped => {}
             Progress::Waiting => {
-                let waiting = std::mem::replace(walk, shared.worker.borrow_mut().take_walk());
+                let waiting = std::mem::replace(transaction, shared.worker.borrow_mut().take_transaction());
                 park(shared, generation, bound, waiting, way);
             }
         }
@@ -141,11 +141,17 @@ fn answer_batch(
 }
 
 /// Parks a query. Its answer is sent later, to the address that the query came from.
-fn park(shared: &Rc<Shared>, generation: &Arc<Generation>, bound: &Rc<Bound>, walk: Box<Walk>, way: Path) {
+fn park(
+    shared: &Rc<Shared>,
+    generation: &Arc<Generation>,
+    bound: &Rc<Bound>,
+    transaction: Box<Transaction>,
+    way: Path,
+) {
     let (bound, sender) = (Rc::clone(bound), Rc::clone(shared));
-    shared.park(generation, walk, move |walk, progress| {
+    shared.park(generation, transaction, move |transaction, progress| {
         if progress == Progress::Answered {
-            let Walk { query, response, .. } = walk;
+            let Transaction { query, response, .. } = transaction;
             if send_from(bound.socket.as_raw_fd(), response.finish(query), way.peer, way.local.ip()).is_err() {
                 sender.count(sender.limits.sends);
             }

@@ -23,7 +23,7 @@ use cluster::scenario::Script;
 use config::setup::{Capabilities, Carried, Files, Stamp};
 use config::{Planning, Surroundings};
 use corefile::NoFiles;
-use engine::{Clock, Generation, Moment, Path as QueryPath, Progress, Resolved, Walk, Worker};
+use engine::{Clock, Generation, Moment, Path as QueryPath, Progress, Resolved, Transaction, Worker};
 use metrics::Registry;
 use plugins::LocalAddresses;
 use skydns::Stores;
@@ -167,7 +167,7 @@ impl Clock for Stopped {
 struct Server {
     generation: Generation,
     worker: Worker,
-    walk: Box<Walk>,
+    transaction: Box<Transaction>,
 }
 
 impl Server {
@@ -187,19 +187,19 @@ impl Server {
         let surroundings = Surroundings { registry: &registry, files: &NoDisk, process: &process, carried };
         let built = plan.build(surroundings).expect("it can be built");
         let mut worker = Worker::new(&registry, Box::new(Stopped), 7);
-        Server { generation: built.generation, walk: worker.take_walk(), worker }
+        Server { generation: built.generation, transaction: worker.take_transaction(), worker }
     }
 
     /// Processes a query. Returns the response code, or `None` if the query waits for an upstream.
     fn ask(&mut self, packet: &[u8]) -> Option<Rcode> {
-        self.walk.query.packet.clear();
-        self.walk.query.packet.extend_from_slice(packet);
-        self.walk.query.path = QueryPath::default();
-        self.walk.query.received = Stopped.now();
-        if self.generation.receive(0, &mut self.walk, &mut self.worker) == Progress::Waiting {
+        self.transaction.query.packet.clear();
+        self.transaction.query.packet.extend_from_slice(packet);
+        self.transaction.query.path = QueryPath::default();
+        self.transaction.query.received = Stopped.now();
+        if self.generation.receive(0, &mut self.transaction, &mut self.worker) == Progress::Waiting {
             return None;
         }
-        let Walk { query, response, .. } = &mut *self.walk;
+        let Transaction { query, response, .. } = &mut *self.transaction;
         response.finish(query);
         let rcode = response.rcode();
         self.worker.take_log(|events| net::log_queue().push(events));
@@ -244,7 +244,7 @@ fn answers_known_names_without_allocating() {
     let mut server = Server::new(COREFILE);
     let external = query("www.example.org.", Type::A, Class::IN);
     assert_eq!(server.ask(&external), None, "nothing is cached yet");
-    let progress = server.generation.resume(&mut server.walk, &Resolved::Reply(reply()), &mut server.worker);
+    let progress = server.generation.resume(&mut server.transaction, &Resolved::Reply(reply()), &mut server.worker);
     assert_eq!(progress, Progress::Answered);
 
     let cases = [

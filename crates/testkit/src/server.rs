@@ -11,7 +11,7 @@ use config::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, Lasti
 use config::{Built, PlannedListener, Planning, Slot, Surroundings, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
-use engine::{Clock, Driver, Generation, Moment, Outside, Path, Progress, Transport, Walk, Worker};
+use engine::{Clock, Driver, Generation, Moment, Outside, Path, Progress, Transaction, Transport, Worker};
 use metrics::Registry;
 
 use crate::executor::{Executor, Task};
@@ -98,8 +98,8 @@ impl Ticket {
         self.outcome.borrow().clone()
     }
 
-    fn settle(&self, walk: &mut Walk, progress: Progress, now: Moment) {
-        let Walk { query, response, .. } = walk;
+    fn settle(&self, transaction: &mut Transaction, progress: Progress, now: Moment) {
+        let Transaction { query, response, .. } = transaction;
         let answer = (progress == Progress::Answered).then(|| response.finish(query).to_vec());
         let mut more = Vec::new();
         while query.path.transport.takes_many() && more.len() < MESSAGES_MAX {
@@ -202,19 +202,21 @@ impl Server {
     pub fn ask(&mut self, packet: &[u8], arrival: Arrival) -> Ticket {
         let ticket = Ticket { asked: self.now(), outcome: Rc::default() };
         let Some((generation, listener, port)) = self.listener(arrival.port) else { return ticket };
-        let mut walk = self.worker.borrow_mut().take_walk();
-        walk.query.packet.clear();
-        walk.query.packet.extend_from_slice(packet);
+        let mut transaction = self.worker.borrow_mut().take_transaction();
+        transaction.query.packet.clear();
+        transaction.query.packet.extend_from_slice(packet);
         let local = SocketAddr::new(SERVER, port);
-        walk.query.path = Path { peer: arrival.peer, local, transport: arrival.transport };
-        walk.query.received = self.now();
-        let progress = generation.receive(listener, &mut walk, &mut self.worker.borrow_mut());
+        transaction.query.path = Path { peer: arrival.peer, local, transport: arrival.transport };
+        transaction.query.received = self.now();
+        let progress = generation.receive(listener, &mut transaction, &mut self.worker.borrow_mut());
         if progress == Progress::Waiting {
             let (told, time) = (ticket.clone(), self.time.clone());
-            self.park(&generation, walk, move |walk, progress| told.settle(walk, progress, time.now()));
+            self.park(&generation, transaction, move |transaction, progress| {
+                told.settle(transaction, progress, time.now())
+            });
         } else {
-            ticket.settle(&mut walk, progress, self.now());
-            self.worker.borrow_mut().give_walk(walk);
+            ticket.settle(&mut transaction, progress, self.now());
+            self.worker.borrow_mut().give_transaction(transaction);
         }
         self.refresh(&generation);
         self.settle();
@@ -227,23 +229,28 @@ impl Server {
         Some((Arc::clone(&running.generation), at, running.listeners[at].port))
     }
 
-    fn park(&self, generation: &Arc<Generation>, walk: Box<Walk>, deliver: impl FnOnce(&mut Walk, Progress) + 'static) {
+    fn park(
+        &self,
+        generation: &Arc<Generation>,
+        transaction: Box<Transaction>,
+        deliver: impl FnOnce(&mut Transaction, Progress) + 'static,
+    ) {
         let driver = Driver {
             generation: Arc::clone(generation),
             worker: Rc::clone(&self.worker),
             outside: Rc::clone(&self.outside) as Rc<dyn Outside>,
         };
-        self.executor.spawn(Box::pin(engine::drive(driver, walk, deliver)));
+        self.executor.spawn(Box::pin(engine::drive(driver, transaction, deliver)));
     }
 
     /// Runs the cache refreshes that were requested while a query was answered.
     fn refresh(&self, generation: &Arc<Generation>) {
         loop {
-            let Some(mut walk) = self.worker.borrow_mut().next_refresh() else { return };
-            let progress = generation.run_refresh(&mut walk, &mut self.worker.borrow_mut());
+            let Some(mut transaction) = self.worker.borrow_mut().next_refresh() else { return };
+            let progress = generation.run_refresh(&mut transaction, &mut self.worker.borrow_mut());
             match progress {
-                Progress::Waiting => self.park(generation, walk, |_, _| {}),
-                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_walk(walk),
+                Progress::Waiting => self.park(generation, transaction, |_, _| {}),
+                Progress::Answered | Progress::Dropped => self.worker.borrow_mut().give_transaction(transaction),
             }
         }
     }

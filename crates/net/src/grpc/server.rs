@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use engine::{Progress, Walk};
+use engine::{Progress, Transaction};
 use http_body_util::combinators::WithTrailers;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming};
@@ -121,18 +121,20 @@ impl Client {
 
     /// Returns the answer to a query, or the channel that will deliver it.
     fn answer_or_wait(&self, query: &[u8]) -> Result<Option<Bytes>, oneshot::Receiver<Option<Bytes>>> {
-        let finish = |walk: &mut Walk, progress| {
-            let Walk { query, response, .. } = walk;
+        let finish = |transaction: &mut Transaction, progress| {
+            let Transaction { query, response, .. } = transaction;
             (progress == Progress::Answered).then(|| packet(response.finish(query)))
         };
-        let (seen, mut walk, progress) = self.receive(query);
+        let (seen, mut transaction, progress) = self.receive(query);
         let answer = if progress == Progress::Waiting {
             let (sender, answer) = oneshot::channel();
-            self.shared.park(&seen.generation, walk, move |walk, progress| drop(sender.send(finish(walk, progress))));
+            self.shared.park(&seen.generation, transaction, move |transaction, progress| {
+                drop(sender.send(finish(transaction, progress)))
+            });
             Err(answer)
         } else {
-            let answer = finish(&mut walk, progress);
-            self.shared.worker.borrow_mut().give_walk(walk);
+            let answer = finish(&mut transaction, progress);
+            self.shared.worker.borrow_mut().give_transaction(transaction);
             Ok(answer)
         };
         self.shared.end_batch(&seen.generation, 0);
