@@ -9,9 +9,9 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::OnceLock;
 
-use crate::moment::Moment;
 use crate::peer::Transport;
 use crate::query::Query;
+use crate::time::Instant;
 
 /// Maximum number of observers in a server block. Each directive adds at most one.
 const OBSERVERS_MAX: usize = 4;
@@ -32,7 +32,7 @@ pub struct ObservedExchange<'a> {
     /// Reply in wire form; `None` if the exchange failed.
     pub reply: Option<&'a [u8]>,
     /// Time of sending.
-    pub sent: Moment,
+    pub sent: Instant,
     /// Wall-clock time of sending, since the Unix epoch.
     pub sent_since_1970: Duration,
     /// Duration of the exchange.

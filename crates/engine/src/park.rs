@@ -26,8 +26,8 @@ use wire::{EdeCode, Opcode};
 use crate::generation::Generation;
 use crate::inflight::{Key, Seat};
 use crate::io::{LocalFuture, Outside};
-use crate::moment::Moment;
 use crate::query::Patience;
+use crate::time::Instant;
 use crate::transaction::Parting;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::Resolved;
@@ -254,7 +254,7 @@ fn is_exchange_failure(resolved: &Resolved) -> bool {
 }
 
 /// Returns the output of `future`, or `None` if `at` comes first.
-async fn before<F: Future>(outside: &dyn Outside, at: Moment, future: F) -> Option<F::Output> {
+async fn before<F: Future>(outside: &dyn Outside, at: Instant, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut alarm = outside.sleep_until(at);
     poll_fn(|context| match future.as_mut().poll(context) {

@@ -19,8 +19,8 @@ use std::rc::Rc;
 use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request, Type};
 
 use crate::label_values::LabelValues;
-use crate::moment::Moment;
 use crate::peer::Path;
+use crate::time::Instant;
 
 /// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
 pub const STEPS_MAX: usize = 64;
@@ -45,7 +45,7 @@ pub struct Query {
     /// Addresses and transport.
     pub path: Path,
     /// Time of arrival.
-    pub received: Moment,
+    pub received: Instant,
     /// Current name, with its case preserved.
     name: Name,
     /// Current name, in lower case.
@@ -88,7 +88,7 @@ pub(crate) struct Patience {
     /// Index of the step.
     pub(crate) step: usize,
     /// Time when the client stops waiting.
-    pub(crate) until: Moment,
+    pub(crate) until: Instant,
 }
 
 /// One `u64` for each step, which a plugin carries from one hook to the next.
@@ -325,7 +325,7 @@ impl Query {
     /// background, and this step sees its response too. Two restrictions apply. No step between this one and the one
     /// that waits may change the name. A value that this step stored with [`Query::keep`] stays with the background
     /// part, whereas its note is copied to both parts.
-    pub fn wait_until(&mut self, until: Moment) {
+    pub fn wait_until(&mut self, until: Instant) {
         self.patience = Some(Patience { step: self.step, until });
     }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use wire::MessageBuf;
 
 use crate::log::{EventBuffer, Level, Source};
-use crate::moment::Moment;
 use crate::query::Query;
+use crate::time::Instant;
 use crate::transaction::Transaction;
 use metrics::{Counters, Registry};
 
@@ -23,7 +23,7 @@ const REFRESHES_MAX: usize = 256;
 /// Clock.
 pub trait Clock {
     /// Monotonic time.
-    fn now(&self) -> Moment;
+    fn now(&self) -> Instant;
 
     /// Wall-clock time since the Unix epoch, for signatures that others verify. It may jump.
     fn since_1970(&self) -> Duration;
@@ -60,7 +60,7 @@ impl Worker {
 
     /// Monotonic time.
     #[must_use]
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Instant {
         self.clock.now()
     }
 

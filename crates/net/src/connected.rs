@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Listening;
-use engine::{Clock, Moment, Path, Progress, Scheme, Transaction, Transport};
+use engine::{Clock, Instant, Path, Progress, Scheme, Transaction, Transport};
 
 use crate::clock::MonotonicClock;
 use crate::connections::Connection;
@@ -78,7 +78,7 @@ impl Client {
     }
 
     /// Records the time of the latest query.
-    fn touch_at(&self, now: Moment) {
+    fn touch_at(&self, now: Instant) {
         self.connection.touch_at(now);
         self.caller.iter().for_each(|caller| caller.touch_at(now));
     }

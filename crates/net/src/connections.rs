@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::{Clock, Moment};
+use engine::{Clock, Instant};
 use tokio::sync::Notify;
 
 use crate::clock::MonotonicClock;
@@ -226,7 +226,7 @@ impl Connection {
     }
 
     /// Records that a query has arrived at `now`.
-    pub(crate) fn touch_at(&self, now: Moment) {
+    pub(crate) fn touch_at(&self, now: Instant) {
         self.entry.active.store(now.nanos(), Ordering::Relaxed);
     }
 

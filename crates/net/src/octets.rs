@@ -23,7 +23,7 @@ const GREETING: Duration = Duration::from_secs(5);
 
 /// Opens a stream.
 pub(crate) async fn connect(dial: Dial<'_>) -> io::Result<Box<dyn OctetStream>> {
-    let opened = timeout_at(MonotonicClock::instant(dial.until), open(dial)).await;
+    let opened = timeout_at(MonotonicClock::tokio_instant(dial.until), open(dial)).await;
     opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "i/o timeout")))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine::log::{Level, Source};
 use engine::octets::{Dial, Listen, OctetListener, OctetStream};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Moment, Outside, Take, Transport};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, LocalFuture, Outside, Take, Transport};
 use metrics::{Counters, Registry};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
@@ -45,7 +45,7 @@ impl TokioOutside {
 }
 
 impl Outside for TokioOutside {
-    fn now(&self) -> Moment {
+    fn now(&self) -> Instant {
         MonotonicClock.now()
     }
 
@@ -53,8 +53,8 @@ impl Outside for TokioOutside {
         MonotonicClock.since_1970()
     }
 
-    fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()> {
-        Box::pin(tokio::time::sleep_until(MonotonicClock::instant(at)))
+    fn sleep_until(&self, at: Instant) -> LocalFuture<'_, ()> {
+        Box::pin(tokio::time::sleep_until(MonotonicClock::tokio_instant(at)))
     }
 
     fn random(&self) -> u64 {
@@ -71,7 +71,7 @@ impl Outside for TokioOutside {
 
     fn fetch<'a>(&'a self, fetch: Fetch<'a>) -> LocalFuture<'a, Result<u16, String>> {
         Box::pin(async move {
-            let answer = timeout_at(MonotonicClock::instant(fetch.until), fetch::status(fetch)).await;
+            let answer = timeout_at(MonotonicClock::tokio_instant(fetch.until), fetch::status(fetch)).await;
             answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
         })
     }
@@ -92,7 +92,13 @@ impl Outside for TokioOutside {
     ) -> LocalFuture<'a, Result<(), ExchangeError>> {
         let Exchange { to, tls, query, until, connections, .. } = exchange;
         let id = self.random.borrow_mut().random();
-        Box::pin(exchange_all(Route::new((to, tls), connections), query, id, MonotonicClock::instant(until), take))
+        Box::pin(exchange_all(
+            Route::new((to, tls), connections),
+            query,
+            id,
+            MonotonicClock::tokio_instant(until),
+            take,
+        ))
     }
 
     fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn OctetStream>>> {

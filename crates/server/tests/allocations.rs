@@ -23,7 +23,7 @@ use cluster::scenario::Script;
 use config::setup::{Capabilities, Carried, Files, Stamp};
 use config::{Planning, Surroundings};
 use corefile::NoFiles;
-use engine::{Clock, Generation, Moment, Path as QueryPath, Progress, Resolved, Transaction, Worker};
+use engine::{Clock, Generation, Instant, Path as QueryPath, Progress, Resolved, Transaction, Worker};
 use metrics::Registry;
 use plugins::LocalAddresses;
 use skydns::Stores;
@@ -155,8 +155,8 @@ impl Files for NoDisk {
 struct Stopped;
 
 impl Clock for Stopped {
-    fn now(&self) -> Moment {
-        Moment::from_nanos(5_000_000_000)
+    fn now(&self) -> Instant {
+        Instant::from_nanos(5_000_000_000)
     }
 
     fn since_1970(&self) -> Duration {

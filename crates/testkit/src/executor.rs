@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::VirtualTime;
     use core::time::Duration;
-    use engine::{Clock, Moment};
+    use engine::{Clock, Instant};
 
     #[test]
     fn timers_fire_in_order_and_not_early() {
@@ -99,7 +99,7 @@ mod tests {
         for millis in [30, 10, 20] {
             let (time, log) = (time.clone(), Rc::clone(&log));
             executor.spawn(Box::pin(async move {
-                time.sleep_until(Moment::START + Duration::from_millis(millis)).await;
+                time.sleep_until(Instant::START + Duration::from_millis(millis)).await;
                 log.borrow_mut().push((millis, time.now().nanos() / 1_000_000));
             }));
         }
@@ -118,7 +118,7 @@ mod tests {
         let held = Rc::new(());
         let (clock, guard) = (time.clone(), Rc::clone(&held));
         let task = executor.spawn(Box::pin(async move {
-            clock.sleep_until(Moment::START + Duration::from_secs(1)).await;
+            clock.sleep_until(Instant::START + Duration::from_secs(1)).await;
             drop(guard);
         }));
         executor.run();

@@ -11,7 +11,7 @@ use std::io;
 use config::setup::{Page, PageContent};
 use engine::log::{Event, Level, Source};
 use engine::octets::{Dial, Listen, OctetListener, OctetStream};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, LocalFuture, Moment, Outside, Take, Transport};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, LocalFuture, Outside, Take, Transport};
 use metrics::{Counters, Registry};
 
 use crate::octets::{Peer, Peers};
@@ -130,7 +130,7 @@ impl VirtualOutside {
 }
 
 impl Outside for VirtualOutside {
-    fn now(&self) -> Moment {
+    fn now(&self) -> Instant {
         self.time.now()
     }
 
@@ -138,7 +138,7 @@ impl Outside for VirtualOutside {
         self.time.since_1970()
     }
 
-    fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()> {
+    fn sleep_until(&self, at: Instant) -> LocalFuture<'_, ()> {
         Box::pin(self.time.sleep_until(at))
     }
 
@@ -220,7 +220,7 @@ impl Outside for VirtualOutside {
 impl VirtualOutside {
     /// Sends a query, and repeats it after `again_after` if there is no response by then. Returns the response that
     /// arrives first, and its time.
-    async fn send(&self, exchange: Exchange<'_>) -> (Outcome, Moment) {
+    async fn send(&self, exchange: Exchange<'_>) -> (Outcome, Instant) {
         let Exchange { to, over, query, until, connections, again_after, .. } = exchange;
         let ask = || {
             let outcome = self.upstreams.ask((to, over), query, connections, self.now());
@@ -236,7 +236,7 @@ impl VirtualOutside {
     }
 
     /// Waits for `delay`, but at most until `until`. Returns true if the whole delay has passed.
-    async fn passes(&self, delay: Duration, until: Moment) -> bool {
+    async fn passes(&self, delay: Duration, until: Instant) -> bool {
         let at = self.now() + delay;
         self.time.sleep_until(at.min(until)).await;
         at <= until

@@ -11,7 +11,7 @@ use config::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, Lasti
 use config::{Built, PlannedListener, Planning, Slot, Surroundings, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
-use engine::{Clock, Driver, Generation, Moment, Outside, Path, Progress, Transaction, Transport, Worker};
+use engine::{Clock, Driver, Generation, Instant, Outside, Path, Progress, Transaction, Transport, Worker};
 use metrics::Registry;
 
 use crate::executor::{Executor, Task};
@@ -76,7 +76,7 @@ impl Default for Arrival {
 /// Handle of a query that was sent.
 #[derive(Clone)]
 pub struct Ticket {
-    asked: Moment,
+    asked: Instant,
     outcome: Rc<RefCell<Option<Outcome>>>,
 }
 
@@ -98,7 +98,7 @@ impl Ticket {
         self.outcome.borrow().clone()
     }
 
-    fn settle(&self, transaction: &mut Transaction, progress: Progress, now: Moment) {
+    fn settle(&self, transaction: &mut Transaction, progress: Progress, now: Instant) {
         let Transaction { query, response, .. } = transaction;
         let answer = (progress == Progress::Answered).then(|| response.finish(query).to_vec());
         let mut more = Vec::new();
@@ -194,7 +194,7 @@ impl Server {
 
     /// Returns the time.
     #[must_use]
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Instant {
         self.time.now()
     }
 

@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use engine::{Clock, Moment};
+use engine::{Clock, Instant};
 
 /// A clock and its timers, shared by all clones.
 #[derive(Clone, Default)]
@@ -17,9 +17,9 @@ pub struct VirtualTime {
 
 #[derive(Default)]
 struct Inner {
-    now: Cell<Moment>,
+    now: Cell<Instant>,
     /// Wakers by time; timers for the same time fire in the order of their registration.
-    timers: RefCell<BTreeMap<(Moment, u64), Waker>>,
+    timers: RefCell<BTreeMap<(Instant, u64), Waker>>,
     asked: Cell<u64>,
 }
 
@@ -31,7 +31,7 @@ impl VirtualTime {
     }
 
     /// Waits until `at`. Returns immediately if it is not in the future.
-    pub fn sleep_until(&self, at: Moment) -> impl Future<Output = ()> + use<> {
+    pub fn sleep_until(&self, at: Instant) -> impl Future<Output = ()> + use<> {
         let inner = Rc::clone(&self.inner);
         let mut timer = Timer { inner, key: None };
         poll_fn(move |context| timer.poll(at, context.waker()))
@@ -39,12 +39,12 @@ impl VirtualTime {
 
     /// Returns the time of the next timer.
     #[must_use]
-    pub fn next_timer(&self) -> Option<Moment> {
+    pub fn next_timer(&self) -> Option<Instant> {
         self.inner.timers.borrow().keys().next().map(|(at, _)| *at)
     }
 
     /// Advances to `to` and wakes all timers that are due. Time never goes back.
-    pub fn advance_to(&self, to: Moment) {
+    pub fn advance_to(&self, to: Instant) {
         self.inner.now.set(to.max(self.inner.now.get()));
         let mut timers = self.inner.timers.borrow_mut();
         while let Some(timer) = timers.first_entry().filter(|timer| timer.key().0 <= to) {
@@ -54,13 +54,13 @@ impl VirtualTime {
 }
 
 impl Clock for VirtualTime {
-    fn now(&self) -> Moment {
+    fn now(&self) -> Instant {
         self.inner.now.get()
     }
 
     /// Returns the wall clock time. Scenarios start at the beginning of 2026.
     fn since_1970(&self) -> Duration {
-        START_SINCE_1970 + self.now().since(Moment::START)
+        START_SINCE_1970 + self.now().since(Instant::START)
     }
 }
 
@@ -70,11 +70,11 @@ const START_SINCE_1970: Duration = Duration::from_secs(1_767_225_600);
 /// A timer. Dropping it unregisters its waker.
 struct Timer {
     inner: Rc<Inner>,
-    key: Option<(Moment, u64)>,
+    key: Option<(Instant, u64)>,
 }
 
 impl Timer {
-    fn poll(&mut self, at: Moment, waker: &Waker) -> Poll<()> {
+    fn poll(&mut self, at: Instant, waker: &Waker) -> Poll<()> {
         self.take_back();
         if at <= self.inner.now.get() {
             return Poll::Ready(());

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::HashMap;
 
-use engine::{Connections, Moment, Transport};
+use engine::{Connections, Instant, Transport};
 use wire::{
     EdeCode, Flags, HEADER_LEN, Header, MessageBuf, Name, OPT_FIXED_LEN, Opcode, Opt, OptionCode, Rcode, Section, Type,
 };
@@ -87,7 +87,7 @@ pub struct Entry {
 #[derive(Clone)]
 pub struct Asked {
     /// Time.
-    pub at: Moment,
+    pub at: Instant,
     /// Transport.
     pub over: Transport,
     /// The query.
@@ -105,7 +105,7 @@ struct Upstream {
     table: Vec<Entry>,
     asked: Vec<Asked>,
     /// Time at which a connection of each transport was last used.
-    used: HashMap<&'static str, Moment>,
+    used: HashMap<&'static str, Instant>,
 }
 
 /// Outcome of a query, and the delay until it is visible.
@@ -142,7 +142,7 @@ impl Upstreams {
         (to, over): (SocketAddr, Transport),
         query: &[u8],
         connections: Connections,
-        now: Moment,
+        now: Instant,
     ) -> Outcome {
         let refused = |what| Outcome { delay: Duration::ZERO, what, reused: false };
         let mut by_address = self.by_address.borrow_mut();

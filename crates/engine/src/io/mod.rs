@@ -12,8 +12,8 @@ use std::io;
 use std::sync::Arc;
 
 use crate::log::{Level, Source};
-use crate::moment::Moment;
 use crate::peer::Transport;
+use crate::time::Instant;
 use crate::tls::TlsClient;
 use metrics::Counters;
 
@@ -29,13 +29,13 @@ pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// The crate `net` implements it for production, the testkit for scenarios.
 pub trait Outside {
     /// The monotonic time.
-    fn now(&self) -> Moment;
+    fn now(&self) -> Instant;
 
     /// The wall-clock time since the Unix epoch. It may jump in either direction.
     fn since_1970(&self) -> Duration;
 
     /// Completes at `at`.
-    fn sleep_until(&self, at: Moment) -> LocalFuture<'_, ()>;
+    fn sleep_until(&self, at: Instant) -> LocalFuture<'_, ()>;
 
     /// Returns an unpredictable random number.
     fn random(&self) -> u64;
@@ -88,7 +88,7 @@ pub struct Fetch<'a> {
     /// Content type and body of a POST request; `None` sends a GET request.
     pub post: Option<(&'static str, &'a [u8])>,
     /// Deadline.
-    pub until: Moment,
+    pub until: Instant,
 }
 
 /// One attempt to get a reply from one upstream.
@@ -105,7 +105,7 @@ pub struct Exchange<'a> {
     /// Query in wire form. The ID in it is ignored.
     pub query: &'a [u8],
     /// Deadline.
-    pub until: Moment,
+    pub until: Instant,
     /// Settings of the connection pool.
     pub connections: Connections,
     /// Owner of pooled connections without TLS that no idle timeout closes, such as those of gRPC: the pool closes

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::LocalFuture;
-use crate::moment::Moment;
+use crate::time::Instant;
 use crate::tls::{TlsClient, TlsServer};
 
 /// Address of a byte stream.
@@ -27,7 +27,7 @@ pub struct Dial<'a> {
     /// Size in bytes of the send buffer; `None` for the default of the system.
     pub send_buffer: Option<usize>,
     /// Deadline.
-    pub until: Moment,
+    pub until: Instant,
 }
 
 /// Parameters of a listener.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Part, Setup, SetupError};
-use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker};
+use engine::{Hooks, Instant, Plugin, Query, Response, Verdict, Worker};
 use wire::{EdeCode, Flags, Mark, Rcode, Type};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -67,7 +67,7 @@ type Key = (Vec<u8>, Type);
 
 #[derive(Clone)]
 struct Entry {
-    stored: Moment,
+    stored: Instant,
     flags: Flags,
     octets: Vec<u8>,
     marks: Vec<Mark>,
@@ -129,7 +129,7 @@ fn key(query: &Query) -> Key {
 }
 
 impl Entry {
-    fn new(response: &Response, now: Moment) -> Entry {
+    fn new(response: &Response, now: Instant) -> Entry {
         let message = &response.message;
         let (octets, marks) = (message.records_octets().to_vec(), message.marks().to_vec());
         Entry { stored: now, flags: message.flags(), octets, marks, refreshing: false }

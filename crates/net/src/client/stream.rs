@@ -148,7 +148,7 @@ impl StreamClient {
         mut random: impl FnMut() -> u16,
     ) -> Result<Exchanged, ExchangeError> {
         let Exchange { to, tls, query, connections, .. } = exchange;
-        let until = MonotonicClock::instant(exchange.until);
+        let until = MonotonicClock::tokio_instant(exchange.until);
         let route = Route::new((to, tls), connections);
         loop {
             match self.way(route.key(), connections) {

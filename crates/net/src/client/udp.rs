@@ -68,7 +68,7 @@ impl UdpClient {
         let mut octets = exchange.query.to_vec();
         octets[..2].copy_from_slice(&entered.id.to_be_bytes());
         let again = exchange.again_after.map(|span| Instant::now() + span);
-        let until = MonotonicClock::instant(exchange.until);
+        let until = MonotonicClock::tokio_instant(exchange.until);
         let outcome = timeout_at(until, socket.ask(&octets, again, answer)).await;
         drop(entered);
         match outcome {

@@ -46,7 +46,7 @@ type Sender = SendRequest<Full<Bytes>>;
 impl GrpcClient {
     /// Sends one query and returns the response.
     pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<Exchanged, ExchangeError> {
-        let until = MonotonicClock::instant(exchange.until);
+        let until = MonotonicClock::tokio_instant(exchange.until);
         let asked = timeout_at(until, async {
             let (mut sender, reused) = self.sender(&exchange).await?;
             let call = call(&mut sender, request(&exchange)?, PACKET_MAX).await.map_err(failed("write"))?;

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use engine::{Label, Labels, Moment, Query, Response, Transport};
+use engine::{Instant, Label, Labels, Query, Response, Transport};
 use wire::Flags;
 
 /// Expansion of `{common}`.
@@ -156,7 +156,7 @@ pub(crate) struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     /// A query with its response, which was ready at `now`.
-    pub(crate) const fn new(query: &'a Query, response: &'a Response, now: Moment) -> Seen<'a> {
+    pub(crate) const fn new(query: &'a Query, response: &'a Response, now: Instant) -> Seen<'a> {
         Seen { query, answer: Some((response, now.since(query.received).as_nanos())) }
     }
 

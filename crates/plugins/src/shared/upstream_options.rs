@@ -10,7 +10,7 @@ use config::setup::{Setup, SetupError};
 use corefile::Token;
 use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
 use engine::{
-    Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Moment, ObservedExchange, Outside, Query,
+    Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Instant, ObservedExchange, Outside, Query,
 };
 use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, nameservers};
@@ -70,7 +70,7 @@ pub(crate) fn none_listed<'a>(files: impl Iterator<Item = &'a str>) -> SetupErro
 pub(crate) fn tell(
     observers: &ExchangeObservers,
     query: &Query,
-    (exchange, sent, outcome): (Exchange<'_>, Moment, &Result<Exchanged, ExchangeError>),
+    (exchange, sent, outcome): (Exchange<'_>, Instant, &Result<Exchanged, ExchangeError>),
     outside: &dyn Outside,
 ) {
     if observers.is_empty() {

@@ -4,7 +4,7 @@ use core::hash::Hash;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
-use engine::{Moment, Query, Response};
+use engine::{Instant, Query, Response};
 use rcu::Seed;
 use wire::{Flags, Mark, Rcode};
 
@@ -46,7 +46,7 @@ pub(super) struct Entry {
     rcode: Rcode,
     records: Box<[u8]>,
     marks: Box<[Mark]>,
-    stored: Moment,
+    stored: Instant,
     /// TTL in seconds.
     ttl: u32,
     /// Number of hits without a gap longer than `within`, and the time of the last hit.
@@ -60,7 +60,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Creates an entry that is valid for `ttl` seconds from `now`.
-    pub(super) fn new(query: &Query, response: &Response, ttl: u32, now: Moment) -> Entry {
+    pub(super) fn new(query: &Query, response: &Response, ttl: u32, now: Instant) -> Entry {
         let Key { name, qtype, qclass, dnssec_ok, checking_disabled } = Key::of(query);
         Entry {
             name: name.into(),
@@ -98,13 +98,13 @@ impl Entry {
     }
 
     /// Returns the remaining TTL, or `None` if it has expired.
-    pub(super) fn left(&self, now: Moment) -> Option<u32> {
+    pub(super) fn left(&self, now: Instant) -> Option<u32> {
         let age = u32::try_from(now.since(self.stored).as_secs()).unwrap_or(u32::MAX);
         self.ttl.checked_sub(age).filter(|left| *left > 0)
     }
 
     /// Returns true if the entry may still be used when entries are kept for `keep` after they expire.
-    pub(super) fn is_of_use(&self, now: Moment, keep: Duration) -> bool {
+    pub(super) fn is_of_use(&self, now: Instant, keep: Duration) -> bool {
         now.since(self.stored) < Duration::from_secs(self.ttl.into()) + keep
     }
 
@@ -131,11 +131,11 @@ impl Entry {
     }
 
     /// Counts a hit. Returns true, once, if the entry should be prefetched.
-    pub(super) fn hit(&self, prefetch: Prefetch, left: u32, now: Moment) -> bool {
+    pub(super) fn hit(&self, prefetch: Prefetch, left: u32, now: Instant) -> bool {
         if prefetch.amount == 0 {
             return false;
         }
-        let last = Moment::from_nanos(self.hit_last.swap(now.nanos(), Ordering::Relaxed));
+        let last = Instant::from_nanos(self.hit_last.swap(now.nanos(), Ordering::Relaxed));
         if now.since(last) > prefetch.within {
             self.hits.store(0, Ordering::Relaxed);
         }
@@ -147,7 +147,7 @@ impl Entry {
     /// Starts a refresh. Returns false if another one is running or the last one failed a moment ago.
     ///
     /// A refresh that never completes blocks the next one only for a limited time.
-    pub(super) fn begin_refresh(&self, now: Moment) -> bool {
+    pub(super) fn begin_refresh(&self, now: Instant) -> bool {
         let until = self.refreshing_until.load(Ordering::Relaxed);
         let free = now.nanos() >= until && !self.is_held_back(now);
         let next = (now + REFRESH_MAX).nanos();
@@ -155,12 +155,12 @@ impl Entry {
     }
 
     /// Returns true if a refresh failed a moment ago.
-    pub(super) fn is_held_back(&self, now: Moment) -> bool {
+    pub(super) fn is_held_back(&self, now: Instant) -> bool {
         now.nanos() < self.refresh_after.load(Ordering::Relaxed)
     }
 
     /// Records that a refresh failed. The next one may start at `at`.
-    pub(super) fn end_refresh(&self, at: Moment) {
+    pub(super) fn end_refresh(&self, at: Instant) {
         self.refresh_after.store(at.nanos(), Ordering::Relaxed);
         self.refreshing_until.store(0, Ordering::Relaxed);
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use ::metrics::Counter;
 use config::setup::{LocalAnswers, LocalZones, Part, Setup, SetupError};
-use engine::{Hooks, Moment, Plugin, Query, Response, Verdict, Worker, Zones};
+use engine::{Hooks, Instant, Plugin, Query, Response, Verdict, Worker, Zones};
 use wire::{EdeCode, Mark, Opcode, Rcode, Section, Type};
 
 pub(crate) use manifest::MANIFEST;
@@ -234,7 +234,7 @@ impl Cache {
     ///
     /// An answer and a denial for the same question exist together only if the denial is a failure, which does not hide
     /// a valid answer, or if expired answers are preferred.
-    fn find(&self, query: &Query, response: &mut Response, now: Moment) -> Option<(bool, Found)> {
+    fn find(&self, query: &Query, response: &mut Response, now: Instant) -> Option<(bool, Found)> {
         let order = if self.config.prefer_positive { ANSWERS_FIRST } else { ALIVE_FIRST };
         let key = Key::of(query);
         order.into_iter().filter(|(_, alive)| *alive || self.config.stale.is_some()).find_map(|(denial, alive)| {
@@ -243,7 +243,7 @@ impl Cache {
         })
     }
 
-    fn look(&self, entry: &Entry, alive: bool, response: &mut Response, now: Moment) -> Option<Found> {
+    fn look(&self, entry: &Entry, alive: bool, response: &mut Response, now: Instant) -> Option<Found> {
         match entry.left(now) {
             Some(left) if alive => {
                 entry.restore(response, if self.config.keep_ttl { entry.ttl() } else { left });
@@ -259,12 +259,12 @@ impl Cache {
         }
     }
 
-    fn begin_refresh(&self, denial: bool, query: &Query, now: Moment) -> bool {
+    fn begin_refresh(&self, denial: bool, query: &Query, now: Instant) -> bool {
         let begin = |entry: &Entry| entry.begin_refresh(now);
         self.stores[usize::from(denial)].read(&Key::of(query), begin).unwrap_or(false)
     }
 
-    fn refresh_failed(&self, query: &Query, now: Moment) {
+    fn refresh_failed(&self, query: &Query, now: Instant) {
         let recheck = self.config.stale.map_or(Duration::ZERO, |stale| stale.recheck);
         for store in &*self.stores {
             store.read(&Key::of(query), |entry| entry.end_refresh(now + recheck));
@@ -285,7 +285,7 @@ impl Cache {
     }
 
     /// Returns true if the response from below is worse than an expired entry.
-    fn is_outdone_by_stale(&self, query: &Query, response: &Response, now: Moment) -> bool {
+    fn is_outdone_by_stale(&self, query: &Query, response: &Response, now: Instant) -> bool {
         let of_use = |entry: &Entry| entry.is_of_use(now, self.keep_stale());
         let answer_of_use = || self.stores[0].read(&Key::of(query), of_use) == Some(true);
         let denies = || Kind::of(query, response) != Kind::NoError;
@@ -308,7 +308,7 @@ impl Cache {
 
     /// Stores a response if it is cacheable. As in CoreDNS, all its records get the same TTL: the lowest of them,
     /// within the configured bounds.
-    fn keep(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Moment) {
+    fn keep(&self, query: &Query, response: &mut Response, worker: &mut Worker, now: Instant) {
         if response.failure().is_some_and(|failure| failure.ede == EdeCode::INVALID_DATA) {
             self.count(query, worker, |metrics| metrics.drops);
         }
@@ -330,7 +330,7 @@ impl Cache {
 
     /// Invalidates the entry that a new one contradicts. A failure invalidates nothing. If expired answers are
     /// preferred, the old answer stays, but is not refreshed while the denial is valid.
-    fn outdate(&self, denial: bool, rcode: Rcode, query: &Query, holds_until: Moment) {
+    fn outdate(&self, denial: bool, rcode: Rcode, query: &Query, holds_until: Instant) {
         let key = Key::of(query);
         if !denial {
             self.stores[1].remove(&key);

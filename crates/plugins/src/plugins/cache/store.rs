@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-use engine::Moment;
+use engine::Instant;
 use rcu::Shards;
 
 use super::entry::{Entry, Key};
@@ -50,7 +50,7 @@ impl Store {
 
     /// Inserts an entry in place of the one for the same question. Returns the number of other entries that were
     /// evicted.
-    pub(super) fn keep(&self, entry: Entry, now: Moment, stale: Duration, random: u64) -> usize {
+    pub(super) fn keep(&self, entry: Entry, now: Instant, stale: Duration, random: u64) -> usize {
         let entry = Arc::new(entry);
         let hash = self.table.hash(&entry.key());
         self.octets.fetch_add(entry.octets(), Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Store {
 
     /// Evicts one entry of the same shard, preferably an expired one, otherwise a random one. Returns false if there is
     /// no other.
-    fn evict_beside(&self, entry: &Arc<Entry>, hash: u64, now: Moment, stale: Duration, random: u64) -> bool {
+    fn evict_beside(&self, entry: &Arc<Entry>, hash: u64, now: Instant, stale: Duration, random: u64) -> bool {
         let mut victim: Option<Arc<Entry>> = None;
         let (mut useless, mut seen) = (false, 0u64);
         self.table.for_each_beside(hash, |other| {
@@ -124,19 +124,19 @@ mod tests {
         response.message.push(Section::Answer, Owner::Question, (wire::Type::TXT, wire::Class::IN, 9), |rdata| {
             rdata.octets(&vec![0; octets]);
         });
-        Entry::new(&query, &response, ttl, Moment::START)
+        Entry::new(&query, &response, ttl, Instant::START)
     }
 
     #[test]
     fn bounds_the_number_and_the_size_of_entries() {
         let store = Store::new(0);
         for number in 0..5000 {
-            store.keep(entry(number, 10, 60), Moment::START, Duration::ZERO, u64::from(number) * 77);
+            store.keep(entry(number, 10, 60), Instant::START, Duration::ZERO, u64::from(number) * 77);
         }
         assert!(store.len() <= SHARDS_MIN * SHARE_MIN && store.len() > SHARDS_MIN * SHARE_MIN * 9 / 10);
         let store = Store::new(0);
         for number in 0..5000 {
-            store.keep(entry(number, 40_000, 60), Moment::START, Duration::ZERO, u64::from(number) * 77);
+            store.keep(entry(number, 40_000, 60), Instant::START, Duration::ZERO, u64::from(number) * 77);
         }
         assert!(store.octets.load(Ordering::Relaxed) <= store.octets_max + 41_000 * SHARDS_MIN);
     }
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn evicts_expired_entries_first() {
         let store = Store::new(0);
-        let later = Moment::START + Duration::from_secs(100);
+        let later = Instant::START + Duration::from_secs(100);
         for number in 0..512 {
-            store.keep(entry(number, 10, if number % 2 == 0 { 1 } else { 1000 }), Moment::START, Duration::ZERO, 1);
+            store.keep(entry(number, 10, if number % 2 == 0 { 1 } else { 1000 }), Instant::START, Duration::ZERO, 1);
         }
         for number in 10_000..14_000 {
             store.keep(entry(number, 10, 1000), later, Duration::ZERO, u64::from(number));

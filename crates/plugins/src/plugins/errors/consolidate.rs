@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::options::{Args, Problem};
 use engine::log::Level;
-use engine::{Moment, Outside};
+use engine::{Instant, Outside};
 use gotext::regexp::Regexp;
 
 /// Interval at which counts are checked.
@@ -50,7 +50,7 @@ impl Rule {
     }
 
     /// Counts an error. Returns true if it is the first of this count.
-    fn count(&self, now: Moment) -> bool {
+    fn count(&self, now: Instant) -> bool {
         let first = self.count.fetch_add(1, Ordering::Relaxed) == 0;
         if first {
             self.since.store(now.nanos(), Ordering::Relaxed);
@@ -59,8 +59,8 @@ impl Rule {
     }
 
     /// Returns the summary if it is due. At shutdown (`ending`) every count is due.
-    fn due(&self, now: Moment, ending: bool) -> Option<(Level, String)> {
-        let since = Moment::from_nanos(self.since.load(Ordering::Relaxed));
+    fn due(&self, now: Instant, ending: bool) -> Option<(Level, String)> {
+        let since = Instant::from_nanos(self.since.load(Ordering::Relaxed));
         if self.count.load(Ordering::Relaxed) == 0 || (now.since(since) < self.period && !ending) {
             return None;
         }
@@ -92,7 +92,7 @@ impl Rules {
     }
 
     /// Returns the level at which an error is logged, or `None` if it is only counted.
-    pub(super) fn level(&self, cause: &str, now: Moment) -> Option<Level> {
+    pub(super) fn level(&self, cause: &str, now: Instant) -> Option<Level> {
         match self.rules.iter().find(|rule| rule.pattern.is_match(cause)) {
             Some(rule) => (rule.count(now) && rule.show_first).then_some(rule.level),
             None => Some(LEVELS[0].1),

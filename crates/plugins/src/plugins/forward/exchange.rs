@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Exchange, ExchangeError, Exchanged, Failure, Moment, Outside, Place, Query, Resolved, Transport};
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Instant, Outside, Place, Query, Resolved, Transport};
 use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
 
@@ -25,7 +25,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(400);
 pub(super) struct Sending<'a> {
     pub(super) query: &'a Query,
     pub(super) octets: &'a [u8],
-    pub(super) until: Moment,
+    pub(super) until: Instant,
     pub(super) outside: &'a dyn Outside,
 }
 
@@ -179,7 +179,7 @@ impl Stanza {
     fn report_change(
         &self,
         upstream: &Upstream,
-        down_since: &mut Option<Moment>,
+        down_since: &mut Option<Instant>,
         outcome: &Result<(), ExchangeError>,
         outside: &dyn Outside,
     ) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{
-    Connections, Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Hooks, Keeper, LocalFuture, Moment,
+    Connections, Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Hooks, Instant, Keeper, LocalFuture,
     Outside, Plugin, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
 };
 use upstream::{Policy, Reply};
@@ -148,7 +148,7 @@ impl Grpc {
         &self,
         upstream: &Upstream,
         (asked, query): (&Query, &[u8]),
-        until: Moment,
+        until: Instant,
         outside: &dyn Outside,
     ) -> Result<Vec<u8>, ExchangeError> {
         let sent = outside.now();

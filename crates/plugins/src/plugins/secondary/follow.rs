@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Connections, Exchange, Moment, Outside, Transport};
+use engine::{Connections, Exchange, Instant, Outside, Transport};
 use wire::{Class, Header, Message, MessageBuf, NameRef, Owner, Section, Type};
 use zone::{Broken, Differences, Incoming, Soa, Zone};
 
@@ -63,7 +63,7 @@ pub(super) async fn run(held: Arc<Held>, outside: Rc<dyn Outside>) {
 }
 
 /// Time after `seconds` plus a random extension; at least one second from now.
-fn after(seconds: u32, outside: &dyn Outside) -> Moment {
+fn after(seconds: u32, outside: &dyn Outside) -> Instant {
     let pause = Duration::from_secs(seconds.max(1).into());
     let part = u32::try_from(outside.random() % 1024).unwrap_or_default();
     outside.now() + pause + pause / JITTER * part / 1024
@@ -198,7 +198,7 @@ fn query(held: &Held, qtype: Type, ours: Option<Soa>) -> Vec<u8> {
 }
 
 /// Exchange over TCP even for the SOA query, because a forged serial would trigger a transfer.
-fn exchange(primary: SocketAddr, query: &[u8], until: Moment) -> Exchange<'_> {
+fn exchange(primary: SocketAddr, query: &[u8], until: Instant) -> Exchange<'_> {
     let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
     Exchange {
         to: primary,

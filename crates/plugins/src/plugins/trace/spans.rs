@@ -8,7 +8,7 @@ use core::fmt::Write;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use engine::{Moment, Query, Response};
+use engine::{Instant, Query, Response};
 
 use super::manifest::Form;
 use crate::shared::log_format::write_rcode;
@@ -23,7 +23,7 @@ const ROOT: &str = "servedns";
 pub(super) struct Trace {
     /// Upper half of the trace ID, and the ID of the root span, which is also the lower half of the trace ID.
     id: (u64, u64),
-    start: Moment,
+    start: Instant,
     start_since_1970: Duration,
     spans: RefCell<Vec<Span>>,
 }
@@ -32,15 +32,15 @@ struct Span {
     name: &'static str,
     /// Index of the parent span. The root span is its own parent.
     parent: usize,
-    start: Moment,
-    end: Option<Moment>,
+    start: Instant,
+    end: Option<Instant>,
     /// Upstream that the span is an exchange with.
     peer: Option<SocketAddr>,
 }
 
 impl Trace {
     /// Starts a trace with its root span.
-    pub(super) fn new(id: (u64, u64), start: Moment, start_since_1970: Duration) -> Trace {
+    pub(super) fn new(id: (u64, u64), start: Instant, start_since_1970: Duration) -> Trace {
         let spans = RefCell::new(vec![Span { name: ROOT, parent: 0, start, end: None, peer: None }]);
         // Span IDs must not be zero.
         Trace { id: (id.0, id.1.max(1)), start, start_since_1970, spans }
@@ -55,16 +55,16 @@ impl Trace {
     }
 
     /// Records that the query has reached a plugin.
-    pub(super) fn enter(&self, name: &'static str, now: Moment) {
+    pub(super) fn enter(&self, name: &'static str, now: Instant) {
         self.push(name, now, None, None);
     }
 
     /// Records an exchange with an upstream.
-    pub(super) fn ask(&self, peer: SocketAddr, sent: Moment, took: Duration) {
+    pub(super) fn ask(&self, peer: SocketAddr, sent: Instant, took: Duration) {
         self.push("connect", sent, Some(sent + took), Some(peer));
     }
 
-    fn push(&self, name: &'static str, start: Moment, end: Option<Moment>, peer: Option<SocketAddr>) {
+    fn push(&self, name: &'static str, start: Instant, end: Option<Instant>, peer: Option<SocketAddr>) {
         let mut spans = self.spans.borrow_mut();
         if spans.len() < SPANS_MAX {
             let parent = spans.iter().rposition(|span| span.end.is_none()).unwrap_or(0);
@@ -73,14 +73,14 @@ impl Trace {
     }
 
     /// Records that the response has reached a plugin, which ends all spans below.
-    pub(super) fn come_up_to(&self, name: &'static str, now: Moment) {
+    pub(super) fn come_up_to(&self, name: &'static str, now: Instant) {
         let mut spans = self.spans.borrow_mut();
         let below = spans.iter().rposition(|span| span.name == name && span.end.is_none()).map_or(1, |at| at + 1);
         spans.iter_mut().skip(below).for_each(|span| span.end = span.end.or(Some(now)));
     }
 
     /// Records that the response leaves a plugin.
-    pub(super) fn leave(&self, name: &'static str, now: Moment) {
+    pub(super) fn leave(&self, name: &'static str, now: Instant) {
         let mut spans = self.spans.borrow_mut();
         let left = spans.iter_mut().rfind(|span| span.name == name && span.end.is_none());
         left.into_iter().for_each(|span| span.end = Some(now));
@@ -92,7 +92,7 @@ impl Trace {
         form: Form,
         service: &str,
         (query, response): (&Query, &Response),
-        now: Moment,
+        now: Instant,
         text: &mut String,
     ) {
         let spans = self.spans.borrow();
@@ -114,7 +114,7 @@ impl Trace {
         at: usize,
         span: &Span,
         tags: &[(&str, String)],
-        (service, now): (&str, Moment),
+        (service, now): (&str, Instant),
         text: &mut String,
     ) -> core::fmt::Result {
         let (since_1970, took) = self.times(span, now);
@@ -142,7 +142,7 @@ impl Trace {
         at: usize,
         span: &Span,
         tags: &[(&str, String)],
-        now: Moment,
+        now: Instant,
         text: &mut String,
     ) -> core::fmt::Result {
         const KIND_INTERNAL: u8 = 1;
@@ -177,7 +177,7 @@ impl Trace {
     }
 
     /// Start of a span since the Unix epoch, and its duration.
-    fn times(&self, span: &Span, now: Moment) -> (Duration, Duration) {
+    fn times(&self, span: &Span, now: Instant) -> (Duration, Duration) {
         let since_1970 = self.start_since_1970 + span.start.since(self.start);
         (since_1970, span.end.unwrap_or(now).since(span.start))
     }
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn nests_spans() {
-        let at = Moment::from_nanos;
+        let at = Instant::from_nanos;
         let trace = Trace::new((0, 7), at(0), Duration::ZERO);
         trace.enter("cache", at(1));
         trace.enter("forward", at(2));
@@ -232,7 +232,7 @@ mod tests {
         trace.leave("cache", at(7));
         trace.enter("late", at(8));
         let spans = trace.spans.borrow();
-        let seen: Vec<_> = spans.iter().map(|span| (span.name, span.parent, span.end.map(Moment::nanos))).collect();
+        let seen: Vec<_> = spans.iter().map(|span| (span.name, span.parent, span.end.map(Instant::nanos))).collect();
         let expected = [
             (ROOT, 0, None),
             ("cache", 0, Some(7)),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::Level;
-use engine::{Connections, Exchange, Moment, Outside, Transport};
+use engine::{Connections, Exchange, Instant, Outside, Transport};
 use wire::{Class, Flags, Header, MessageBuf, Name, Opcode, Type};
 
 use super::Lines;
@@ -30,7 +30,7 @@ pub(super) struct Notifier {
 
 struct Told {
     serial: u32,
-    at: Moment,
+    at: Instant,
 }
 
 impl Notifier {
@@ -51,7 +51,7 @@ impl Notifier {
     }
 
     /// Returns the zones whose serial differs from the last notified one.
-    fn changed(&mut self, now: Moment) -> Vec<Name> {
+    fn changed(&mut self, now: Instant) -> Vec<Name> {
         let mut changed = Vec::new();
         for source in &self.lines.sources.0 {
             for zone in source.zones() {

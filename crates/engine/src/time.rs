@@ -6,16 +6,16 @@ use core::time::Duration;
 
 /// Monotonic instant, in nanoseconds since an arbitrary start (of the process, or of a scenario).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
-pub struct Moment(u64);
+pub struct Instant(u64);
 
-impl Moment {
+impl Instant {
     /// Start.
-    pub const START: Moment = Moment(0);
+    pub const START: Instant = Instant(0);
 
     /// Returns the instant `nanos` nanoseconds after the start.
     #[must_use]
-    pub const fn from_nanos(nanos: u64) -> Moment {
-        Moment(nanos)
+    pub const fn from_nanos(nanos: u64) -> Instant {
+        Instant(nanos)
     }
 
     /// Nanoseconds since the start.
@@ -26,29 +26,29 @@ impl Moment {
 
     /// Time since `earlier`; zero if `earlier` is later.
     #[must_use]
-    pub const fn since(self, earlier: Moment) -> Duration {
+    pub const fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-impl Add<Duration> for Moment {
-    type Output = Moment;
+impl Add<Duration> for Instant {
+    type Output = Instant;
 
     /// Adds a duration. Saturates after about five centuries.
-    fn add(self, span: Duration) -> Moment {
-        Moment(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+    fn add(self, span: Duration) -> Instant {
+        Instant(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
     }
 }
 
-impl Sub<Duration> for Moment {
-    type Output = Moment;
+impl Sub<Duration> for Instant {
+    type Output = Instant;
 
-    fn sub(self, span: Duration) -> Moment {
-        Moment(self.0.saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+    fn sub(self, span: Duration) -> Instant {
+        Instant(self.0.saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
     }
 }
 
-impl fmt::Debug for Moment {
+impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", Duration::from_nanos(self.0))
     }
