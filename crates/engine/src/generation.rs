@@ -12,7 +12,7 @@ use std::sync::Arc;
 use wire::EdeCode;
 
 use crate::chain::Chain;
-use crate::io::{LocalFuture, Outside};
+use crate::io::{Io, LocalFuture};
 use crate::listener_settings::Listening;
 use crate::log::{Level, Source};
 use crate::plugin::Place;
@@ -100,12 +100,12 @@ impl Generation {
         let query = &mut transaction.query;
         let wants = |site: usize| self.blocks[self.sites[site].block].wants(query);
         let site = self.listeners[transaction.listener].router.find(query.key(), query.qtype, wants);
-        let outside = || Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no server block serves this name");
-        let site = site.ok_or_else(outside)?;
+        let io = || Failure::refused(EdeCode::NOT_AUTHORITATIVE, "no server block serves this name");
+        let site = site.ok_or_else(io)?;
         let block = self.sites[site].block;
         let steps = self.blocks[block].chain.steps().len();
         if steps == 0 {
-            return Err(outside());
+            return Err(io());
         }
         query.site = site;
         query.clear_notes(steps);
@@ -147,21 +147,13 @@ impl Generation {
     }
 
     /// Reserves a slot at the plugin where a transaction waits.
-    pub(crate) fn take_place(
-        &self,
-        transaction: &Transaction,
-        outside: &dyn Outside,
-    ) -> Result<Option<Place>, Failure> {
-        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.take_place(&transaction.query, outside)
+    pub(crate) fn take_place(&self, transaction: &Transaction, io: &dyn Io) -> Result<Option<Place>, Failure> {
+        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.take_place(&transaction.query, io)
     }
 
     /// Starts the I/O of a transaction that waits.
-    pub(crate) fn resolve<'a>(
-        &'a self,
-        transaction: &'a Transaction,
-        outside: &'a dyn Outside,
-    ) -> LocalFuture<'a, Resolved> {
-        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.resolve(&transaction.query, outside)
+    pub(crate) fn resolve<'a>(&'a self, transaction: &'a Transaction, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
+        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.resolve(&transaction.query, io)
     }
 }
 

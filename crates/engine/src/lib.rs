@@ -11,7 +11,7 @@
 //! - [`Plugin`]: the hooks of a plugin. [`Verdict`], [`Query`] and [`Response`] are their vocabulary. Start with these
 //!   four   to write a plugin.
 //! - [`options::Manifest`] and [`setup`]: how a directive declares its syntax, and what it may use while it is built.
-//! - [`Outside`]: the I/O that a plugin may do. The crate `net` implements it, and the testkit simulates it.
+//! - [`Io`]: the I/O that a plugin may do. The crate `net` implements it, and the testkit simulates it.
 //!
 //! A configuration becomes a [`Plan`] (checked, without I/O), and a plan becomes a [`Generation`] (running). A reload
 //! builds the next generation beside the current one. Each [`Worker`] is one thread with its own reusable buffers.
@@ -46,7 +46,7 @@ mod zones;
 pub use chain::{Chain, Hooks, Step};
 pub use generation::{Block, BlockFilter, Generation, Listener, Site};
 pub use io::streams as octets;
-pub use io::{Connections, Exchange, ExchangeError, Exchanged, Fetch, Keeper, LocalFuture, Outside, Take};
+pub use io::{Connections, Exchange, ExchangeError, Exchanged, Fetch, Io, Keeper, LocalFuture, Take};
 pub use labels::{Label, LabelFunction, LabelSetter, Labels};
 pub use listener_settings::{CallLimits, Listening, ProxyHeader, ProxyPolicy, Timeouts};
 pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooManyObserversError};

@@ -25,7 +25,7 @@ use wire::{EdeCode, Opcode};
 
 use crate::generation::Generation;
 use crate::inflight::{Key, Seat};
-use crate::io::{LocalFuture, Outside};
+use crate::io::{Io, LocalFuture};
 use crate::query::Patience;
 use crate::time::Instant;
 use crate::transaction::Parting;
@@ -45,7 +45,7 @@ pub struct Driver {
     /// Worker of this thread, borrowed only while a hook runs.
     pub worker: Rc<RefCell<Worker>>,
     /// I/O.
-    pub outside: Rc<dyn Outside>,
+    pub io: Rc<dyn Io>,
 }
 
 /// Runs a parked transaction to completion and passes it to `deliver`, which sends the response. For a transaction
@@ -118,7 +118,7 @@ impl Drive {
         abandoned: &Cell<bool>,
     ) -> Progress {
         let mut running = self.boxed(below);
-        let finished = before(&*self.driver.outside, patience.until, running.as_mut()).await;
+        let finished = before(&*self.driver.io, patience.until, running.as_mut()).await;
         let Driver { generation, worker, .. } = &self.driver;
         match finished {
             Some((mut below, _)) => {
@@ -191,7 +191,7 @@ impl Driver {
     /// A NOTIFY is never shared, because it is not a question: each one has to go out.
     async fn resolve_once(&self, transaction: &Transaction) -> Resolved {
         // A query that waits for another one's reply uses memory as well, so it needs a slot too.
-        let _place = match self.generation.take_place(transaction, &*self.outside) {
+        let _place = match self.generation.take_place(transaction, &*self.io) {
             Ok(place) => place,
             Err(failure) => return Resolved::Fail(failure),
         };
@@ -225,7 +225,7 @@ impl Driver {
 
     /// Returns true if the client still waits long enough for another exchange.
     fn has_time(&self, transaction: &Transaction) -> bool {
-        self.outside.now().since(transaction.query.received) <= ASK_AGAIN_WITHIN
+        self.io.now().since(transaction.query.received) <= ASK_AGAIN_WITHIN
     }
 
     /// Does the I/O of a transaction. A panic becomes a failure of this query, as it does in a hook.
@@ -233,7 +233,7 @@ impl Driver {
         let mut future = None;
         poll_fn(|context| {
             let polled = self.generation.caught(|| {
-                let begin = || self.generation.resolve(transaction, &*self.outside);
+                let begin = || self.generation.resolve(transaction, &*self.io);
                 future.get_or_insert_with(begin).as_mut().poll(context)
             });
             polled.unwrap_or_else(|panic| {
@@ -254,9 +254,9 @@ fn is_exchange_failure(resolved: &Resolved) -> bool {
 }
 
 /// Returns the output of `future`, or `None` if `at` comes first.
-async fn before<F: Future>(outside: &dyn Outside, at: Instant, future: F) -> Option<F::Output> {
+async fn before<F: Future>(io: &dyn Io, at: Instant, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    let mut alarm = outside.sleep_until(at);
+    let mut alarm = io.sleep_until(at);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(value) => Poll::Ready(Some(value)),
         Poll::Pending => alarm.as_mut().poll(context).map(|()| None),

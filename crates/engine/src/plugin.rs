@@ -27,13 +27,13 @@
 //!
 //! # I/O
 //!
-//! A plugin reaches the network, the clock, the log and the random source only through [`Outside`]. Scenarios
+//! A plugin reaches the network, the clock, the log and the random source only through [`Io`]. Scenarios
 //! therefore run the same plugin with simulated time and simulated upstreams.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-use crate::io::{LocalFuture, Outside};
+use crate::io::{Io, LocalFuture};
 use crate::query::Query;
 use crate::response::Response;
 use crate::verdict::{Failure, Resolved, Verdict};
@@ -87,14 +87,14 @@ pub trait Plugin: Send + Sync {
     ///
     /// # Errors
     /// The failure to answer with at once, if all slots are in use.
-    fn take_place(&self, _query: &Query, _outside: &dyn Outside) -> Result<Option<Place>, Failure> {
+    fn take_place(&self, _query: &Query, _io: &dyn Io) -> Result<Option<Place>, Failure> {
         Ok(None)
     }
 
     /// Does the I/O for a query after [`Verdict::Wait`].
     ///
     /// Identical queries that wait at the same step at the same time share one call (singleflight).
-    fn resolve<'a>(&'a self, _query: &'a Query, _outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+    fn resolve<'a>(&'a self, _query: &'a Query, _io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Box::pin(core::future::ready(Resolved::Pass))
     }
 }

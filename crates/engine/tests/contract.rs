@@ -95,7 +95,7 @@ fn signs_responses_that_arrive_later() {
     let entry = |delay, reaction| Entry { names: Names::Any, qtype: None, over: None, delay, once: false, reaction };
     let query = question("www.test.", Type::A).packet();
     for delay in [100, 150, 5_000].map(Duration::from_millis) {
-        server.outside.upstreams.set(address, vec![entry(delay, Reaction::Answer(Answer::default()))]);
+        server.io.upstreams.set(address, vec![entry(delay, Reaction::Answer(Answer::default()))]);
         let ticket = server.ask(&query, Arrival::default());
         let outcome = server.wait_for(&ticket, Duration::from_secs(1));
         assert_eq!(outcome.as_ref().map(|outcome| outcome.took), Some(delay.min(Duration::from_millis(200))));

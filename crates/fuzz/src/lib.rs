@@ -80,7 +80,7 @@ pub fn reply(input: &[u8]) {
     let octets = octets.concat();
     oracle::compare(&octets);
     SERVER.with_borrow_mut(|server| {
-        server.outside.upstreams.set(UPSTREAM, vec![entry(Reaction::Octets(octets))]);
+        server.io.upstreams.set(UPSTREAM, vec![entry(Reaction::Octets(octets))]);
         ask(server, QUERY);
         // Ask again for the cached answer, and let it expire.
         ask(server, QUERY);

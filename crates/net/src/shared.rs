@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use engine::{Driver, Failure, Generation, Outside, Progress, Resolved, Transaction, Worker};
+use engine::{Driver, Failure, Generation, Io, Progress, Resolved, Transaction, Worker};
 use metrics::{Counter, Registry};
 use wire::EdeCode;
 
@@ -21,7 +21,7 @@ pub type Live = Arc<ArcSwap<Generation>>;
 /// State that the tasks of one worker share.
 pub(crate) struct Shared {
     pub(crate) worker: Rc<RefCell<Worker>>,
-    pub(crate) outside: Rc<dyn Outside>,
+    pub(crate) io: Rc<dyn Io>,
     pub(crate) limits: Limits,
     pub(crate) stream_limits: StreamLimits,
     pub(crate) streams: Cell<usize>,
@@ -37,19 +37,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Creates the state of the current thread, which does its I/O through `outside`.
+    /// Creates the state of the current thread, which does its I/O through `io`.
     pub(crate) fn new(
-        outside: Rc<dyn Outside>,
+        io: Rc<dyn Io>,
         live: Live,
         registry: &Arc<Registry>,
         stream_limits: StreamLimits,
         connections: Arc<ConnectionTable>,
         all_parked: Arc<AtomicUsize>,
     ) -> Rc<Shared> {
-        let worker = Worker::new(registry, Box::new(MonotonicClock), outside.random());
+        let worker = Worker::new(registry, Box::new(MonotonicClock), io.random());
         Rc::new(Shared {
             worker: Rc::new(RefCell::new(worker)),
-            outside,
+            io,
             limits: Limits::new(registry),
             stream_limits,
             streams: Cell::new(0),
@@ -82,11 +82,8 @@ impl Shared {
             self.worker.borrow_mut().give_transaction(transaction);
             return;
         };
-        let driver = Driver {
-            generation: Arc::clone(generation),
-            worker: Rc::clone(&self.worker),
-            outside: Rc::clone(&self.outside),
-        };
+        let driver =
+            Driver { generation: Arc::clone(generation), worker: Rc::clone(&self.worker), io: Rc::clone(&self.io) };
         let shared = Rc::clone(self);
         tokio::task::spawn_local(async move {
             engine::drive(driver, transaction, deliver).await;

@@ -13,9 +13,9 @@ use tokio::task::{AbortHandle, LocalSet};
 
 use crate::connections::{ConnectionTable, TableLimits};
 use crate::endpoint::{Endpoint, Stage};
+use crate::io::TokioIo;
 use crate::limits::{Limits, StreamLimits, raise_descriptor_limit};
 use crate::listen::Opened;
-use crate::outside::TokioOutside;
 use crate::shared::{Live, Shared};
 use crate::{streams, udp};
 
@@ -69,8 +69,8 @@ impl Workers {
             let parked = Arc::clone(&parked);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let run = move || {
-                let outside = Rc::new(TokioOutside::new(&registry));
-                let shared = Shared::new(outside, live, &registry, streams, connections, parked);
+                let io = Rc::new(TokioIo::new(&registry));
+                let shared = Shared::new(io, live, &registry, streams, connections, parked);
                 LocalSet::new().block_on(&runtime, run(shared, receiver));
             };
             threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(run)?);

@@ -16,9 +16,9 @@ use std::rc::Rc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::{Clock, Connections, Exchange, ExchangeError, Exchanged, Outside, Transport};
+use engine::{Clock, Connections, Exchange, ExchangeError, Exchanged, Io, Transport};
 use metrics::Registry;
-use net::{MonotonicClock, TokioOutside};
+use net::{MonotonicClock, TokioIo};
 use support::{Stream, Upstream, answer_to, question};
 use wire::Type;
 
@@ -28,7 +28,7 @@ const CONNECTIONS: Connections =
 /// Client under test, with the address of the upstream.
 #[derive(Clone)]
 struct Asker {
-    outside: Rc<TokioOutside>,
+    io: Rc<TokioIo>,
     to: SocketAddr,
 }
 
@@ -51,7 +51,7 @@ impl Asker {
             socket: None,
             again_after,
         };
-        self.outside.exchange(exchange).await
+        self.io.exchange(exchange).await
     }
 }
 
@@ -65,8 +65,8 @@ where
 {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let outside = Rc::new(TokioOutside::new(&Registry::new()));
-        tokio::task::LocalSet::new().block_on(&runtime, ask(Asker { outside, to }))
+        let io = Rc::new(TokioIo::new(&Registry::new()));
+        tokio::task::LocalSet::new().block_on(&runtime, ask(Asker { io, to }))
     })
 }
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use engine::octets::{Dial, Listen, OctetListener, OctetStream, Place};
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
-use engine::{Fetch, Outside};
+use engine::{Fetch, Io};
 use metrics::Registry;
-use net::{Rustls, TokioOutside};
+use net::{Rustls, TokioIo};
 use tokio::task::LocalSet;
 
 /// Time limit for each test.
@@ -28,14 +28,9 @@ fn on_tokio(test: impl Future<Output = ()>) {
 }
 
 /// Opens a stream, sends one message in each direction and closes it.
-async fn meet(
-    listener: &dyn OctetListener,
-    outside: &TokioOutside,
-    to: &Place,
-    tls: Option<&TlsClient>,
-) -> io::Result<()> {
-    let dial = Dial { to, tls, send_buffer: Some(1 << 20), until: outside.now() + PATIENCE };
-    let (come, gone) = tokio::join!(listener.accept(), outside.connect(dial));
+async fn meet(listener: &dyn OctetListener, io: &TokioIo, to: &Place, tls: Option<&TlsClient>) -> io::Result<()> {
+    let dial = Dial { to, tls, send_buffer: Some(1 << 20), until: io.now() + PATIENCE };
+    let (come, gone) = tokio::join!(listener.accept(), io.connect(dial));
     let (mut come, mut gone): (Box<dyn OctetStream>, _) = (come?, gone?);
     let (said, heard) = tokio::join!(
         async {
@@ -60,19 +55,19 @@ async fn meet(
 #[test]
 fn exchanges_bytes_over_a_unix_socket() {
     on_tokio(async {
-        let outside = TokioOutside::new(&Registry::new());
+        let io = TokioIo::new(&Registry::new());
         let path = std::env::temp_dir().join(format!("portolan-octets-{}.sock", std::process::id()));
         let place = Place::Unix(path.clone());
         let listen = Listen { at: &place, tls: None, send_buffer: None };
         // A stale socket file, as left by a killed process.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let listener = outside.listen(listen).unwrap();
-        meet(&*listener, &outside, &place, None).await.unwrap();
-        assert!(outside.listen(listen).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse));
+        let listener = io.listen(listen).unwrap();
+        meet(&*listener, &io, &place, None).await.unwrap();
+        assert!(io.listen(listen).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse));
         drop(listener);
         assert!(!path.exists());
-        let dial = Dial { to: &place, tls: None, send_buffer: None, until: outside.now() + PATIENCE };
-        assert!(outside.connect(dial).await.is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+        let dial = Dial { to: &place, tls: None, send_buffer: None, until: io.now() + PATIENCE };
+        assert!(io.connect(dial).await.is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
     });
 }
 
@@ -94,7 +89,7 @@ fn tls(name: &str) -> (Arc<dyn TlsServer>, TlsClient, TlsClient) {
 #[test]
 fn exchanges_bytes_over_tcp_and_tls() {
     on_tokio(async {
-        let outside = TokioOutside::new(&Registry::new());
+        let io = TokioIo::new(&Registry::new());
         for name in ["collector.test", "another.test"] {
             let (server, strict, lax) = tls(name);
             for (tls, client, comes_through) in [
@@ -103,8 +98,8 @@ fn exchanges_bytes_over_tcp_and_tls() {
                 (Some(&server), Some(&lax), true),
             ] {
                 let place = Place::Tcp(free_address());
-                let listener = outside.listen(Listen { at: &place, tls, send_buffer: None }).unwrap();
-                assert_eq!(meet(&*listener, &outside, &place, client).await.is_ok(), comes_through, "{name}");
+                let listener = io.listen(Listen { at: &place, tls, send_buffer: None }).unwrap();
+                assert_eq!(meet(&*listener, &io, &place, client).await.is_ok(), comes_through, "{name}");
             }
         }
     });
@@ -113,13 +108,13 @@ fn exchanges_bytes_over_tcp_and_tls() {
 #[test]
 fn posts_to_http_servers() {
     on_tokio(async {
-        let outside = TokioOutside::new(&Registry::new());
+        let io = TokioIo::new(&Registry::new());
         let (server, strict, _) = tls("collector.test");
         for (tls, client) in [(None, None), (Some(&server), Some(&strict))] {
             let address = free_address();
-            let listener = outside.listen(Listen { at: &Place::Tcp(address.clone()), tls, send_buffer: None }).unwrap();
+            let listener = io.listen(Listen { at: &Place::Tcp(address.clone()), tls, send_buffer: None }).unwrap();
             let post = Some(("text/plain", &b"what is sent"[..]));
-            let until = outside.now() + PATIENCE;
+            let until = io.now() + PATIENCE;
             let fetch = Fetch { address: &address, tls: client, path: "/a?b", post, until };
             let serve = async {
                 let mut stream = listener.accept().await.unwrap();
@@ -132,7 +127,7 @@ fn posts_to_http_servers() {
                 stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await.unwrap();
                 String::from_utf8(said).unwrap()
             };
-            let (status, said) = tokio::join!(outside.fetch(fetch), serve);
+            let (status, said) = tokio::join!(io.fetch(fetch), serve);
             assert_eq!(status, Ok(202));
             let lines: Vec<&str> = said.lines().collect();
             assert_eq!(lines[0], "POST /a?b HTTP/1.1");

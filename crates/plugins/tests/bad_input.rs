@@ -150,13 +150,13 @@ impl Parser {
         }
         let mut server = Server::new(plugins::DIRECTIVES);
         load(self, &mut server, self.good)?;
-        server.outside.take_log_line("");
+        server.io.take_log_line("");
         let before = answer(&mut server, self.asked);
         if self.then == Then::RefusedOrKept {
             server.world.write(FILE, input);
             server.pass(A_WHILE);
-            let logged = server.outside.take_log_line(said);
-            logged.then_some(()).ok_or_else(|| format!("not in the log: {:?}", server.outside.log_lines()))?;
+            let logged = server.io.take_log_line(said);
+            logged.then_some(()).ok_or_else(|| format!("not in the log: {:?}", server.io.log_lines()))?;
         }
         let loaded = load(self, &mut server, input);
         self.check(&loaded, &server, said)?;
@@ -173,8 +173,8 @@ impl Parser {
     fn check(&self, loaded: &Result<(), String>, server: &Server, said: &str) -> Result<(), String> {
         match (loaded, self.then) {
             (Err(error), Then::Refused | Then::RefusedOrKept) if error.contains(said) => Ok(()),
-            (Ok(()), Then::Warned) if server.outside.take_log_line(said) => Ok(()),
-            (loaded, _) => Err(format!("{loaded:?}, log: {:?}", server.outside.log_lines())),
+            (Ok(()), Then::Warned) if server.io.take_log_line(said) => Ok(()),
+            (loaded, _) => Err(format!("{loaded:?}, log: {:?}", server.io.log_lines())),
         }
     }
 }

@@ -68,8 +68,7 @@ impl Extension for Replay {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let asked =
-            stage.server.outside.upstreams.take_asked(statement.take_words(1, 2).parse("an address with a port")?);
+        let asked = stage.server.io.upstreams.take_asked(statement.take_words(1, 2).parse("an address with a port")?);
         if asked.is_empty() {
             return Err(statement.problem("the upstream received no query"));
         }

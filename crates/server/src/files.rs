@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use config::setup::{Files, Inspection, LISTED_MAX, Looking, Stamp};
-use engine::Outside;
+use engine::Io;
 use io_text::plain;
 
 /// File system of this machine, for directives that read files while a configuration is built.
@@ -119,7 +119,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 /// Calls a directive's function that reads its files at a fixed interval, for as long as this is polled. Uses a
 /// blocking thread, because large files may be read.
-pub(crate) async fn inspect(inspection: Inspection, outside: Rc<dyn Outside>) {
+pub(crate) async fn inspect(inspection: Inspection, io: Rc<dyn Io>) {
     let Inspection { every, mut at_once, mut look } = inspection;
     while !every.is_zero() {
         if !core::mem::take(&mut at_once) {
@@ -134,9 +134,7 @@ pub(crate) async fn inspect(inspection: Inspection, outside: Rc<dyn Outside>) {
         // A panic ends this watch. Earlier results stay in use.
         let Ok((again, notices)) = looked.await else { return };
         look = again;
-        notices
-            .iter()
-            .for_each(|notice| outside.log(notice.level, notice.source(), format_args!("{}", notice.message)));
+        notices.iter().for_each(|notice| io.log(notice.level, notice.source(), format_args!("{}", notice.message)));
     }
 }
 

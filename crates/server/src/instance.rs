@@ -14,9 +14,9 @@ use config::setup::{Capabilities, Carried, Command, Readiness, When};
 use config::{Built, PlannedListener, Surroundings};
 use corefile::Style;
 use engine::log::Level;
-use engine::{Outside, Scheme};
+use engine::{Io, Scheme};
 use metrics::{Kind, Metric, Registry};
-use net::{ListenError, Live, TokioOutside, Workers};
+use net::{ListenError, Live, TokioIo, Workers};
 
 use crate::admin::{Admin, IfTaken};
 use crate::companion::{Companion, Ending};
@@ -40,7 +40,7 @@ pub(crate) struct Instance {
     registry: Arc<Registry>,
     companion: Rc<dyn Companion>,
     process: Capabilities,
-    outside: Rc<dyn Outside>,
+    io: Rc<dyn Io>,
     live: Live,
     workers: Workers,
     admin: Admin,
@@ -99,7 +99,7 @@ impl Instance {
         let admin = Admin::new(registry);
         let prepared = admin.prepare(&built.needs.pages, IfTaken::TryAgain).map_err(Refused)?;
         let sockets = sockets::open(built.listeners.iter(), workers, &**companion, true)?;
-        let outside: Rc<dyn Outside> = Rc::new(TokioOutside::new(registry));
+        let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
         let workers = Workers::start(workers, &live, registry)?;
         let mut instance = Instance {
@@ -108,7 +108,7 @@ impl Instance {
             registry: Arc::clone(registry),
             companion: Rc::clone(companion),
             process,
-            outside,
+            io,
             live,
             workers,
             admin,
@@ -209,7 +209,7 @@ impl Instance {
             let notice = warning.notice;
             log::report(notice.level, notice.source(), format_args!("{}", notice.message));
         }
-        self.jobs = Jobs::start(&mut needs, &self.outside);
+        self.jobs = Jobs::start(&mut needs, &self.io);
         self.admin.serve(prepared, needs.pages)?;
         commands::run(&self.commands, When::Start);
         Ok(())
@@ -227,7 +227,7 @@ impl Instance {
 
     /// Counts a reload that failed.
     pub(crate) fn count_failed_reload(&self) {
-        self.outside.counters().count(self.registry.counter(&plugins::RELOAD_FAILED, &[]));
+        self.io.counters().count(self.registry.counter(&plugins::RELOAD_FAILED, &[]));
     }
 
     /// Returns the lines of the startup banner: one per zone and address.

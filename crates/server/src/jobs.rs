@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use config::setup::{Ender, Ending, FAREWELL, LastingJob, Needs};
-use engine::Outside;
+use engine::Io;
 use tokio::task::{AbortHandle, JoinHandle};
 
 /// Running jobs and file watches of a generation.
@@ -17,15 +17,15 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     /// Starts the jobs on the current thread.
-    pub(crate) fn start(needs: &mut Needs, outside: &Rc<dyn Outside>) -> Jobs {
+    pub(crate) fn start(needs: &mut Needs, io: &Rc<dyn Io>) -> Jobs {
         let jobs = core::mem::take(&mut needs.jobs).into_iter();
-        let jobs = jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(outside))).abort_handle());
+        let jobs = jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(io))).abort_handle());
         let inspections = core::mem::take(&mut needs.inspections).into_iter();
         let inspections = inspections.map(|inspection| {
-            tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(outside))).abort_handle()
+            tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(io))).abort_handle()
         });
         let lasting = core::mem::take(&mut needs.lasting_jobs).into_iter();
-        let lasting = lasting.map(|job| start_lasting(job, outside)).collect();
+        let lasting = lasting.map(|job| start_lasting(job, io)).collect();
         Jobs { handles: jobs.chain(inspections).collect(), lasting }
     }
 
@@ -41,9 +41,9 @@ impl Jobs {
 }
 
 /// Starts a job that may continue for [`FAREWELL`] after its shutdown is triggered.
-fn start_lasting(job: LastingJob, outside: &Rc<dyn Outside>) -> ([Ender; 2], JoinHandle<()>) {
+fn start_lasting(job: LastingJob, io: &Rc<dyn Io>) -> ([Ender; 2], JoinHandle<()>) {
     let ((ender, ending), (late_ender, late)) = (Ending::new(), Ending::new());
-    let job = job(Rc::clone(outside), ending);
+    let job = job(Rc::clone(io), ending);
     let task = tokio::task::spawn_local(async {
         let too_late = async {
             late.await;

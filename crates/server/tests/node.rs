@@ -356,12 +356,12 @@ fn a_killed_instance_leaves_nothing_behind_and_another_continues() {
 fn applies_a_config_map_within_a_second_and_keeps_the_cache() {
     in_namespace("applies_a_config_map_within_a_second_and_keeps_the_cache", || {
         let node = Node::new();
-        let (outside, corp) = (Upstream::start(1), Upstream::start(2));
-        node.0.write("config/upstreamNameservers", &format!("[\"{}\"]", outside.address));
+        let (io, corp) = (Upstream::start(1), Upstream::start(2));
+        node.0.write("config/upstreamNameservers", &format!("[\"{}\"]", io.address));
         let _server = node.start(&[]);
         let mut client = client(LINK);
-        assert_eq!(address(&mut client, "kept.example.net."), Some(outside.own.into()));
-        let asked = outside.asked();
+        assert_eq!(address(&mut client, "kept.example.net."), Some(io.own.into()));
+        let asked = io.asked();
         node.0.write("config/stubDomains", &format!("{{\"corp.example\": [\"{}\"]}}", corp.address));
         let (begin, mut number) = (Instant::now(), 0);
         wait_until("the stub domain is in effect", || {
@@ -369,9 +369,9 @@ fn applies_a_config_map_within_a_second_and_keeps_the_cache() {
             address(&mut client, &format!("n{number}.corp.example.")) == Some(corp.own.into())
         });
         assert!(begin.elapsed() < IN_EFFECT, "{:?}", begin.elapsed());
-        let before = outside.asked();
-        assert_eq!(address(&mut client, "kept.example.net."), Some(outside.own.into()));
-        assert_eq!(outside.asked(), before, "the answer is still cached; the upstream had {asked} queries for it");
+        let before = io.asked();
+        assert_eq!(address(&mut client, "kept.example.net."), Some(io.own.into()));
+        assert_eq!(io.asked(), before, "the answer is still cached; the upstream had {asked} queries for it");
         node.0.write("config/stubDomains", "{nonsense");
         wait_until("the rejected configuration is counted", || {
             let (_, text) = page("127.0.0.1:9353".parse().unwrap(), "/metrics").unwrap();

@@ -13,9 +13,9 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
 use engine::tls::{ClientTls, TlsMaker};
-use engine::{Fetch, Outside};
+use engine::{Fetch, Io};
 use metrics::Registry;
-use net::{Rustls, TokioOutside};
+use net::{Rustls, TokioIo};
 use support::{Client, Folder, Server, certify};
 use wire::{Rcode, Type};
 
@@ -102,13 +102,13 @@ fn serves_metrics_over_tls() {
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let outside = TokioOutside::new(&Registry::new());
+        let io = TokioIo::new(&Registry::new());
         let authorities = Some(std::fs::read(folder.path().join("ca.pem")).expect("its own authority"));
         let server_name = Some("metrics.example.org".to_owned());
         let tls = Rustls.client(&ClientTls { server_name, authorities, ..ClientTls::default() }).expect("TLS");
-        let until = outside.now() + support::PATIENCE;
+        let until = io.now() + support::PATIENCE;
         let fetch = Fetch { address: &address, tls: Some(&tls), path: "/metrics", post: None, until };
-        assert_eq!(outside.fetch(fetch).await, Ok(200));
-        assert_ne!(outside.fetch(Fetch { tls: None, ..fetch }).await, Ok(200));
+        assert_eq!(io.fetch(fetch).await, Ok(200));
+        assert_ne!(io.fetch(Fetch { tls: None, ..fetch }).await, Ok(200));
     });
 }

@@ -10,9 +10,9 @@
 
 mod collector;
 mod executor;
+mod io;
 mod message;
 mod octets;
-mod outside;
 mod record;
 mod scenario;
 mod server;
@@ -24,9 +24,9 @@ mod world;
 
 pub use collector::{FrameReader, dnstap_line};
 pub use executor::{Executor, Task};
+pub use io::{LOCAL, Site, VirtualIo};
 pub use message::{Parsed, Question};
 pub use octets::Peer;
-pub use outside::{LOCAL, Site, VirtualOutside};
 pub use record::{Record, RecordError};
 pub use scenario::{Extension, Line, MakeExtension, Problem, Stage, Statement, Words, run_directory, run_text};
 pub use server::{Arrival, CLIENT, Outcome, Server, Ticket};

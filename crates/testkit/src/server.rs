@@ -11,11 +11,11 @@ use config::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, Lasti
 use config::{Built, PlannedListener, Planning, Slot, Surroundings, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
-use engine::{Clock, Driver, Generation, Instant, Outside, Path, Progress, Transaction, Transport, Worker};
+use engine::{Clock, Driver, Generation, Instant, Io, Path, Progress, Transaction, Transport, Worker};
 use metrics::Registry;
 
 use crate::executor::{Executor, Task};
-use crate::{VirtualOutside, VirtualTime, World};
+use crate::{VirtualIo, VirtualTime, World};
 
 /// Default port of server blocks.
 const DNS_PORT: u16 = 53;
@@ -31,7 +31,7 @@ const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 10));
 /// A server process.
 pub struct Server {
     /// Fake I/O.
-    pub outside: Rc<VirtualOutside>,
+    pub io: Rc<VirtualIo>,
     /// Files and environment variables.
     pub world: Rc<World>,
     /// Capabilities that the process offers to plugins.
@@ -115,10 +115,10 @@ impl Server {
     #[must_use]
     pub fn new(slots: &[Slot]) -> Server {
         let (time, registry) = (VirtualTime::new(), Registry::new());
-        let outside = Rc::new(VirtualOutside::new(time.clone(), &registry, SEED));
-        let worker = Worker::new(&registry, Box::new(time.clone()), outside.random());
+        let io = Rc::new(VirtualIo::new(time.clone(), &registry, SEED));
+        let worker = Worker::new(&registry, Box::new(time.clone()), io.random());
         Server {
-            outside,
+            io,
             world: Rc::default(),
             process: with_tls(),
             registry,
@@ -157,9 +157,9 @@ impl Server {
         self.end_tasks();
         for warning in needs.warnings.drain(..) {
             let Notice { level, message, .. } = &warning.notice;
-            self.outside.log(*level, warning.notice.source(), format_args!("{message}"));
+            self.io.log(*level, warning.notice.source(), format_args!("{message}"));
         }
-        self.outside.set_pages(core::mem::take(&mut needs.pages));
+        self.io.set_pages(core::mem::take(&mut needs.pages));
         let jobs = core::mem::take(&mut needs.jobs).into_iter().map(|job| self.start_job(job));
         let inspections = core::mem::take(&mut needs.inspections).into_iter();
         let inspections = inspections.map(|inspection| self.start_inspection(inspection));
@@ -177,19 +177,19 @@ impl Server {
     }
 
     fn start_job(&self, job: Job) -> Task {
-        self.executor.spawn(job(Rc::clone(&self.outside) as Rc<dyn Outside>))
+        self.executor.spawn(job(Rc::clone(&self.io) as Rc<dyn Io>))
     }
 
     /// Starts a job that finishes its work after the returned [`Ender`] is dropped.
     fn start_lasting_job(&self, job: LastingJob) -> Ender {
         let (ender, ending) = Ending::new();
-        self.executor.spawn(job(Rc::clone(&self.outside) as Rc<dyn Outside>, ending));
+        self.executor.spawn(job(Rc::clone(&self.io) as Rc<dyn Io>, ending));
         ender
     }
 
     fn start_inspection(&self, inspection: Inspection) -> Task {
-        let (outside, world) = (Rc::clone(&self.outside), Rc::clone(&self.world));
-        self.executor.spawn(Box::pin(inspect(inspection, outside, world, self.time.clone())))
+        let (io, world) = (Rc::clone(&self.io), Rc::clone(&self.world));
+        self.executor.spawn(Box::pin(inspect(inspection, io, world, self.time.clone())))
     }
 
     /// Returns the time.
@@ -238,7 +238,7 @@ impl Server {
         let driver = Driver {
             generation: Arc::clone(generation),
             worker: Rc::clone(&self.worker),
-            outside: Rc::clone(&self.outside) as Rc<dyn Outside>,
+            io: Rc::clone(&self.io) as Rc<dyn Io>,
         };
         self.executor.spawn(Box::pin(engine::drive(driver, transaction, deliver)));
     }
@@ -258,7 +258,7 @@ impl Server {
     /// Runs all tasks until each of them waits.
     fn settle(&self) {
         self.executor.run();
-        self.worker.borrow_mut().take_log(|log| log.events().for_each(|event| self.outside.log_event(&event)));
+        self.worker.borrow_mut().take_log(|log| log.events().for_each(|event| self.io.log_event(&event)));
     }
 
     /// Advances time.
@@ -319,16 +319,14 @@ fn with_tls() -> Capabilities {
 }
 
 /// Runs the periodic file check of a plugin.
-async fn inspect(mut inspection: Inspection, outside: Rc<VirtualOutside>, world: Rc<World>, time: VirtualTime) {
+async fn inspect(mut inspection: Inspection, io: Rc<VirtualIo>, world: Rc<World>, time: VirtualTime) {
     while !inspection.every.is_zero() {
         if !core::mem::take(&mut inspection.at_once) {
-            outside.sleep_until(outside.now() + inspection.every).await;
+            io.sleep_until(io.now() + inspection.every).await;
         }
         let mut notices = Vec::new();
         let since_1970 = time.since_1970();
         (inspection.look)(Looking { files: &*world, since_1970, notices: &mut notices });
-        notices
-            .iter()
-            .for_each(|notice| outside.log(notice.level, notice.source(), format_args!("{}", notice.message)));
+        notices.iter().for_each(|notice| io.log(notice.level, notice.source(), format_args!("{}", notice.message)));
     }
 }

@@ -7,7 +7,7 @@ use config::Slot;
 use config::options::{Manifest, Property, Usage, zone_names};
 use config::setup::{Part, Setup, SetupError};
 use engine::{
-    Connections, Exchange, ExchangeError, Failure, Hooks, LabelSetter, LocalFuture, Outside, Plugin, Query, Resolved,
+    Connections, Exchange, ExchangeError, Failure, Hooks, Io, LabelSetter, LocalFuture, Plugin, Query, Resolved,
     Response, Transport, Verdict, Worker,
 };
 use wire::{EdeCode, MessageBuf, Name, OptionCode, Owner, Rcode, Section, Type};
@@ -131,17 +131,17 @@ impl Plugin for Outward {
         Verdict::Wait
     }
 
-    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
-        Box::pin(self.ask(query, outside))
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
+        Box::pin(self.ask(query, io))
     }
 }
 
 impl Outward {
     /// Queries the upstream over the client's transport, and over TCP if the response is truncated.
-    async fn ask(&self, query: &Query, outside: &dyn Outside) -> Resolved {
+    async fn ask(&self, query: &Query, io: &dyn Io) -> Resolved {
         let packet = packet_of(query);
         self.upstream.set(query, || self.to.to_string());
-        let until = outside.now() + TIMEOUT;
+        let until = io.now() + TIMEOUT;
         let exchange = |over| {
             let (connections, again_after) = (CONNECTIONS, None);
             Exchange {
@@ -156,7 +156,7 @@ impl Outward {
                 again_after,
             }
         };
-        let over = |over| outside.exchange(exchange(over));
+        let over = |over| io.exchange(exchange(over));
         let mut outcome = over(query.path.transport).await;
         let cut = |reply: &[u8]| wire::Header::read(reply).is_some_and(|header| header.flags.truncated());
         if outcome.as_ref().is_ok_and(|exchanged| cut(&exchanged.reply)) {

@@ -8,14 +8,14 @@ use std::rc::Rc;
 
 use futures_channel::oneshot;
 
-use engine::{LocalFuture, Outside};
+use engine::{Io, LocalFuture};
 
 /// Background job. The host drops it when the generation ends.
-pub type Job = Box<dyn FnOnce(Rc<dyn Outside>) -> LocalFuture<'static, ()> + Send>;
+pub type Job = Box<dyn FnOnce(Rc<dyn Io>) -> LocalFuture<'static, ()> + Send>;
 
 /// Background job with a grace period: the [`Ending`] completes when the generation ends, and the job may then run for
 /// [`FAREWELL`] longer.
-pub type LastingJob = Box<dyn FnOnce(Rc<dyn Outside>, Ending) -> LocalFuture<'static, ()> + Send>;
+pub type LastingJob = Box<dyn FnOnce(Rc<dyn Io>, Ending) -> LocalFuture<'static, ()> + Send>;
 
 /// Grace period of a job after its generation has ended. It is enough to send remaining data to a server that
 /// responds, and it bounds the delay of the termination.

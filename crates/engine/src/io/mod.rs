@@ -1,6 +1,6 @@
 //! I/O that a plugin may use: clock, randomness, log and network.
 //!
-//! The crate `net` implements [`Outside`] for production, the testkit for scenarios.
+//! The crate `net` implements [`Io`] for production, the testkit for scenarios.
 
 use core::any::Any;
 use core::fmt;
@@ -27,7 +27,7 @@ pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// Everything a plugin may use of the outside world: clock, randomness, log and network.
 ///
 /// The crate `net` implements it for production, the testkit for scenarios.
-pub trait Outside {
+pub trait Io {
     /// The monotonic time.
     fn now(&self) -> Instant;
 
@@ -58,7 +58,7 @@ pub trait Outside {
     /// unpredictable source port and ignores datagrams that do not match the query until `exchange.until`.
     fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>>;
 
-    /// Like [`Outside::exchange`], over a new stream and for a reply of several messages (zone transfers). It passes
+    /// Like [`Io::exchange`], over a new stream and for a reply of several messages (zone transfers). It passes
     /// each message to `take` until that returns `false`.
     fn exchange_all<'a>(&'a self, exchange: Exchange<'a>, take: Take<'a>)
     -> LocalFuture<'a, Result<(), ExchangeError>>;

@@ -5,7 +5,7 @@ use core::time::Duration;
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 use engine::{
-    Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones,
+    Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones,
 };
 use testkit::Record;
 use wire::{Header, MessageBuf, Rcode, Section, Type};
@@ -47,9 +47,9 @@ impl Plugin for Directory {
         Verdict::Wait
     }
 
-    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Box::pin(async move {
-            outside.sleep_until(outside.now() + DELAY).await;
+            io.sleep_until(io.now() + DELAY).await;
             Resolved::Reply(self.reply(query))
         })
     }

@@ -2,9 +2,7 @@
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{
-    Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Subquery, SubqueryTarget, Verdict, Worker,
-};
+use engine::{Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use wire::Type;
 
 pub static MANIFEST: Manifest<()> = Manifest::new("fragile", "panics on request of the name", "", || (), build);
@@ -52,10 +50,10 @@ impl Plugin for Fragile {
         Verdict::Done
     }
 
-    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Fragile::at(query, "resolve");
         Box::pin(async move {
-            outside.sleep_until(outside.now() + core::time::Duration::from_millis(100)).await;
+            io.sleep_until(io.now() + core::time::Duration::from_millis(100)).await;
             Fragile::at(query, "later");
             Resolved::Pass
         })

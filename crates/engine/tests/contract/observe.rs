@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError, StepWrapper};
 use engine::log::{Level, Source};
-use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
+use engine::{Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Verdict, Worker};
 
 pub static MANIFEST: Manifest<()> = Manifest::new("observe", "logs the steps of a query", "", || (), build);
 
@@ -14,11 +14,11 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
         let observed: Box<dyn Plugin> = Box::new(Observed { name, plugin, hooks });
         (observed, Hooks::BOTH)
     })));
-    setup.needs.lasting_jobs.push(Box::new(|outside, ending| {
+    setup.needs.lasting_jobs.push(Box::new(|io, ending| {
         Box::pin(async move {
             ending.await;
-            outside.sleep_until(outside.now() + core::time::Duration::from_millis(10)).await;
-            outside.log(Level::Info, Source::Plugin("observe"), format_args!("goodbye"));
+            io.sleep_until(io.now() + core::time::Duration::from_millis(10)).await;
+            io.log(Level::Info, Source::Plugin("observe"), format_args!("goodbye"));
         })
     }));
     Ok(Some(Part::new(Observe, Hooks::BOTH)))
@@ -84,8 +84,8 @@ impl Plugin for Observed {
         self.plugin.on_resolved(query, response, worker)
     }
 
-    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         query.kept_by_any::<Places>().inspect(|places| places.add('~', self.name));
-        self.plugin.resolve(query, outside)
+        self.plugin.resolve(query, io)
     }
 }

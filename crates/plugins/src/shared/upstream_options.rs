@@ -9,9 +9,7 @@ use config::options::{Args, Problem, zone_names};
 use config::setup::{Setup, SetupError};
 use corefile::Token;
 use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
-use engine::{
-    Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Instant, ObservedExchange, Outside, Query,
-};
+use engine::{Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Instant, Io, ObservedExchange, Query};
 use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, nameservers};
 use wire::{EdeCode, Name, Rcode};
@@ -71,7 +69,7 @@ pub(crate) fn tell(
     observers: &ExchangeObservers,
     query: &Query,
     (exchange, sent, outcome): (Exchange<'_>, Instant, &Result<Exchanged, ExchangeError>),
-    outside: &dyn Outside,
+    io: &dyn Io,
 ) {
     if observers.is_empty() {
         return;
@@ -81,7 +79,7 @@ pub(crate) fn tell(
         Err(ExchangeError::Timeout { local }) => (*local, None),
         Err(_) => (None, None),
     };
-    let took = outside.now().since(sent);
+    let took = io.now().since(sent);
     let witnessed = ObservedExchange {
         to: exchange.to,
         local,
@@ -90,7 +88,7 @@ pub(crate) fn tell(
         query: exchange.query,
         reply,
         sent,
-        sent_since_1970: outside.since_1970().saturating_sub(took),
+        sent_since_1970: io.since_1970().saturating_sub(took),
         took,
     };
     observers.notify(query, &witnessed);

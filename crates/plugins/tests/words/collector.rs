@@ -27,7 +27,7 @@ impl Extension for Collectors {
         let reader = Rc::clone(self.0.entry(address.clone()).or_default());
         let peer: testkit::Peer = Box::new(move |octets| reader.borrow_mut().take(octets));
         let is_there = words.next_word() != Some("gone");
-        stage.server.outside.set_peer(&address, is_there.then_some(peer));
+        stage.server.io.set_peer(&address, is_there.then_some(peer));
         Ok(())
     }
 }

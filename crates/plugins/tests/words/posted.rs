@@ -12,7 +12,7 @@ impl Extension for Posted {
     }
 
     fn play(&mut self, statement: &Statement, stage: &mut Stage) -> Result<(), Problem> {
-        let posted = stage.server.outside.take_posted().concat();
+        let posted = stage.server.io.take_posted().concat();
         let expected: String = statement.lines().map(|line| line.text.as_str()).collect();
         if fits(&expected, &posted) { Ok(()) } else { Err(statement.problem(format!("there came\n{posted}"))) }
     }

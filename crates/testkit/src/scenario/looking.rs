@@ -53,7 +53,7 @@ impl Series<'_> {
 /// Executes `log TEXT`: removes a line that contains TEXT.
 pub(super) fn log(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let text = statement.rest(1);
-    if stage.server.outside.take_log_line(text) {
+    if stage.server.io.take_log_line(text) {
         return Ok(());
     }
     Err(statement.problem(format!("no line of the log contains `{text}`:{}", log_of(stage, ""))))
@@ -66,7 +66,7 @@ pub(super) fn no_log(stage: &mut Stage, statement: &Statement) -> Result<(), Pro
 }
 
 fn log_of(stage: &Stage, text: &str) -> String {
-    let lines = stage.server.outside.log_lines();
+    let lines = stage.server.io.log_lines();
     lines.iter().filter(|line| line.contains(text)).map(|line| format!("\n      {line}")).collect()
 }
 
@@ -74,7 +74,7 @@ fn log_of(stage: &Stage, text: &str) -> String {
 pub(super) fn page(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let [address, path] = [1, 2].map(|at| statement.words().nth(at).unwrap_or_default());
     let status: u16 = statement.parse(statement.words().nth(3), "an HTTP status")?;
-    let page = stage.server.outside.page(address, path);
+    let page = stage.server.io.page(address, path);
     let page = page.ok_or_else(|| statement.problem(format!("there is no page {path} at {address}")))?;
     statement.expect("status", &status, &page.status)?;
     let (body, shown) = (statement.rest(4), String::from_utf8_lossy(&page.body));
@@ -91,7 +91,7 @@ pub(super) fn page(stage: &mut Stage, statement: &Statement) -> Result<(), Probl
 /// Executes `no page ADDRESS PATH`.
 pub(super) fn no_page(stage: &mut Stage, statement: &Statement) -> Result<(), Problem> {
     let [address, path] = [2, 3].map(|at| statement.words().nth(at).unwrap_or_default());
-    let page = stage.server.outside.page(address, path);
+    let page = stage.server.io.page(address, path);
     page.map_or(Ok(()), |page| {
         let body = String::from_utf8_lossy(&page.body);
         Err(statement.problem(format!("there is one: {} {body}", page.status)))

@@ -129,7 +129,7 @@ impl Stage {
             word => Some(statement.parse(word, "an HTTP status")?),
         };
         let delay = if words.next_word() == Some("delay") { words.duration()? } else { Duration::ZERO };
-        self.server.outside.set_site(address, path, Some(Site { status, delay }));
+        self.server.io.set_site(address, path, Some(Site { status, delay }));
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl Stage {
             },
             Some("site") => {
                 let [address, path] = [2, 3].map(|at| statement.words().nth(at).unwrap_or_default());
-                self.server.outside.set_site(address, path, None);
+                self.server.io.set_site(address, path, None);
                 Ok(())
             }
             _ => Err(statement.problem("`no` is said of `log`, `page`, `file` and `site`")),

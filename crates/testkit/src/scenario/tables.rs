@@ -31,14 +31,14 @@ pub(super) fn upstream(stage: &mut Stage, statement: &Statement) -> Result<(), P
     if let Some(word) = defaults.reaction.filter(|_| table.is_empty()) {
         table.push(defaults.entry(Names::Any, None, word.to_reaction(None)));
     }
-    stage.server.outside.upstreams.set(address, table);
+    stage.server.io.upstreams.set(address, table);
     Ok(())
 }
 
 /// Compares the queries received since the last check with the expected ones: their number, and the words of each.
 fn asked(stage: &mut Stage, statement: &Statement, address: SocketAddr) -> Result<(), Problem> {
     let count: usize = statement.parse(statement.words().nth(3), "a number of queries")?;
-    let got = stage.server.outside.upstreams.take_asked(address);
+    let got = stage.server.io.upstreams.take_asked(address);
     let got: Vec<String> = got.iter().map(|asked| format!("{} {}", asked_over(asked.over), asked.query)).collect();
     let like = |line: &str, got: &String| {
         let mut words = got.split_whitespace();

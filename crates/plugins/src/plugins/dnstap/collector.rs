@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::io;
 
 use engine::octets::OctetStream;
-use engine::{LocalFuture, Outside};
+use engine::{Io, LocalFuture};
 
 use super::frames::Control;
 use crate::shared::record_queue::{First, first};
@@ -24,14 +24,14 @@ impl Collector {
     ///
     /// # Errors
     /// Fails if the collector violates the protocol or times out.
-    pub(super) async fn greet(stream: Box<dyn OctetStream>, outside: &dyn Outside) -> io::Result<Collector> {
+    pub(super) async fn greet(stream: Box<dyn OctetStream>, io: &dyn Io) -> io::Result<Collector> {
         let mut collector = Collector(stream);
         let greeting = async {
             collector.0.write_all(&Control::Ready.octets()).await?;
             collector.hear(Control::Accept).await?;
             collector.0.write_all(&Control::Start.octets()).await
         };
-        within(PATIENCE, Box::pin(greeting), outside).await?;
+        within(PATIENCE, Box::pin(greeting), io).await?;
         Ok(collector)
     }
 
@@ -39,21 +39,21 @@ impl Collector {
     ///
     /// # Errors
     /// Fails if the connection breaks or the collector does not read in time.
-    pub(super) async fn send(&mut self, frames: &[u8], outside: &dyn Outside) -> io::Result<()> {
+    pub(super) async fn send(&mut self, frames: &[u8], io: &dyn Io) -> io::Result<()> {
         if frames.is_empty() {
             return Ok(());
         }
-        within(PATIENCE, self.0.write_all(frames), outside).await
+        within(PATIENCE, self.0.write_all(frames), io).await
     }
 
     /// Ends the stream and waits briefly for the confirmation.
-    pub(super) async fn take_leave(mut self, outside: &dyn Outside) {
+    pub(super) async fn take_leave(mut self, io: &dyn Io) {
         let farewell = async {
             self.0.write_all(&Control::Stop.octets()).await?;
             self.hear(Control::Finish).await
         };
         // The connection ends in either case, so an error changes nothing.
-        let _ = within(GOODBYE, Box::pin(farewell), outside).await;
+        let _ = within(GOODBYE, Box::pin(farewell), io).await;
     }
 
     /// Waits for one control frame.
@@ -70,8 +70,8 @@ impl Collector {
 }
 
 /// Awaits `work` with a timeout.
-async fn within<T>(span: Duration, mut work: LocalFuture<'_, io::Result<T>>, outside: &dyn Outside) -> io::Result<T> {
-    match first(&mut work, &mut outside.sleep_until(outside.now() + span)).await {
+async fn within<T>(span: Duration, mut work: LocalFuture<'_, io::Result<T>>, io: &dyn Io) -> io::Result<T> {
+    match first(&mut work, &mut io.sleep_until(io.now() + span)).await {
         First::One(outcome) => outcome,
         First::Other(()) => Err(io::Error::new(io::ErrorKind::TimedOut, "i/o timeout")),
     }

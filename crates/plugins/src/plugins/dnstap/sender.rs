@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::setup::{Ending, Setup, SetupError};
-use engine::Outside;
+use engine::Io;
 use engine::log::{Level, Source};
 use engine::octets::{Dial, Listen, OctetListener, Place};
 use engine::tls::{ClientCertificates, ClientTls, TlsClient, TlsMaker, TlsServer};
@@ -100,54 +100,54 @@ struct Ended;
 
 impl Sender {
     /// Runs until shutdown and then sends what is left.
-    pub(super) async fn run(self, outside: Rc<dyn Outside>, mut ending: Ending) {
+    pub(super) async fn run(self, io: Rc<dyn Io>, mut ending: Ending) {
         // Both run until shutdown and never return for another reason.
         let (Ok(Ended) | Err(Ended)) = match &self.way {
-            Way::Dial(tls) => self.bring(tls.as_ref(), &*outside, &mut ending).await,
-            Way::Listen(tls) => self.hand_out(tls.as_ref(), &*outside, &mut ending).await,
+            Way::Dial(tls) => self.bring(tls.as_ref(), &*io, &mut ending).await,
+            Way::Listen(tls) => self.hand_out(tls.as_ref(), &*io, &mut ending).await,
         };
     }
 
     /// Connects to the collector, reconnects after failures, and sends the buffered messages.
-    async fn bring(&self, tls: Option<&TlsClient>, outside: &dyn Outside, ending: &mut Ending) -> Result<Ended, Ended> {
+    async fn bring(&self, tls: Option<&TlsClient>, io: &dyn Io, ending: &mut Ending) -> Result<Ended, Ended> {
         let mut pause = AGAIN_AFTER;
         loop {
-            let dial = Dial { to: &self.place, tls, send_buffer: self.send_buffer, until: outside.now() + PATIENCE };
-            let greeted = match outside.connect(dial).await {
-                Ok(stream) => Collector::greet(stream, outside).await,
+            let dial = Dial { to: &self.place, tls, send_buffer: self.send_buffer, until: io.now() + PATIENCE };
+            let greeted = match io.connect(dial).await {
+                Ok(stream) => Collector::greet(stream, io).await,
                 Err(error) => Err(error),
             };
             match greeted {
                 Ok(collector) => {
-                    match self.feed(collector, outside, ending).await {
+                    match self.feed(collector, io, ending).await {
                         Ok(ended) => return Ok(ended),
-                        Err(error) => self.say(outside, "Connection to dnstap endpoint lost", &error),
+                        Err(error) => self.say(io, "Connection to dnstap endpoint lost", &error),
                     }
                     pause = AGAIN_AFTER;
                 }
                 // Log only the first failure in a row.
-                Err(error) if pause == AGAIN_AFTER => self.say(outside, "No connection to dnstap endpoint", &error),
+                Err(error) if pause == AGAIN_AFTER => self.say(io, "No connection to dnstap endpoint", &error),
                 Err(_) => {}
             }
-            self.report(self.outlet.take_lost(), outside);
-            pause_or_end(pause, outside, ending).await?;
+            self.report(self.outlet.take_lost(), io);
+            pause_or_end(pause, io, ending).await?;
             pause = (pause * 2).min(AGAIN_AFTER_MAX);
         }
     }
 
     /// Sends buffered messages to a collector until it fails or the job is shut down.
-    async fn feed(&self, mut collector: Collector, outside: &dyn Outside, ending: &mut Ending) -> io::Result<Ended> {
+    async fn feed(&self, mut collector: Collector, io: &dyn Io, ending: &mut Ending) -> io::Result<Ended> {
         let mut octets = Vec::new();
         loop {
-            let turn = self.wait(outside, ending).await;
+            let turn = self.wait(io, ending).await;
             let taken = self.outlet.take(&mut octets);
-            self.report(taken.lost, outside);
-            if let Err(error) = collector.send(&octets, outside).await {
-                self.report(taken.records, outside);
+            self.report(taken.lost, io);
+            if let Err(error) = collector.send(&octets, io).await {
+                self.report(taken.records, io);
                 return Err(error);
             }
             if turn.is_err() {
-                collector.take_leave(outside).await;
+                collector.take_leave(io).await;
                 return Ok(Ended);
             }
         }
@@ -157,22 +157,22 @@ impl Sender {
     async fn hand_out(
         &self,
         tls: Option<&Arc<dyn TlsServer>>,
-        outside: &dyn Outside,
+        io: &dyn Io,
         ending: &mut Ending,
     ) -> Result<Ended, Ended> {
-        let listener = self.listener(tls, outside, ending).await?;
+        let listener = self.listener(tls, io, ending).await?;
         let mut collectors: Vec<Collector> = Vec::new();
         let mut octets = Vec::new();
         let arrive = || {
             Box::pin(async {
                 let stream = listener.accept().await?;
-                Collector::greet(stream, outside).await
+                Collector::greet(stream, io).await
             })
         };
         // Each accepts a connection and greets it, so that a silent collector does not delay others.
         let mut arriving: Vec<_> = (0..HANDSHAKES_MAX).map(|_| arrive()).collect();
         loop {
-            let event = first(&mut any(&mut arriving), &mut core::pin::pin!(self.wait(outside, ending))).await;
+            let event = first(&mut any(&mut arriving), &mut core::pin::pin!(self.wait(io, ending))).await;
             let turn = match event {
                 First::One((at, arrived)) => {
                     // Drop a collector whose handshake failed or that exceeds the limit.
@@ -183,17 +183,17 @@ impl Sender {
                 First::Other(turn) => turn,
             };
             let taken = self.outlet.take(&mut octets);
-            self.report(taken.lost, outside);
+            self.report(taken.lost, io);
             let mut stayed = Vec::with_capacity(collectors.len());
             for mut collector in collectors.drain(..) {
-                if collector.send(&octets, outside).await.is_ok() {
+                if collector.send(&octets, io).await.is_ok() {
                     stayed.push(collector);
                 }
             }
             collectors = stayed;
             if turn.is_err() {
                 for collector in collectors {
-                    collector.take_leave(outside).await;
+                    collector.take_leave(io).await;
                 }
                 return Ok(Ended);
             }
@@ -204,54 +204,50 @@ impl Sender {
     async fn listener(
         &self,
         tls: Option<&Arc<dyn TlsServer>>,
-        outside: &dyn Outside,
+        io: &dyn Io,
         ending: &mut Ending,
     ) -> Result<Box<dyn OctetListener>, Ended> {
         let mut pause = AGAIN_AFTER;
         loop {
-            match outside.listen(Listen { at: &self.place, tls, send_buffer: self.send_buffer }) {
+            match io.listen(Listen { at: &self.place, tls, send_buffer: self.send_buffer }) {
                 Ok(listener) => return Ok(listener),
-                Err(error) if pause == AGAIN_AFTER * 2 => self.say(outside, "No dnstap listener", &error),
+                Err(error) if pause == AGAIN_AFTER * 2 => self.say(io, "No dnstap listener", &error),
                 Err(_) => {}
             }
-            pause_or_end(pause, outside, ending).await?;
+            pause_or_end(pause, io, ending).await?;
             pause = (pause * 2).min(AGAIN_AFTER_MAX);
         }
     }
 
     /// Waits until it is time to send.
-    async fn wait(&self, outside: &dyn Outside, ending: &mut Ending) -> Result<(), Ended> {
+    async fn wait(&self, io: &dyn Io, ending: &mut Ending) -> Result<(), Ended> {
         let mut enough = core::pin::pin!(self.outlet.has_enough());
-        match first(
-            ending,
-            &mut core::pin::pin!(first(&mut enough, &mut outside.sleep_until(outside.now() + FLUSH_EVERY))),
-        )
-        .await
+        match first(ending, &mut core::pin::pin!(first(&mut enough, &mut io.sleep_until(io.now() + FLUSH_EVERY)))).await
         {
             First::One(()) => Err(Ended),
             First::Other(_) => Ok(()),
         }
     }
 
-    fn say(&self, outside: &dyn Outside, what: &str, error: &io::Error) {
+    fn say(&self, io: &dyn Io, what: &str, error: &io::Error) {
         let place = match &self.place {
             Place::Unix(path) => path.display().to_string(),
             Place::Tcp(address) => address.clone(),
         };
-        outside.log(Level::Error, SOURCE, format_args!("{what}: {place}: {}", io_text::describe(error)));
+        io.log(Level::Error, SOURCE, format_args!("{what}: {place}: {}", io_text::describe(error)));
     }
 
     /// Counts and logs messages that were not delivered.
-    fn report(&self, lost: u64, outside: &dyn Outside) {
+    fn report(&self, lost: u64, io: &dyn Io) {
         if lost > 0 {
-            outside.counters().add(self.lost, lost);
-            outside.log(Level::Warning, SOURCE, format_args!("Dropped dnstap messages: {lost}"));
+            io.counters().add(self.lost, lost);
+            io.log(Level::Warning, SOURCE, format_args!("Dropped dnstap messages: {lost}"));
         }
     }
 }
 
-async fn pause_or_end(span: Duration, outside: &dyn Outside, ending: &mut Ending) -> Result<(), Ended> {
-    match first(ending, &mut outside.sleep_until(outside.now() + span)).await {
+async fn pause_or_end(span: Duration, io: &dyn Io, ending: &mut Ending) -> Result<(), Ended> {
+    match first(ending, &mut io.sleep_until(io.now() + span)).await {
         First::One(()) => Err(Ended),
         First::Other(()) => Ok(()),
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use config::options::{Manifest, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
-use engine::{Hooks, LocalFuture, Outside, Plugin, Query, Resolved, Response, Verdict, Worker};
+use engine::{Hooks, Io, LocalFuture, Plugin, Query, Resolved, Response, Verdict, Worker};
 use wire::{Flags, Header, MessageBuf, NameRef, Owner, Rcode, Section, Type};
 use zone::text::Record;
 
@@ -144,9 +144,9 @@ impl Plugin for Erratic {
         Verdict::Done
     }
 
-    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Box::pin(async move {
-            outside.sleep_until(outside.now() + self.config.delay_by).await;
+            io.sleep_until(io.now() + self.config.delay_by).await;
             let mut message = MessageBuf::new();
             let flags = Flags::default().with_response(true);
             let flags = if is_answered(query.qtype) { flags } else { flags.with_rcode(Rcode::SERVFAIL) };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::options::{Args, Problem};
 use engine::log::Level;
-use engine::{Instant, Outside};
+use engine::{Instant, Io};
 use gotext::regexp::Regexp;
 
 /// Interval at which counts are checked.
@@ -101,24 +101,24 @@ impl Rules {
 }
 
 /// Logs the summaries that are due, and all of them when the future is dropped.
-pub(super) async fn report(rules: Arc<Rules>, outside: Rc<dyn Outside>) {
-    let printer = Printer { rules, outside };
+pub(super) async fn report(rules: Arc<Rules>, io: Rc<dyn Io>) {
+    let printer = Printer { rules, io };
     loop {
-        printer.outside.sleep_until(printer.outside.now() + LOOK_EVERY).await;
+        printer.io.sleep_until(printer.io.now() + LOOK_EVERY).await;
         printer.print(false);
     }
 }
 
 struct Printer {
     rules: Arc<Rules>,
-    outside: Rc<dyn Outside>,
+    io: Rc<dyn Io>,
 }
 
 impl Printer {
     fn print(&self, ending: bool) {
-        let now = self.outside.now();
+        let now = self.io.now();
         for (level, message) in self.rules.rules.iter().filter_map(|rule| rule.due(now, ending)) {
-            self.outside.log(level, super::SOURCE, format_args!("{message}"));
+            self.io.log(level, super::SOURCE, format_args!("{message}"));
         }
     }
 }

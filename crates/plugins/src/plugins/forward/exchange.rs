@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Exchange, ExchangeError, Exchanged, Failure, Instant, Outside, Place, Query, Resolved, Transport};
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Instant, Io, Place, Query, Resolved, Transport};
 use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
 
@@ -26,26 +26,26 @@ pub(super) struct Sending<'a> {
     pub(super) query: &'a Query,
     pub(super) octets: &'a [u8],
     pub(super) until: Instant,
-    pub(super) outside: &'a dyn Outside,
+    pub(super) io: &'a dyn Io,
 }
 
 impl Stanza {
     /// Takes one of the `max_concurrent` slots. Fails with REFUSED if none is free.
-    pub(super) fn take_place(&self, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
+    pub(super) fn take_place(&self, io: &dyn Io) -> Result<Option<Place>, Failure> {
         if self.max_concurrent == 0 {
             return Ok(None);
         }
         let place = Place::take(&self.on_their_way, self.max_concurrent);
         place.map(Some).ok_or_else(|| {
-            outside.counters().count(self.metrics.rejected);
+            io.counters().count(self.metrics.rejected);
             let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);
             Failure::refused(EdeCode::OTHER, cause)
         })
     }
 
     /// Queries the upstreams. The boolean is true if the next line should be tried instead of using the response.
-    pub(super) async fn ask(&self, query: &Query, outside: &dyn Outside) -> (Resolved, bool) {
-        match self.attempt(query, outside).await {
+    pub(super) async fn ask(&self, query: &Query, io: &dyn Io) -> (Resolved, bool) {
+        match self.attempt(query, io).await {
             Ok(reply) => {
                 let goes_on = Reply::read(&reply).is_some_and(|reply| {
                     self.next.contains(&reply.rcode()) || (self.next_on_nodata && reply.is_nodata())
@@ -56,38 +56,38 @@ impl Stanza {
         }
     }
 
-    async fn attempt(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
-        let start = outside.now();
+    async fn attempt(&self, query: &Query, io: &dyn Io) -> Result<Vec<u8>, Failure> {
+        let start = io.now();
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
         let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
         if self.ask_all {
             let until = start + self.limits.each.min(self.limits.deadline);
-            return self.race(Sending { query, octets: &octets, until, outside }).await;
+            return self.race(Sending { query, octets: &octets, until, io }).await;
         }
-        let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), outside.random()));
+        let mut attempts = Attempts::new(self.limits, self.policy.order(self.upstreams.len(), io.random()));
         if self.upstreams.iter().all(|upstream| upstream.health.is_suspected()) {
             attempts = attempts.once_each();
         }
         let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no healthy proxies");
         loop {
-            let now = outside.now().since(start);
+            let now = io.now().since(start);
             let health = |at: usize| &self.upstreams[at].health;
-            let (upstream, until) = match attempts.next(now, outside.random(), health) {
+            let (upstream, until) = match attempts.next(now, io.random(), health) {
                 Next::Ask { upstream, until, against_hope } => {
                     if against_hope {
-                        outside.counters().count(self.metrics.all_down);
+                        io.counters().count(self.metrics.all_down);
                     }
                     (&self.upstreams[upstream], start + until)
                 }
                 Next::AllDown => {
-                    outside.counters().count(self.metrics.all_down);
+                    io.counters().count(self.metrics.all_down);
                     return Err(failure);
                 }
                 Next::GiveUp => return Err(failure),
             };
             self.asked.set(query, || upstream.address.to_string());
-            match self.exchange(upstream, Sending { query, octets: &octets, until, outside }).await {
+            match self.exchange(upstream, Sending { query, octets: &octets, until, io }).await {
                 Ok(reply) => {
                     let read = Reply::read(&reply);
                     let failover = |rcode: Rcode| self.failover.contains(&rcode);
@@ -123,8 +123,8 @@ impl Stanza {
         upstream: &Upstream,
         sending: Sending<'_>,
     ) -> Result<Vec<u8>, ExchangeError> {
-        let Sending { octets: query, until, outside, .. } = sending;
-        let sent = outside.now();
+        let Sending { octets: query, until, io, .. } = sending;
+        let sent = io.now();
         let (connections, again_after, tls) = (self.connections, Some(AGAIN_AFTER), upstream.tls.as_ref());
         let exchange = Exchange {
             to: upstream.address,
@@ -137,14 +137,14 @@ impl Stanza {
             socket: None,
             again_after,
         };
-        let outcome = outside.exchange(exchange).await;
-        tell(&self.observers, sending.query, (exchange, sent, &outcome), outside);
+        let outcome = io.exchange(exchange).await;
+        tell(&self.observers, sending.query, (exchange, sent, &outcome), io);
         let Exchanged { reply, reused, .. } = outcome?;
-        let counters = outside.counters();
+        let counters = io.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
         if let Some(duration) = upstream.metrics.duration.histogram(rcode) {
-            let taken = outside.now().since(sent).as_nanos();
+            let taken = io.now().since(sent).as_nanos();
             counters.observe(duration, u64::try_from(taken).unwrap_or(u64::MAX));
         }
         let readable =
@@ -163,14 +163,14 @@ impl Stanza {
     }
 
     /// Probes an upstream while it is suspected to be down.
-    pub(super) async fn watch_health(self: Arc<Self>, upstream: usize, outside: Rc<dyn Outside>) {
+    pub(super) async fn watch_health(self: Arc<Self>, upstream: usize, io: Rc<dyn Io>) {
         let upstream = &self.upstreams[upstream];
         let mut down_since = None;
         loop {
-            outside.sleep_until(outside.now() + self.health_check.max(PROBE_INTERVAL_MIN)).await;
+            io.sleep_until(io.now() + self.health_check.max(PROBE_INTERVAL_MIN)).await;
             if upstream.health.is_suspected() {
-                let outcome = self.probe(upstream, &*outside).await;
-                self.report_change(upstream, &mut down_since, &outcome, &*outside);
+                let outcome = self.probe(upstream, &*io).await;
+                self.report_change(upstream, &mut down_since, &outcome, &*io);
             }
         }
     }
@@ -181,29 +181,29 @@ impl Stanza {
         upstream: &Upstream,
         down_since: &mut Option<Instant>,
         outcome: &Result<(), ExchangeError>,
-        outside: &dyn Outside,
+        io: &dyn Io,
     ) {
-        let (address, now, fails) = (upstream.address, outside.now(), self.limits.max_fails);
+        let (address, now, fails) = (upstream.address, io.now(), self.limits.max_fails);
         match (outcome, *down_since) {
             (Err(error), None) if upstream.health.is_down(fails) => {
                 *down_since = Some(now);
                 let failed = fails + 1;
                 let message = format_args!("upstream {address} is down: {failed} health checks failed: {error}");
-                outside.log(Level::Warning, SOURCE, message);
+                io.log(Level::Warning, SOURCE, message);
             }
             (Ok(()), Some(since)) => {
                 *down_since = None;
                 let after = now.since(since).as_secs_f32();
-                outside.log(Level::Info, SOURCE, format_args!("upstream {address} is up again after {after:.1} s"));
+                io.log(Level::Info, SOURCE, format_args!("upstream {address} is up again after {after:.1} s"));
             }
             _ => {}
         }
     }
 
-    async fn probe(&self, upstream: &Upstream, outside: &dyn Outside) -> Result<(), ExchangeError> {
+    async fn probe(&self, upstream: &Upstream, io: &dyn Io) -> Result<(), ExchangeError> {
         let streams = self.force_tcp || upstream.tls.is_some();
         let over = if streams { Transport::Tcp } else { Transport::Udp };
-        let until = outside.now() + PROBE_TIMEOUT;
+        let until = io.now() + PROBE_TIMEOUT;
         let (connections, again_after, tls) = (self.connections, None, upstream.tls.as_ref());
         let query = &self.probe;
         let exchange = Exchange {
@@ -217,12 +217,12 @@ impl Stanza {
             socket: None,
             again_after,
         };
-        let outcome = outside.exchange(exchange).await.map(drop);
+        let outcome = io.exchange(exchange).await.map(drop);
         if outcome.is_ok() {
             upstream.health.probe_answered();
         } else {
             upstream.health.probe_failed();
-            outside.counters().count(upstream.metrics.probe_failures);
+            io.counters().count(upstream.metrics.probe_failures);
         }
         outcome
     }

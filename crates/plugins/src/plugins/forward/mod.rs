@@ -11,7 +11,7 @@ mod stanza;
 use std::sync::Arc;
 
 use config::setup::{Part, Setup, SetupError};
-use engine::{Failure, Hooks, LocalFuture, Outside, Place, Plugin, Query, Resolved, Response, Verdict, Worker};
+use engine::{Failure, Hooks, Io, LocalFuture, Place, Plugin, Query, Resolved, Response, Verdict, Worker};
 
 pub(crate) use manifest::MANIFEST;
 pub use stanza::HostLookup;
@@ -30,7 +30,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for stanza in &stanzas {
         for upstream in 0..stanza.upstreams() {
             let stanza = Arc::clone(stanza);
-            setup.needs.jobs.push(Box::new(move |outside| Box::pin(stanza.watch_health(upstream, outside))));
+            setup.needs.jobs.push(Box::new(move |io| Box::pin(stanza.watch_health(upstream, io))));
         }
     }
     Ok(Some(Part::new(Forward { stanzas }, Hooks::DOWN)))
@@ -46,11 +46,11 @@ impl Plugin for Forward {
         if self.stanza_for(query, 0).is_some() { Verdict::Wait } else { Verdict::Pass }
     }
 
-    fn take_place(&self, query: &Query, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
-        self.stanza_for(query, 0).map_or(Ok(None), |at| self.stanzas[at].take_place(outside))
+    fn take_place(&self, query: &Query, io: &dyn Io) -> Result<Option<Place>, Failure> {
+        self.stanza_for(query, 0).map_or(Ok(None), |at| self.stanzas[at].take_place(io))
     }
 
-    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Box::pin(async move {
             let mut from = 0;
             let mut last = Resolved::Pass;
@@ -58,12 +58,12 @@ impl Plugin for Forward {
                 // The query already holds its slot of the first line.
                 let _place = match from {
                     0 => None,
-                    _ => match self.stanzas[at].take_place(outside) {
+                    _ => match self.stanzas[at].take_place(io) {
                         Ok(place) => place,
                         Err(failure) => return Resolved::Fail(failure),
                     },
                 };
-                let (resolved, goes_on) = self.stanzas[at].ask(query, outside).await;
+                let (resolved, goes_on) = self.stanzas[at].ask(query, io).await;
                 if !goes_on {
                     return resolved;
                 }

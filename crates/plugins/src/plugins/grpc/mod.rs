@@ -10,8 +10,8 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{
-    Connections, Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Hooks, Instant, Keeper, LocalFuture,
-    Outside, Plugin, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
+    Connections, Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Hooks, Instant, Io, Keeper,
+    LocalFuture, Plugin, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
 };
 use upstream::{Policy, Reply};
 use wire::{EdeCode, Name, NameRef, Rcode};
@@ -102,9 +102,9 @@ impl Plugin for Grpc {
         if self.takes(query.key()) { Verdict::Wait } else { Verdict::Pass }
     }
 
-    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
         Box::pin(async move {
-            match self.ask(query, outside).await {
+            match self.ask(query, io).await {
                 Ok(reply) if self.goes_on(query, &reply) => Resolved::Pass,
                 Ok(reply) => Resolved::Reply(reply),
                 Err(failure) => Resolved::Fail(failure),
@@ -124,20 +124,20 @@ impl Grpc {
     }
 
     /// Queries the upstreams in policy order, each at most once, until one answers.
-    async fn ask(&self, query: &Query, outside: &dyn Outside) -> Result<Vec<u8>, Failure> {
+    async fn ask(&self, query: &Query, io: &dyn Io) -> Result<Vec<u8>, Failure> {
         let question = (query.name(), query.qtype, query.qclass);
         let (udp_size, dnssec_ok) = (query.onward_udp_size(), query.dnssec_ok);
         let octets = upstream::outgoing(question, query.flags(), udp_size, dnssec_ok, query.onward_options());
-        let deadline = outside.now() + DEADLINE;
+        let deadline = io.now() + DEADLINE;
         let mut failure = Failure::servfail(EdeCode::NO_REACHABLE_AUTHORITY, "no upstream was asked");
-        for at in self.policy.order(self.upstreams.len(), outside.random()) {
+        for at in self.policy.order(self.upstreams.len(), io.random()) {
             let upstream = &self.upstreams[at];
-            let until = deadline.min(outside.now() + EACH);
-            match self.exchange(upstream, (query, &octets), until, outside).await {
+            let until = deadline.min(io.now() + EACH);
+            match self.exchange(upstream, (query, &octets), until, io).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => failure = failed(&upstream.name, "grpc", &error),
             }
-            if outside.now() >= deadline {
+            if io.now() >= deadline {
                 break;
             }
         }
@@ -149,20 +149,20 @@ impl Grpc {
         upstream: &Upstream,
         (asked, query): (&Query, &[u8]),
         until: Instant,
-        outside: &dyn Outside,
+        io: &dyn Io,
     ) -> Result<Vec<u8>, ExchangeError> {
-        let sent = outside.now();
-        let (counters, metrics) = (outside.counters(), &upstream.metrics);
+        let sent = io.now();
+        let (counters, metrics) = (io.counters(), &upstream.metrics);
         counters.count(metrics.requests);
         let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
         let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
         let (again_after, kept_for) = (None, Some(&upstream.keeper));
         let socket = upstream.socket.as_deref();
         let exchange = Exchange { to, socket, over, tls, query, until, connections, kept_for, again_after };
-        let outcome = outside.exchange(exchange).await;
+        let outcome = io.exchange(exchange).await;
         // The observers know upstreams by address.
         if socket.is_none() {
-            tell(&self.observers, asked, (exchange, sent, &outcome), outside);
+            tell(&self.observers, asked, (exchange, sent, &outcome), io);
         }
         let reply = match outcome {
             Ok(Exchanged { reply, .. }) => upstream::readable(reply).filter(|reply| wire::responds_to(reply, query)),
@@ -173,7 +173,7 @@ impl Grpc {
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());
         counters.count(metrics.responses.counter(rcode));
         if let Some(duration) = metrics.duration {
-            counters.observe(duration, u64::try_from(outside.now().since(sent).as_nanos()).unwrap_or(u64::MAX));
+            counters.observe(duration, u64::try_from(io.now().since(sent).as_nanos()).unwrap_or(u64::MAX));
         }
         Ok(reply)
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::{Fetch, Outside};
+use engine::{Fetch, Io};
 use metrics::{Counter, Histogram, Kind, Metric, SLIM_TIME};
 
 pub static MANIFEST: Manifest<Config> = Manifest::new(
@@ -71,7 +71,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         };
         // Only tests use port 0. The chosen port is not known here, so there is nothing to query.
         if !check.address.ends_with(":0") {
-            setup.needs.jobs.push(Box::new(move |outside| Box::pin(check.run(outside))));
+            setup.needs.jobs.push(Box::new(move |io| Box::pin(check.run(io))));
         }
     }
     Ok(None)
@@ -85,26 +85,26 @@ struct SelfCheck {
 }
 
 impl SelfCheck {
-    async fn run(self, outside: Rc<dyn Outside>) {
+    async fn run(self, io: Rc<dyn Io>) {
         loop {
-            outside.sleep_until(outside.now() + CHECK_EVERY).await;
-            let start = outside.now();
+            io.sleep_until(io.now() + CHECK_EVERY).await;
+            let start = io.now();
             let fetch =
                 Fetch { address: &self.address, tls: None, path: "/health", post: None, until: start + TIMEOUT };
-            let status = outside.fetch(fetch).await;
-            let taken = outside.now().since(start);
+            let status = io.fetch(fetch).await;
+            let taken = io.now().since(start);
             if let Some(duration) = self.duration {
-                outside.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
+                io.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
             }
             let url = format!("http://{}/health", self.address);
             if let Err(error) = status {
-                outside.counters().count(self.failures);
+                io.counters().count(self.failures);
                 let message = format_args!("Local health request to \"{url}\" failed: {error}");
-                outside.log(Level::Warning, Source::Plugin("health"), message);
+                io.log(Level::Warning, Source::Plugin("health"), message);
             } else if taken > SLOW {
                 let taken = gotext::format_duration(taken);
                 let message = format_args!("Local health request to \"{url}\" took more than 1s: {taken}");
-                outside.log(Level::Warning, Source::Plugin("health"), message);
+                io.log(Level::Warning, Source::Plugin("health"), message);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::setup::Setup;
-use engine::{Connections, Exchange, Outside, Query, Response, Transport};
+use engine::{Connections, Exchange, Io, Query, Response, Transport};
 use metrics::{Counter, Kind, Metric, Registry};
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, NameRef, Owner, Section, Type};
 
@@ -114,7 +114,7 @@ pub(super) fn ask(prefix: &str, server: SocketAddr, every: Duration, setup: &mut
     ]
     .map(|(name, metric)| Number { name, counter: counter(metric), last: 0 });
     let poll = Poll { server, every, asked, errors: counter(&ERRORS) };
-    setup.needs.jobs.push(Box::new(move |outside| Box::pin(poll.run(outside))));
+    setup.needs.jobs.push(Box::new(move |io| Box::pin(poll.run(io))));
 }
 
 struct Poll {
@@ -132,32 +132,32 @@ struct Number {
 }
 
 impl Poll {
-    async fn run(mut self, outside: Rc<dyn Outside>) {
+    async fn run(mut self, io: Rc<dyn Io>) {
         loop {
             for number in &mut self.asked {
-                match ask_number(self.server, number.name, &*outside).await {
+                match ask_number(self.server, number.name, &*io).await {
                     Some(now) => {
                         // After a restart the other process counts from zero. The exported counter keeps its previous
                         // value and adds to it.
                         let more = now.checked_sub(number.last).unwrap_or(now);
-                        outside.counters().add(number.counter, more);
+                        io.counters().add(number.counter, more);
                         number.last = now;
                     }
-                    None => outside.counters().count(self.errors),
+                    None => io.counters().count(self.errors),
                 }
             }
-            outside.sleep_until(outside.now() + self.every).await;
+            io.sleep_until(io.now() + self.every).await;
         }
     }
 }
 
-async fn ask_number(server: SocketAddr, name: &str, outside: &dyn Outside) -> Option<u64> {
+async fn ask_number(server: SocketAddr, name: &str, io: &dyn Io) -> Option<u64> {
     let name = Name::from_text(name).ok()?;
     let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
     let mut message = MessageBuf::new();
     message.start(header, Some((name.as_ref(), Type::TXT, Class::CH)));
     let query = message.finish(None, core::iter::empty());
-    let until = outside.now() + PATIENCE;
+    let until = io.now() + PATIENCE;
     let exchange = Exchange {
         to: server,
         over: Transport::Udp,
@@ -169,7 +169,7 @@ async fn ask_number(server: SocketAddr, name: &str, outside: &dyn Outside) -> Op
         socket: None,
         again_after: None,
     };
-    let exchanged = outside.exchange(exchange).await.ok()?;
+    let exchanged = io.exchange(exchange).await.ok()?;
     let reply = Message::parse(&exchanged.reply).ok()?;
     let text = reply.records().find(|record| record.rtype() == Type::TXT)?;
     let (length, rest) = text.rdata().split_first()?;

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
-use engine::{Connections, Exchange, Failure, Hooks, Outside, Plugin, Query, Response, Transport, Verdict, Worker};
+use engine::{Connections, Exchange, Failure, Hooks, Io, Plugin, Query, Response, Transport, Verdict, Worker};
 use metrics::{Counter, Kind, Metric};
 use wire::{Class, EdeCode, Flags, Header, MessageBuf, Name, Type};
 
@@ -45,7 +45,7 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
         detected: setup.registry.counter(&DETECTED, &[&zone.to_string()]),
         zone,
     };
-    setup.needs.jobs.push(Box::new(move |outside| Box::pin(watch.run(outside))));
+    setup.needs.jobs.push(Box::new(move |io| Box::pin(watch.run(io))));
     Ok(Some(Part::new(Loop { state }, Hooks::DOWN)))
 }
 
@@ -91,21 +91,21 @@ struct Watch {
 }
 
 impl Watch {
-    async fn run(self, outside: Rc<dyn Outside>) {
+    async fn run(self, io: Rc<dyn Io>) {
         let mut pause = FIRST;
         loop {
-            outside.sleep_until(outside.now() + pause).await;
-            let Some((text, answered)) = self.probe(&*outside).await else { return };
+            io.sleep_until(io.now() + pause).await;
+            let Some((text, answered)) = self.probe(&*io).await else { return };
             let looping = self.state.seen.load(Ordering::Relaxed) >= SEEN_IN_A_LOOP;
             let before = self.state.looping.swap(looping, Ordering::Relaxed);
-            self.report(&text, before, looping, &*outside);
+            self.report(&text, before, looping, &*io);
             pause = if looping || !answered { OFTEN } else { SELDOM };
         }
     }
 
     /// Sends a probe. Returns its name, and true if it was answered. `None` if the zone's name is too long for a probe.
-    async fn probe(&self, outside: &dyn Outside) -> Option<(String, bool)> {
-        let mut name = Name::from_text(&format!("{}.{}.", outside.random() >> 2, outside.random() >> 2)).ok()?;
+    async fn probe(&self, io: &dyn Io) -> Option<(String, bool)> {
+        let mut name = Name::from_text(&format!("{}.{}.", io.random() >> 2, io.random() >> 2)).ok()?;
         name.append(self.zone.as_ref()).ok()?;
         let text = name.to_string();
         let mut message = MessageBuf::new();
@@ -116,7 +116,7 @@ impl Watch {
         self.state.seen.store(0, Ordering::Relaxed);
         *self.state.probe.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
         let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source: None };
-        let until = outside.now() + PATIENCE;
+        let until = io.now() + PATIENCE;
         // A retransmission would look like a probe that came back.
         let again_after = None;
         let over = Transport::Udp;
@@ -131,17 +131,17 @@ impl Watch {
             socket: None,
             again_after,
         };
-        let answered = outside.exchange(exchange).await.is_ok();
+        let answered = io.exchange(exchange).await.is_ok();
         Some((text, answered))
     }
 
-    fn report(&self, probe: &str, before: bool, looping: bool, outside: &dyn Outside) {
+    fn report(&self, probe: &str, before: bool, looping: bool, io: &dyn Io) {
         if looping {
-            outside.counters().count(self.detected);
+            io.counters().count(self.detected);
         }
         let (source, own, zone) = (Source::Plugin(MANIFEST.name), self.own, &self.zone);
         match (before, looping) {
-            (false, true) => outside.log(
+            (false, true) => io.log(
                 Level::Error,
                 source,
                 format_args!(
@@ -149,7 +149,7 @@ impl Watch {
                      forwarded until it is gone. Query: \"HINFO {probe}\""
                 ),
             ),
-            (true, false) => outside.log(Level::Info, source, format_args!("The loop for zone \"{zone}\" is gone")),
+            (true, false) => io.log(Level::Info, source, format_args!("The loop for zone \"{zone}\" is gone")),
             _ => {}
         }
     }

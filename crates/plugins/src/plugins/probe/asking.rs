@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use engine::{Connections, Exchange, Outside, Transport};
+use engine::{Connections, Exchange, Io, Transport};
 use wire::{Class, Flags, Header, Message, MessageBuf, Name, Rcode, Section, Type};
 
 /// Each query is one datagram; no connection is kept.
@@ -24,7 +24,7 @@ pub(super) struct Question {
 
 impl Question {
     /// Sends the query over UDP and checks the response. The error describes the failure.
-    pub(super) async fn ask(&self, outside: &dyn Outside) -> Result<(), String> {
+    pub(super) async fn ask(&self, io: &dyn Io) -> Result<(), String> {
         let header = Header { flags: Flags::default().with_recursion_desired(true), ..Header::default() };
         let mut message = MessageBuf::new();
         message.start(header, Some((self.name.as_ref(), self.qtype, Class::IN)));
@@ -33,13 +33,13 @@ impl Question {
             over: Transport::Udp,
             tls: None,
             query: message.finish(None, core::iter::empty()),
-            until: outside.now() + self.timeout,
+            until: io.now() + self.timeout,
             connections: CONNECTIONS,
             kept_for: None,
             socket: None,
             again_after: None,
         };
-        let exchanged = outside.exchange(exchange).await.map_err(|error| error.to_string())?;
+        let exchanged = io.exchange(exchange).await.map_err(|error| error.to_string())?;
         self.judge(&exchanged.reply)
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use config::options::{Args, Manifest, Problem, Property, Usage, Writing};
 use config::setup::{Page, PageContent, Part, Setup, SetupError};
-use engine::Outside;
+use engine::Io;
 use engine::log::{Level, Source};
 use metrics::{Buckets, Counter, Histogram, Kind, Metric, TIME};
 use wire::{Name, NameRef, Rcode, Type};
@@ -291,7 +291,7 @@ fn start(config: Config, path: String, setup: &mut Setup<'_>) {
         duration,
         failures,
     };
-    setup.needs.jobs.push(Box::new(move |outside| Box::pin(probe.run(outside))));
+    setup.needs.jobs.push(Box::new(move |io| Box::pin(probe.run(io))));
 }
 
 /// Page in the format of kube-dns's sidecar.
@@ -316,33 +316,33 @@ struct Probe {
 impl Probe {
     /// Probes until dropped. The first probe waits for a random part of the interval, so that not all probes start at
     /// once.
-    async fn run(self, outside: Rc<dyn Outside>) {
+    async fn run(self, io: Rc<dyn Io>) {
         let nanos = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX).max(1);
-        outside.sleep_until(outside.now() + Duration::from_nanos(outside.random() % nanos)).await;
+        io.sleep_until(io.now() + Duration::from_nanos(io.random() % nanos)).await;
         loop {
-            let begin = outside.now();
-            let outcome = self.question.ask(&*outside).await;
-            let taken = outside.now().since(begin);
-            self.take(outcome, taken, &*outside);
-            outside.sleep_until(begin + self.interval.max(taken)).await;
+            let begin = io.now();
+            let outcome = self.question.ask(&*io).await;
+            let taken = io.now().since(begin);
+            self.take(outcome, taken, &*io);
+            io.sleep_until(begin + self.interval.max(taken)).await;
         }
     }
 
-    fn take(&self, outcome: Result<(), String>, taken: Duration, outside: &dyn Outside) {
+    fn take(&self, outcome: Result<(), String>, taken: Duration, io: &dyn Io) {
         match (&outcome, self.duration) {
             (Ok(()), Some(duration)) => {
-                outside.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
+                io.counters().observe(duration, u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
             }
             (Ok(()), None) => {}
-            (Err(_), _) => outside.counters().count(self.failures),
+            (Err(_), _) => io.counters().count(self.failures),
         }
         let Some(is_healthy) = self.health.take(outcome.clone(), taken) else { return };
         let (label, server, source) = (&self.label, self.question.server, Source::Plugin(MANIFEST.name));
         match (is_healthy, outcome) {
             (false, Err(problem)) => {
-                outside.log(Level::Warning, source, format_args!("{label}: {server} is unhealthy: {problem}"));
+                io.log(Level::Warning, source, format_args!("{label}: {server} is unhealthy: {problem}"));
             }
-            _ => outside.log(Level::Info, source, format_args!("{label}: {server} is healthy")),
+            _ => io.log(Level::Info, source, format_args!("{label}: {server} is healthy")),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Connections, Exchange, Instant, Outside, Transport};
+use engine::{Connections, Exchange, Instant, Io, Transport};
 use wire::{Class, Header, Message, MessageBuf, NameRef, Owner, Section, Type};
 use zone::{Broken, Differences, Incoming, Soa, Zone};
 
@@ -34,70 +34,70 @@ const TRANSFER_MAX: Duration = Duration::from_secs(300);
 const JITTER: u32 = 16;
 
 /// Keeps a zone up to date until dropped.
-pub(super) async fn run(held: Arc<Held>, outside: Rc<dyn Outside>) {
+pub(super) async fn run(held: Arc<Held>, io: Rc<dyn Io>) {
     let mut pause = FIRST_PAUSE;
-    while held.soa().is_none() && !refresh(&held, &*outside).await {
-        outside.sleep_until(outside.now() + pause).await;
+    while held.soa().is_none() && !refresh(&held, &*io).await {
+        io.sleep_until(io.now() + pause).await;
         pause = (pause * 2).min(FIRST_PAUSE_MAX);
     }
-    let mut heard = outside.now();
-    let mut next = after(held.soa().map_or(0, |soa| soa.refresh), &*outside);
+    let mut heard = io.now();
+    let mut next = after(held.soa().map_or(0, |soa| soa.refresh), &*io);
     loop {
-        outside.sleep_until(next.min(outside.now() + EVERY)).await;
+        io.sleep_until(next.min(io.now() + EVERY)).await;
         let Some(times) = held.soa() else { return };
-        if held.take_notified() || outside.now() >= next {
-            let is_fresh = refresh(&held, &*outside).await;
+        if held.take_notified() || io.now() >= next {
+            let is_fresh = refresh(&held, &*io).await;
             if is_fresh {
-                heard = outside.now();
+                heard = io.now();
                 held.confirm();
             }
             let times = held.soa().unwrap_or(times);
-            next = after(if is_fresh { times.refresh } else { times.retry }, &*outside);
+            next = after(if is_fresh { times.refresh } else { times.retry }, &*io);
         }
-        if !held.is_expired() && outside.now().since(heard) >= Duration::from_secs(times.expire.into()) {
+        if !held.is_expired() && io.now().since(heard) >= Duration::from_secs(times.expire.into()) {
             held.expire();
             let message = format_args!("Zone {} has expired: no primary answers", held.origin);
-            outside.log(Level::Warning, SOURCE, message);
+            io.log(Level::Warning, SOURCE, message);
         }
     }
 }
 
 /// Time after `seconds` plus a random extension; at least one second from now.
-fn after(seconds: u32, outside: &dyn Outside) -> Instant {
+fn after(seconds: u32, io: &dyn Io) -> Instant {
     let pause = Duration::from_secs(seconds.max(1).into());
-    let part = u32::try_from(outside.random() % 1024).unwrap_or_default();
-    outside.now() + pause + pause / JITTER * part / 1024
+    let part = u32::try_from(io.random() % 1024).unwrap_or_default();
+    io.now() + pause + pause / JITTER * part / 1024
 }
 
 /// Fetches the newest version from the first primary that answers. Returns true if one did.
-async fn refresh(held: &Held, outside: &dyn Outside) -> bool {
+async fn refresh(held: &Held, io: &dyn Io) -> bool {
     for primary in &held.primaries {
-        match refresh_from(*primary, held, outside).await {
+        match refresh_from(*primary, held, io).await {
             Ok(()) => return true,
             Err(error) => {
                 let origin = &held.origin;
-                outside.log(Level::Warning, SOURCE, format_args!("zone {origin} from {primary}: {error}"));
+                io.log(Level::Warning, SOURCE, format_args!("zone {origin} from {primary}: {error}"));
             }
         }
     }
     false
 }
 
-async fn refresh_from(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<(), String> {
+async fn refresh_from(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<(), String> {
     if let Some(ours) = held.soa() {
-        let theirs = serial(primary, held, outside).await?;
+        let theirs = serial(primary, held, io).await?;
         if !ours.is_older_than(theirs) {
             return Ok(());
         }
     }
-    let Some(version) = newer(primary, held, outside).await? else { return Ok(()) };
+    let Some(version) = newer(primary, held, io).await? else { return Ok(()) };
     let Version { zone, changes } = version;
     let (serial, records) = (zone.soa().map_or(0, |soa| soa.serial), zone.len());
     held.set(zone);
     let origin = &held.origin;
     let how = changes.map_or_else(String::new, |changes| format!(", {changes} changes by IXFR"));
     let message = format_args!("Transferred: {origin} from {primary}: {records} records, {serial} SOA serial{how}");
-    outside.log(Level::Info, SOURCE, message);
+    io.log(Level::Info, SOURCE, message);
     Ok(())
 }
 
@@ -109,19 +109,19 @@ struct Version {
 }
 
 /// Fetches the newest version: incrementally if there is an old one and the primary supports it, otherwise completely.
-async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<Option<Version>, String> {
+async fn newer(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<Option<Version>, String> {
     if let Some(old) = held.known() {
-        match differences(primary, old, held, outside).await {
+        match differences(primary, old, held, io).await {
             Ok(version) => return Ok(version),
             Err(error) => {
                 let origin = &held.origin;
                 let message = format_args!("zone {origin} from {primary}, requesting the whole zone: {error}");
-                outside.log(Level::Info, SOURCE, message);
+                io.log(Level::Info, SOURCE, message);
             }
         }
     }
     let mut incoming = Incoming::new(held.origin.as_ref());
-    transfer(primary, &query(held, Type::AXFR, None), outside, &mut |message| incoming.take(message)).await?;
+    transfer(primary, &query(held, Type::AXFR, None), io, &mut |message| incoming.take(message)).await?;
     let strangers = incoming.strangers();
     let zone = incoming.finish().map_err(|broken| broken.to_string())?;
     if strangers > 0 {
@@ -129,31 +129,26 @@ async fn newer(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Resul
         let message = format_args!(
             "zone {origin} from {primary}: ignored records outside of the zone or not of class IN: {strangers}"
         );
-        outside.log(Level::Warning, SOURCE, message);
+        io.log(Level::Warning, SOURCE, message);
     }
     Ok(Some(Version { zone, changes: None }))
 }
 
 /// Fetches the changes since the old version (RFC 1995). `None` if there are none.
-async fn differences(
-    primary: SocketAddr,
-    old: Arc<Zone>,
-    held: &Held,
-    outside: &dyn Outside,
-) -> Result<Option<Version>, String> {
+async fn differences(primary: SocketAddr, old: Arc<Zone>, held: &Held, io: &dyn Io) -> Result<Option<Version>, String> {
     let query = query(held, Type::IXFR, old.soa());
     let mut differences = Differences::new(old);
-    transfer(primary, &query, outside, &mut |message| differences.take(message)).await?;
+    transfer(primary, &query, io, &mut |message| differences.take(message)).await?;
     let changes = differences.changes();
     let zone = differences.finish().map_err(|broken| broken.to_string())?;
     Ok(zone.map(|zone| Version { zone, changes }))
 }
 
 /// Queries the serial of a primary.
-async fn serial(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Result<u32, String> {
+async fn serial(primary: SocketAddr, held: &Held, io: &dyn Io) -> Result<u32, String> {
     let query = query(held, Type::SOA, None);
-    let exchange = exchange(primary, &query, outside.now() + PATIENCE);
-    let exchanged = outside.exchange(exchange).await.map_err(|error| format!("no SOA record: {error}"))?;
+    let exchange = exchange(primary, &query, io.now() + PATIENCE);
+    let exchanged = io.exchange(exchange).await.map_err(|error| format!("no SOA record: {error}"))?;
     let message = Message::parse(&exchanged.reply).map_err(|error| error.to_string())?;
     let rcode = message.header().flags.rcode();
     let soa = message.records().find(|record| record.rtype() == Type::SOA);
@@ -165,7 +160,7 @@ async fn serial(primary: SocketAddr, held: &Held, outside: &dyn Outside) -> Resu
 async fn transfer(
     primary: SocketAddr,
     query: &[u8],
-    outside: &dyn Outside,
+    io: &dyn Io,
     take: &mut dyn FnMut(&[u8]) -> Result<bool, Broken>,
 ) -> Result<(), String> {
     let mut broken = None;
@@ -176,8 +171,8 @@ async fn transfer(
             false
         }
     };
-    let exchange = exchange(primary, query, outside.now() + TRANSFER_MAX);
-    let outcome = outside.exchange_all(exchange, &mut take).await;
+    let exchange = exchange(primary, query, io.now() + TRANSFER_MAX);
+    let outcome = io.exchange_all(exchange, &mut take).await;
     match broken {
         Some(broken) => Err(broken.to_string()),
         None => outcome.map_err(|error| format!("transfer failed: {error}")),

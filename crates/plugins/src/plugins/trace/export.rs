@@ -8,7 +8,7 @@ use std::sync::Arc;
 use config::setup::Ending;
 use engine::log::{Level, Source};
 use engine::tls::TlsClient;
-use engine::{Fetch, Outside};
+use engine::{Fetch, Io};
 use metrics::Counter;
 
 use super::manifest::{Config, Endpoint, Form};
@@ -40,28 +40,28 @@ impl Exporter {
     }
 
     /// Posts spans periodically until shutdown, then posts the remaining ones.
-    pub(super) async fn run(self, outside: Rc<dyn Outside>, mut ending: Ending) {
+    pub(super) async fn run(self, io: Rc<dyn Io>, mut ending: Ending) {
         let mut spans = Vec::new();
         let mut is_heard = true;
         loop {
             let mut enough = pin!(self.outlet.has_enough());
-            let mut pause = outside.sleep_until(outside.now() + self.interval);
+            let mut pause = io.sleep_until(io.now() + self.interval);
             let ended = match first(&mut ending, &mut pin!(first(&mut enough, &mut pause))).await {
                 First::One(()) => true,
                 First::Other(_) => false,
             };
             let taken = self.outlet.take(&mut spans);
             let mut lost = taken.lost;
-            if let Err(what) = self.post(&spans, &*outside).await {
+            if let Err(what) = self.post(&spans, &*io).await {
                 lost += taken.records;
                 // Logs the first failure only, until a request succeeds again.
                 if core::mem::take(&mut is_heard) {
-                    outside.log(Level::Warning, Source::Plugin("trace"), format_args!("{}: {what}", self.endpoint));
+                    io.log(Level::Warning, Source::Plugin("trace"), format_args!("{}: {what}", self.endpoint));
                 }
             } else if !spans.is_empty() {
                 is_heard = true;
             }
-            outside.counters().add(self.lost, lost);
+            io.counters().add(self.lost, lost);
             if ended {
                 return;
             }
@@ -69,13 +69,13 @@ impl Exporter {
     }
 
     /// Posts spans. Each one has a trailing comma.
-    async fn post(&self, spans: &[u8], outside: &dyn Outside) -> Result<(), String> {
+    async fn post(&self, spans: &[u8], io: &dyn Io) -> Result<(), String> {
         let [spans @ .., b','] = spans else { return Ok(()) };
         let (start, end) = &self.around;
         let body = [start.as_bytes(), spans, end.as_bytes()].concat();
         let Endpoint { address, path, .. } = &self.endpoint;
         let (tls, post) = (self.tls.as_ref(), Some(("application/json", body.as_slice())));
-        let status = outside.fetch(Fetch { address, tls, path, post, until: outside.now() + PATIENCE }).await?;
+        let status = io.fetch(Fetch { address, tls, path, post, until: io.now() + PATIENCE }).await?;
         if (200..300).contains(&status) { Ok(()) } else { Err(format!("HTTP status {status}")) }
     }
 }

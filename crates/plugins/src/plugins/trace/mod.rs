@@ -13,7 +13,7 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError, StepWrapper};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{
-    ExchangeObserver, Failure, Hooks, LocalFuture, ObservedExchange, Outside, Place, Plugin, Query, Resolved, Response,
+    ExchangeObserver, Failure, Hooks, Io, LocalFuture, ObservedExchange, Place, Plugin, Query, Resolved, Response,
     Verdict, Worker,
 };
 use metrics::{Kind, Metric};
@@ -51,7 +51,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     let tls = tls.transpose()?;
     let lost = setup.registry.counter(&LOST, &[]);
     let exporter = Exporter::new(&config, Arc::clone(&outlet), tls, lost);
-    setup.needs.lasting_jobs.push(Box::new(move |outside, ending| Box::pin(exporter.run(outside, ending))));
+    setup.needs.lasting_jobs.push(Box::new(move |io, ending| Box::pin(exporter.run(io, ending))));
     setup.labels().publish("trace/traceid", |query| Some(query.kept_by_any::<Trace>()?.id()));
     setup.observers().add(Asking).map_err(|error| SetupError::new(error.to_string()))?;
     setup
@@ -135,12 +135,12 @@ impl Plugin for Traced {
         self.plugin.on_resolved(query, response, worker)
     }
 
-    fn take_place(&self, query: &Query, outside: &dyn Outside) -> Result<Option<Place>, Failure> {
-        self.plugin.take_place(query, outside)
+    fn take_place(&self, query: &Query, io: &dyn Io) -> Result<Option<Place>, Failure> {
+        self.plugin.take_place(query, io)
     }
 
-    fn resolve<'a>(&'a self, query: &'a Query, outside: &'a dyn Outside) -> LocalFuture<'a, Resolved> {
-        self.plugin.resolve(query, outside)
+    fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
+        self.plugin.resolve(query, io)
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::Level;
-use engine::{Connections, Exchange, Instant, Outside, Transport};
+use engine::{Connections, Exchange, Instant, Io, Transport};
 use wire::{Class, Flags, Header, MessageBuf, Name, Opcode, Type};
 
 use super::Lines;
@@ -38,13 +38,13 @@ impl Notifier {
         Notifier { lines, told: HashMap::new() }
     }
 
-    pub(super) async fn run(mut self, outside: Rc<dyn Outside>) {
+    pub(super) async fn run(mut self, io: Rc<dyn Io>) {
         loop {
-            outside.sleep_until(outside.now() + EVERY).await;
-            for zone in self.changed(outside.now()) {
+            io.sleep_until(io.now() + EVERY).await;
+            for zone in self.changed(io.now()) {
                 let Some(line) = self.lines.of(&zone) else { continue };
                 for peer in &line.peers {
-                    notify(&zone, *peer, line.source, &*outside).await;
+                    notify(&zone, *peer, line.source, &*io).await;
                 }
             }
         }
@@ -67,14 +67,14 @@ impl Notifier {
     }
 }
 
-async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>, outside: &dyn Outside) {
+async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>, io: &dyn Io) {
     let flags = Flags::default().with_opcode(Opcode::NOTIFY).with_authoritative(true);
     let mut message = MessageBuf::new();
     message.start(Header { flags, ..Header::default() }, Some((zone.as_ref(), Type::SOA, Class::IN)));
     let query = message.finish(None, core::iter::empty()).to_vec();
     let connections = Connections { idle_max: PATIENCE, age_max: Duration::ZERO, kept_max: 1, source };
     for _ in 0..TRIES {
-        let until = outside.now() + PATIENCE;
+        let until = io.now() + PATIENCE;
         // The loop retransmits.
         let again_after = None;
         let over = Transport::Udp;
@@ -89,11 +89,11 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
             socket: None,
             again_after,
         };
-        if outside.exchange(exchange).await.is_ok() {
+        if io.exchange(exchange).await.is_ok() {
             return;
         }
-        outside.sleep_until(until).await;
+        io.sleep_until(until).await;
     }
     let message = format_args!("{peer} does not answer NOTIFY for zone {zone}");
-    outside.log(Level::Warning, super::SOURCE, message);
+    io.log(Level::Warning, super::SOURCE, message);
 }

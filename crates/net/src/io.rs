@@ -1,4 +1,4 @@
-//! [`Outside`] on tokio: clock, timers, random numbers, log and network I/O of one thread.
+//! [`Io`] on tokio: clock, timers, random numbers, log and network I/O of one thread.
 
 use std::cell::RefCell;
 use std::fmt::Arguments;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine::log::{Level, Source};
 use engine::octets::{Dial, Listen, OctetListener, OctetStream};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, LocalFuture, Outside, Take, Transport};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, Io, LocalFuture, Take, Transport};
 use metrics::{Counters, Registry};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
@@ -19,8 +19,8 @@ use crate::grpc::GrpcClient;
 use crate::log::log_queue;
 use crate::octets;
 
-/// Tokio implementation of [`Outside`] for the tasks of one thread.
-pub struct TokioOutside {
+/// Tokio implementation of [`Io`] for the tasks of one thread.
+pub struct TokioIo {
     udp: UdpClient,
     streams: StreamClient,
     grpc: GrpcClient,
@@ -28,13 +28,13 @@ pub struct TokioOutside {
     counters: Counters,
 }
 
-impl TokioOutside {
+impl TokioIo {
     /// Creates the implementation for the current thread. It uses the thread's runtime and counts in `registry`.
     #[must_use]
     #[allow(clippy::expect_used, reason = "a system without random numbers can ask no upstream safely")]
-    pub fn new(registry: &Registry) -> TokioOutside {
+    pub fn new(registry: &Registry) -> TokioIo {
         let random = StdRng::try_from_rng(&mut SysRng).expect("the system gives random numbers");
-        TokioOutside {
+        TokioIo {
             udp: UdpClient::default(),
             streams: StreamClient::default(),
             grpc: GrpcClient::default(),
@@ -44,7 +44,7 @@ impl TokioOutside {
     }
 }
 
-impl Outside for TokioOutside {
+impl Io for TokioIo {
     fn now(&self) -> Instant {
         MonotonicClock.now()
     }

@@ -11,7 +11,7 @@ use std::io;
 use config::setup::{Page, PageContent};
 use engine::log::{Event, Level, Source};
 use engine::octets::{Dial, Listen, OctetListener, OctetStream};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, LocalFuture, Outside, Take, Transport};
+use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, Io, LocalFuture, Take, Transport};
 use metrics::{Counters, Registry};
 
 use crate::octets::{Peer, Peers};
@@ -31,7 +31,7 @@ pub struct Site {
 }
 
 /// Fake I/O in virtual time.
-pub struct VirtualOutside {
+pub struct VirtualIo {
     /// Fake upstreams.
     pub upstreams: Upstreams,
     time: VirtualTime,
@@ -45,11 +45,11 @@ pub struct VirtualOutside {
     posted: RefCell<Vec<String>>,
 }
 
-impl VirtualOutside {
+impl VirtualIo {
     /// Creates fake I/O without upstreams. `seed` determines the random numbers.
     #[must_use]
-    pub fn new(time: VirtualTime, registry: &Registry, seed: u64) -> VirtualOutside {
-        VirtualOutside {
+    pub fn new(time: VirtualTime, registry: &Registry, seed: u64) -> VirtualIo {
+        VirtualIo {
             upstreams: Upstreams::default(),
             time,
             counters: registry.counters(),
@@ -129,7 +129,7 @@ impl VirtualOutside {
     }
 }
 
-impl Outside for VirtualOutside {
+impl Io for VirtualIo {
     fn now(&self) -> Instant {
         self.time.now()
     }
@@ -217,7 +217,7 @@ impl Outside for VirtualOutside {
     }
 }
 
-impl VirtualOutside {
+impl VirtualIo {
     /// Sends a query, and repeats it after `again_after` if there is no response by then. Returns the response that
     /// arrives first, and its time.
     async fn send(&self, exchange: Exchange<'_>) -> (Outcome, Instant) {
