@@ -7,7 +7,9 @@ use corefile::{Diagnostic, Span};
 
 use crate::codes;
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
-use crate::setup::{Capabilities, Carried, Files, Needs, Part, Setup, SetupError, SiteInfo, StepWrapper, Warned};
+use crate::setup::{
+    Capabilities, Carried, Files, HostRequests, Part, Setup, SetupError, SiteInfo, StepWrapper, Warned,
+};
 use engine::STEPS_MAX;
 use engine::ServerMetrics;
 use engine::Zones;
@@ -35,7 +37,7 @@ pub struct Built {
     /// Addresses to listen on, in the order of the generation's listeners.
     pub listeners: Vec<PlannedListener>,
     /// Requests to the process, such as jobs and pages.
-    pub needs: Needs,
+    pub requests: HostRequests,
     /// State to keep for the next generation.
     pub carried: Carried,
 }
@@ -47,7 +49,7 @@ impl Plan {
     /// Returns a diagnostic for each directive that cannot be built.
     pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Vec<Diagnostic>> {
         let Surroundings { registry, files, process, mut carried } = surroundings;
-        let mut needs = Needs::default();
+        let mut requests = HostRequests::default();
         let mut sites = Vec::new();
         let mut blocks = Vec::new();
         let mut problems = Vec::new();
@@ -63,7 +65,7 @@ impl Plan {
                 files,
                 process,
                 below: &mut below,
-                needs: &mut needs,
+                requests: &mut requests,
                 carried: &mut carried,
                 line: 0,
                 warned: Vec::new(),
@@ -81,16 +83,16 @@ impl Plan {
             let first = planned.zones.first().and_then(|(_, block)| listening.get(*block));
             listener.listening = first.cloned().unwrap_or_default();
         }
-        needs.give_tls(&mut listeners);
+        requests.give_tls(&mut listeners);
         carried.forget_the_rest();
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
         let mut generation = Generation::new(listeners, sites, blocks, metrics);
-        generation.panics_end = needs.panics_end;
-        Ok(Built { generation, listeners: self.listeners, needs, carried })
+        generation.panics_end = requests.panics_end;
+        Ok(Built { generation, listeners: self.listeners, requests, carried })
     }
 }
 
-impl Needs {
+impl HostRequests {
     /// Sets the TLS configuration of the listeners, by label.
     fn give_tls(&mut self, listeners: &mut [Listener]) {
         for (label, tls) in self.tls.drain(..) {
@@ -113,7 +115,7 @@ impl PlannedBlock {
             let built = meant.build(&mut setup);
             for (index, text) in setup.warned.drain(..) {
                 let notice = Notice::new(Level::Warning, name, text);
-                setup.needs.warnings.push(Warned { notice, span: line(index) });
+                setup.requests.warnings.push(Warned { notice, span: line(index) });
             }
             let mut errors = core::mem::take(&mut setup.failed);
             let part = built.unwrap_or_else(|error| {

@@ -46,7 +46,7 @@ fn build(plan: Plan, looks_at_clusters: bool, files: &dyn Files) -> Found {
     process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
     let surroundings = Surroundings { registry: &registry, files, process: &process, carried: Carried::default() };
     let problems = match plan.build(surroundings) {
-        Ok(built) => built.needs.warnings.iter().map(Warned::diagnostic).collect(),
+        Ok(built) => built.requests.warnings.iter().map(Warned::diagnostic).collect(),
         Err(problems) => problems,
     };
     Found { requests: recorder.requests.take(), problems }

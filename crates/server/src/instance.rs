@@ -97,7 +97,7 @@ impl Instance {
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, registry, &process, Carried::default())?;
         let admin = Admin::new(registry);
-        let prepared = admin.prepare(&built.needs.pages, IfTaken::TryAgain).map_err(Refused)?;
+        let prepared = admin.prepare(&built.requests.pages, IfTaken::TryAgain).map_err(Refused)?;
         let sockets = sockets::open(built.listeners.iter(), workers, &**companion, true)?;
         let io: Rc<dyn Io> = Rc::new(TokioIo::new(registry));
         let live: Live = Arc::new(ArcSwap::from_pointee(built.generation));
@@ -124,9 +124,9 @@ impl Instance {
         };
         instance.serve(sockets);
         // At startup, serving does not wait for these conditions. The job logs those that are not met in time.
-        let awaited = core::mem::take(&mut built.needs.awaited);
-        built.needs.jobs.push(Box::new(|_| Box::pin(awaited::wait(awaited))));
-        instance.take_up(built.needs, prepared)?;
+        let awaited = core::mem::take(&mut built.requests.awaited);
+        built.requests.jobs.push(Box::new(|_| Box::pin(awaited::wait(awaited))));
+        instance.take_up(built.requests, prepared)?;
         instance.publish_fingerprint();
         Ok(instance)
     }
@@ -163,14 +163,14 @@ impl Instance {
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, &self.registry, &self.process, self.carried.next())?;
         // Waits before it opens any socket: until a new socket is read, the kernel could already route queries to it.
-        let awaited = core::mem::take(&mut built.needs.awaited);
+        let awaited = core::mem::take(&mut built.requests.awaited);
         awaited::announce(&awaited);
         awaited::wait(awaited).await;
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
         let sockets =
             sockets::open(built.listeners.iter().filter(is_new), self.workers.count(), &*self.companion, false)?;
-        let prepared = self.admin.prepare(&built.needs.pages, IfTaken::Fail).map_err(Refused)?;
+        let prepared = self.admin.prepare(&built.requests.pages, IfTaken::Fail).map_err(Refused)?;
 
         self.live.store(Arc::new(built.generation));
         self.serve(sockets);
@@ -184,7 +184,7 @@ impl Instance {
         self.listeners = built.listeners;
         self.carried = built.carried;
         self.fingerprint = fingerprint;
-        self.take_up(built.needs, prepared)?;
+        self.take_up(built.requests, prepared)?;
         self.publish_fingerprint();
         Ok(())
     }
@@ -199,18 +199,22 @@ impl Instance {
     }
 
     /// Starts the jobs, pages and commands of the generation that serves now.
-    fn take_up(&mut self, mut needs: config::setup::Needs, prepared: crate::admin::Prepared) -> io::Result<()> {
-        log::set_level(if needs.panics_end { Level::Debug } else { Level::Info });
-        self.lameduck = needs.lameduck;
-        self.reload_every = needs.reload;
-        self.readiness = Arc::clone(&needs.readiness);
-        self.commands = core::mem::take(&mut needs.commands);
-        for warning in core::mem::take(&mut needs.warnings) {
+    fn take_up(
+        &mut self,
+        mut requests: config::setup::HostRequests,
+        prepared: crate::admin::Prepared,
+    ) -> io::Result<()> {
+        log::set_level(if requests.panics_end { Level::Debug } else { Level::Info });
+        self.lameduck = requests.lameduck;
+        self.reload_every = requests.reload;
+        self.readiness = Arc::clone(&requests.readiness);
+        self.commands = core::mem::take(&mut requests.commands);
+        for warning in core::mem::take(&mut requests.warnings) {
             let notice = warning.notice;
             log::report(notice.level, notice.source(), format_args!("{}", notice.message));
         }
-        self.jobs = Jobs::start(&mut needs, &self.io);
-        self.admin.serve(prepared, needs.pages)?;
+        self.jobs = Jobs::start(&mut requests, &self.io);
+        self.admin.serve(prepared, requests.pages)?;
         commands::run(&self.commands, When::Start);
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use config::setup::{Ender, Ending, FAREWELL, LastingJob, Needs};
+use config::setup::{Ender, Ending, FAREWELL, HostRequests, LastingJob};
 use engine::Io;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -17,14 +17,14 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     /// Starts the jobs on the current thread.
-    pub(crate) fn start(needs: &mut Needs, io: &Rc<dyn Io>) -> Jobs {
-        let jobs = core::mem::take(&mut needs.jobs).into_iter();
+    pub(crate) fn start(requests: &mut HostRequests, io: &Rc<dyn Io>) -> Jobs {
+        let jobs = core::mem::take(&mut requests.jobs).into_iter();
         let jobs = jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(io))).abort_handle());
-        let inspections = core::mem::take(&mut needs.inspections).into_iter();
+        let inspections = core::mem::take(&mut requests.inspections).into_iter();
         let inspections = inspections.map(|inspection| {
             tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(io))).abort_handle()
         });
-        let lasting = core::mem::take(&mut needs.lasting_jobs).into_iter();
+        let lasting = core::mem::take(&mut requests.lasting_jobs).into_iter();
         let lasting = lasting.map(|job| start_lasting(job, io)).collect();
         Jobs { handles: jobs.chain(inspections).collect(), lasting }
     }

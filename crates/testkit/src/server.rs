@@ -7,7 +7,9 @@ use std::path::Path as FilePath;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use config::setup::{Capabilities, Carried, Ender, Ending, Inspection, Job, LastingJob, Looking, Needs, Readiness};
+use config::setup::{
+    Capabilities, Carried, Ender, Ending, HostRequests, Inspection, Job, LastingJob, Looking, Readiness,
+};
 use config::{Built, PlannedListener, Planning, Slot, Surroundings, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
@@ -49,7 +51,7 @@ pub struct Server {
 struct Running {
     generation: Arc<Generation>,
     listeners: Vec<PlannedListener>,
-    needs: Needs,
+    requests: HostRequests,
     carried: Carried,
     tasks: Vec<Task>,
     /// Tell the lasting jobs to end when dropped.
@@ -153,20 +155,20 @@ impl Server {
     }
 
     fn switch_to(&mut self, built: Built) {
-        let Built { generation, listeners, mut needs, carried } = built;
+        let Built { generation, listeners, mut requests, carried } = built;
         self.end_tasks();
-        for warning in needs.warnings.drain(..) {
+        for warning in requests.warnings.drain(..) {
             let Notice { level, message, .. } = &warning.notice;
             self.io.log(*level, warning.notice.source(), format_args!("{message}"));
         }
-        self.io.set_pages(core::mem::take(&mut needs.pages));
-        let jobs = core::mem::take(&mut needs.jobs).into_iter().map(|job| self.start_job(job));
-        let inspections = core::mem::take(&mut needs.inspections).into_iter();
+        self.io.set_pages(core::mem::take(&mut requests.pages));
+        let jobs = core::mem::take(&mut requests.jobs).into_iter().map(|job| self.start_job(job));
+        let inspections = core::mem::take(&mut requests.inspections).into_iter();
         let inspections = inspections.map(|inspection| self.start_inspection(inspection));
         let tasks = jobs.chain(inspections).collect();
-        let lasting = core::mem::take(&mut needs.lasting_jobs).into_iter();
+        let lasting = core::mem::take(&mut requests.lasting_jobs).into_iter();
         let enders = lasting.map(|job| self.start_lasting_job(job)).collect();
-        self.running = Some(Running { generation: Arc::new(generation), listeners, needs, carried, tasks, enders });
+        self.running = Some(Running { generation: Arc::new(generation), listeners, requests, carried, tasks, enders });
         self.settle();
     }
 
@@ -289,14 +291,14 @@ impl Server {
 
     /// Returns what the current Corefile requests from the process, without the jobs that are already running.
     #[must_use]
-    pub fn needs(&self) -> Option<&Needs> {
-        self.running.as_ref().map(|running| &running.needs)
+    pub fn requests(&self) -> Option<&HostRequests> {
+        self.running.as_ref().map(|running| &running.requests)
     }
 
     /// Returns the readiness registry.
     #[must_use]
     pub fn readiness(&self) -> Option<Arc<Readiness>> {
-        self.needs().map(|needs| Arc::clone(&needs.readiness))
+        self.requests().map(|requests| Arc::clone(&requests.readiness))
     }
 
     /// Shuts down: cancels the jobs of the plugins and stops answering queries.

@@ -7,8 +7,8 @@
 //! - read files ([`Setup::files`]) and register metrics ([`Setup::registry`]),
 //! - use interfaces that other code offers, found by type ([`Capabilities`]): those of the process, and those of the
 //!   directives further down in the same server block, which are built first,
-//! - request work from the host process ([`Needs`]): HTTP pages, background jobs, watched files, commands, TLS for a
-//!   listener,
+//! - request work from the host process ([`HostRequests`]): HTTP pages, background jobs, watched files, commands, TLS
+//!   for a listener,
 //! - take over state from the previous generation ([`Carried`]), so that a reload keeps caches and connections.
 //!
 //! If the build of any directive fails, the new generation is discarded and the running one continues.
@@ -17,19 +17,19 @@ mod capabilities;
 mod file_watch;
 mod files;
 mod jobs;
-mod needs;
 mod pages;
 mod readiness;
 mod reload_state;
+mod requests;
 
 pub use capabilities::{Capabilities, LocalAnswers, LocalZones, StepWrapper};
 pub use file_watch::{Inspection, Look, Looking};
 pub use files::{Files, LISTED_MAX, Stamp};
 pub use jobs::{Ender, Ending, FAREWELL, Job, LastingJob};
-pub use needs::{Awaited, Command, Needs, Warned, When};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
 pub use reload_state::Carried;
+pub use requests::{Awaited, Command, HostRequests, Warned, When};
 
 use core::any::Any;
 use core::fmt::Display;
@@ -120,7 +120,7 @@ pub struct Setup<'a> {
     /// Interfaces that the directives further down the chain offer.
     pub below: &'a mut Capabilities,
     /// Requests to the host process.
-    pub needs: &'a mut Needs,
+    pub requests: &'a mut HostRequests,
     /// State that survives a reload.
     pub carried: &'a mut Carried,
     /// The line of the current directive that is being built, by its index among the directive's lines.

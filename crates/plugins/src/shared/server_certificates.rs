@@ -32,7 +32,7 @@ impl Certificates {
         let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or("TLS is not available in this process")?;
         let made = maker.server(&self.read(setup.files)?);
         let server = made.map_err(|error| format!("{}: {error}", self.certificate.display()))?;
-        setup.needs.inspections.push(self.renewal(directive, Arc::clone(&server), setup.files));
+        setup.requests.inspections.push(self.renewal(directive, Arc::clone(&server), setup.files));
         Ok(server)
     }
 

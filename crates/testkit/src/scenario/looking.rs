@@ -104,7 +104,7 @@ pub(super) fn needs(stage: &mut Stage, statement: &Statement) -> Result<(), Prob
     let what = statement.words().nth(1);
     let mut words = statement.take_words(2, usize::MAX);
     let spans = statement.words().skip(2).map(|_| words.duration()).collect::<Result<Vec<_>, _>>()?;
-    let needs = stage.server.needs().ok_or_else(|| statement.problem("there is no Corefile yet"))?;
+    let needs = stage.server.requests().ok_or_else(|| statement.problem("there is no Corefile yet"))?;
     let got = match what {
         Some("lameduck") => vec![needs.lameduck],
         Some("reload") => needs.reload.map(|(interval, jitter)| vec![interval, jitter]).unwrap_or_default(),

@@ -108,7 +108,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let mut notices = Vec::new();
         look(setup.files, &mut notices);
         notices.iter().filter(|notice| notice.level <= Level::Warning).for_each(|notice| setup.warn(&notice.message));
-        setup.needs.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.notices)));
+        setup.requests.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.notices)));
     }
     offer(&zones, setup);
     let plugin = Authority::new(MANIFEST.name, zones, setup);

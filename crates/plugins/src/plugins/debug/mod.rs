@@ -9,6 +9,6 @@ pub static MANIFEST: Manifest<()> =
         .without_handler();
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    setup.needs.panics_end = true;
+    setup.requests.panics_end = true;
     Ok(None)
 }

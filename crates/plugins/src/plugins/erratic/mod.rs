@@ -97,7 +97,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     }
     let queries = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&queries);
-    setup.needs.readiness.add(MANIFEST.name, move || READY.contains(&counted.load(Ordering::Relaxed)));
+    setup.requests.readiness.add(MANIFEST.name, move || READY.contains(&counted.load(Ordering::Relaxed)));
     setup.below.provide(FixedSearch(SEARCH));
     Ok(Some(Part::new(Erratic { config, queries }, Hooks::DOWN)))
 }

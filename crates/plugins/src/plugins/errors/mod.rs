@@ -54,7 +54,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let rules = Arc::new(rules);
     if !rules.is_empty() {
         let rules = Arc::clone(&rules);
-        setup.needs.jobs.push(Box::new(move |io| Box::pin(consolidate::report(rules, io))));
+        setup.requests.jobs.push(Box::new(move |io| Box::pin(consolidate::report(rules, io))));
     }
     Ok(Some(Part::new(Errors { rules }, Hooks::UP)))
 }

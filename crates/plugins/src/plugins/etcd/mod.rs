@@ -75,9 +75,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let following = stores.follow(&request).map_err(SetupError::new)?;
     let index = Arc::clone(following.index());
     let told = Arc::clone(&index);
-    setup.needs.readiness.add(MANIFEST.name, move || told.is_listed());
+    setup.requests.readiness.add(MANIFEST.name, move || told.is_listed());
 
-    setup.needs.awaited.push(awaited(&index));
+    setup.requests.awaited.push(awaited(&index));
     measure(&index, &zones, setup);
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();

@@ -89,7 +89,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         for origin in origins.names() {
             let zone = open(&config, origin, every, setup)?;
             all.push(Arc::clone(&zone.held));
-            setup.needs.inspections.push(inspection(zone, every, config.by_time));
+            setup.requests.inspections.push(inspection(zone, every, config.by_time));
         }
         Ok(())
     });

@@ -30,7 +30,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     for stanza in &stanzas {
         for upstream in 0..stanza.upstreams() {
             let stanza = Arc::clone(stanza);
-            setup.needs.jobs.push(Box::new(move |io| Box::pin(stanza.watch_health(upstream, io))));
+            setup.requests.jobs.push(Box::new(move |io| Box::pin(stanza.watch_health(upstream, io))));
         }
     }
     Ok(Some(Part::new(Forward { stanzas }, Hooks::DOWN)))

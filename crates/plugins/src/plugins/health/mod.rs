@@ -62,8 +62,8 @@ pub struct Config {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     for Config { address, lameduck } in configs {
-        setup.needs.lameduck = setup.needs.lameduck.max(lameduck);
-        setup.needs.pages.push(Page::new(address.clone(), "/health", || PageContent::text(200, "OK")));
+        setup.requests.lameduck = setup.requests.lameduck.max(lameduck);
+        setup.requests.pages.push(Page::new(address.clone(), "/health", || PageContent::text(200, "OK")));
         let check = SelfCheck {
             address,
             duration: setup.registry.histogram(&DURATION, &[]),
@@ -71,7 +71,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         };
         // Only tests use port 0. The chosen port is not known here, so there is nothing to query.
         if !check.address.ends_with(":0") {
-            setup.needs.jobs.push(Box::new(move |io| Box::pin(check.run(io))));
+            setup.requests.jobs.push(Box::new(move |io| Box::pin(check.run(io))));
         }
     }
     Ok(None)

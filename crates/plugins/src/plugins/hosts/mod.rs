@@ -190,7 +190,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         reloaded.note(files);
         ignored.map_or(Ok(()), |ignored| Err(format!("{}:{ignored}", file.display())))
     });
-    setup.needs.inspections.push(inspection);
+    setup.requests.inspections.push(inspection);
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
     let unsupported = config.fallthrough_unsupported;
     let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported };

@@ -67,8 +67,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let view = Arc::new(follow(&config, setup)?);
     let zones = setup.zones_or_keys(&config.zones);
     let index = Arc::clone(&view.index);
-    setup.needs.readiness.add(MANIFEST.name, move || index.is_synced());
-    setup.needs.awaited.push(awaited(&view.index));
+    setup.requests.readiness.add(MANIFEST.name, move || index.is_synced());
+    setup.requests.awaited.push(awaited(&view.index));
     show_counts(&view.index, &zones, setup);
     offer_answers(&view, &zones, setup);
     let counters = |zone: &Name| setup.registry.table(&ANSWERS, &[&zone.to_string()], &[FROM]);

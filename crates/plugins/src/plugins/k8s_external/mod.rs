@@ -159,7 +159,7 @@ impl External {
                 let read = |service: &Service| self.answer(service, part, query, response, worker);
                 let found = self.showing.exposed.index.service(namespace, service, read).flatten();
                 return found.unwrap_or_else(|| {
-                    if self.showing.exposed.index.knows_in(namespace, self.showing.needs()) {
+                    if self.showing.exposed.index.knows_in(namespace, self.showing.requests()) {
                         Found::Nothing
                     } else {
                         Found::Unknown
@@ -256,13 +256,13 @@ impl External {
 
     /// Result for a name without an object: NXDOMAIN, or unknown until the objects are listed.
     fn absent(&self) -> Found {
-        if self.showing.exposed.index.knows(self.showing.needs()) { Found::Nothing } else { Found::Unknown }
+        if self.showing.exposed.index.knows(self.showing.requests()) { Found::Nothing } else { Found::Unknown }
     }
 }
 
 impl Showing {
     /// Kinds that must be listed before a name can be denied.
-    fn needs(&self) -> Kinds {
+    fn requests(&self) -> Kinds {
         const SERVICES: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service]);
         const ENDPOINTS: Kinds = Kinds::of(&[Kind::Namespace, Kind::Service, Kind::EndpointSlice]);
         if self.headless { ENDPOINTS } else { SERVICES }

@@ -32,7 +32,7 @@ impl ZoneSource for Source {
     fn serial(&self, zone: NameRef<'_>) -> Option<u32> {
         let is_ours = self.zones.iter().any(|own| own.as_ref().same(zone));
         let index = &self.showing.exposed.index;
-        (is_ours && index.knows(self.showing.needs())).then(|| index.serial())
+        (is_ours && index.knows(self.showing.requests())).then(|| index.serial())
     }
 
     /// Returns `None` until everything is listed: a secondary would take a partial zone for the whole.

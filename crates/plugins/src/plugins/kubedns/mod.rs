@@ -113,12 +113,12 @@ pub struct Config {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let Some(config) = configs.into_iter().next() else { return Ok(None) };
-    setup.needs.lameduck = setup.needs.lameduck.max(config.lameduck);
+    setup.requests.lameduck = setup.requests.lameduck.max(config.lameduck);
     if let Some(address) = &config.pages {
         pages(address, setup);
     }
     if let Some((address, path)) = config.metrics_page {
-        setup.needs.pages.push(crate::shared::option_helpers::metrics_page(setup.registry, address, path));
+        setup.requests.pages.push(crate::shared::option_helpers::metrics_page(setup.registry, address, path));
     }
     let count = config.count.map(|names| Count::new(&names, config.is_stub, setup));
     let statistics = match config.dnsmasq {
@@ -137,10 +137,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 
 /// Registers `/readiness`, and `/cache` if there is a cluster.
 fn pages(address: &str, setup: &mut Setup<'_>) {
-    let readiness = Arc::clone(&setup.needs.readiness);
-    setup.needs.pages.push(Page::new(address.to_owned(), "/readiness", move || is_ready(&readiness)));
+    let readiness = Arc::clone(&setup.requests.readiness);
+    setup.requests.pages.push(Page::new(address.to_owned(), "/readiness", move || is_ready(&readiness)));
     if let Some(exposed) = setup.below.find::<Arc<Exposed>>() {
-        setup.needs.pages.push(Page::new(address.to_owned(), "/cache", move || dump::page(&exposed)));
+        setup.requests.pages.push(Page::new(address.to_owned(), "/cache", move || dump::page(&exposed)));
     }
 }
 

@@ -114,7 +114,7 @@ pub(super) fn ask(prefix: &str, server: SocketAddr, every: Duration, setup: &mut
     ]
     .map(|(name, metric)| Number { name, counter: counter(metric), last: 0 });
     let poll = Poll { server, every, asked, errors: counter(&ERRORS) };
-    setup.needs.jobs.push(Box::new(move |io| Box::pin(poll.run(io))));
+    setup.requests.jobs.push(Box::new(move |io| Box::pin(poll.run(io))));
 }
 
 struct Poll {

@@ -70,8 +70,8 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         transfer::offer(&exposed, common.cloned().collect(), (config.ttl, config.ignore_empty), setup);
     }
     let told = Arc::clone(&exposed.index);
-    setup.needs.readiness.add(MANIFEST.name, move || told.knows(READY));
-    setup.needs.awaited.push(awaited(&exposed.index, config.startup_timeout));
+    setup.requests.readiness.add(MANIFEST.name, move || told.knows(READY));
+    setup.requests.awaited.push(awaited(&exposed.index, config.startup_timeout));
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
     LocalZones::add(setup.below, &zones, &fallthrough);
@@ -140,7 +140,7 @@ struct View {
     /// Index with the Services of the zone.
     index: Arc<Index>,
     /// Kinds that must be listed before a name can be denied.
-    needs: Needs,
+    requests: Needs,
 }
 
 /// Kinds of objects that decide whether a name exists.
@@ -171,14 +171,16 @@ impl View {
     fn of(zone: NameRef<'_>, config: &Config, index: &Arc<Index>) -> View {
         let is_reverse = is_reverse(zone);
         match index.clusterset().filter(|_| config.is_common(zone)) {
-            Some(common) => View { is_reverse, grammar: Grammar::Clusterset, index: Arc::clone(common), needs: COMMON },
+            Some(common) => {
+                View { is_reverse, grammar: Grammar::Clusterset, index: Arc::clone(common), requests: COMMON }
+            }
             None => {
                 let grammar = match config {
                     _ if config.is_like_kube_dns => Grammar::KubeDns,
                     _ if config.zonal => Grammar::Zonal,
                     _ => Grammar::Cluster,
                 };
-                View { is_reverse, grammar, index: Arc::clone(index), needs: LOCAL }
+                View { is_reverse, grammar, index: Arc::clone(index), requests: LOCAL }
             }
         }
     }
@@ -307,11 +309,11 @@ impl Kubernetes {
                     alias = Some(Name::from_text(target));
                     Found::NoData
                 }
-                outcome => Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.needs.endpoints)),
+                outcome => Found::of(&outcome).unwrap_or_else(|| self.absent_in(namespace, view.requests.endpoints)),
             }
         });
         match alias {
-            None => Ok(found.unwrap_or_else(|| self.absent_in(namespace, view.needs.services))),
+            None => Ok(found.unwrap_or_else(|| self.absent_in(namespace, view.requests.services))),
             Some(Ok(target)) => Err(target.into()),
             // An invalid host name leads nowhere.
             Some(Err(_)) => Ok(Found::NoData),

@@ -111,7 +111,7 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
         let octets = octets.map_err(|error| io_text::cannot_open(&file, &error))?;
         told.read(&octets, &file)
     });
-    setup.needs.inspections.push(inspection);
+    setup.requests.inspections.push(inspection);
     Ok(weights)
 }
 

@@ -45,7 +45,7 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
         detected: setup.registry.counter(&DETECTED, &[&zone.to_string()]),
         zone,
     };
-    setup.needs.jobs.push(Box::new(move |io| Box::pin(watch.run(io))));
+    setup.requests.jobs.push(Box::new(move |io| Box::pin(watch.run(io))));
     Ok(Some(Part::new(Loop { state }, Hooks::DOWN)))
 }
 

@@ -18,6 +18,6 @@ pub static MANIFEST: Manifest<Option<Command>> =
         });
 
 fn build(commands: Vec<Option<Command>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
-    setup.needs.commands.extend(commands.into_iter().flatten());
+    setup.requests.commands.extend(commands.into_iter().flatten());
     Ok(None)
 }

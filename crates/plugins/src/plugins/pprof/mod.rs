@@ -95,7 +95,7 @@ const ABSENT: [(&str, &str); 8] = [
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let profiler: Option<Arc<dyn Profiler>> = setup.process.find();
     let words = profiler.as_ref().map(|profiler| profiler.command_line().join("\0")).unwrap_or_default();
-    let pages = &mut setup.needs.pages;
+    let pages = &mut setup.requests.pages;
     for Config { address } in configs {
         let words = words.clone();
         pages.push(Page::new(address.clone(), "/debug/pprof/", || PageContent::text(200, INDEX)));

@@ -241,7 +241,7 @@ impl Config {
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     setup.for_each_line(configs, |config, setup| {
         let path = format!("/healthcheck/{}", config.label);
-        if setup.needs.pages.iter().any(|page| page.address == config.address && page.path == path) {
+        if setup.requests.pages.iter().any(|page| page.address == config.address && page.path == path) {
             return Err(SetupError::new(format!("duplicate probe {} on {}", config.label, config.address)));
         }
         start(config, path, setup);
@@ -256,9 +256,9 @@ fn start(config: Config, path: String, setup: &mut Setup<'_>) {
         setup.carried.take_over(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
     let address = config.address.clone();
     let told = Arc::clone(&health);
-    setup.needs.pages.push(Page::new(address.clone(), path, move || page(&told)));
-    if !setup.needs.pages.iter().any(|page| page.address == address && page.path == "/healthz") {
-        setup.needs.pages.push(Page::new(address, "/healthz", || PageContent::text(200, "ok\n")));
+    setup.requests.pages.push(Page::new(address.clone(), path, move || page(&told)));
+    if !setup.requests.pages.iter().any(|page| page.address == address && page.path == "/healthz") {
+        setup.requests.pages.push(Page::new(address, "/healthz", || PageContent::text(200, "ok\n")));
     }
     let registry = setup.registry;
     let told = Arc::downgrade(&health);
@@ -291,7 +291,7 @@ fn start(config: Config, path: String, setup: &mut Setup<'_>) {
         duration,
         failures,
     };
-    setup.needs.jobs.push(Box::new(move |io| Box::pin(probe.run(io))));
+    setup.requests.jobs.push(Box::new(move |io| Box::pin(probe.run(io))));
 }
 
 /// Page in the format of kube-dns's sidecar.

@@ -76,7 +76,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         match config.web.as_deref().map_or(Ok(None), |file| web::tls(file, setup)) {
             Ok(tls) => {
                 let page = metrics_page(setup.registry, config.address, config.path);
-                setup.needs.pages.push(Page { tls, ..page });
+                setup.requests.pages.push(Page { tls, ..page });
             }
             Err(error) => setup.warn(format_args!("metrics are not served: {error}")),
         }

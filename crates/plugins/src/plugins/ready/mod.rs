@@ -36,8 +36,8 @@ pub struct Config {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     for Config { address, again } in configs {
-        let readiness = Arc::clone(&setup.needs.readiness);
-        setup.needs.pages.push(Page::new(address, "/ready", move || page(&readiness, again)));
+        let readiness = Arc::clone(&setup.requests.readiness);
+        setup.requests.pages.push(Page::new(address, "/ready", move || page(&readiness, again)));
     }
     Ok(None)
 }

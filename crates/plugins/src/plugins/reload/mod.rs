@@ -61,7 +61,7 @@ fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
 
 fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     if let Some(Config { interval, jitter }) = configs.into_iter().next() {
-        setup.needs.reload = Some((interval, jitter));
+        setup.requests.reload = Some((interval, jitter));
     }
     Ok(None)
 }

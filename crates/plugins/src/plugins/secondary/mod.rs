@@ -91,7 +91,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         for origin in setup.zones_or_keys(&config.zones).names() {
             let held = open(origin, &config.primaries, setup);
             let followed = Arc::clone(&held);
-            setup.needs.jobs.push(Box::new(move |io| Box::pin(follow::run(followed, io))));
+            setup.requests.jobs.push(Box::new(move |io| Box::pin(follow::run(followed, io))));
             all.push(held);
         }
         fallthrough.extend(config.fallthrough);

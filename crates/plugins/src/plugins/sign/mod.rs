@@ -112,7 +112,7 @@ fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), Set
     let source = setup.path(&config.file);
     let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, said: None };
     let look = move |mut looking: Looking<'_>| zone.look(&mut looking);
-    setup.needs.inspections.push(Inspection { at_once: true, ..Inspection::new(EVERY, look) });
+    setup.requests.inspections.push(Inspection { at_once: true, ..Inspection::new(EVERY, look) });
     Ok(())
 }
 

@@ -91,10 +91,10 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     };
     let server = certificates.serve("tls", setup).map_err(SetupError::new)?;
     for label in labels {
-        if setup.needs.tls.iter().any(|(known, _)| *known == label) {
+        if setup.requests.tls.iter().any(|(known, _)| *known == label) {
             return Err(SetupError::new(format!("TLS already configured for this server instance: {label}")));
         }
-        setup.needs.tls.push((label, Arc::clone(&server)));
+        setup.requests.tls.push((label, Arc::clone(&server)));
     }
     Ok(None)
 }

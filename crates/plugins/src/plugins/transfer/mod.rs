@@ -114,7 +114,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let transfer = Arc::new(Lines { lines, by_zone, sources });
     if transfer.lines.iter().any(|line| !line.peers.is_empty()) {
         let notifier = Notifier::new(Arc::clone(&transfer));
-        setup.needs.jobs.push(Box::new(move |io| Box::pin(notifier.run(io))));
+        setup.requests.jobs.push(Box::new(move |io| Box::pin(notifier.run(io))));
     }
     Ok(Some(Part { zones: Some(zones), ..Part::new(Transfer(transfer), Hooks::DOWN) }))
 }

@@ -12,7 +12,7 @@ use engine::tls::TlsServer;
 
 /// Requests of the directives of one generation to the host process.
 #[derive(Default)]
-pub struct Needs {
+pub struct HostRequests {
     /// HTTP pages to serve.
     pub pages: Vec<Page>,
     /// Files to watch.
