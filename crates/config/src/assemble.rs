@@ -19,7 +19,7 @@ use engine::{Chain, Step};
 use metrics::Registry;
 
 /// Environment in which a generation is built.
-pub struct Surroundings<'a> {
+pub struct BuildContext<'a> {
     /// Metrics of the process.
     pub registry: &'a Arc<Registry>,
     /// File system.
@@ -47,8 +47,8 @@ impl Plan {
     ///
     /// # Errors
     /// Returns a diagnostic for each directive that cannot be built.
-    pub fn build(self, surroundings: Surroundings<'_>) -> Result<Built, Vec<Diagnostic>> {
-        let Surroundings { registry, files, process, mut carried } = surroundings;
+    pub fn build(self, context: BuildContext<'_>) -> Result<Built, Vec<Diagnostic>> {
+        let BuildContext { registry, files, process, mut carried } = context;
         let mut requests = HostRequests::default();
         let mut sites = Vec::new();
         let mut blocks = Vec::new();

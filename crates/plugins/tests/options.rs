@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cluster::Clusters;
 use cluster::scenario::Script;
 use config::setup::{Capabilities, Carried};
-use config::{Built, Planning, Surroundings, plan};
+use config::{BuildContext, Built, Planning, plan};
 use corefile::Diagnostic;
 use engine::tls::TlsMaker;
 use metrics::Registry;
@@ -124,11 +124,10 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     process.provide(clusters);
     let stores: Rc<dyn Stores> = Rc::new(skydns::scenario::Script::default());
     process.provide(stores);
-    let surroundings =
-        Surroundings { registry: &registry, files: &world, process: &process, carried: Carried::default() };
+    let context = BuildContext { registry: &registry, files: &world, process: &process, carried: Carried::default() };
     // A row is alone in its block, which these warnings object to. `advice.txt` tests them.
     problems.retain(|problem| !problem.code.name().starts_with("chain/"));
-    match planned.map(|planned| planned.build(surroundings)) {
+    match planned.map(|planned| planned.build(context)) {
         Some(Ok(built)) => (Some(built), problems),
         Some(Err(failed)) => {
             problems.extend(failed);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Request, World};
 use config::setup::{Carried, Files, Stamp, Warned};
-use config::{Plan, Surroundings};
+use config::{BuildContext, Plan};
 use corefile::Diagnostic;
 use metrics::Registry;
 use plugins::HostLookup;
@@ -44,8 +44,8 @@ fn build(plan: Plan, looks_at_clusters: bool, files: &dyn Files) -> Found {
     process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
     process.provide(Rc::new(Unasked { looks_at_files: looks_at_clusters }) as Rc<dyn skydns::Stores>);
     process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
-    let surroundings = Surroundings { registry: &registry, files, process: &process, carried: Carried::default() };
-    let problems = match plan.build(surroundings) {
+    let context = BuildContext { registry: &registry, files, process: &process, carried: Carried::default() };
+    let problems = match plan.build(context) {
         Ok(built) => built.requests.warnings.iter().map(Warned::diagnostic).collect(),
         Err(problems) => problems,
     };

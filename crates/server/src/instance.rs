@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
 use config::setup::{Capabilities, Carried, Command, Readiness, When};
-use config::{Built, PlannedListener, Surroundings};
+use config::{BuildContext, Built, PlannedListener};
 use corefile::Style;
 use engine::log::Level;
 use engine::{Io, Scheme};
@@ -297,8 +297,8 @@ fn build(
 ) -> Result<Built, Refused> {
     let Configuration { plan, sources, .. } = configuration;
     let plan = plan.ok_or_else(|| Refused("the Corefile has errors".to_owned()))?;
-    let surroundings = Surroundings { registry, files: &Disk, process, carried };
-    plan.build(surroundings).map_err(|mut problems| {
+    let context = BuildContext { registry, files: &Disk, process, carried };
+    plan.build(context).map_err(|mut problems| {
         configuration::sort(&mut problems);
         Refused(corefile::render(&problems, &sources, Style::Plain))
     })

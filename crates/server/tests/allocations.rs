@@ -21,7 +21,7 @@ use std::time::Duration;
 use cluster::Clusters;
 use cluster::scenario::Script;
 use config::setup::{Capabilities, Carried, Files, Stamp};
-use config::{Planning, Surroundings};
+use config::{BuildContext, Planning};
 use corefile::NoFiles;
 use engine::{Clock, Generation, Instant, Path as QueryPath, Progress, Resolved, Transaction, Worker};
 use metrics::Registry;
@@ -184,8 +184,8 @@ impl Server {
         process.provide(stores);
         process.provide(LocalAddresses(Arc::from([])));
         let carried = Carried::default();
-        let surroundings = Surroundings { registry: &registry, files: &NoDisk, process: &process, carried };
-        let built = plan.build(surroundings).expect("it can be built");
+        let context = BuildContext { registry: &registry, files: &NoDisk, process: &process, carried };
+        let built = plan.build(context).expect("it can be built");
         let mut worker = Worker::new(&registry, Box::new(Stopped), 7);
         Server { generation: built.generation, transaction: worker.take_transaction(), worker }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use config::setup::{
     Capabilities, Carried, Ender, Ending, HostRequests, Inspection, Job, LastingJob, Looking, Readiness,
 };
-use config::{Built, PlannedListener, Planning, Slot, Surroundings, plan};
+use config::{BuildContext, Built, PlannedListener, Planning, Slot, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
 use engine::{Clock, Driver, Generation, Instant, Io, Path, Progress, Transaction, Transport, Worker};
@@ -147,9 +147,8 @@ impl Server {
             return Err(render(&problems, &file.sources, Style::Plain));
         };
         let carried = self.running.as_ref().map(|running| running.carried.next()).unwrap_or_default();
-        let surroundings =
-            Surroundings { registry: &self.registry, files: &*self.world, process: &self.process, carried };
-        let built = planned.build(surroundings).map_err(|problems| render(&problems, &file.sources, Style::Plain))?;
+        let context = BuildContext { registry: &self.registry, files: &*self.world, process: &self.process, carried };
+        let built = planned.build(context).map_err(|problems| render(&problems, &file.sources, Style::Plain))?;
         self.switch_to(built);
         Ok(())
     }

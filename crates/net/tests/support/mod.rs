@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use config::Slot;
 use config::setup::{Capabilities, Carried};
-use config::{Planning, Surroundings};
+use config::{BuildContext, Planning};
 use corefile::NoFiles;
 use engine::Generation;
 use metrics::Registry;
@@ -78,8 +78,8 @@ fn build(text: &str, registry: &Arc<Registry>) -> (Generation, String) {
     let plan = plan.expect("a plan");
     let label = plan.listeners()[0].label();
     let (files, process) = (World::default(), Capabilities::default());
-    let surroundings = Surroundings { registry, files: &files, process: &process, carried: Carried::default() };
-    (plan.build(surroundings).expect("it can be built").generation, label)
+    let context = BuildContext { registry, files: &files, process: &process, carried: Carried::default() };
+    (plan.build(context).expect("it can be built").generation, label)
 }
 
 /// Client connection over TCP.
