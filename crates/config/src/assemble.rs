@@ -8,7 +8,7 @@ use corefile::{Diagnostic, Span};
 use crate::codes;
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{
-    Capabilities, Carried, Files, HostRequests, Part, Setup, SetupError, SiteInfo, StepWrapper, Warned,
+    Capabilities, Files, HostRequests, Part, ReloadState, Setup, SetupError, SiteInfo, StepWrapper, Warned,
 };
 use engine::STEPS_MAX;
 use engine::ServerMetrics;
@@ -27,7 +27,7 @@ pub struct BuildContext<'a> {
     /// Capabilities that the process offers to plugins.
     pub process: &'a Capabilities,
     /// State kept from the previous generation.
-    pub carried: Carried,
+    pub reload_state: ReloadState,
 }
 
 /// Generation, with everything that the process has to do for it.
@@ -39,7 +39,7 @@ pub struct Built {
     /// Requests to the process, such as jobs and pages.
     pub requests: HostRequests,
     /// State to keep for the next generation.
-    pub carried: Carried,
+    pub reload_state: ReloadState,
 }
 
 impl Plan {
@@ -48,7 +48,7 @@ impl Plan {
     /// # Errors
     /// Returns a diagnostic for each directive that cannot be built.
     pub fn build(self, context: BuildContext<'_>) -> Result<Built, Vec<Diagnostic>> {
-        let BuildContext { registry, files, process, mut carried } = context;
+        let BuildContext { registry, files, process, mut reload_state } = context;
         let mut requests = HostRequests::default();
         let mut sites = Vec::new();
         let mut blocks = Vec::new();
@@ -66,7 +66,7 @@ impl Plan {
                 process,
                 below: &mut below,
                 requests: &mut requests,
-                carried: &mut carried,
+                reload_state: &mut reload_state,
                 line: 0,
                 warned: Vec::new(),
                 failed: Vec::new(),
@@ -84,11 +84,11 @@ impl Plan {
             listener.listening = first.cloned().unwrap_or_default();
         }
         requests.give_tls(&mut listeners);
-        carried.forget_the_rest();
+        reload_state.forget_the_rest();
         let metrics = ServerMetrics::new(registry, listeners.iter().map(|listener| listener.label.as_str()));
         let mut generation = Generation::new(listeners, sites, blocks, metrics);
         generation.panics_end = requests.panics_end;
-        Ok(Built { generation, listeners: self.listeners, requests, carried })
+        Ok(Built { generation, listeners: self.listeners, requests, reload_state })
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cluster::Clusters;
 use cluster::scenario::Script;
-use config::setup::{Capabilities, Carried};
+use config::setup::{Capabilities, ReloadState};
 use config::{BuildContext, Built, Planning, plan};
 use corefile::Diagnostic;
 use engine::tls::TlsMaker;
@@ -124,7 +124,8 @@ fn build(corefile: &str) -> (Option<Built>, Vec<Diagnostic>) {
     process.provide(clusters);
     let stores: Rc<dyn Stores> = Rc::new(skydns::scenario::Script::default());
     process.provide(stores);
-    let context = BuildContext { registry: &registry, files: &world, process: &process, carried: Carried::default() };
+    let context =
+        BuildContext { registry: &registry, files: &world, process: &process, reload_state: ReloadState::default() };
     // A row is alone in its block, which these warnings object to. `advice.txt` tests them.
     problems.retain(|problem| !problem.code.name().starts_with("chain/"));
     match planned.map(|planned| planned.build(context)) {

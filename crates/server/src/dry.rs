@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Request, World};
-use config::setup::{Carried, Files, Stamp, Warned};
+use config::setup::{Files, ReloadState, Stamp, Warned};
 use config::{BuildContext, Plan};
 use corefile::Diagnostic;
 use metrics::Registry;
@@ -44,7 +44,7 @@ fn build(plan: Plan, looks_at_clusters: bool, files: &dyn Files) -> Found {
     process.provide(Rc::clone(&recorder) as Rc<dyn Clusters>);
     process.provide(Rc::new(Unasked { looks_at_files: looks_at_clusters }) as Rc<dyn skydns::Stores>);
     process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
-    let context = BuildContext { registry: &registry, files, process: &process, carried: Carried::default() };
+    let context = BuildContext { registry: &registry, files, process: &process, reload_state: ReloadState::default() };
     let problems = match plan.build(context) {
         Ok(built) => built.requests.warnings.iter().map(Warned::diagnostic).collect(),
         Err(problems) => problems,

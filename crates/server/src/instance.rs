@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
-use config::setup::{Capabilities, Carried, Command, Readiness, When};
+use config::setup::{Capabilities, Command, Readiness, ReloadState, When};
 use config::{BuildContext, Built, PlannedListener};
 use corefile::Style;
 use engine::log::Level;
@@ -46,7 +46,7 @@ pub(crate) struct Instance {
     admin: Admin,
     /// Background jobs of the current generation.
     jobs: Jobs,
-    carried: Carried,
+    reload_state: ReloadState,
     listeners: Vec<PlannedListener>,
     fingerprint: String,
     /// Last rejected configuration: the error if it could not be read, or the fingerprint if it could not be built.
@@ -95,7 +95,7 @@ impl Instance {
         let configuration = read(&origin, port)?;
         log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
-        let mut built = build(configuration, registry, &process, Carried::default())?;
+        let mut built = build(configuration, registry, &process, ReloadState::default())?;
         let admin = Admin::new(registry);
         let prepared = admin.prepare(&built.requests.pages, IfTaken::TryAgain).map_err(Refused)?;
         let sockets = sockets::open(built.listeners.iter(), workers, &**companion, true)?;
@@ -113,7 +113,7 @@ impl Instance {
             workers,
             admin,
             jobs: Jobs::default(),
-            carried: built.carried,
+            reload_state: built.reload_state,
             listeners: built.listeners,
             fingerprint,
             refused: None,
@@ -161,7 +161,7 @@ impl Instance {
     async fn replace(&mut self, configuration: Configuration) -> Result<(), Refused> {
         log_warnings(&configuration);
         let fingerprint = configuration.fingerprint.clone();
-        let mut built = build(configuration, &self.registry, &self.process, self.carried.next())?;
+        let mut built = build(configuration, &self.registry, &self.process, self.reload_state.next())?;
         // Waits before it opens any socket: until a new socket is read, the kernel could already route queries to it.
         let awaited = core::mem::take(&mut built.requests.awaited);
         awaited::announce(&awaited);
@@ -182,7 +182,7 @@ impl Instance {
         }
         self.workers.look();
         self.listeners = built.listeners;
-        self.carried = built.carried;
+        self.reload_state = built.reload_state;
         self.fingerprint = fingerprint;
         self.take_up(built.requests, prepared)?;
         self.publish_fingerprint();
@@ -293,11 +293,11 @@ fn build(
     configuration: Configuration,
     registry: &Arc<Registry>,
     process: &Capabilities,
-    carried: Carried,
+    reload_state: ReloadState,
 ) -> Result<Built, Refused> {
     let Configuration { plan, sources, .. } = configuration;
     let plan = plan.ok_or_else(|| Refused("the Corefile has errors".to_owned()))?;
-    let context = BuildContext { registry, files: &Disk, process, carried };
+    let context = BuildContext { registry, files: &Disk, process, reload_state };
     plan.build(context).map_err(|mut problems| {
         configuration::sort(&mut problems);
         Refused(corefile::render(&problems, &sources, Style::Plain))

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use cluster::Clusters;
 use cluster::scenario::Script;
-use config::setup::{Capabilities, Carried, Files, Stamp};
+use config::setup::{Capabilities, Files, ReloadState, Stamp};
 use config::{BuildContext, Planning};
 use corefile::NoFiles;
 use engine::{Clock, Generation, Instant, Path as QueryPath, Progress, Resolved, Transaction, Worker};
@@ -183,8 +183,8 @@ impl Server {
         let stores: Rc<dyn Stores> = Rc::new(small_store());
         process.provide(stores);
         process.provide(LocalAddresses(Arc::from([])));
-        let carried = Carried::default();
-        let context = BuildContext { registry: &registry, files: &NoDisk, process: &process, carried };
+        let reload_state = ReloadState::default();
+        let context = BuildContext { registry: &registry, files: &NoDisk, process: &process, reload_state };
         let built = plan.build(context).expect("it can be built");
         let mut worker = Worker::new(&registry, Box::new(Stopped), 7);
         Server { generation: built.generation, transaction: worker.take_transaction(), worker }

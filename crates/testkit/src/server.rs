@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::setup::{
-    Capabilities, Carried, Ender, Ending, HostRequests, Inspection, Job, LastingJob, Looking, Readiness,
+    Capabilities, Ender, Ending, HostRequests, Inspection, Job, LastingJob, Looking, Readiness, ReloadState,
 };
 use config::{BuildContext, Built, PlannedListener, Planning, Slot, plan};
 use corefile::{Style, render};
@@ -52,7 +52,7 @@ struct Running {
     generation: Arc<Generation>,
     listeners: Vec<PlannedListener>,
     requests: HostRequests,
-    carried: Carried,
+    reload_state: ReloadState,
     tasks: Vec<Task>,
     /// Tell the lasting jobs to end when dropped.
     enders: Vec<Ender>,
@@ -146,15 +146,16 @@ impl Server {
         let Some(planned) = planned.filter(|_| !broken) else {
             return Err(render(&problems, &file.sources, Style::Plain));
         };
-        let carried = self.running.as_ref().map(|running| running.carried.next()).unwrap_or_default();
-        let context = BuildContext { registry: &self.registry, files: &*self.world, process: &self.process, carried };
+        let reload_state = self.running.as_ref().map(|running| running.reload_state.next()).unwrap_or_default();
+        let context =
+            BuildContext { registry: &self.registry, files: &*self.world, process: &self.process, reload_state };
         let built = planned.build(context).map_err(|problems| render(&problems, &file.sources, Style::Plain))?;
         self.switch_to(built);
         Ok(())
     }
 
     fn switch_to(&mut self, built: Built) {
-        let Built { generation, listeners, mut requests, carried } = built;
+        let Built { generation, listeners, mut requests, reload_state } = built;
         self.end_tasks();
         for warning in requests.warnings.drain(..) {
             let Notice { level, message, .. } = &warning.notice;
@@ -167,7 +168,8 @@ impl Server {
         let tasks = jobs.chain(inspections).collect();
         let lasting = core::mem::take(&mut requests.lasting_jobs).into_iter();
         let enders = lasting.map(|job| self.start_lasting_job(job)).collect();
-        self.running = Some(Running { generation: Arc::new(generation), listeners, requests, carried, tasks, enders });
+        self.running =
+            Some(Running { generation: Arc::new(generation), listeners, requests, reload_state, tasks, enders });
         self.settle();
     }
 

@@ -9,7 +9,7 @@
 //!   directives further down in the same server block, which are built first,
 //! - request work from the host process ([`HostRequests`]): HTTP pages, background jobs, watched files, commands, TLS
 //!   for a listener,
-//! - take over state from the previous generation ([`Carried`]), so that a reload keeps caches and connections.
+//! - take over state from the previous generation ([`ReloadState`]), so that a reload keeps caches and connections.
 //!
 //! If the build of any directive fails, the new generation is discarded and the running one continues.
 
@@ -28,7 +28,7 @@ pub use files::{Files, LISTED_MAX, Stamp};
 pub use jobs::{Ender, Ending, FAREWELL, Job, LastingJob};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
-pub use reload_state::Carried;
+pub use reload_state::ReloadState;
 pub use requests::{Awaited, Command, HostRequests, Warned, When};
 
 use core::any::Any;
@@ -122,7 +122,7 @@ pub struct Setup<'a> {
     /// Requests to the host process.
     pub requests: &'a mut HostRequests,
     /// State that survives a reload.
-    pub carried: &'a mut Carried,
+    pub reload_state: &'a mut ReloadState,
     /// The line of the current directive that is being built, by its index among the directive's lines.
     pub(crate) line: usize,
     /// Warnings of the current directive, each with the index of its line.

@@ -9,17 +9,17 @@ use std::sync::Arc;
 /// Each object has a key that names everything it depends on. A directive whose settings have changed uses another key
 /// and therefore starts with a new object.
 #[derive(Default)]
-pub struct Carried {
+pub struct ReloadState {
     before: HashMap<String, Arc<dyn Any + Send + Sync>>,
     now: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
-impl Carried {
+impl ReloadState {
     /// Returns the state for the next generation. It offers the objects of this generation, and drops those that no
     /// directive takes over.
     #[must_use]
-    pub fn next(&self) -> Carried {
-        Carried { before: self.now.clone(), now: HashMap::new() }
+    pub fn next(&self) -> ReloadState {
+        ReloadState { before: self.now.clone(), now: HashMap::new() }
     }
 
     /// Returns the object with this key, from the previous generation or another directive of this one. Creates it

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use config::Slot;
-use config::setup::{Capabilities, Carried};
+use config::setup::{Capabilities, ReloadState};
 use config::{BuildContext, Planning};
 use corefile::NoFiles;
 use engine::Generation;
@@ -78,7 +78,7 @@ fn build(text: &str, registry: &Arc<Registry>) -> (Generation, String) {
     let plan = plan.expect("a plan");
     let label = plan.listeners()[0].label();
     let (files, process) = (World::default(), Capabilities::default());
-    let context = BuildContext { registry, files: &files, process: &process, carried: Carried::default() };
+    let context = BuildContext { registry, files: &files, process: &process, reload_state: ReloadState::default() };
     (plan.build(context).expect("it can be built").generation, label)
 }
 

@@ -46,7 +46,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let on: Vec<_> = setup.block.sites.iter().map(|site| (&site.server, &site.zone, &site.view)).collect();
     let key = format!("cache {on:?} {zones_label} {config:?}");
     let stores =
-        setup.carried.take_over(key, || [Store::new(config.success.capacity), Store::new(config.denial.capacity)]);
+        setup.reload_state.take_over(key, || [Store::new(config.success.capacity), Store::new(config.denial.capacity)]);
     let sites: Vec<_> = setup
         .block
         .sites

@@ -73,7 +73,7 @@ fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<(SocketAdd
 
 /// Keeps the connections to an upstream open across reloads, while any configuration lists it.
 fn keeper(upstream: &str, setup: &mut Setup<'_>) -> Keeper {
-    Keeper(setup.carried.take_over(format!("grpc/{upstream}"), || ()))
+    Keeper(setup.reload_state.take_over(format!("grpc/{upstream}"), || ()))
 }
 
 struct Upstream {

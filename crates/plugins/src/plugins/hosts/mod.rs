@@ -213,7 +213,7 @@ struct Reloaded {
 
 impl Reloaded {
     fn new(setup: &mut Setup<'_>, path: PathBuf) -> Reloaded {
-        let last: Arc<AtomicU64> = setup.carried.take_over("hosts reloaded".to_owned(), AtomicU64::default);
+        let last: Arc<AtomicU64> = setup.reload_state.take_over("hosts reloaded".to_owned(), AtomicU64::default);
         let shown = Arc::downgrade(&last);
         let read = move || shown.upgrade().map(|last| f64::from_bits(last.load(Ordering::Relaxed)));
         setup.registry.gauge(&RELOADED, &[], read);

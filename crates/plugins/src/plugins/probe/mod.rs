@@ -253,7 +253,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 fn start(config: Config, path: String, setup: &mut Setup<'_>) {
     // The health of the server is kept across reloads.
     let health =
-        setup.carried.take_over(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
+        setup.reload_state.take_over(format!("probe {config:?}"), || Health::new(config.failures, config.successes));
     let address = config.address.clone();
     let told = Arc::clone(&health);
     setup.requests.pages.push(Page::new(address.clone(), path, move || page(&told)));

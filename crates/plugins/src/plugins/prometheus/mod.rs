@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use config::Slot;
 use config::options::{Manifest, Property, Usage};
-use config::setup::{Carried, Page, Part, Setup, SetupError};
+use config::setup::{Page, Part, ReloadState, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use engine::{QueryMetrics, SERVER_METRICS};
 use metrics::{Kind, Metric, Registry};
@@ -86,7 +86,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let (block, mut enabled) = (setup.block, Vec::new());
     for site in &block.sites {
         for name in &block.handlers {
-            enabled.push(show_enabled([&site.server, &site.zone, &site.view, name], registry, setup.carried));
+            enabled.push(show_enabled([&site.server, &site.zone, &site.view, name], registry, setup.reload_state));
         }
     }
     let first_site = block.sites.first().map_or(0, |site| site.index);
@@ -123,8 +123,8 @@ fn show_at_zero(registry: &Registry) {
 struct Enabled;
 
 /// Shows a plugin as enabled. The series ends with the last clone of the result, which is shared across reloads.
-fn show_enabled(labels: [&str; 4], registry: &Registry, carried: &mut Carried) -> Arc<Enabled> {
-    let enabled = carried.take_over(format!("{}{labels:?}", PLUGIN_ENABLED.name), || Enabled);
+fn show_enabled(labels: [&str; 4], registry: &Registry, reload_state: &mut ReloadState) -> Arc<Enabled> {
+    let enabled = reload_state.take_over(format!("{}{labels:?}", PLUGIN_ENABLED.name), || Enabled);
     let shown = Arc::downgrade(&enabled);
     registry.gauge(&PLUGIN_ENABLED, &labels, move || (shown.strong_count() > 0).then_some(1.0));
     enabled

@@ -107,5 +107,5 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 /// Opens a zone. Its contents are kept across reloads.
 fn open(origin: &Name, primaries: &[SocketAddr], setup: &mut Setup<'_>) -> Arc<Held> {
     let key = format!("secondary/{origin}/{primaries:?}");
-    setup.carried.take_over(key, || Held::of(origin.as_ref(), primaries.to_vec()))
+    setup.reload_state.take_over(key, || Held::of(origin.as_ref(), primaries.to_vec()))
 }
