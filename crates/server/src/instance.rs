@@ -24,7 +24,7 @@ use crate::configuration::{self, Configuration, Origin};
 use crate::files::Disk;
 use crate::jobs::Jobs;
 use crate::version::COMMIT;
-use crate::{awaited, commands, log, process_metrics, sockets};
+use crate::{commands, log, process_metrics, sockets, startup_gates};
 
 static BUILD_INFO: Metric = Metric {
     name: "coredns_build_info",
@@ -124,8 +124,8 @@ impl Instance {
         };
         instance.serve(sockets);
         // At startup, serving does not wait for these conditions. The job logs those that are not met in time.
-        let awaited = core::mem::take(&mut built.requests.awaited);
-        built.requests.jobs.push(Box::new(|_| Box::pin(awaited::wait(awaited))));
+        let startup_gates = core::mem::take(&mut built.requests.startup_gates);
+        built.requests.jobs.push(Box::new(|_| Box::pin(startup_gates::wait(startup_gates))));
         instance.take_up(built.requests, prepared)?;
         instance.publish_fingerprint();
         Ok(instance)
@@ -163,9 +163,9 @@ impl Instance {
         let fingerprint = configuration.fingerprint.clone();
         let mut built = build(configuration, &self.registry, &self.process, self.reload_state.next())?;
         // Waits before it opens any socket: until a new socket is read, the kernel could already route queries to it.
-        let awaited = core::mem::take(&mut built.requests.awaited);
-        awaited::announce(&awaited);
-        awaited::wait(awaited).await;
+        let startup_gates = core::mem::take(&mut built.requests.startup_gates);
+        startup_gates::announce(&startup_gates);
+        startup_gates::wait(startup_gates).await;
         let is_new =
             |listener: &&PlannedListener| !self.listeners.iter().any(|known| known.label() == listener.label());
         let sockets =

@@ -2,7 +2,6 @@
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads files and the environment")]
 
 mod admin;
-mod awaited;
 mod capabilities;
 mod check;
 pub mod cli;
@@ -30,6 +29,7 @@ mod rbac;
 mod report;
 mod run;
 mod sockets;
+mod startup_gates;
 mod version;
 
 pub use check::{CheckOptions, Form, check};

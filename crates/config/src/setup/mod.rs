@@ -29,7 +29,7 @@ pub use jobs::{Ender, Ending, FAREWELL, Job, LastingJob};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
 pub use reload_state::ReloadState;
-pub use requests::{Awaited, Command, HostRequests, Warned, When};
+pub use requests::{Command, HostRequests, StartupGate, Warned, When};
 
 use core::any::Any;
 use core::fmt::Display;

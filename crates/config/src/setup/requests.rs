@@ -36,7 +36,7 @@ pub struct HostRequests {
     /// Warnings for the log.
     pub warnings: Vec<Warned>,
     /// Conditions to wait for before this generation replaces the current one.
-    pub awaited: Vec<Awaited>,
+    pub startup_gates: Vec<StartupGate>,
 }
 
 /// Warning of a directive, with its position in the Corefile.
@@ -57,7 +57,7 @@ impl Warned {
 }
 
 /// Condition that the new generation needs to answer as well as the previous one, such as a synchronized cache.
-pub struct Awaited {
+pub struct StartupGate {
     /// Name of the directive.
     pub directive: &'static str,
     /// Returns true once the condition holds.

@@ -14,7 +14,7 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use config::setup::{Awaited, LocalZones, Part, Setup, SetupError};
+use config::setup::{LocalZones, Part, Setup, SetupError, StartupGate};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{self, Counter, Metric};
 use skydns::{Following, Index, LeaseBounds, Record, Selection, Sought, Stores, View};
@@ -77,7 +77,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let told = Arc::clone(&index);
     setup.requests.readiness.add(MANIFEST.name, move || told.is_listed());
 
-    setup.requests.awaited.push(awaited(&index));
+    setup.requests.startup_gates.push(startup_gates(&index));
     measure(&index, &zones, setup);
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
@@ -90,9 +90,9 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
 }
 
 /// Returns the condition that a reload waits for: all records are listed, so that no known name is denied.
-fn awaited(index: &Arc<Index>) -> Awaited {
+fn startup_gates(index: &Arc<Index>) -> StartupGate {
     let index = Arc::clone(index);
-    Awaited {
+    StartupGate {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.is_listed()),
         patience: PATIENCE,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cluster::mesh::{Entry, Exports};
 use cluster::{Clusters, Index, Kind};
-use config::setup::{Awaited, LocalAnswers, Part, Setup, SetupError};
+use config::setup::{LocalAnswers, Part, Setup, SetupError, StartupGate};
 use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker, Zones};
 use metrics::{self, Metric, Table};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type};
@@ -68,7 +68,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let zones = setup.zones_or_keys(&config.zones);
     let index = Arc::clone(&view.index);
     setup.requests.readiness.add(MANIFEST.name, move || index.is_synced());
-    setup.requests.awaited.push(awaited(&view.index));
+    setup.requests.startup_gates.push(startup_gates(&view.index));
     show_counts(&view.index, &zones, setup);
     offer_answers(&view, &zones, setup);
     let counters = |zone: &Name| setup.registry.table(&ANSWERS, &[&zone.to_string()], &[FROM]);
@@ -97,9 +97,9 @@ fn follow(config: &Config, setup: &Setup<'_>) -> Result<View, SetupError> {
 }
 
 /// Condition that a reload waits for. Until then the old configuration keeps serving.
-fn awaited(index: &Arc<Index>) -> Awaited {
+fn startup_gates(index: &Arc<Index>) -> StartupGate {
     let index = Arc::clone(index);
-    Awaited {
+    StartupGate {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.is_synced()),
         patience: PATIENCE,

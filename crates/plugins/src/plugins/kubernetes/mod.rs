@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Clusters, Index, Kind, Kinds, Service, ServiceKind};
-use config::setup::{Awaited, LocalZones, Part, Setup, SetupError};
+use config::setup::{LocalZones, Part, Setup, SetupError, StartupGate};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{self, Counter, Metric};
 use wire::{EdeCode, Name, NameRef, Owner, Rcode, Section, Type};
@@ -71,7 +71,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     }
     let told = Arc::clone(&exposed.index);
     setup.requests.readiness.add(MANIFEST.name, move || told.knows(READY));
-    setup.requests.awaited.push(awaited(&exposed.index, config.startup_timeout));
+    setup.requests.startup_gates.push(startup_gates(&exposed.index, config.startup_timeout));
 
     let fallthrough: Zones = config.fallthrough.iter().cloned().collect();
     LocalZones::add(setup.below, &zones, &fallthrough);
@@ -99,9 +99,9 @@ fn counters(metric: &'static Metric, zones: &Zones, setup: &Setup<'_>) -> Box<[C
 }
 
 /// Condition that a reload waits for. Until then the old configuration keeps serving.
-fn awaited(index: &Arc<Index>, patience: Duration) -> Awaited {
+fn startup_gates(index: &Arc<Index>, patience: Duration) -> StartupGate {
     let index = Arc::clone(index);
-    Awaited {
+    StartupGate {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.knows(READY)),
         patience,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::setup::Awaited;
+use config::setup::StartupGate;
 use engine::log::{Level, Source};
 use tokio::time::{Instant, sleep};
 
@@ -12,9 +12,9 @@ use crate::log;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Waits until each condition holds or its time limit is over. All limits count from the same start.
-pub(crate) async fn wait(awaited: Vec<Awaited>) {
+pub(crate) async fn wait(startup_gates: Vec<StartupGate>) {
     let start = Instant::now();
-    for Awaited { directive, is_there, patience, missing, .. } in awaited {
+    for StartupGate { directive, is_there, patience, missing, .. } in startup_gates {
         while !is_there() {
             let waited = start.elapsed();
             if waited >= patience {
@@ -27,8 +27,8 @@ pub(crate) async fn wait(awaited: Vec<Awaited>) {
 }
 
 /// Logs the conditions that do not hold yet.
-pub(crate) fn announce(awaited: &[Awaited]) {
-    for Awaited { directive, waiting, .. } in awaited.iter().filter(|one| !(one.is_there)()) {
+pub(crate) fn announce(startup_gates: &[StartupGate]) {
+    for StartupGate { directive, waiting, .. } in startup_gates.iter().filter(|one| !(one.is_there)()) {
         log::report(Level::Info, Source::Plugin(directive), format_args!("{waiting}"));
     }
 }
