@@ -109,10 +109,10 @@ impl PlannedBlock {
         let mut steps: Vec<Step> = Vec::new();
         let mut failed: Vec<&str> = Vec::new();
         let first = self.directives.first().map(|(_, span, _)| *span);
-        for (order, (name, span, meant)) in self.directives.into_iter().enumerate().rev() {
-            let lines: Vec<Span> = meant.roles().iter().map(|role| role.name).collect();
+        for (order, (name, span, parsed)) in self.directives.into_iter().enumerate().rev() {
+            let lines: Vec<Span> = parsed.roles().iter().map(|role| role.name).collect();
             let line = |index: usize| lines.get(index).copied().unwrap_or(span);
-            let built = meant.build(&mut setup);
+            let built = parsed.build(&mut setup);
             for (index, text) in setup.warned.drain(..) {
                 let notice = Notice::new(Level::Warning, name, text);
                 setup.requests.warnings.push(Warned { notice, span: line(index) });

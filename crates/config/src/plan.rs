@@ -15,7 +15,7 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 use crate::advice;
 use crate::codes;
 use crate::keys::{Key, doubt_key, read_key};
-use crate::options::{Acts, Directive, Later, Traits};
+use crate::options::{Acts, Directive, DirectiveTraits, Later};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 use engine::Scheme;
@@ -174,7 +174,7 @@ fn plan_block(
         .map(|directive| (directive, lines_of(directive.name())))
         .filter(|(_, lines)| !lines.is_empty())
         .collect();
-    let has = |wanted: fn(Traits) -> bool| present.iter().any(|(directive, _)| wanted(directive.traits()));
+    let has = |wanted: fn(DirectiveTraits) -> bool| present.iter().any(|(directive, _)| wanted(directive.traits()));
     let handlers = present.iter().filter(|(directive, _)| !directive.traits().has_no_handler);
     let info = BlockInfo {
         any_class: has(|traits| traits.any_class),
@@ -188,8 +188,8 @@ fn plan_block(
     let (mut directives, mut is_known) = (Vec::new(), true);
     for (directive, lines) in present {
         match directive.read(&lines, &info, problems) {
-            Some(meant) => directives.push((directive.name(), lines[0].name.span, meant)),
-            None => is_known &= !directive.speaks_of_block(),
+            Some(parsed) => directives.push((directive.name(), lines[0].name.span, parsed)),
+            None => is_known &= !directive.changes_block_settings(),
         }
     }
     (PlannedBlock { keys, info, directives }, is_known)
@@ -318,7 +318,7 @@ fn assign_reachable(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) 
     for (number, block) in blocks.iter_mut().enumerate() {
         let serve_it = |listener: &&PlannedListener| listener.zones.iter().any(|(_, block)| *block == number);
         let keys = listeners.iter().filter(serve_it).flat_map(|listener| &listener.zones).map(|(zone, _)| zone);
-        let roles = block.directives.iter().flat_map(|(_, _, meant)| meant.roles());
+        let roles = block.directives.iter().flat_map(|(_, _, parsed)| parsed.roles());
         let named = roles.filter(|placed| placed.role.acts == Acts::AnswersAll).flat_map(|placed| &placed.role.zones);
         block.info.reachable = keys.chain(named).cloned().collect();
     }

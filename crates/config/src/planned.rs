@@ -6,7 +6,7 @@ use corefile::Span;
 use wire::Name;
 
 use crate::keys::Key;
-use crate::options::Meant;
+use crate::options::ParsedDirective;
 use crate::setup::{BlockInfo, BlockSettings};
 use engine::Scheme;
 
@@ -30,15 +30,15 @@ pub(crate) struct PlannedBlock {
     pub(crate) keys: Vec<Key>,
     pub(crate) info: BlockInfo,
     /// Name, position and meaning of each directive, in the order of the chain.
-    pub(crate) directives: Vec<(&'static str, Span, Box<dyn Meant>)>,
+    pub(crate) directives: Vec<(&'static str, Span, Box<dyn ParsedDirective>)>,
 }
 
 impl PlannedBlock {
     /// Settings of the block as a whole, merged from its directives.
     pub(crate) fn settings(&self) -> BlockSettings {
         let mut settings = BlockSettings::default();
-        for (_, _, meant) in &self.directives {
-            meant.settings(&mut settings);
+        for (_, _, parsed) in &self.directives {
+            parsed.settings(&mut settings);
         }
         settings
     }

@@ -50,7 +50,7 @@ impl Line<'_> {
 fn lines<'a>(index: usize, blocks: &'a [PlannedBlock], listeners: &[PlannedListener]) -> Vec<Line<'a>> {
     let block = &blocks[index];
     let placed =
-        || block.directives.iter().flat_map(|(name, _, meant)| meant.roles().iter().map(move |role| (*name, role)));
+        || block.directives.iter().flat_map(|(name, _, parsed)| parsed.roles().iter().map(move |role| (*name, role)));
     let renamed = placed().any(|(_, placed)| placed.role.acts == Acts::Renames);
     let comes = |zone: &Name| if renamed { vec![zone.clone()] } else { shadow::coming(zone, index, blocks, listeners) };
     let line = |(directive, placed): (&'static str, &'a crate::options::PlacedRole)| {

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use corefile::{Diagnostic, Token, did_you_mean};
 
 use super::args::{Args, Problem};
-use super::manifest::{Directive, Listed, Meant};
+use super::manifest::{Directive, ParsedDirective, PropertyDoc};
 use super::role::{Acts, PlacedRole, Role};
 use super::usage::Usage;
 use crate::codes;
@@ -39,7 +39,7 @@ impl Directive for Later {
         ""
     }
 
-    fn speaks_of_block(&self) -> bool {
+    fn changes_block_settings(&self) -> bool {
         false
     }
 
@@ -47,8 +47,8 @@ impl Directive for Later {
         self.usage
     }
 
-    fn properties(&self) -> Vec<Listed> {
-        self.properties.iter().map(|usage| Listed { usage: Usage(usage), default: "", doc: "" }).collect()
+    fn properties(&self) -> Vec<PropertyDoc> {
+        self.properties.iter().map(|usage| PropertyDoc { usage: Usage(usage), default: "", doc: "" }).collect()
     }
 
     fn metrics(&self) -> &'static [&'static Metric] {
@@ -60,7 +60,7 @@ impl Directive for Later {
         lines: &[&corefile::Directive],
         _: &BlockInfo,
         problems: &mut Vec<Diagnostic>,
-    ) -> Option<Box<dyn Meant>> {
+    ) -> Option<Box<dyn ParsedDirective>> {
         let before = problems.len();
         if let Some(second) = lines.get(1).filter(|_| !self.repeated) {
             let message = format!("`{}` can only be used once in a server block", self.name());
@@ -76,7 +76,7 @@ impl Directive for Later {
         }
         let found_right = !problems[before..].iter().any(codes::is_mistake);
         let place = |line: &&corefile::Directive| PlacedRole::new(Role::new(self.acts, &[]), line);
-        found_right.then(|| Box::new(NotHere(lines.iter().map(place).collect())) as Box<dyn Meant>)
+        found_right.then(|| Box::new(NotHere(lines.iter().map(place).collect())) as Box<dyn ParsedDirective>)
     }
 }
 
@@ -129,7 +129,7 @@ fn check_word(args: &Args<'_>, word: &Token, wanted: &str) -> Result<(), Problem
 /// Corefile.
 struct NotHere(Vec<PlacedRole>);
 
-impl Meant for NotHere {
+impl ParsedDirective for NotHere {
     fn roles(&self) -> &[PlacedRole] {
         &self.0
     }

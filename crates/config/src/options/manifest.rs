@@ -20,7 +20,7 @@ use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
 use metrics::Metric;
 
 /// Setter: stores the words of a line in a configuration.
-pub type Set<C> = fn(&mut C, &mut Args<'_>) -> Result<(), Problem>;
+pub type SetProperty<C> = fn(&mut C, &mut Args<'_>) -> Result<(), Problem>;
 
 /// Declaration of a directive. [`Manifest::new`] sets the required parts and defaults, the builder methods the rest.
 pub struct Manifest<C: 'static> {
@@ -31,17 +31,17 @@ pub struct Manifest<C: 'static> {
     repeat: Repeat,
     start: fn() -> C,
     usage: Usage,
-    arguments: Set<C>,
+    arguments: SetProperty<C>,
     properties: &'static [Property<C>],
-    other_lines: Option<(Usage, Set<C>)>,
-    complete: Set<C>,
+    other_lines: Option<(Usage, SetProperty<C>)>,
+    complete: SetProperty<C>,
     metrics: &'static [&'static Metric],
-    check: fn(&Writing<'_, C>) -> Result<(), Problem>,
+    check: fn(&DirectiveContext<'_, C>) -> Result<(), Problem>,
     settings: Option<fn(&C, &mut BlockSettings)>,
-    traits: Traits,
-    role: fn(&Writing<'_, C>) -> Role,
-    removed: &'static [Old],
-    deprecated: &'static [Old],
+    traits: DirectiveTraits,
+    role: fn(&DirectiveContext<'_, C>) -> Role,
+    removed: &'static [RemovedProperty],
+    deprecated: &'static [RemovedProperty],
     build: Build<C>,
 }
 
@@ -72,7 +72,7 @@ impl<C: 'static> Manifest<C> {
             metrics: &[],
             check: |_| Ok(()),
             settings: None,
-            traits: Traits { any_class: false, encrypts: false, has_no_handler: false },
+            traits: DirectiveTraits { any_class: false, encrypts: false, has_no_handler: false },
             role: |_| Role::default(),
             removed: &[],
             deprecated: &[],
@@ -88,13 +88,13 @@ impl<C: 'static> Manifest<C> {
 
     /// Allows several lines in a server block, like CoreDNS, but only the first one has an effect. A warning says so.
     #[must_use]
-    pub const fn repeated_in_vain(self) -> Self {
-        Manifest { repeat: Repeat::InVain, ..self }
+    pub const fn first_line_wins(self) -> Self {
+        Manifest { repeat: Repeat::FirstWins, ..self }
     }
 
     /// Declares the syntax of the directive's own line, including its name, and its setter.
     #[must_use]
-    pub const fn arguments(self, usage: &'static str, set: Set<C>) -> Self {
+    pub const fn arguments(self, usage: &'static str, set: SetProperty<C>) -> Self {
         Manifest { usage: Usage(usage), arguments: set, ..self }
     }
 
@@ -106,13 +106,13 @@ impl<C: 'static> Manifest<C> {
 
     /// Declares the syntax and the setter of lines in its sub-block that do not start with the name of a property.
     #[must_use]
-    pub const fn other_lines(self, usage: &'static str, set: Set<C>) -> Self {
+    pub const fn other_lines(self, usage: &'static str, set: SetProperty<C>) -> Self {
         Manifest { other_lines: Some((Usage(usage), set)), ..self }
     }
 
     /// Sets a function that completes the configuration after all lines. It gets no words.
     #[must_use]
-    pub const fn complete(self, set: Set<C>) -> Self {
+    pub const fn complete(self, set: SetProperty<C>) -> Self {
         Manifest { complete: set, ..self }
     }
 
@@ -124,7 +124,7 @@ impl<C: 'static> Manifest<C> {
 
     /// Sets a check of the complete configuration, for errors that no single line shows.
     #[must_use]
-    pub const fn check(self, check: fn(&Writing<'_, C>) -> Result<(), Problem>) -> Self {
+    pub const fn check(self, check: fn(&DirectiveContext<'_, C>) -> Result<(), Problem>) -> Self {
         Manifest { check, ..self }
     }
 
@@ -138,43 +138,43 @@ impl<C: 'static> Manifest<C> {
     /// directive.
     #[must_use]
     pub const fn any_class(self) -> Self {
-        Manifest { traits: Traits { any_class: true, ..self.traits }, ..self }
+        Manifest { traits: DirectiveTraits { any_class: true, ..self.traits }, ..self }
     }
 
     /// Declares that the directive provides the certificates for encrypted transports.
     #[must_use]
     pub const fn encrypts(self) -> Self {
-        Manifest { traits: Traits { encrypts: true, ..self.traits }, ..self }
+        Manifest { traits: DirectiveTraits { encrypts: true, ..self.traits }, ..self }
     }
 
     /// Declares that CoreDNS has no handler for the directive, so that metrics do not list it as an enabled plugin.
     #[must_use]
     pub const fn without_handler(self) -> Self {
-        Manifest { traits: Traits { has_no_handler: true, ..self.traits }, ..self }
+        Manifest { traits: DirectiveTraits { has_no_handler: true, ..self.traits }, ..self }
     }
 
     /// Sets the function that describes the effect of a line in the chain, for warnings about the whole Corefile.
     #[must_use]
-    pub const fn role(self, role: fn(&Writing<'_, C>) -> Role) -> Self {
+    pub const fn role(self, role: fn(&DirectiveContext<'_, C>) -> Role) -> Self {
         Manifest { role, ..self }
     }
 
     /// Declares properties that older versions of CoreDNS had. They are errors.
     #[must_use]
-    pub const fn removed(self, removed: &'static [Old]) -> Self {
+    pub const fn removed(self, removed: &'static [RemovedProperty]) -> Self {
         Manifest { removed, ..self }
     }
 
     /// Declares which of its properties are accepted without effect. They yield a warning.
     #[must_use]
-    pub const fn deprecated(self, deprecated: &'static [Old]) -> Self {
+    pub const fn deprecated(self, deprecated: &'static [RemovedProperty]) -> Self {
         Manifest { deprecated, ..self }
     }
 }
 
 /// Properties of a directive that the engine needs before it parses any line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traits {
+pub struct DirectiveTraits {
     /// True if it handles classes other than IN.
     pub any_class: bool,
     /// True if it provides the certificates for encrypted transports.
@@ -184,7 +184,7 @@ pub struct Traits {
 }
 
 /// Property of an older version of CoreDNS.
-pub struct Old {
+pub struct RemovedProperty {
     /// Name.
     pub name: &'static str,
     /// Version of the change, and what to do, as a sentence without a full stop.
@@ -200,7 +200,7 @@ enum Repeat {
     /// One line.
     Once,
     /// Several lines, of which only the first has an effect.
-    InVain,
+    FirstWins,
     /// Several lines, each with its own configuration, in order.
     Many,
 }
@@ -214,11 +214,11 @@ pub struct Property<C> {
     /// Documentation, in one or two sentences.
     pub doc: &'static str,
     /// Setter.
-    pub set: Set<C>,
+    pub set: SetProperty<C>,
 }
 
 /// Parsed line of a directive, with its source.
-pub struct Writing<'a, C> {
+pub struct DirectiveContext<'a, C> {
     /// Configuration.
     pub config: &'a C,
     /// Source line.
@@ -227,7 +227,7 @@ pub struct Writing<'a, C> {
     pub block: &'a BlockInfo,
 }
 
-impl<C> Writing<'_, C> {
+impl<C> DirectiveContext<'_, C> {
     /// Returns an error at the name of the directive.
     #[must_use]
     pub fn problem(&self, message: impl Into<String>) -> Problem {
@@ -254,14 +254,14 @@ pub trait Directive: Sync {
     /// Syntax of its own line.
     fn usage(&self) -> Usage;
     /// Properties, for the documentation.
-    fn properties(&self) -> Vec<Listed>;
+    fn properties(&self) -> Vec<PropertyDoc>;
     /// Metrics.
     fn metrics(&self) -> &'static [&'static Metric];
     /// Returns true if it changes settings of the server block.
-    fn speaks_of_block(&self) -> bool;
+    fn changes_block_settings(&self) -> bool;
     /// Properties that the engine needs.
-    fn traits(&self) -> Traits {
-        Traits::default()
+    fn traits(&self) -> DirectiveTraits {
+        DirectiveTraits::default()
     }
     /// Parses all lines of the directive in a server block. `None` if there is an error, which is added to `problems`.
     fn read(
@@ -269,11 +269,11 @@ pub trait Directive: Sync {
         lines: &[&corefile::Directive],
         block: &BlockInfo,
         problems: &mut Vec<Diagnostic>,
-    ) -> Option<Box<dyn Meant>>;
+    ) -> Option<Box<dyn ParsedDirective>>;
 }
 
 /// Property, for the documentation.
-pub struct Listed {
+pub struct PropertyDoc {
     /// Syntax.
     pub usage: Usage,
     /// Default.
@@ -283,7 +283,7 @@ pub struct Listed {
 }
 
 /// Parsed directive without errors.
-pub trait Meant: Send {
+pub trait ParsedDirective: Send {
     /// Roles of its lines in the chain, in order.
     fn roles(&self) -> &[PlacedRole];
 
@@ -310,11 +310,11 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         self.readme
     }
 
-    fn speaks_of_block(&self) -> bool {
+    fn changes_block_settings(&self) -> bool {
         self.settings.is_some()
     }
 
-    fn traits(&self) -> Traits {
+    fn traits(&self) -> DirectiveTraits {
         self.traits
     }
 
@@ -322,9 +322,12 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         self.usage
     }
 
-    fn properties(&self) -> Vec<Listed> {
-        let list =
-            |property: &Property<C>| Listed { usage: property.usage, default: property.default, doc: property.doc };
+    fn properties(&self) -> Vec<PropertyDoc> {
+        let list = |property: &Property<C>| PropertyDoc {
+            usage: property.usage,
+            default: property.default,
+            doc: property.doc,
+        };
         self.properties.iter().map(list).collect()
     }
 
@@ -337,16 +340,16 @@ impl<C: Send + 'static> Directive for Manifest<C> {
         lines: &[&corefile::Directive],
         block: &BlockInfo,
         problems: &mut Vec<Diagnostic>,
-    ) -> Option<Box<dyn Meant>> {
+    ) -> Option<Box<dyn ParsedDirective>> {
         let before = problems.len();
         problems.extend(lines.get(1).and_then(|second| self.refuse_repeated(second)));
-        let counting = if self.repeat == Repeat::InVain { lines.len().min(1) } else { lines.len() };
+        let counting = if self.repeat == Repeat::FirstWins { lines.len().min(1) } else { lines.len() };
         let configs: Vec<C> = lines[..counting].iter().map(|line| self.read_line(line, block, problems)).collect();
         if problems[before..].iter().any(codes::is_mistake) {
             return None;
         }
         let place = |(config, written): (&C, &&corefile::Directive)| {
-            PlacedRole::new((self.role)(&Writing { config, written, block }), written)
+            PlacedRole::new((self.role)(&DirectiveContext { config, written, block }), written)
         };
         let roles = configs.iter().zip(lines).map(place).collect();
         Some(Box::new(ReadLines { configs, roles, settings: self.settings, build: self.build }))
@@ -363,7 +366,7 @@ impl<C: 'static> Manifest<C> {
                 let message = format!("`{name}` can only be used once in a server block");
                 Some(Diagnostic::error(codes::REPEATED, span, message))
             }
-            Repeat::InVain => {
+            Repeat::FirstWins => {
                 let message =
                     format!("`{name}` occurs more than once in this server block; only its first line counts");
                 Some(Diagnostic::warning(codes::REPEATED, span, message))
@@ -382,15 +385,15 @@ impl<C: 'static> Manifest<C> {
             take(problems, &mut config, Ok(Args::none(&written.name, self.usage)), self.complete);
         }
         if !problems[before..].iter().any(codes::is_mistake) {
-            let writing = Writing { config: &config, written, block };
-            problems.extend((self.check)(&writing).err().map(|problem| *problem));
+            let context = DirectiveContext { config: &config, written, block };
+            problems.extend((self.check)(&context).err().map(|problem| *problem));
         }
         config
     }
 
     fn read_property(&self, config: &mut C, line: &Line, problems: &mut Vec<Diagnostic>) {
         let Some((name, words)) = line.words.split_first() else { return };
-        let old = |known: &'static [Old]| known.iter().find(|old| old.name == name.text);
+        let old = |known: &'static [RemovedProperty]| known.iter().find(|old| old.name == name.text);
         if let Some(old) = old(self.removed) {
             let message = format!("`{}` has no property `{}` any more", self.name, name.text);
             problems.push(Diagnostic::error(codes::REMOVED_PROPERTY, name.span, message).with_help(old.instead));
@@ -420,7 +423,7 @@ impl<C: 'static> Manifest<C> {
 }
 
 /// Passes the words of a line to a setter and collects errors and warnings.
-fn take<C>(problems: &mut Vec<Diagnostic>, config: &mut C, args: Result<Args<'_>, Problem>, set: Set<C>) {
+fn take<C>(problems: &mut Vec<Diagnostic>, config: &mut C, args: Result<Args<'_>, Problem>, set: SetProperty<C>) {
     let taken = args.and_then(|mut args| set(config, &mut args).map(|()| args.into_warnings()));
     match taken {
         Ok(warnings) => problems.extend(warnings),
@@ -435,7 +438,7 @@ struct ReadLines<C> {
     build: Build<C>,
 }
 
-impl<C: Send> Meant for ReadLines<C> {
+impl<C: Send> ParsedDirective for ReadLines<C> {
     fn roles(&self) -> &[PlacedRole] {
         &self.roles
     }

@@ -13,7 +13,10 @@ mod values;
 
 pub use args::{Args, Problem};
 pub use later::Later;
-pub use manifest::{Build, Directive, Listed, Manifest, Meant, Old, Property, Set, Traits, Writing};
+pub use manifest::{
+    Build, Directive, DirectiveContext, DirectiveTraits, Manifest, ParsedDirective, Property, PropertyDoc,
+    RemovedProperty, SetProperty,
+};
 pub use role::{Acts, Asked, PlacedRole, Role};
 pub use usage::Usage;
 pub use values::zone_names;

@@ -4,7 +4,7 @@ use core::num::IntErrorKind;
 use core::str::FromStr;
 use std::sync::Arc;
 
-use config::options::{Args, Old, Problem, Property, Usage};
+use config::options::{Args, Problem, Property, RemovedProperty, Usage};
 use config::setup::{Page, PageContent, Setup};
 use corefile::Token;
 use gotext::ParseError;
@@ -35,17 +35,20 @@ pub(crate) fn zones_label(zones: &[Name]) -> String {
 }
 
 /// `upstream`, which several directives once accepted to resolve CNAME targets.
-pub(crate) const FOLLOWED: Old =
-    Old { name: "upstream", instead: "remove it: aliases that lead elsewhere are always looked up by this server" };
+pub(crate) const FOLLOWED: RemovedProperty = RemovedProperty {
+    name: "upstream",
+    instead: "remove it: aliases that lead elsewhere are always looked up by this server",
+};
 
 /// `transfer` as a property, which directives with zones accepted before CoreDNS 1.8.
-pub(crate) const TRANSFERRED: Old = Old {
+pub(crate) const TRANSFERRED: RemovedProperty = RemovedProperty {
     name: "transfer",
     instead: "write the directive `transfer` beside this one, with `to ADDRESS...` in its block, as since CoreDNS 1.8",
 };
 
 /// `no_reload`, which directives with zone files accepted before CoreDNS 1.5.
-pub(crate) const NO_RELOAD: Old = Old { name: "no_reload", instead: "write `reload 0s`, as since CoreDNS 1.5" };
+pub(crate) const NO_RELOAD: RemovedProperty =
+    RemovedProperty { name: "no_reload", instead: "write `reload 0s`, as since CoreDNS 1.5" };
 
 /// `upstream` of plugins with zone files, which once needed it to resolve CNAME targets. Its arguments are ignored.
 pub(crate) const fn upstream<C>() -> Property<C> {

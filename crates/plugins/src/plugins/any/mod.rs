@@ -12,7 +12,7 @@ pub static MANIFEST: Manifest<()> = Manifest::new(
     || (),
     |_, _: &mut Setup<'_>| -> Result<Option<Part>, SetupError> { Ok(Some(Part::new(Any, Hooks::DOWN))) },
 )
-.repeated_in_vain();
+.first_line_wins();
 
 /// TTL in seconds, as in CoreDNS.
 const TTL: u32 = 8482;

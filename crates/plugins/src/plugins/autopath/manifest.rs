@@ -1,6 +1,6 @@
 //! Options of *autopath*.
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use wire::Name;
 
 /// Configuration of an `autopath` line.
@@ -75,19 +75,19 @@ fn read_arguments(config: &mut Config, args: &mut Args<'_>) -> Result<(), Proble
     Ok(())
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    let config = writing.config;
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let config = context.config;
     if config.clients == Clients::Any && matches!(config.source, Source::File(_)) {
         return Err(
-            writing.problem_with("clients", "clients requires @kubernetes: a file has the same path for all clients")
+            context.problem_with("clients", "clients requires @kubernetes: a file has the same path for all clients")
         );
     }
     match &config.source {
         Source::Directive(name)
             if !["kubernetes", "erratic"].contains(&name.as_str())
-                && writing.block.directives.contains(&name.as_str()) =>
+                && context.block.directives.contains(&name.as_str()) =>
         {
-            Err(writing.problem(format!("{name} does not implement the AutoPather interface: it has no search path")))
+            Err(context.problem(format!("{name} does not implement the AutoPather interface: it has no search path")))
         }
         _ => Ok(()),
     }

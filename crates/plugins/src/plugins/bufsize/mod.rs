@@ -11,7 +11,7 @@ pub static MANIFEST: Manifest<u16> = Manifest::new(
     || engine::UDP_SIZE,
     build,
 )
-.repeated_in_vain()
+.first_line_wins()
 .arguments("bufsize [SIZE]", |size, args| {
     if !args.rest().is_empty() {
         *size = args.number(SIZE_MIN..=SIZE_MAX)?;

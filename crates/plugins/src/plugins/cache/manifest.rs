@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::BlockInfo;
 use gotext::parse_duration;
 use wire::Name;
@@ -248,10 +248,10 @@ fn read_stale(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     }
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    let config = writing.config;
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let config = context.config;
     if config.prefer_positive && config.stale.is_none() {
-        return Err(writing.problem_with("serve_stale_policy", "serve_stale_policy requires serve_stale"));
+        return Err(context.problem_with("serve_stale_policy", "serve_stale_policy requires serve_stale"));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use config::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Duration> =
     Manifest::new("cancel", "accepted for compatibility; has no effect", include_str!("README.md"), || TIMEOUT, build)
-        .repeated_in_vain()
+        .first_line_wins()
         .arguments("cancel [DURATION]", |timeout, args| {
             if !args.rest().is_empty() {
                 *timeout = args.duration_above_zero()?;

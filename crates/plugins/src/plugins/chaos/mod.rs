@@ -14,7 +14,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config { version: VERSION.to_owned(), authors: vec![AUTHORS.to_owned()] },
     build,
 )
-.repeated_in_vain()
+.first_line_wins()
 .any_class()
 .arguments("chaos [VERSION] [AUTHORS...]", |config, args| {
     if let Some(word) = args.next_word() {

@@ -5,7 +5,7 @@ use config::setup::{Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<()> =
     Manifest::new("debug", "end the process on a panic", include_str!("README.md"), || (), build)
-        .repeated_in_vain()
+        .first_line_wins()
         .without_handler();
 
 fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -18,7 +18,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Config::default,
     build,
 )
-.repeated_in_vain()
+.first_line_wins()
 .arguments("dns64 [PREFIX]", |config, args| if args.rest().is_empty() { Ok(()) } else { config.read_prefix(args) })
 .properties(&[
     Property {

@@ -67,10 +67,10 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
 ])
-.check(|writing| {
-    let (config, is_tls) = (writing.config, writing.config.encrypted);
+.check(|context| {
+    let (config, is_tls) = (context.config, context.config.encrypted);
     if config.listen && is_tls && config.tls.is_none() {
-        return Err(writing.problem("`listen` on `tls://` requires a line `tls CERT KEY`"));
+        return Err(context.problem("`listen` on `tls://` requires a line `tls CERT KEY`"));
     }
     Ok(())
 })

@@ -21,7 +21,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Config::default,
     build,
 )
-.repeated_in_vain()
+.first_line_wins()
 .arguments("erratic [WORDS...]", |_, args| {
     args.take_rest().iter().for_each(|word| args.warn(word, "`erratic` takes no arguments; this one is ignored"));
     Ok(())

@@ -47,9 +47,9 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .other_lines("FEDERATION DOMAIN", read_federation)
-.check(|writing| match writing.block.directives.contains(&"kubernetes") {
+.check(|context| match context.block.directives.contains(&"kubernetes") {
     true => Ok(()),
-    false => Err(Box::new(writing.problem(NO_CLUSTER).with_help(BESIDE))),
+    false => Err(Box::new(context.problem(NO_CLUSTER).with_help(BESIDE))),
 })
 .role(|line| Role::new(Acts::AnswersSome, &line.config.zones));
 

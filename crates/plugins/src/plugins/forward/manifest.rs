@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use config::options::{Acts, Args, Asked, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Acts, Args, Asked, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use corefile::Token;
 use engine::Scheme;
 use upstream::{Protocol, Target};
@@ -100,7 +100,7 @@ fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem>
 
 /// Describes the role of a line in the chain: it answers everything that matches, unless `next` can leave a response to
 /// the next line.
-fn role(line: &Writing<'_, Config>) -> Role {
+fn role(line: &DirectiveContext<'_, Config>) -> Role {
     let config = line.config;
     let goes_on = !config.next.is_empty() || config.next_on_nodata;
     let acts = if goes_on { Acts::AnswersSome } else { Acts::AnswersAll };
@@ -119,14 +119,14 @@ fn role(line: &Writing<'_, Config>) -> Role {
     }
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    let config = writing.config;
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let config = context.config;
     if !config.max_age.is_zero() && config.max_age < config.expire {
-        return Err(writing.problem_with("max_age", "max_age is shorter than expire"));
+        return Err(context.problem_with("max_age", "max_age is shorter than expire"));
     }
     let named = |target: &Target| matches!(target, Target::Address { server_name: Some(_), .. });
     if config.tls.server_name.is_some() && config.targets.iter().any(named) {
-        return Err(writing
+        return Err(context
             .problem_with("tls_servername", "both tls_servername and an upstream (`%NAME`) set the certificate name"));
     }
     Ok(())

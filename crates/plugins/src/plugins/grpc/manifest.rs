@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use config::options::{Asked, Manifest, Property, Role, Usage, Writing};
+use config::options::{Asked, DirectiveContext, Manifest, Property, Role, Usage};
 use corefile::Token;
 use engine::Scheme;
 use wire::Name;
@@ -60,7 +60,7 @@ pub static MANIFEST: Manifest<Config> =
         .metrics(&metrics::ALL)
         .role(role);
 
-fn role(line: &Writing<'_, Config>) -> Role {
+fn role(line: &DirectiveContext<'_, Config>) -> Role {
     let asked = |word: &Token| match read_target(&word.text) {
         Some(Target::Address(address)) => Some(Asked { scheme: Scheme::Grpc, address, span: word.span }),
         _ => None,

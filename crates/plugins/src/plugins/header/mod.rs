@@ -1,6 +1,6 @@
 //! Sets and clears header flags of queries and responses.
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::Flags;
@@ -70,10 +70,10 @@ fn read_change(change: &mut Change, args: &mut Args<'_>) -> Result<(), Problem> 
     Ok(())
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
     let nothing = Change::default();
-    if writing.config.query == nothing && writing.config.response == nothing {
-        return Err(writing.problem("`header` needs a block with `query` or `response`"));
+    if context.config.query == nothing && context.config.response == nothing {
+        return Err(context.problem("`header` needs a block with `query` or `response`"));
     }
     Ok(())
 }

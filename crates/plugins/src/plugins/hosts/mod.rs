@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use config::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Files, Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{Kind, Metric, Registry};
@@ -158,9 +158,9 @@ fn read_line(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    if writing.config.fallthrough_unsupported && writing.config.fallthrough.is_empty() {
-        return Err(writing.problem_with("fallthrough_unsupported", "fallthrough_unsupported requires fallthrough"));
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    if context.config.fallthrough_unsupported && context.config.fallthrough.is_empty() {
+        return Err(context.problem_with("fallthrough_unsupported", "fallthrough_unsupported requires fallthrough"));
     }
     Ok(())
 }

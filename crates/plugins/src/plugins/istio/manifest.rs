@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use cluster::Request;
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use wire::Name;
 
 use crate::shared::cluster_sources::{self, HasSources, Sources, texts};
@@ -136,9 +136,9 @@ fn read_default_addresses(config: &mut Config, args: &mut Args<'_>) -> Result<()
     Ok(())
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    if writing.config.vips == Vips::Captured && !writing.config.pods {
-        return Err(writing.problem_with("vips", "`vips captured` needs `pods` to identify the client's pod"));
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    if context.config.vips == Vips::Captured && !context.config.pods {
+        return Err(context.problem_with("vips", "`vips captured` needs `pods` to identify the client's pod"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use cluster::{Pace, Request};
-use config::options::{Args, Manifest, Old, Problem, Property, Role, Usage, Writing};
+use config::options::{Args, DirectiveContext, Manifest, Problem, Property, RemovedProperty, Role, Usage};
 use wire::{Name, NameRef};
 
 use crate::shared::cluster_sources::{self, HasSources, Sources, texts};
@@ -98,19 +98,25 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .role(|line| Role::answers(&line.config.zones, &line.config.fallthrough));
 
 /// Properties of early CoreDNS versions.
-static REMOVED: [Old; 6] = [
-    Old {
+static REMOVED: [RemovedProperty; 6] = [
+    RemovedProperty {
         name: "upstream",
         instead: "remove it: since CoreDNS 1.7 the targets of ExternalName services are always looked up by this server",
     },
-    Old {
+    RemovedProperty {
         name: "resyncperiod",
         instead: "remove it: since CoreDNS 1.7 changes are watched and nothing is listed again",
     },
     TRANSFERRED,
-    Old { name: "federation", instead: "remove it: federation v1 of Kubernetes is gone; see `multicluster`" },
-    Old { name: "cidrs", instead: "write the networks among the zones: `kubernetes cluster.local 10.96.0.0/12`" },
-    Old { name: "autopath", instead: "write the directive `autopath @kubernetes` beside this one" },
+    RemovedProperty {
+        name: "federation",
+        instead: "remove it: federation v1 of Kubernetes is gone; see `multicluster`",
+    },
+    RemovedProperty {
+        name: "cidrs",
+        instead: "write the networks among the zones: `kubernetes cluster.local 10.96.0.0/12`",
+    },
+    RemovedProperty { name: "autopath", instead: "write the directive `autopath @kubernetes` beside this one" },
 ];
 
 static PROPERTIES: &[Property<Config>] = &[
@@ -287,22 +293,22 @@ fn selector(args: &mut Args<'_>) -> Result<String, Problem> {
     }
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    let config = writing.config;
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let config = context.config;
     if !config.sources.namespaces.is_empty() && !config.namespace_labels.is_empty() {
-        return Err(writing.problem_with("namespace_labels", "namespaces and namespace_labels cannot both be set"));
+        return Err(context.problem_with("namespace_labels", "namespaces and namespace_labels cannot both be set"));
     }
     if config.is_like_kube_dns && (config.zonal || config.endpoint_pod_names || !config.multicluster.is_empty()) {
         let problem = "compat kube-dns cannot be combined with zonal, endpoint_pod_names or multicluster";
-        return Err(writing.problem_with("compat", problem));
+        return Err(context.problem_with("compat", problem));
     }
-    let zones = if config.zones.is_empty() { &writing.block.zones } else { &config.zones };
+    let zones = if config.zones.is_empty() { &context.block.zones } else { &config.zones };
     if zones.iter().all(|zone| is_reverse(zone.as_ref())) {
-        return Err(writing.problem("non-reverse zone name must be used"));
+        return Err(context.problem("non-reverse zone name must be used"));
     }
     if let Some(foreign) = config.multicluster.iter().find(|common| !zones.contains(common)) {
         let problem = format!("is not authoritative for the multicluster zone {foreign}");
-        return Err(writing.problem_with("multicluster", &problem));
+        return Err(context.problem_with("multicluster", &problem));
     }
     Ok(())
 }

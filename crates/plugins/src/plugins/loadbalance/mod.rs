@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Inspection, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
@@ -23,7 +23,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     Config::default,
     build,
 )
-.repeated_in_vain()
+.first_line_wins()
 .arguments("loadbalance [POLICY [WEIGHTFILE]]", read_policy)
 .properties(&[
     Property {
@@ -74,15 +74,15 @@ fn read_policy(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> 
     Ok(())
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    let weighted = writing.config.weight_file.is_some();
-    if !weighted && writing.config.reload.is_some() {
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let weighted = context.config.weight_file.is_some();
+    if !weighted && context.config.reload.is_some() {
         return Err(
-            writing.problem_with("reload", "unknown property for round_robin: only `weighted` has a file to reload")
+            context.problem_with("reload", "unknown property for round_robin: only `weighted` has a file to reload")
         );
     }
-    if weighted && !writing.config.preferred.is_empty() {
-        return Err(writing.problem_with("prefer", "unknown property for weighted: only weights decide there"));
+    if weighted && !context.config.preferred.is_empty() {
+        return Err(context.problem_with("prefer", "unknown property for weighted: only weights decide there"));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     || Config { prefix: true },
     build,
 )
-.repeated_in_vain()
+.first_line_wins()
 .properties(&[Property {
     usage: Usage("localhost_prefix on|off"),
     default: "on",

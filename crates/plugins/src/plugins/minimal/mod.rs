@@ -14,7 +14,7 @@ pub static MANIFEST: Manifest<()> = Manifest::new(
     || (),
     |_, _: &mut Setup<'_>| -> Result<Option<Part>, SetupError> { Ok(Some(Part::new(Minimal, Hooks::UP))) },
 )
-.repeated_in_vain()
+.first_line_wins()
 .role(|_| Role::new(Acts::OnAnswers, &[]));
 
 struct Minimal;

@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use config::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Usage};
 use config::setup::{Page, PageContent, Part, Setup, SetupError};
 use engine::Io;
 use engine::log::{Level, Source};
@@ -221,10 +221,10 @@ static PROPERTIES: &[Property<Config>] = &[
     },
 ];
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    let config = writing.config;
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let config = context.config;
     match config.expected_data() {
-        Some(Err(problem)) => Err(writing.problem_with("value", format!("invalid data for this type: {problem}"))),
+        Some(Err(problem)) => Err(context.problem_with("value", format!("invalid data for this type: {problem}"))),
         _ => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     build,
 )
 .without_handler()
-.repeated_in_vain()
+.first_line_wins()
 .arguments("reload [INTERVAL] [JITTER]", read)
 .metrics(&[&FAILED, &VERSION]);
 

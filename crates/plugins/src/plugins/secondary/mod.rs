@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use config::options::{Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use wire::Name;
@@ -78,9 +78,9 @@ fn set_primaries(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem
     Ok(())
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    match writing.config.primaries.as_slice() {
-        [] => Err(writing.problem("secondary needs `transfer from` with at least one primary server")),
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    match context.config.primaries.as_slice() {
+        [] => Err(context.problem("secondary needs `transfer from` with at least one primary server")),
         _ => Ok(()),
     }
 }

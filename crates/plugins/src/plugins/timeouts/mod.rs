@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use config::options::{Args, Manifest, Problem, Property, Usage, Writing};
+use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Usage};
 use config::setup::{Part, Setup, SetupError, Timeouts};
 use gotext::parse_duration;
 
@@ -82,11 +82,11 @@ impl Config {
     }
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    if writing.config.says_something {
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    if context.config.says_something {
         return Ok(());
     }
-    Err(writing.problem("`timeouts` needs a block with at least one timeout"))
+    Err(context.problem("`timeouts` needs a block with at least one timeout"))
 }
 
 fn build(_: Vec<Config>, _: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {

@@ -6,7 +6,7 @@ mod outgoing;
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, Writing};
+use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, ZoneMap, ZoneSnapshot, ZoneSources, Zones};
@@ -91,12 +91,12 @@ fn without_interface(text: &str) -> String {
     format!("{address}{port}")
 }
 
-fn check(writing: &Writing<'_, Config>) -> Result<(), Problem> {
-    let Config { anyone, peers, .. } = writing.config;
+fn check(context: &DirectiveContext<'_, Config>) -> Result<(), Problem> {
+    let Config { anyone, peers, .. } = context.config;
     if *anyone || !peers.is_empty() {
         Ok(())
     } else {
-        Err(writing.problem("'to' is required: the servers that may transfer the zones"))
+        Err(context.problem("'to' is required: the servers that may transfer the zones"))
     }
 }
 
