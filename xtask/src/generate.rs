@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap_complete::Shell;
-use config::Slot;
+use config::DirectiveEntry;
 use config::options::Directive;
 use engine::SERVER_METRICS;
 use metrics::{Kind, Metric};
@@ -46,7 +46,7 @@ fn texts() -> Result<Vec<(PathBuf, String)>, Failed> {
     let language = read(Path::new("docs/corefile.md"))?;
     texts.push(man_file("portolan-corefile", 5, "the configuration language", &language));
     for slot in plugins::DIRECTIVES {
-        if let Slot::Here(directive) = slot {
+        if let DirectiveEntry::Available(directive) = slot {
             let (path, readme) = plugin_readme(*directive)?;
             let name = format!("portolan-{}", directive.name());
             texts.push(man_file(&name, 7, directive.summary(), &readme));
@@ -117,7 +117,7 @@ fn metrics_page() -> String {
     part("etcd", &portolan::ETCD_METRICS);
     part("portolan node", &portolan::NODE_METRICS);
     for slot in plugins::DIRECTIVES {
-        if let Slot::Here(directive) = slot
+        if let DirectiveEntry::Available(directive) = slot
             && !directive.metrics().is_empty()
             && directive.name() != "prometheus"
         {
@@ -133,7 +133,7 @@ fn plugins_table() -> String {
     let mut later = Vec::new();
     for slot in plugins::DIRECTIVES {
         match slot {
-            Slot::Here(directive) => {
+            DirectiveEntry::Available(directive) => {
                 let name = directive.name();
                 let _ = writeln!(
                     text,
@@ -141,8 +141,8 @@ fn plugins_table() -> String {
                     directive.summary()
                 );
             }
-            Slot::Later(_) => later.push(slot.name()),
-            Slot::Gone(_) => {}
+            DirectiveEntry::Planned(_) => later.push(slot.name()),
+            DirectiveEntry::Removed(_) => {}
         }
     }
     let _ = writeln!(

@@ -21,5 +21,5 @@ pub mod setup;
 pub use assemble::{BuildContext, Built};
 pub use codes::CODES;
 pub use keys::Key;
-pub use plan::{Gone, Planning, Slot, plan};
+pub use plan::{DirectiveEntry, Planning, RemovedDirective, plan};
 pub use planned::{Plan, PlannedListener};

@@ -15,24 +15,24 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 use crate::advice;
 use crate::codes;
 use crate::keys::{Key, doubt_key, read_key};
-use crate::options::{Acts, Directive, DirectiveTraits, Later};
+use crate::options::{Acts, Directive, DirectiveTraits, PlannedDirective};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 use engine::Scheme;
 
 /// Entry in the ordered list of directives.
 #[derive(Clone, Copy)]
-pub enum Slot {
+pub enum DirectiveEntry {
     /// Directive of this build.
-    Here(&'static dyn Directive),
+    Available(&'static dyn Directive),
     /// Directive of CoreDNS that this build does not implement yet.
-    Later(&'static Later),
+    Planned(&'static PlannedDirective),
     /// Directive that occurs in Corefiles, but is not part of CoreDNS. Its position in the list has no effect.
-    Gone(&'static Gone),
+    Removed(&'static RemovedDirective),
 }
 
 /// Directive that is not part of CoreDNS: either an older version had it, or a custom build has it.
-pub struct Gone {
+pub struct RemovedDirective {
     /// Name.
     pub name: &'static str,
     /// Version of CoreDNS that removed it; `None` if it was never part of CoreDNS.
@@ -41,23 +41,23 @@ pub struct Gone {
     pub instead: &'static str,
 }
 
-impl Slot {
+impl DirectiveEntry {
     /// Name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Slot::Here(directive) => directive.name(),
-            Slot::Later(later) => later.usage.name(),
-            Slot::Gone(gone) => gone.name,
+            DirectiveEntry::Available(directive) => directive.name(),
+            DirectiveEntry::Planned(later) => later.usage.name(),
+            DirectiveEntry::Removed(gone) => gone.name,
         }
     }
 
     /// Parser of the directive.
     fn directive(&self) -> Option<&'static dyn Directive> {
         match self {
-            Slot::Here(directive) => Some(*directive),
-            Slot::Later(later) => Some(*later),
-            Slot::Gone(_) => None,
+            DirectiveEntry::Available(directive) => Some(*directive),
+            DirectiveEntry::Planned(later) => Some(*later),
+            DirectiveEntry::Removed(_) => None,
         }
     }
 }
@@ -65,7 +65,7 @@ impl Slot {
 /// Input of planning besides the Corefile.
 pub struct Planning<'a> {
     /// Directives, in the order of the chain.
-    pub slots: &'a [Slot],
+    pub slots: &'a [DirectiveEntry],
     /// Default port of `dns://` keys.
     pub dns_port: u16,
     /// Addresses of a network interface; `None` if it does not exist.
@@ -124,18 +124,18 @@ fn warn_of_clear_text(keys: &[Key], info: &BlockInfo, problems: &mut Vec<Diagnos
     }
 }
 
-fn check_directives(file: &Corefile, slots: &[Slot], problems: &mut Vec<Diagnostic>) {
+fn check_directives(file: &Corefile, slots: &[DirectiveEntry], problems: &mut Vec<Diagnostic>) {
     for name in file.blocks.iter().flat_map(|block| &block.directives).map(|directive| &directive.name) {
         // The list of removed directives follows the available ones, so a name in both is available.
         match slots.iter().find(|slot| slot.name() == name.text) {
-            Some(Slot::Here(_) | Slot::Later(_)) => {}
-            Some(Slot::Gone(gone)) => problems.push(gone_directive(name, gone)),
+            Some(DirectiveEntry::Available(_) | DirectiveEntry::Planned(_)) => {}
+            Some(DirectiveEntry::Removed(gone)) => problems.push(gone_directive(name, gone)),
             None => problems.push(unknown_directive(name, slots)),
         }
     }
 }
 
-fn gone_directive(name: &Token, gone: &Gone) -> Diagnostic {
+fn gone_directive(name: &Token, gone: &RemovedDirective) -> Diagnostic {
     let (code, message) = match gone.removed_in {
         Some(version) => (codes::DIRECTIVE_REMOVED, format!("CoreDNS {version} removed the directive `{}`", gone.name)),
         None => {
@@ -148,11 +148,11 @@ fn gone_directive(name: &Token, gone: &Gone) -> Diagnostic {
     if gone.instead.is_empty() { problem } else { problem.with_help(gone.instead) }
 }
 
-fn unknown_directive(name: &Token, slots: &[Slot]) -> Diagnostic {
+fn unknown_directive(name: &Token, slots: &[DirectiveEntry]) -> Diagnostic {
     let message = format!("unknown directive `{}`", name.text);
     let problem = Diagnostic::error(codes::DIRECTIVE_UNKNOWN, name.span, message);
     let known = slots.iter().filter(|slot| slot.directive().is_some());
-    match did_you_mean(&name.text, known.map(Slot::name)) {
+    match did_you_mean(&name.text, known.map(DirectiveEntry::name)) {
         Some(near) => problem.with_help(format!("did you mean `{near}`?")),
         None => problem,
     }
@@ -164,13 +164,13 @@ fn unknown_directive(name: &Token, slots: &[Slot]) -> Diagnostic {
 fn plan_block(
     written: &ServerBlock,
     keys: Vec<Key>,
-    slots: &[Slot],
+    slots: &[DirectiveEntry],
     problems: &mut Vec<Diagnostic>,
 ) -> (PlannedBlock, bool) {
     let lines_of = |name: &str| written.directives.iter().filter(|line| line.name.text == name).collect::<Vec<_>>();
     let present: Vec<_> = slots
         .iter()
-        .filter_map(Slot::directive)
+        .filter_map(DirectiveEntry::directive)
         .map(|directive| (directive, lines_of(directive.name())))
         .filter(|(_, lines)| !lines.is_empty())
         .collect();

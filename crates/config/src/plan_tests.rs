@@ -5,7 +5,11 @@ fn planned(text: &str) -> Result<Vec<String>, Vec<String>> {
     let parsed = corefile::parse("Corefile".as_ref(), text.to_owned(), &NoFiles);
     let mut problems = parsed.diagnostics;
     let interface = |name: &str| (name == "lo").then(|| vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()]);
-    let planning = Planning { slots: &[Slot::Here(&crate::plan::tests::BIND)], dns_port: 53, interface: &interface };
+    let planning = Planning {
+        slots: &[DirectiveEntry::Available(&crate::plan::tests::BIND)],
+        dns_port: 53,
+        interface: &interface,
+    };
     let plan = plan(&parsed.corefile, &planning, &mut problems);
     plan.ok_or_else(|| problems.into_iter().map(|problem| problem.message).collect()).map(|plan| {
         plan.listeners

@@ -35,26 +35,26 @@ mod tally;
 
 use core::time::Duration;
 
-use config::Slot::{self, Here};
+use config::DirectiveEntry::{self, Available};
 use testkit::{Answer, Arrival, Entry, Names, Outcome, Parsed, Question, Reaction, Server};
 use wire::{Name, Opt, Type};
 
-static SLOTS: [Slot; 17] = [
-    Here(&tally::MANIFEST),
-    Here(&read::MANIFEST),
-    Here(&observe::MANIFEST),
-    Here(&dns64::MANIFEST),
-    Here(&sign::MANIFEST),
-    Here(&rename::RENAME),
-    Here(&rename::RENAME_AGAIN),
-    Here(&onward::MANIFEST),
-    Here(&autopath::MANIFEST),
-    Here(&fragile::MANIFEST),
-    Here(&chase::CHASE_ABOVE),
-    Here(&stale::MANIFEST),
-    Here(&chase::CHASE),
-    Here(&directory::MANIFEST),
-    Here(&stream::MANIFEST),
+static SLOTS: [DirectiveEntry; 17] = [
+    Available(&tally::MANIFEST),
+    Available(&read::MANIFEST),
+    Available(&observe::MANIFEST),
+    Available(&dns64::MANIFEST),
+    Available(&sign::MANIFEST),
+    Available(&rename::RENAME),
+    Available(&rename::RENAME_AGAIN),
+    Available(&onward::MANIFEST),
+    Available(&autopath::MANIFEST),
+    Available(&fragile::MANIFEST),
+    Available(&chase::CHASE_ABOVE),
+    Available(&stale::MANIFEST),
+    Available(&chase::CHASE),
+    Available(&directory::MANIFEST),
+    Available(&stream::MANIFEST),
     testkit::toys::RECORDS,
     testkit::toys::OUTWARD,
 ];
@@ -148,9 +148,9 @@ fn refuses_more_plugins_than_a_query_has_notes_for() {
             let build: config::options::Build<()> =
                 |_, _| Ok(Some(config::setup::Part::new(Pass, engine::Hooks::DOWN)));
             let manifest = config::options::Manifest::new(format!("p{number}").leak(), "", "", || (), build);
-            Here(Box::leak(Box::new(manifest)))
+            Available(Box::leak(Box::new(manifest)))
         });
-        let slots: Vec<Slot> = slots.collect();
+        let slots: Vec<DirectiveEntry> = slots.collect();
         let lines: String = (0..count).map(|number| format!("p{number}\n")).collect();
         Server::new(&slots).load(&format!(".:53 {{\n{lines}}}\n"))
     };

@@ -15,7 +15,7 @@ pub use plugins::pprof::{CpuProfile, Frame, Profiler, Stack};
 pub use plugins::reload::{FAILED as RELOAD_FAILED, VERSION as RELOAD_VERSION};
 pub use shared::option_helpers::{HostName, metrics_page};
 
-use config::Slot::{self, Gone, Here, Later};
+use config::DirectiveEntry::{self, Available, Planned, Removed};
 use plugins::{
     acl, any, auto, autopath, bind, bufsize, cache, cancel, chaos, debug, dns64, dnssec, dnstap, erratic, errors, etcd,
     federations, file, forward, geoip, grpc, grpc_server, header, health, hosts, istio, k8s_external, kubedns,
@@ -26,104 +26,104 @@ use plugins::{
 
 /// All directives in the order of the chain, from top to bottom: CoreDNS's with ours in between, then the removed and
 /// the external ones.
-pub static DIRECTIVES: &[Slot] = &[
-    Here(&root::MANIFEST),
-    Here(&metadata::MANIFEST),
-    Here(&geoip::MANIFEST),
-    Here(&cancel::MANIFEST),
-    Here(&proxyproto::MANIFEST),
-    Later(&planned_directives::QUIC),
-    Here(&grpc_server::MANIFEST),
-    Later(&planned_directives::HTTPS),
-    Later(&planned_directives::HTTPS3),
-    Here(&timeouts::MANIFEST),
-    Here(&multisocket::MANIFEST),
-    Here(&reload::MANIFEST),
-    Here(&nsid::MANIFEST),
-    Here(&bufsize::MANIFEST),
-    Here(&bind::MANIFEST),
-    Here(&debug::MANIFEST),
-    Here(&trace::MANIFEST),
-    Here(&ready::MANIFEST),
-    Here(&health::MANIFEST),
-    Here(&probe::MANIFEST),
-    Here(&pprof::MANIFEST),
-    Here(&shed::MANIFEST),
-    Here(&prometheus::MANIFEST),
-    Here(&kubedns::MANIFEST),
-    Here(&errors::MANIFEST),
-    Here(&log::MANIFEST),
-    Here(&dnstap::MANIFEST),
-    Here(&local::MANIFEST),
-    Here(&dns64::MANIFEST),
-    Here(&any::MANIFEST),
-    Here(&chaos::MANIFEST),
-    Here(&loadbalance::MANIFEST),
-    Here(&tsig::MANIFEST),
-    Here(&rewrite::MANIFEST),
-    Here(&autopath::MANIFEST),
-    Here(&acl::MANIFEST),
-    Here(&cache::MANIFEST),
-    Here(&header::MANIFEST),
-    Here(&dnssec::MANIFEST),
-    Here(&tls::MANIFEST),
-    Here(&minimal::MANIFEST),
-    Here(&template::MANIFEST),
-    Here(&transfer::MANIFEST),
-    Here(&hosts::MANIFEST),
-    Later(&planned_directives::ROUTE53),
-    Later(&planned_directives::AZURE),
-    Later(&planned_directives::CLOUDDNS),
-    Here(&federations::MANIFEST),
-    Here(&k8s_external::MANIFEST),
-    Here(&kubernetes::MANIFEST),
-    Here(&istio::MANIFEST),
-    Here(&file::MANIFEST),
-    Here(&auto::MANIFEST),
-    Here(&secondary::MANIFEST),
-    Here(&etcd::MANIFEST),
-    Here(&r#loop::MANIFEST),
-    Here(&forward::MANIFEST),
-    Here(&grpc::MANIFEST),
-    Here(&erratic::MANIFEST),
-    Here(&whoami::MANIFEST),
-    Here(&on::MANIFEST),
-    Here(&sign::MANIFEST),
-    Here(&view::MANIFEST),
-    Later(&planned_directives::NOMAD),
-    Gone(&removed_directives::PROXY),
-    Gone(&removed_directives::FEDERATION),
-    Gone(&removed_directives::REVERSE),
-    Gone(&removed_directives::STARTUP),
-    Gone(&removed_directives::SHUTDOWN),
-    Gone(&removed_directives::HTTPPROXY),
-    Gone(&removed_directives::ALTERNATE),
-    Gone(&removed_directives::FANOUT),
-    Gone(&removed_directives::UNBOUND),
-    Gone(&removed_directives::DNSREDIR),
-    Gone(&removed_directives::KUBERNETAI),
-    Gone(&removed_directives::K8S_GATEWAY),
-    Gone(&removed_directives::RECORDS),
-    Gone(&removed_directives::BLOCKER),
-    Gone(&removed_directives::ADS),
-    Gone(&removed_directives::FINALIZE),
-    Gone(&removed_directives::REDISC),
-    Gone(&removed_directives::RRL),
-    Gone(&removed_directives::MDNS),
-    Gone(&removed_directives::OCP_DNSNAMERESOLVER),
-    Gone(&removed_directives::MULTICLUSTER),
-    Gone(&removed_directives::LIGHTHOUSE),
-    Gone(&removed_directives::REDIS),
-    Gone(&removed_directives::NETBOX),
-    Gone(&removed_directives::DOCKER),
-    Gone(&removed_directives::TAILSCALE),
-    Gone(&removed_directives::KUADRANT),
-    Gone(&removed_directives::SQLITE),
+pub static DIRECTIVES: &[DirectiveEntry] = &[
+    Available(&root::MANIFEST),
+    Available(&metadata::MANIFEST),
+    Available(&geoip::MANIFEST),
+    Available(&cancel::MANIFEST),
+    Available(&proxyproto::MANIFEST),
+    Planned(&planned_directives::QUIC),
+    Available(&grpc_server::MANIFEST),
+    Planned(&planned_directives::HTTPS),
+    Planned(&planned_directives::HTTPS3),
+    Available(&timeouts::MANIFEST),
+    Available(&multisocket::MANIFEST),
+    Available(&reload::MANIFEST),
+    Available(&nsid::MANIFEST),
+    Available(&bufsize::MANIFEST),
+    Available(&bind::MANIFEST),
+    Available(&debug::MANIFEST),
+    Available(&trace::MANIFEST),
+    Available(&ready::MANIFEST),
+    Available(&health::MANIFEST),
+    Available(&probe::MANIFEST),
+    Available(&pprof::MANIFEST),
+    Available(&shed::MANIFEST),
+    Available(&prometheus::MANIFEST),
+    Available(&kubedns::MANIFEST),
+    Available(&errors::MANIFEST),
+    Available(&log::MANIFEST),
+    Available(&dnstap::MANIFEST),
+    Available(&local::MANIFEST),
+    Available(&dns64::MANIFEST),
+    Available(&any::MANIFEST),
+    Available(&chaos::MANIFEST),
+    Available(&loadbalance::MANIFEST),
+    Available(&tsig::MANIFEST),
+    Available(&rewrite::MANIFEST),
+    Available(&autopath::MANIFEST),
+    Available(&acl::MANIFEST),
+    Available(&cache::MANIFEST),
+    Available(&header::MANIFEST),
+    Available(&dnssec::MANIFEST),
+    Available(&tls::MANIFEST),
+    Available(&minimal::MANIFEST),
+    Available(&template::MANIFEST),
+    Available(&transfer::MANIFEST),
+    Available(&hosts::MANIFEST),
+    Planned(&planned_directives::ROUTE53),
+    Planned(&planned_directives::AZURE),
+    Planned(&planned_directives::CLOUDDNS),
+    Available(&federations::MANIFEST),
+    Available(&k8s_external::MANIFEST),
+    Available(&kubernetes::MANIFEST),
+    Available(&istio::MANIFEST),
+    Available(&file::MANIFEST),
+    Available(&auto::MANIFEST),
+    Available(&secondary::MANIFEST),
+    Available(&etcd::MANIFEST),
+    Available(&r#loop::MANIFEST),
+    Available(&forward::MANIFEST),
+    Available(&grpc::MANIFEST),
+    Available(&erratic::MANIFEST),
+    Available(&whoami::MANIFEST),
+    Available(&on::MANIFEST),
+    Available(&sign::MANIFEST),
+    Available(&view::MANIFEST),
+    Planned(&planned_directives::NOMAD),
+    Removed(&removed_directives::PROXY),
+    Removed(&removed_directives::FEDERATION),
+    Removed(&removed_directives::REVERSE),
+    Removed(&removed_directives::STARTUP),
+    Removed(&removed_directives::SHUTDOWN),
+    Removed(&removed_directives::HTTPPROXY),
+    Removed(&removed_directives::ALTERNATE),
+    Removed(&removed_directives::FANOUT),
+    Removed(&removed_directives::UNBOUND),
+    Removed(&removed_directives::DNSREDIR),
+    Removed(&removed_directives::KUBERNETAI),
+    Removed(&removed_directives::K8S_GATEWAY),
+    Removed(&removed_directives::RECORDS),
+    Removed(&removed_directives::BLOCKER),
+    Removed(&removed_directives::ADS),
+    Removed(&removed_directives::FINALIZE),
+    Removed(&removed_directives::REDISC),
+    Removed(&removed_directives::RRL),
+    Removed(&removed_directives::MDNS),
+    Removed(&removed_directives::OCP_DNSNAMERESOLVER),
+    Removed(&removed_directives::MULTICLUSTER),
+    Removed(&removed_directives::LIGHTHOUSE),
+    Removed(&removed_directives::REDIS),
+    Removed(&removed_directives::NETBOX),
+    Removed(&removed_directives::DOCKER),
+    Removed(&removed_directives::TAILSCALE),
+    Removed(&removed_directives::KUADRANT),
+    Removed(&removed_directives::SQLITE),
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::{DIRECTIVES, Gone};
+    use super::{DIRECTIVES, Removed};
 
     /// Order of CoreDNS 1.14.7.
     const ORDER: &str = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts multisocket reload \
@@ -140,8 +140,8 @@ mod tests {
         let is_ours = |name: &&str| OURS.iter().any(|(ours, _)| ours == name);
         let names: Vec<_> = DIRECTIVES
             .iter()
-            .filter(|slot| !matches!(slot, Gone(_)))
-            .map(config::Slot::name)
+            .filter(|slot| !matches!(slot, Removed(_)))
+            .map(config::DirectiveEntry::name)
             .filter(|name| !is_ours(name))
             .collect();
         assert_eq!(names, ORDER.split_whitespace().collect::<Vec<_>>());
@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn a_chain_of_all_plugins_fits_into_steps_max() {
-        let served = DIRECTIVES.iter().filter(|slot| matches!(slot, config::Slot::Here(_))).count();
+        let served = DIRECTIVES.iter().filter(|slot| matches!(slot, config::DirectiveEntry::Available(_))).count();
         assert!(served <= engine::STEPS_MAX, "{served}: `Walk::passed` needs a wider word");
     }
 
     #[test]
     fn directives_unknown_to_coredns_follow_their_neighbours() {
-        let names: Vec<_> = DIRECTIVES.iter().map(config::Slot::name).collect();
+        let names: Vec<_> = DIRECTIVES.iter().map(config::DirectiveEntry::name).collect();
         for (ours, before) in OURS {
             assert!(names.windows(2).any(|two| two == [*before, *ours]), "{ours} follows {before}");
         }

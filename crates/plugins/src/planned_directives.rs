@@ -1,23 +1,23 @@
 //! Directives of CoreDNS that are not implemented yet. Their syntax is known, so that Corefiles that use them can be
 //! checked.
 
-use config::options::{Acts, Later, Usage};
+use config::options::{Acts, PlannedDirective, Usage};
 
 /// A directive that may occur once per server block.
-const fn once(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> Later {
-    Later { usage: Usage(usage), repeated: false, acts, properties }
+const fn once(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> PlannedDirective {
+    PlannedDirective { usage: Usage(usage), repeated: false, acts, properties }
 }
 
 /// A directive that may occur any number of times.
-const fn many(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> Later {
-    Later { repeated: true, ..once(usage, acts, properties) }
+const fn many(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> PlannedDirective {
+    PlannedDirective { repeated: true, ..once(usage, acts, properties) }
 }
 
-pub static QUIC: Later = many("quic", Acts::Aside, &["max_streams NUMBER", "worker_pool_size NUMBER"]);
-pub static HTTPS: Later = many("https", Acts::Aside, &["max_connections NUMBER"]);
-pub static HTTPS3: Later = many("https3", Acts::Aside, &["max_streams NUMBER", "max_connections NUMBER"]);
+pub static QUIC: PlannedDirective = many("quic", Acts::Aside, &["max_streams NUMBER", "worker_pool_size NUMBER"]);
+pub static HTTPS: PlannedDirective = many("https", Acts::Aside, &["max_connections NUMBER"]);
+pub static HTTPS3: PlannedDirective = many("https3", Acts::Aside, &["max_streams NUMBER", "max_connections NUMBER"]);
 
-pub static ROUTE53: Later = many(
+pub static ROUTE53: PlannedDirective = many(
     "route53 [ZONE:HOSTED_ZONE_ID...]",
     Acts::AnswersSome,
     &[
@@ -30,7 +30,7 @@ pub static ROUTE53: Later = many(
     ],
 );
 
-pub static AZURE: Later = many(
+pub static AZURE: PlannedDirective = many(
     "azure RESOURCE_GROUP:ZONE...",
     Acts::AnswersSome,
     &[
@@ -44,11 +44,11 @@ pub static AZURE: Later = many(
     ],
 );
 
-pub static CLOUDDNS: Later = many(
+pub static CLOUDDNS: PlannedDirective = many(
     "clouddns ZONE:PROJECT:HOSTED_ZONE...",
     Acts::AnswersSome,
     &["credentials FILE", "upstream [WORDS...]", "fallthrough [ZONES...]"],
 );
 
-pub static NOMAD: Later =
+pub static NOMAD: PlannedDirective =
     once("nomad [ZONE]", Acts::AnswersSome, &["address URL...", "filter EXPRESSION...", "token TOKEN", "ttl NUMBER"]);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use config::Slot;
+use config::DirectiveEntry;
 use config::setup::Capabilities;
 use plugins::HostName;
 use testkit::{Arrival, Asked, Extension, Parsed, Problem, Question, Stage, Statement};
@@ -18,7 +18,7 @@ use wire::{Name, Section};
 #[test]
 fn plugins_pass_their_scenarios() {
     let mut slots = plugins::DIRECTIVES.to_vec();
-    let directives = slots.iter().position(|slot| matches!(slot, Slot::Gone(_))).unwrap_or(slots.len());
+    let directives = slots.iter().position(|slot| matches!(slot, DirectiveEntry::Removed(_))).unwrap_or(slots.len());
     slots.splice(directives..directives, [testkit::toys::RECORDS, testkit::toys::OUTWARD]);
     testkit::run_directory(
         concat!(env!("CARGO_MANIFEST_DIR"), "/src"),

@@ -14,7 +14,7 @@ mod test_database;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use config::Slot;
+use config::DirectiveEntry;
 use support::{Client, Folder, Server, certify, page, wait_until};
 use wire::{Rcode, Type};
 
@@ -233,8 +233,9 @@ fn corefile_has_every_directive() {
     assert!(!parsed.has_errors());
     let blocks = parsed.corefile.blocks.iter().flat_map(|block| &block.directives);
     let used: BTreeSet<String> = blocks.map(|directive| directive.name.text.clone()).collect();
-    let here = plugins::DIRECTIVES.iter().filter(|slot| matches!(slot, Slot::Here(_)));
-    let missing: Vec<_> = here.map(Slot::name).filter(|name| !used.contains(*name) && *name != ELSEWHERE).collect();
+    let here = plugins::DIRECTIVES.iter().filter(|slot| matches!(slot, DirectiveEntry::Available(_)));
+    let missing: Vec<_> =
+        here.map(DirectiveEntry::name).filter(|name| !used.contains(*name) && *name != ELSEWHERE).collect();
     assert!(missing.is_empty(), "add these directives and queries for them to this test: {missing:?}");
 }
 

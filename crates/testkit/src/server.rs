@@ -10,7 +10,7 @@ use std::sync::Arc;
 use config::setup::{
     Capabilities, Ender, Ending, HostRequests, Inspection, Job, LastingJob, Looking, Readiness, ReloadState,
 };
-use config::{BuildContext, Built, PlannedListener, Planning, Slot, plan};
+use config::{BuildContext, Built, DirectiveEntry, PlannedListener, Planning, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
 use engine::{Clock, Driver, Generation, Instant, Io, Path, Progress, Transaction, Transport, Worker};
@@ -40,7 +40,7 @@ pub struct Server {
     pub process: Capabilities,
     /// Metrics of the process.
     pub registry: Arc<Registry>,
-    slots: Vec<Slot>,
+    slots: Vec<DirectiveEntry>,
     time: VirtualTime,
     executor: Executor,
     worker: Rc<RefCell<Worker>>,
@@ -115,7 +115,7 @@ impl Ticket {
 impl Server {
     /// Creates a process without a Corefile. `slots` are its plugins, in the order of the chain.
     #[must_use]
-    pub fn new(slots: &[Slot]) -> Server {
+    pub fn new(slots: &[DirectiveEntry]) -> Server {
         let (time, registry) = (VirtualTime::new(), Registry::new());
         let io = Rc::new(VirtualIo::new(time.clone(), &registry, SEED));
         let worker = Worker::new(&registry, Box::new(time.clone()), io.random());

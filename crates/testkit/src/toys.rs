@@ -3,7 +3,7 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use config::Slot;
+use config::DirectiveEntry;
 use config::options::{Manifest, Property, Usage, zone_names};
 use config::setup::{Part, Setup, SetupError};
 use engine::{
@@ -18,10 +18,10 @@ use crate::Record;
 ///
 /// A name without records of the type gets NODATA, and a CNAME record answers all types. A name without any records
 /// is NXDOMAIN, or is passed to the next plugin with `fallthrough [ZONES…]`.
-pub static RECORDS: Slot = Slot::Here(&RECORDS_MANIFEST);
+pub static RECORDS: DirectiveEntry = DirectiveEntry::Available(&RECORDS_MANIFEST);
 
 /// Forwards queries in the given zones to one upstream, with a timeout of two seconds: `outward IP[:PORT] [ZONES…]`.
-pub static OUTWARD: Slot = Slot::Here(&OUTWARD_MANIFEST);
+pub static OUTWARD: DirectiveEntry = DirectiveEntry::Available(&OUTWARD_MANIFEST);
 
 static RECORDS_MANIFEST: Manifest<RecordsConfig> =
     Manifest::new("records", "answers from a list of records", "", RecordsConfig::default, build_records)

@@ -15,7 +15,7 @@ use gotext::parse_duration;
 use metrics::Metric;
 
 /// Directive that is not implemented yet.
-pub struct Later {
+pub struct PlannedDirective {
     /// Syntax of its own line, including the name.
     pub usage: Usage,
     /// True if it may occur more than once in a server block.
@@ -26,7 +26,7 @@ pub struct Later {
     pub properties: &'static [&'static str],
 }
 
-impl Directive for Later {
+impl Directive for PlannedDirective {
     fn name(&self) -> &'static str {
         self.usage.name()
     }
@@ -80,7 +80,7 @@ impl Directive for Later {
     }
 }
 
-impl Later {
+impl PlannedDirective {
     fn check_property(&self, name: &Token, words: &[Token]) -> Result<(), Problem> {
         let mut usages = self.properties.iter().map(|usage| Usage(usage));
         if let Some(usage) = usages.find(|usage| usage.name() == name.text) {

@@ -12,7 +12,7 @@ mod usage;
 mod values;
 
 pub use args::{Args, Problem};
-pub use later::Later;
+pub use later::PlannedDirective;
 pub use manifest::{
     Build, Directive, DirectiveContext, DirectiveTraits, Manifest, ParsedDirective, Property, PropertyDoc,
     RemovedProperty, SetProperty,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use config::Slot;
+use config::DirectiveEntry;
 use config::setup::{Capabilities, ReloadState};
 use config::{BuildContext, Planning};
 use corefile::NoFiles;
@@ -21,7 +21,7 @@ use wire::{Name, OptionCode, Type};
 /// Time limit for each wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-static SLOTS: [Slot; 2] = [testkit::toys::RECORDS, testkit::toys::OUTWARD];
+static SLOTS: [DirectiveEntry; 2] = [testkit::toys::RECORDS, testkit::toys::OUTWARD];
 
 /// Running worker threads.
 pub(crate) struct Running {

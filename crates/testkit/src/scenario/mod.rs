@@ -61,7 +61,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use config::Slot;
+use config::DirectiveEntry;
 use config::setup::Capabilities;
 
 pub use stage::Stage;
@@ -93,7 +93,7 @@ pub type MakeExtension = fn() -> Box<dyn Extension>;
 /// # Panics
 /// Panics if a scenario fails, with all its problems, or if there are no scenarios.
 #[allow(clippy::panic, reason = "a test ends so")]
-pub fn run_directory(directory: impl AsRef<Path>, slots: &[Slot], extensions: &[MakeExtension]) {
+pub fn run_directory(directory: impl AsRef<Path>, slots: &[DirectiveEntry], extensions: &[MakeExtension]) {
     let mut paths = Vec::new();
     collect(directory.as_ref(), &mut paths);
     paths.sort();
@@ -130,7 +130,7 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-fn run_file<'p>(path: &'p Path, slots: &[Slot], extensions: &[MakeExtension]) -> Vec<Failure<'p>> {
+fn run_file<'p>(path: &'p Path, slots: &[DirectiveEntry], extensions: &[MakeExtension]) -> Vec<Failure<'p>> {
     let problem = |text: String| vec![Problem { line: 0, text }];
     let run = || match fs::read_to_string(path) {
         Ok(text) => run_text(&text, slots, extensions),
@@ -142,7 +142,7 @@ fn run_file<'p>(path: &'p Path, slots: &[Slot], extensions: &[MakeExtension]) ->
 
 /// Runs a scenario and returns all its problems.
 #[must_use]
-pub fn run_text(text: &str, slots: &[Slot], extensions: &[MakeExtension]) -> Vec<Problem> {
+pub fn run_text(text: &str, slots: &[DirectiveEntry], extensions: &[MakeExtension]) -> Vec<Problem> {
     match statement::read(text) {
         Ok(statements) => stage::play(&statements, slots, extensions),
         Err(problem) => vec![problem],

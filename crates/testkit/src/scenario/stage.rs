@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use config::Slot;
+use config::DirectiveEntry;
 
 use super::asking::{self, Asked};
 use super::{Extension, MakeExtension, Problem, Statement, looking, tables};
@@ -25,7 +25,7 @@ pub struct Stage {
 }
 
 /// Executes the statements of a scenario and returns its problems.
-pub(super) fn play(statements: &[Statement], slots: &[Slot], extensions: &[MakeExtension]) -> Vec<Problem> {
+pub(super) fn play(statements: &[Statement], slots: &[DirectiveEntry], extensions: &[MakeExtension]) -> Vec<Problem> {
     let mut stage = Stage {
         server: Server::new(slots),
         asked: HashMap::new(),

@@ -4,7 +4,7 @@ mod web;
 
 use std::sync::Arc;
 
-use config::Slot;
+use config::DirectiveEntry;
 use config::options::{Manifest, Property, Usage};
 use config::setup::{Page, Part, ReloadState, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
@@ -106,8 +106,8 @@ struct Prometheus {
 /// directive. CoreDNS registers them when its process starts.
 fn show_at_zero(registry: &Registry) {
     let metrics_of = |slot| match slot {
-        &Slot::Here(directive) => directive.metrics(),
-        Slot::Later(_) | Slot::Gone(_) => &[],
+        &DirectiveEntry::Available(directive) => directive.metrics(),
+        DirectiveEntry::Planned(_) | DirectiveEntry::Removed(_) => &[],
     };
     let all = crate::DIRECTIVES.iter().flat_map(metrics_of);
     for metric in all.filter(|metric| metric.labels.is_empty() && metric.name.starts_with("coredns_")) {
