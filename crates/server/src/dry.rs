@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Request, World};
-use config::setup::{Files, ReloadState, Stamp, Warned};
+use config::setup::{FileStamp, Files, ReloadState, Warned};
 use config::{BuildContext, Plan};
 use corefile::Diagnostic;
 use metrics::Registry;
@@ -64,7 +64,7 @@ impl Files for NoFiles {
         false
     }
 
-    fn stamp(&self, _: &Path) -> io::Result<Stamp> {
+    fn stamp(&self, _: &Path) -> io::Result<FileStamp> {
         Err(io::ErrorKind::NotFound.into())
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use config::setup::{Files, Inspection, LISTED_MAX, Looking, Stamp};
+use config::setup::{FileCheck, FileStamp, FileWatch, Files, LISTED_MAX};
 use engine::Io;
 use io_text::plain;
 
@@ -23,10 +23,10 @@ impl Files for Disk {
         path.is_file()
     }
 
-    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+    fn stamp(&self, path: &Path) -> io::Result<FileStamp> {
         let metadata = std::fs::metadata(path).map_err(plain)?;
         let since_1970 = metadata.modified().map_err(plain)?.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Stamp { modified: since_1970.as_nanos(), len: metadata.len() })
+        Ok(FileStamp { modified: since_1970.as_nanos(), len: metadata.len() })
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -119,8 +119,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 /// Calls a directive's function that reads its files at a fixed interval, for as long as this is polled. Uses a
 /// blocking thread, because large files may be read.
-pub(crate) async fn inspect(inspection: Inspection, io: Rc<dyn Io>) {
-    let Inspection { every, mut at_once, mut look } = inspection;
+pub(crate) async fn inspect(watch: FileWatch, io: Rc<dyn Io>) {
+    let FileWatch { every, mut at_once, mut check } = watch;
     while !every.is_zero() {
         if !core::mem::take(&mut at_once) {
             tokio::time::sleep(every).await;
@@ -128,12 +128,12 @@ pub(crate) async fn inspect(inspection: Inspection, io: Rc<dyn Io>) {
         let looked = tokio::task::spawn_blocking(move || {
             let mut notices = Vec::new();
             let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            look(Looking { files: &Disk, since_1970, notices: &mut notices });
-            (look, notices)
+            check(FileCheck { files: &Disk, since_1970, notices: &mut notices });
+            (check, notices)
         });
         // A panic ends this watch. Earlier results stay in use.
         let Ok((again, notices)) = looked.await else { return };
-        look = again;
+        check = again;
         notices.iter().for_each(|notice| io.log(notice.level, notice.source(), format_args!("{}", notice.message)));
     }
 }

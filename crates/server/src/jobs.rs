@@ -20,13 +20,13 @@ impl Jobs {
     pub(crate) fn start(requests: &mut HostRequests, io: &Rc<dyn Io>) -> Jobs {
         let jobs = core::mem::take(&mut requests.jobs).into_iter();
         let jobs = jobs.map(|job| tokio::task::spawn_local(job(Rc::clone(io))).abort_handle());
-        let inspections = core::mem::take(&mut requests.inspections).into_iter();
-        let inspections = inspections.map(|inspection| {
+        let file_watches = core::mem::take(&mut requests.file_watches).into_iter();
+        let file_watches = file_watches.map(|inspection| {
             tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(io))).abort_handle()
         });
         let lasting = core::mem::take(&mut requests.lasting_jobs).into_iter();
         let lasting = lasting.map(|job| start_lasting(job, io)).collect();
-        Jobs { handles: jobs.chain(inspections).collect(), lasting }
+        Jobs { handles: jobs.chain(file_watches).collect(), lasting }
     }
 
     /// Aborts the jobs, and waits until the lasting ones have finished.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use cluster::Clusters;
 use cluster::scenario::Script;
-use config::setup::{Capabilities, Files, ReloadState, Stamp};
+use config::setup::{Capabilities, FileStamp, Files, ReloadState};
 use config::{BuildContext, Planning};
 use corefile::NoFiles;
 use engine::{Clock, Generation, Instant, Path as QueryPath, Progress, Resolved, Transaction, Worker};
@@ -139,7 +139,7 @@ impl Files for NoDisk {
         false
     }
 
-    fn stamp(&self, _: &Path) -> io::Result<Stamp> {
+    fn stamp(&self, _: &Path) -> io::Result<FileStamp> {
         Err(io::ErrorKind::NotFound.into())
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::setup::{
-    Capabilities, Ender, Ending, HostRequests, Inspection, Job, LastingJob, Looking, Readiness, ReloadState,
+    Capabilities, Ender, Ending, FileCheck, FileWatch, HostRequests, Job, LastingJob, Readiness, ReloadState,
 };
 use config::{BuildContext, Built, DirectiveEntry, PlannedListener, Planning, plan};
 use corefile::{Style, render};
@@ -163,9 +163,9 @@ impl Server {
         }
         self.io.set_pages(core::mem::take(&mut requests.pages));
         let jobs = core::mem::take(&mut requests.jobs).into_iter().map(|job| self.start_job(job));
-        let inspections = core::mem::take(&mut requests.inspections).into_iter();
-        let inspections = inspections.map(|inspection| self.start_inspection(inspection));
-        let tasks = jobs.chain(inspections).collect();
+        let file_watches = core::mem::take(&mut requests.file_watches).into_iter();
+        let file_watches = file_watches.map(|watch| self.start_inspection(watch));
+        let tasks = jobs.chain(file_watches).collect();
         let lasting = core::mem::take(&mut requests.lasting_jobs).into_iter();
         let enders = lasting.map(|job| self.start_lasting_job(job)).collect();
         self.running =
@@ -190,9 +190,9 @@ impl Server {
         ender
     }
 
-    fn start_inspection(&self, inspection: Inspection) -> Task {
+    fn start_inspection(&self, watch: FileWatch) -> Task {
         let (io, world) = (Rc::clone(&self.io), Rc::clone(&self.world));
-        self.executor.spawn(Box::pin(inspect(inspection, io, world, self.time.clone())))
+        self.executor.spawn(Box::pin(inspect(watch, io, world, self.time.clone())))
     }
 
     /// Returns the time.
@@ -322,14 +322,14 @@ fn with_tls() -> Capabilities {
 }
 
 /// Runs the periodic file check of a plugin.
-async fn inspect(mut inspection: Inspection, io: Rc<VirtualIo>, world: Rc<World>, time: VirtualTime) {
-    while !inspection.every.is_zero() {
-        if !core::mem::take(&mut inspection.at_once) {
-            io.sleep_until(io.now() + inspection.every).await;
+async fn inspect(mut watch: FileWatch, io: Rc<VirtualIo>, world: Rc<World>, time: VirtualTime) {
+    while !watch.every.is_zero() {
+        if !core::mem::take(&mut watch.at_once) {
+            io.sleep_until(io.now() + watch.every).await;
         }
         let mut notices = Vec::new();
         let since_1970 = time.since_1970();
-        (inspection.look)(Looking { files: &*world, since_1970, notices: &mut notices });
+        (watch.check)(FileCheck { files: &*world, since_1970, notices: &mut notices });
         notices.iter().for_each(|notice| io.log(notice.level, notice.source(), format_args!("{}", notice.message)));
     }
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use config::setup::Stamp;
+use config::setup::FileStamp;
 use io_text::plain;
 
 /// Files and environment variables of a scenario.
 #[derive(Default)]
 pub struct World {
-    files: RefCell<BTreeMap<PathBuf, (Vec<u8>, Stamp)>>,
+    files: RefCell<BTreeMap<PathBuf, (Vec<u8>, FileStamp)>>,
     writes: Cell<u128>,
     variables: RefCell<BTreeMap<String, String>>,
 }
@@ -21,7 +21,7 @@ impl World {
     pub fn write(&self, path: impl Into<PathBuf>, contents: impl Into<Vec<u8>>) {
         let contents = contents.into();
         self.writes.set(self.writes.get() + 1);
-        let stamp = Stamp { modified: self.writes.get(), len: contents.len() as u64 };
+        let stamp = FileStamp { modified: self.writes.get(), len: contents.len() as u64 };
         self.files.borrow_mut().insert(path.into(), (contents, stamp));
     }
 
@@ -56,7 +56,7 @@ impl config::setup::Files for World {
         self.files.borrow().contains_key(path)
     }
 
-    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+    fn stamp(&self, path: &Path) -> io::Result<FileStamp> {
         let files = self.files.borrow();
         files.get(path).map(|(_, stamp)| *stamp).ok_or_else(|| plain(io::ErrorKind::NotFound.into()))
     }

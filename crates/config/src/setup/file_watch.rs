@@ -9,19 +9,19 @@ use super::Files;
 use engine::log::{Level, Notice};
 
 /// Periodic check of files for changes.
-pub struct Inspection {
+pub struct FileWatch {
     /// Interval; 0 disables the check.
     pub every: Duration,
     /// True to run the first check as soon as the generation serves, instead of one interval later.
     pub at_once: bool,
     /// Check. It may block, because it does not run on a worker thread.
-    pub look: Look,
+    pub check: CheckFiles,
 }
 
-impl Inspection {
+impl FileWatch {
     /// Returns a check that first runs after one interval.
-    pub fn new(every: Duration, look: impl FnMut(Looking<'_>) + Send + 'static) -> Inspection {
-        Inspection { every, at_once: false, look: Box::new(look) }
+    pub fn new(every: Duration, check: impl FnMut(FileCheck<'_>) + Send + 'static) -> FileWatch {
+        FileWatch { every, at_once: false, check: Box::new(check) }
     }
 
     /// Returns a check of one file, whose contents at build time are in `read`.
@@ -34,33 +34,33 @@ impl Inspection {
         every: Duration,
         read: &io::Result<Vec<u8>>,
         mut changed: impl FnMut(&dyn Files, io::Result<Vec<u8>>) -> Result<(), String> + Send + 'static,
-    ) -> Inspection {
+    ) -> FileWatch {
         let seed = foldhash::quality::RandomState::default();
         // A hash identifies the contents, which may be large.
         let sign = move |read: &io::Result<Vec<u8>>| {
             read.as_ref().map(|octets| (octets.len(), seed.hash_one(octets))).map_err(io::Error::kind)
         };
         let mut seen = sign(read);
-        let look = move |looking: Looking<'_>| {
-            let read = looking.files.read(&path);
+        let check = move |context: FileCheck<'_>| {
+            let read = context.files.read(&path);
             let now = sign(&read);
             if now == seen {
                 return;
             }
             seen = now;
-            if let Err(what) = changed(looking.files, read) {
-                looking.notices.push(Notice::new(Level::Warning, directive, what));
+            if let Err(what) = changed(context.files, read) {
+                context.notices.push(Notice::new(Level::Warning, directive, what));
             }
         };
-        Inspection::new(every, look)
+        FileWatch::new(every, check)
     }
 }
 
 /// Function that checks files.
-pub type Look = Box<dyn FnMut(Looking<'_>) + Send>;
+pub type CheckFiles = Box<dyn FnMut(FileCheck<'_>) + Send>;
 
 /// Context of a file check.
-pub struct Looking<'a> {
+pub struct FileCheck<'a> {
     /// File system.
     pub files: &'a dyn Files,
     /// Wall-clock time since the Unix epoch.

@@ -18,7 +18,7 @@ pub trait Files {
     ///
     /// # Errors
     /// The error of the system call.
-    fn stamp(&self, path: &Path) -> io::Result<Stamp>;
+    fn stamp(&self, path: &Path) -> io::Result<FileStamp>;
 
     /// Lists the files below a directory recursively, sorted, and at most [`LISTED_MAX`].
     ///
@@ -38,7 +38,7 @@ pub const LISTED_MAX: usize = 100_000;
 
 /// File metadata that changes when the contents of the file change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     /// Modification time, in nanoseconds since an arbitrary start.
     pub modified: u128,
     /// Length in bytes.

@@ -23,8 +23,8 @@ mod reload_state;
 mod requests;
 
 pub use capabilities::{Capabilities, LocalAnswers, LocalZones, StepWrapper};
-pub use file_watch::{Inspection, Look, Looking};
-pub use files::{Files, LISTED_MAX, Stamp};
+pub use file_watch::{CheckFiles, FileCheck, FileWatch};
+pub use files::{FileStamp, Files, LISTED_MAX};
 pub use jobs::{Ender, Ending, FAREWELL, Job, LastingJob};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corefile::{Diagnostic, Span};
 
-use super::{Inspection, Job, LastingJob, Page, Readiness};
+use super::{FileWatch, Job, LastingJob, Page, Readiness};
 use crate::codes;
 use engine::log::Notice;
 use engine::tls::TlsServer;
@@ -16,7 +16,7 @@ pub struct HostRequests {
     /// HTTP pages to serve.
     pub pages: Vec<Page>,
     /// Files to watch.
-    pub inspections: Vec<Inspection>,
+    pub file_watches: Vec<FileWatch>,
     /// TLS configurations of listeners, by the listener's label.
     pub tls: Vec<(String, Arc<dyn TlsServer>)>,
     /// Jobs that run as long as the generation serves.

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config::setup::{Files, Inspection, Looking, Setup, Stamp};
+use config::setup::{FileCheck, FileStamp, FileWatch, Files, Setup};
 use engine::log::{Level, Notice};
 use engine::tls::{ClientCertificates, Identity, ServerTls, TlsMaker, TlsServer};
 
@@ -32,7 +32,7 @@ impl Certificates {
         let maker: Arc<dyn TlsMaker> = setup.process.find().ok_or("TLS is not available in this process")?;
         let made = maker.server(&self.read(setup.files)?);
         let server = made.map_err(|error| format!("{}: {error}", self.certificate.display()))?;
-        setup.requests.inspections.push(self.renewal(directive, Arc::clone(&server), setup.files));
+        setup.requests.file_watches.push(self.renewal(directive, Arc::clone(&server), setup.files));
         Ok(server)
     }
 
@@ -45,16 +45,16 @@ impl Certificates {
         })
     }
 
-    fn stamps(&self, files: &dyn Files) -> Vec<Option<Stamp>> {
+    fn stamps(&self, files: &dyn Files) -> Vec<Option<FileStamp>> {
         let paths = [&self.certificate, &self.key].into_iter().chain(&self.authorities);
         paths.map(|path| files.stamp(path).ok()).collect()
     }
 
     /// Returns a job that loads the files after they have changed. If the new files are unusable, it logs a warning and
     /// the server keeps the old ones.
-    fn renewal(self, directive: &'static str, server: Arc<dyn TlsServer>, files: &dyn Files) -> Inspection {
+    fn renewal(self, directive: &'static str, server: Arc<dyn TlsServer>, files: &dyn Files) -> FileWatch {
         let mut seen = self.stamps(files);
-        let look = move |Looking { files, notices, .. }: Looking<'_>| {
+        let check = move |FileCheck { files, notices, .. }: FileCheck<'_>| {
             let now = self.stamps(files);
             if now == seen {
                 return;
@@ -66,6 +66,6 @@ impl Certificates {
                 Err(error) => Notice::new(Level::Warning, directive, format!("{path}: {error}")),
             });
         };
-        Inspection::new(EVERY, look)
+        FileWatch::new(EVERY, check)
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
-use config::setup::{Files, Inspection, Part, Setup, SetupError};
+use config::setup::{FileWatch, Files, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
 use engine::{Hooks, Zones};
 use gotext::regexp::{Captures, Regexp};
@@ -108,7 +108,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let mut notices = Vec::new();
         look(setup.files, &mut notices);
         notices.iter().filter(|notice| notice.level <= Level::Warning).for_each(|notice| setup.warn(&notice.message));
-        setup.requests.inspections.push(Inspection::new(every, move |looking| look(looking.files, looking.notices)));
+        setup.requests.file_watches.push(FileWatch::new(every, move |looking| look(looking.files, looking.notices)));
     }
     offer(&zones, setup);
     let plugin = Authority::new(MANIFEST.name, zones, setup);

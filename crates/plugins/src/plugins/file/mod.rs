@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use config::options::{Manifest, Property, Role, Usage};
-use config::setup::{Inspection, Part, Setup, SetupError};
+use config::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Zones};
 use gotext::format_duration;
 use wire::Name;
@@ -89,7 +89,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         for origin in origins.names() {
             let zone = open(&config, origin, every, setup)?;
             all.push(Arc::clone(&zone.held));
-            setup.requests.inspections.push(inspection(zone, every, config.by_time));
+            setup.requests.file_watches.push(watch(zone, every, config.by_time));
         }
         Ok(())
     });
@@ -126,8 +126,8 @@ const fn is_elsewhere(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::OtherZone(_))
 }
 
-fn inspection(zone: Arc<FileZone>, every: Duration, by_time: bool) -> Inspection {
-    Inspection::new(every, move |looking| {
+fn watch(zone: Arc<FileZone>, every: Duration, by_time: bool) -> FileWatch {
+    FileWatch::new(every, move |looking| {
         looking.notices.extend(zone.follow(looking.files, by_time, MANIFEST.name));
     })
 }

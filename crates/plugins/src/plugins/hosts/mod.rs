@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use config::options::{Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
-use config::setup::{Files, Inspection, Part, Setup, SetupError};
+use config::setup::{FileWatch, Files, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use metrics::{Kind, Metric, Registry};
 use wire::{EdeCode, Name, Owner, Rcode, Section, Type, address_of};
@@ -182,7 +182,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
     let reloaded = Reloaded::new(setup, path.clone());
     reloaded.note(setup.files);
     let (told, file) = (Arc::clone(&hosts), path.clone());
-    let inspection = Inspection::of_file((MANIFEST.name, path), config.reload, &read, move |files, octets| {
+    let watch = FileWatch::of_file((MANIFEST.name, path), config.reload, &read, move |files, octets| {
         // If the file cannot be read, the previous table keeps serving.
         let octets = octets.map_err(|error| io_text::cannot_open(&file, &error))?;
         let (table, ignored) = inline.table(&octets);
@@ -190,7 +190,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         reloaded.note(files);
         ignored.map_or(Ok(()), |ignored| Err(format!("{}:{ignored}", file.display())))
     });
-    setup.requests.inspections.push(inspection);
+    setup.requests.file_watches.push(watch);
     let fallthrough: Zones = config.fallthrough.into_iter().collect();
     let unsupported = config.fallthrough_unsupported;
     let plugin = Hosts { hosts, zones, ttl: config.ttl, fallthrough: fallthrough.clone(), unsupported };

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
-use config::setup::{Inspection, Part, Setup, SetupError};
+use config::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
 use wire::{Mark, Rcode};
@@ -107,11 +107,11 @@ fn watch_weights(path: PathBuf, every: Duration, setup: &mut Setup<'_>) -> Resul
     let told = Arc::clone(&weights);
     // If the file cannot be read or parsed, the weights do not change.
     let file = path.clone();
-    let inspection = Inspection::of_file((MANIFEST.name, path), every, &read, move |_, octets| {
+    let watch = FileWatch::of_file((MANIFEST.name, path), every, &read, move |_, octets| {
         let octets = octets.map_err(|error| io_text::cannot_open(&file, &error))?;
         told.read(&octets, &file)
     });
-    setup.requests.inspections.push(inspection);
+    setup.requests.file_watches.push(watch);
     Ok(weights)
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
-use config::setup::{Files, Inspection, Looking, Part, Setup, SetupError};
+use config::setup::{FileCheck, FileWatch, Files, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
 use wire::Name;
 
@@ -111,8 +111,8 @@ fn open(config: &Config, origin: &Name, setup: &mut Setup<'_>) -> Result<(), Set
     let target = setup.path(&config.directory).join(format!("db.{origin}signed"));
     let source = setup.path(&config.file);
     let mut zone = ZoneFile { origin: origin.clone(), source, target, keys, known: None, said: None };
-    let look = move |mut looking: Looking<'_>| zone.look(&mut looking);
-    setup.requests.inspections.push(Inspection { at_once: true, ..Inspection::new(EVERY, look) });
+    let check = move |mut context: FileCheck<'_>| zone.check(&mut context);
+    setup.requests.file_watches.push(FileWatch { at_once: true, ..FileWatch::new(EVERY, check) });
     Ok(())
 }
 
@@ -141,21 +141,21 @@ struct ZoneFile {
 }
 
 impl ZoneFile {
-    fn look(&mut self, looking: &mut Looking<'_>) {
-        let now = looking.since_1970.as_secs();
-        let Some(reason) = self.reason(looking.files, now) else {
-            return self.say_that_all_is_well(looking.notices);
+    fn check(&mut self, context: &mut FileCheck<'_>) {
+        let now = context.since_1970.as_secs();
+        let Some(reason) = self.reason(context.files, now) else {
+            return self.say_that_all_is_well(context.notices);
         };
         let begun = notice(Level::Info, format!("Signing \"{}\" because {reason}", self.origin));
-        match self.sign(looking.files, now) {
+        match self.sign(context.files, now) {
             Ok((done, remarks)) => {
-                looking.notices.push(begun);
-                looking.notices.extend(remarks);
-                self.say(done, looking.notices);
+                context.notices.push(begun);
+                context.notices.extend(remarks);
+                self.say(done, context.notices);
             }
             Err(error) => {
                 let text = format!("Error signing \"{}\" ({reason}): {error}", self.origin);
-                self.say(notice(Level::Warning, text), looking.notices);
+                self.say(notice(Level::Warning, text), context.notices);
             }
         }
     }

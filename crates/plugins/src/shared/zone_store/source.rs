@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use config::setup::{Files, Stamp};
+use config::setup::{FileStamp, Files};
 use engine::log::{Level, Notice};
 use wire::NameRef;
 use zone::{LoadError, Loaded, Trouble};
@@ -17,7 +17,7 @@ pub(crate) struct FileZone {
     /// Path of the file.
     pub(crate) path: PathBuf,
     /// Stamps of the file and its includes when they were last read.
-    seen: Mutex<Vec<(PathBuf, Option<Stamp>)>>,
+    seen: Mutex<Vec<(PathBuf, Option<FileStamp>)>>,
 }
 
 /// Result of checking a file for changes.
@@ -95,6 +95,6 @@ impl FileZone {
     }
 }
 
-fn stamped(files: &dyn Files, path: &Path) -> (PathBuf, Option<Stamp>) {
+fn stamped(files: &dyn Files, path: &Path) -> (PathBuf, Option<FileStamp>) {
     (path.to_owned(), files.stamp(path).ok())
 }
