@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use config::setup::{Ender, Ending, FAREWELL, HostRequests, LastingJob};
+use config::setup::{GracefulJob, HostRequests, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 use engine::Io;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 pub(crate) struct Jobs {
     handles: Vec<AbortHandle>,
     /// Jobs that finish their work on shutdown, each with the triggers of its shutdown.
-    lasting: Vec<([Ender; 2], JoinHandle<()>)>,
+    graceful: Vec<([ShutdownTrigger; 2], JoinHandle<()>)>,
 }
 
 impl Jobs {
@@ -24,14 +24,14 @@ impl Jobs {
         let file_watches = file_watches.map(|inspection| {
             tokio::task::spawn_local(crate::files::inspect(inspection, Rc::clone(io))).abort_handle()
         });
-        let lasting = core::mem::take(&mut requests.lasting_jobs).into_iter();
-        let lasting = lasting.map(|job| start_lasting(job, io)).collect();
-        Jobs { handles: jobs.chain(file_watches).collect(), lasting }
+        let graceful = core::mem::take(&mut requests.graceful_jobs).into_iter();
+        let graceful = graceful.map(|job| start_lasting(job, io)).collect();
+        Jobs { handles: jobs.chain(file_watches).collect(), graceful }
     }
 
     /// Aborts the jobs, and waits until the lasting ones have finished.
     pub(crate) async fn end(mut self) {
-        let (enders, tasks): (Vec<_>, Vec<JoinHandle<()>>) = core::mem::take(&mut self.lasting).into_iter().unzip();
+        let (enders, tasks): (Vec<_>, Vec<JoinHandle<()>>) = core::mem::take(&mut self.graceful).into_iter().unzip();
         drop((self, enders));
         for task in tasks {
             // A job that panicked has ended too.
@@ -40,14 +40,14 @@ impl Jobs {
     }
 }
 
-/// Starts a job that may continue for [`FAREWELL`] after its shutdown is triggered.
-fn start_lasting(job: LastingJob, io: &Rc<dyn Io>) -> ([Ender; 2], JoinHandle<()>) {
-    let ((ender, ending), (late_ender, late)) = (Ending::new(), Ending::new());
+/// Starts a job that may continue for [`SHUTDOWN_GRACE`] after its shutdown is triggered.
+fn start_lasting(job: GracefulJob, io: &Rc<dyn Io>) -> ([ShutdownTrigger; 2], JoinHandle<()>) {
+    let ((ender, ending), (late_ender, late)) = (Shutdown::new(), Shutdown::new());
     let job = job(Rc::clone(io), ending);
     let task = tokio::task::spawn_local(async {
         let too_late = async {
             late.await;
-            tokio::time::sleep(FAREWELL).await;
+            tokio::time::sleep(SHUTDOWN_GRACE).await;
         };
         tokio::select! {
             () = job => {}

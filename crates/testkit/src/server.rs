@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::setup::{
-    Capabilities, Ender, Ending, FileCheck, FileWatch, HostRequests, Job, LastingJob, Readiness, ReloadState,
+    Capabilities, FileCheck, FileWatch, GracefulJob, HostRequests, Job, Readiness, ReloadState, Shutdown,
+    ShutdownTrigger,
 };
 use config::{BuildContext, Built, DirectiveEntry, PlannedListener, Planning, plan};
 use corefile::{Style, render};
@@ -55,7 +56,7 @@ struct Running {
     reload_state: ReloadState,
     tasks: Vec<Task>,
     /// Tell the lasting jobs to end when dropped.
-    enders: Vec<Ender>,
+    enders: Vec<ShutdownTrigger>,
 }
 
 /// Transport, client and port of a query.
@@ -166,8 +167,8 @@ impl Server {
         let file_watches = core::mem::take(&mut requests.file_watches).into_iter();
         let file_watches = file_watches.map(|watch| self.start_inspection(watch));
         let tasks = jobs.chain(file_watches).collect();
-        let lasting = core::mem::take(&mut requests.lasting_jobs).into_iter();
-        let enders = lasting.map(|job| self.start_lasting_job(job)).collect();
+        let graceful = core::mem::take(&mut requests.graceful_jobs).into_iter();
+        let enders = graceful.map(|job| self.start_lasting_job(job)).collect();
         self.running =
             Some(Running { generation: Arc::new(generation), listeners, requests, reload_state, tasks, enders });
         self.settle();
@@ -183,9 +184,9 @@ impl Server {
         self.executor.spawn(job(Rc::clone(&self.io) as Rc<dyn Io>))
     }
 
-    /// Starts a job that finishes its work after the returned [`Ender`] is dropped.
-    fn start_lasting_job(&self, job: LastingJob) -> Ender {
-        let (ender, ending) = Ending::new();
+    /// Starts a job that finishes its work after the returned [`ShutdownTrigger`] is dropped.
+    fn start_lasting_job(&self, job: GracefulJob) -> ShutdownTrigger {
+        let (ender, ending) = Shutdown::new();
         self.executor.spawn(job(Rc::clone(&self.io) as Rc<dyn Io>, ending));
         ender
     }

@@ -25,7 +25,7 @@ mod requests;
 pub use capabilities::{Capabilities, LocalAnswers, LocalZones, StepWrapper};
 pub use file_watch::{CheckFiles, FileCheck, FileWatch};
 pub use files::{FileStamp, Files, LISTED_MAX};
-pub use jobs::{Ender, Ending, FAREWELL, Job, LastingJob};
+pub use jobs::{GracefulJob, Job, SHUTDOWN_GRACE, Shutdown, ShutdownTrigger};
 pub use pages::{MakePage, Page, PageContent};
 pub use readiness::Readiness;
 pub use reload_state::ReloadState;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corefile::{Diagnostic, Span};
 
-use super::{FileWatch, Job, LastingJob, Page, Readiness};
+use super::{FileWatch, GracefulJob, Job, Page, Readiness};
 use crate::codes;
 use engine::log::Notice;
 use engine::tls::TlsServer;
@@ -22,7 +22,7 @@ pub struct HostRequests {
     /// Jobs that run as long as the generation serves.
     pub jobs: Vec<Job>,
     /// Jobs that get a grace period when the generation ends.
-    pub lasting_jobs: Vec<LastingJob>,
+    pub graceful_jobs: Vec<GracefulJob>,
     /// Time to continue serving after a termination signal.
     pub lameduck: Duration,
     /// Interval between checks of the Corefile, and its maximum random jitter, which spreads the reloads of replicas.

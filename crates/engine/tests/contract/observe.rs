@@ -14,7 +14,7 @@ fn build(_: Vec<()>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> 
         let observed: Box<dyn Plugin> = Box::new(Observed { name, plugin, hooks });
         (observed, Hooks::BOTH)
     })));
-    setup.requests.lasting_jobs.push(Box::new(|io, ending| {
+    setup.requests.graceful_jobs.push(Box::new(|io, ending| {
         Box::pin(async move {
             ending.await;
             io.sleep_until(io.now() + core::time::Duration::from_millis(10)).await;

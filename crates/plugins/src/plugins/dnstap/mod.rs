@@ -50,7 +50,7 @@ fn build(configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>, Se
         let octets_max = config.queue * MESSAGES_PER_QUEUE * OCTETS_PER_MESSAGE;
         let outlet = Arc::new(Outlet::new(octets_max, ENOUGH));
         let sender = sender::of(&config, Arc::clone(&outlet), lost, setup)?;
-        setup.requests.lasting_jobs.push(Box::new(move |io, ending| Box::pin(sender.run(io, ending))));
+        setup.requests.graceful_jobs.push(Box::new(move |io, ending| Box::pin(sender.run(io, ending))));
         if let Some(extra) = &mut config.extra {
             extra.bind(&labels);
         }

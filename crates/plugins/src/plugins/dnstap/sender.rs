@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use config::setup::{Ending, Setup, SetupError};
+use config::setup::{Setup, SetupError, Shutdown};
 use engine::Io;
 use engine::log::{Level, Source};
 use engine::octets::{Dial, Listen, OctetListener, Place};
@@ -100,7 +100,7 @@ struct Ended;
 
 impl Sender {
     /// Runs until shutdown and then sends what is left.
-    pub(super) async fn run(self, io: Rc<dyn Io>, mut ending: Ending) {
+    pub(super) async fn run(self, io: Rc<dyn Io>, mut ending: Shutdown) {
         // Both run until shutdown and never return for another reason.
         let (Ok(Ended) | Err(Ended)) = match &self.way {
             Way::Dial(tls) => self.bring(tls.as_ref(), &*io, &mut ending).await,
@@ -109,7 +109,7 @@ impl Sender {
     }
 
     /// Connects to the collector, reconnects after failures, and sends the buffered messages.
-    async fn bring(&self, tls: Option<&TlsClient>, io: &dyn Io, ending: &mut Ending) -> Result<Ended, Ended> {
+    async fn bring(&self, tls: Option<&TlsClient>, io: &dyn Io, ending: &mut Shutdown) -> Result<Ended, Ended> {
         let mut pause = AGAIN_AFTER;
         loop {
             let dial = Dial { to: &self.place, tls, send_buffer: self.send_buffer, until: io.now() + PATIENCE };
@@ -136,7 +136,7 @@ impl Sender {
     }
 
     /// Sends buffered messages to a collector until it fails or the job is shut down.
-    async fn feed(&self, mut collector: Collector, io: &dyn Io, ending: &mut Ending) -> io::Result<Ended> {
+    async fn feed(&self, mut collector: Collector, io: &dyn Io, ending: &mut Shutdown) -> io::Result<Ended> {
         let mut octets = Vec::new();
         loop {
             let turn = self.wait(io, ending).await;
@@ -158,7 +158,7 @@ impl Sender {
         &self,
         tls: Option<&Arc<dyn TlsServer>>,
         io: &dyn Io,
-        ending: &mut Ending,
+        ending: &mut Shutdown,
     ) -> Result<Ended, Ended> {
         let listener = self.listener(tls, io, ending).await?;
         let mut collectors: Vec<Collector> = Vec::new();
@@ -205,7 +205,7 @@ impl Sender {
         &self,
         tls: Option<&Arc<dyn TlsServer>>,
         io: &dyn Io,
-        ending: &mut Ending,
+        ending: &mut Shutdown,
     ) -> Result<Box<dyn OctetListener>, Ended> {
         let mut pause = AGAIN_AFTER;
         loop {
@@ -220,7 +220,7 @@ impl Sender {
     }
 
     /// Waits until it is time to send.
-    async fn wait(&self, io: &dyn Io, ending: &mut Ending) -> Result<(), Ended> {
+    async fn wait(&self, io: &dyn Io, ending: &mut Shutdown) -> Result<(), Ended> {
         let mut enough = core::pin::pin!(self.outlet.has_enough());
         match first(ending, &mut core::pin::pin!(first(&mut enough, &mut io.sleep_until(io.now() + FLUSH_EVERY)))).await
         {
@@ -246,7 +246,7 @@ impl Sender {
     }
 }
 
-async fn pause_or_end(span: Duration, io: &dyn Io, ending: &mut Ending) -> Result<(), Ended> {
+async fn pause_or_end(span: Duration, io: &dyn Io, ending: &mut Shutdown) -> Result<(), Ended> {
     match first(ending, &mut io.sleep_until(io.now() + span)).await {
         First::One(()) => Err(Ended),
         First::Other(()) => Ok(()),

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use config::setup::Ending;
+use config::setup::Shutdown;
 use engine::log::{Level, Source};
 use engine::tls::TlsClient;
 use engine::{Fetch, Io};
@@ -40,7 +40,7 @@ impl Exporter {
     }
 
     /// Posts spans periodically until shutdown, then posts the remaining ones.
-    pub(super) async fn run(self, io: Rc<dyn Io>, mut ending: Ending) {
+    pub(super) async fn run(self, io: Rc<dyn Io>, mut ending: Shutdown) {
         let mut spans = Vec::new();
         let mut is_heard = true;
         loop {

@@ -51,7 +51,7 @@ fn build(mut configs: Vec<Config>, setup: &mut Setup<'_>) -> Result<Option<Part>
     let tls = tls.transpose()?;
     let lost = setup.registry.counter(&LOST, &[]);
     let exporter = Exporter::new(&config, Arc::clone(&outlet), tls, lost);
-    setup.requests.lasting_jobs.push(Box::new(move |io, ending| Box::pin(exporter.run(io, ending))));
+    setup.requests.graceful_jobs.push(Box::new(move |io, ending| Box::pin(exporter.run(io, ending))));
     setup.labels().publish("trace/traceid", |query| Some(query.kept_by_any::<Trace>()?.id()));
     setup.observers().add(Asking).map_err(|error| SetupError::new(error.to_string()))?;
     setup
