@@ -117,7 +117,7 @@ impl Generation {
     ///
     /// With the background part `below`, which has completed up to `step`, it takes over that part's response. Without
     /// one, the timeout has expired, and `step` sees a failure.
-    pub(crate) fn rejoin(
+    pub(crate) fn resume_client(
         &self,
         transaction: &mut Box<Transaction>,
         step: usize,

@@ -26,9 +26,9 @@ use wire::{EdeCode, Opcode};
 use crate::generation::Generation;
 use crate::inflight::{Key, Seat};
 use crate::io::{Io, LocalFuture};
-use crate::query::Patience;
+use crate::query::ClientTimeout;
 use crate::time::Instant;
-use crate::transaction::Parting;
+use crate::transaction::Detached;
 use crate::transaction::{Progress, Transaction};
 use crate::verdict::Resolved;
 use crate::worker::Worker;
@@ -88,15 +88,15 @@ impl Drive {
     /// Does I/O and resumes the transaction until it no longer waits.
     async fn run(self: &Rc<Self>, mut transaction: Box<Transaction>) -> Finished {
         loop {
-            let parted = transaction.part_with_client(|| self.driver.worker.borrow_mut().take_transaction());
-            let progress = match parted {
+            let detached = transaction.detach_client(|| self.driver.worker.borrow_mut().take_transaction());
+            let progress = match detached {
                 None => {
                     let resolved = self.driver.resolve_once(&transaction).await;
                     self.driver.generation.resume(&mut transaction, &resolved, &mut self.driver.worker.borrow_mut())
                 }
-                Some(Parting { client, patience, abandoned }) => {
+                Some(Detached { client, timeout, abandoned }) => {
                     let below = core::mem::replace(&mut transaction, client);
-                    self.run_until(&mut transaction, below, patience, &abandoned).await
+                    self.run_until(&mut transaction, below, timeout, &abandoned).await
                 }
             };
             self.take_refreshes();
@@ -114,22 +114,23 @@ impl Drive {
         self: &Rc<Self>,
         client: &mut Box<Transaction>,
         below: Box<Transaction>,
-        patience: Patience,
+        timeout: ClientTimeout,
         abandoned: &Cell<bool>,
     ) -> Progress {
         let mut running = self.boxed(below);
-        let finished = before(&*self.driver.io, patience.until, running.as_mut()).await;
+        let finished = before(&*self.driver.io, timeout.until, running.as_mut()).await;
         let Driver { generation, worker, .. } = &self.driver;
         match finished {
             Some((mut below, _)) => {
-                let progress = generation.rejoin(client, patience.step, Some(&mut below), &mut worker.borrow_mut());
+                let progress =
+                    generation.resume_client(client, timeout.step, Some(&mut below), &mut worker.borrow_mut());
                 worker.borrow_mut().give_transaction(below);
                 progress
             }
             None => {
                 abandoned.set(true);
                 self.clientless.borrow_mut().push(running);
-                generation.rejoin(client, patience.step, None, &mut worker.borrow_mut())
+                generation.resume_client(client, timeout.step, None, &mut worker.borrow_mut())
             }
         }
     }

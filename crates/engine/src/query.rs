@@ -71,7 +71,7 @@ pub struct Query {
     /// Index of the current step.
     pub(crate) step: usize,
     /// Client timeout that a step has set.
-    pub(crate) patience: Option<Patience>,
+    pub(crate) timeout: Option<ClientTimeout>,
     /// Set to true when the client stops waiting. `None` if a client timeout is not possible.
     pub(crate) abandoned: Option<Rc<Cell<bool>>>,
     notes: Notes,
@@ -84,7 +84,7 @@ pub struct Query {
 
 /// Client timeout (RFC 8767 §5) that a step has set.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct ClientTimeout {
     /// Index of the step.
     pub(crate) step: usize,
     /// Time when the client stops waiting.
@@ -169,7 +169,7 @@ impl Query {
         self.zone_at = 0;
         self.zone_index = 0;
         self.step = 0;
-        self.patience = None;
+        self.timeout = None;
         self.abandoned = None;
         self.renamed = false;
         self.kept.clear();
@@ -326,7 +326,7 @@ impl Query {
     /// that waits may change the name. A value that this step stored with [`Query::keep`] stays with the background
     /// part, whereas its note is copied to both parts.
     pub fn wait_until(&mut self, until: Instant) {
-        self.patience = Some(Patience { step: self.step, until });
+        self.timeout = Some(ClientTimeout { step: self.step, until });
     }
 
     /// Returns true if a client waits for the response. False for a refresh, and after the client's timer has expired.

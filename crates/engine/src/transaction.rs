@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use wire::EdeCode;
 
-use crate::query::{Patience, Query};
+use crate::query::{ClientTimeout, Query};
 use crate::response::Response;
 use crate::verdict::{Failure, Resolved, SubqueryTarget, Verdict};
 
@@ -71,14 +71,14 @@ impl Transaction {
     ///
     /// Returns the client's part, in a transaction from `take_transaction`, and the timeout. The client's part contains
     /// the steps above the one with the timeout. The rest stays in `self` and continues without a client.
-    pub(crate) fn part_with_client(&mut self, take_transaction: impl FnOnce() -> Box<Transaction>) -> Option<Parting> {
-        let waiting = self.outermost_with_patience()?;
-        let patience = waiting.query.patience.take()?;
-        let above = steps_above(patience.step);
+    pub(crate) fn detach_client(&mut self, take_transaction: impl FnOnce() -> Box<Transaction>) -> Option<Detached> {
+        let waiting = self.outermost_with_timeout()?;
+        let timeout = waiting.query.timeout.take()?;
+        let above = steps_above(timeout.step);
         let mut client = take_transaction();
         client.begin();
         client.query.copy_from(&waiting.query);
-        client.query.take_kept_above(patience.step, &mut waiting.query);
+        client.query.take_kept_above(timeout.step, &mut waiting.query);
         client.response.take_seal(&mut waiting.response);
         client.listener = waiting.listener;
         client.block = waiting.block;
@@ -89,25 +89,25 @@ impl Transaction {
         waiting.passed &= !above;
         let abandoned = Rc::new(Cell::new(false));
         waiting.query.abandoned = Some(Rc::clone(&abandoned));
-        Some(Parting { client, patience, abandoned })
+        Some(Detached { client, timeout, abandoned })
     }
 
     /// Returns the transaction nearest to the client, among this one and its parents, in which a step has set a client
     /// timeout.
-    fn outermost_with_patience(&mut self) -> Option<&mut Transaction> {
+    fn outermost_with_timeout(&mut self) -> Option<&mut Transaction> {
         let chain = core::iter::successors(Some(&*self), |transaction| transaction.parent.as_deref());
-        let has_patience = |(_, transaction): &(usize, &Transaction)| transaction.query.patience.is_some();
-        let (level, _) = chain.enumerate().filter(has_patience).last()?;
+        let has_timeout = |(_, transaction): &(usize, &Transaction)| transaction.query.timeout.is_some();
+        let (level, _) = chain.enumerate().filter(has_timeout).last()?;
         (0..level).try_fold(self, |transaction, _| transaction.parent.as_deref_mut())
     }
 }
 
 /// Client's part of a transaction that was split because of a client timeout.
-pub(crate) struct Parting {
+pub(crate) struct Detached {
     /// Transaction of the client.
     pub(crate) client: Box<Transaction>,
     /// Timeout, and the step that set it.
-    pub(crate) patience: Patience,
+    pub(crate) timeout: ClientTimeout,
     /// Flag that tells the background part that the client no longer waits.
     pub(crate) abandoned: Rc<Cell<bool>>,
 }

@@ -14,14 +14,14 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Waits until each condition holds or its time limit is over. All limits count from the same start.
 pub(crate) async fn wait(startup_gates: Vec<StartupGate>) {
     let start = Instant::now();
-    for StartupGate { directive, is_there, patience, missing, .. } in startup_gates {
+    for StartupGate { directive, is_there, timeout, missing, .. } in startup_gates {
         while !is_there() {
             let waited = start.elapsed();
-            if waited >= patience {
+            if waited >= timeout {
                 log::report(Level::Warning, Source::Plugin(directive), format_args!("{missing}"));
                 break;
             }
-            sleep(LOOK.min(patience.saturating_sub(waited))).await;
+            sleep(LOOK.min(timeout.saturating_sub(waited))).await;
         }
     }
 }

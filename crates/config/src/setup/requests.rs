@@ -63,7 +63,7 @@ pub struct StartupGate {
     /// Returns true once the condition holds.
     pub is_there: Box<dyn Fn() -> bool + Send>,
     /// Maximum time to wait.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Log message while waiting.
     pub waiting: &'static str,
     /// Log message if the time is up.

@@ -95,7 +95,7 @@ fn startup_gates(index: &Arc<Index>) -> StartupGate {
     StartupGate {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.is_listed()),
-        patience: PATIENCE,
+        timeout: PATIENCE,
         waiting: "waiting for etcd before this is served",
         missing: "serving although etcd has not been read yet",
     }

@@ -102,7 +102,7 @@ fn startup_gates(index: &Arc<Index>) -> StartupGate {
     StartupGate {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.is_synced()),
-        patience: PATIENCE,
+        timeout: PATIENCE,
         waiting: "waiting for ServiceEntries before starting server",
         missing: "starting server before all ServiceEntries are listed",
     }

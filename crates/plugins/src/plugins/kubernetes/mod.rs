@@ -99,12 +99,12 @@ fn counters(metric: &'static Metric, zones: &Zones, setup: &Setup<'_>) -> Box<[C
 }
 
 /// Condition that a reload waits for. Until then the old configuration keeps serving.
-fn startup_gates(index: &Arc<Index>, patience: Duration) -> StartupGate {
+fn startup_gates(index: &Arc<Index>, timeout: Duration) -> StartupGate {
     let index = Arc::clone(index);
     StartupGate {
         directive: MANIFEST.name,
         is_there: Box::new(move || index.knows(READY)),
-        patience,
+        timeout,
         waiting: "waiting for Kubernetes API before starting server",
         missing: "starting server with unsynced Kubernetes API",
     }
