@@ -85,7 +85,7 @@ pub struct Generation {
     pub metrics: ServerMetrics,
     /// True if a panic terminates the process, as the directive *debug* requests.
     pub panics_end: bool,
-    pub(crate) inflight: crate::inflight::Inflight,
+    pub(crate) singleflight: crate::singleflight::Singleflight,
 }
 
 impl Generation {

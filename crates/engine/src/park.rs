@@ -4,7 +4,7 @@
 //! [`Progress::Waiting`]. One future then owns everything that belongs to the query:
 //!
 //! - The I/O of the step that waits ([`Plugin::resolve`](crate::Plugin::resolve)). Identical queries share it
-//!   (`inflight.rs`).
+//!   (`singleflight.rs`).
 //! - A client timeout (RFC 8767 §5): if a step sets one, the transaction is split. The client gets its answer when the
 //!   timer expires, and the rest continues in the background.
 //! - Refreshes that hooks requested, such as a cache's prefetch.
@@ -24,9 +24,9 @@ use std::sync::Arc;
 use wire::{EdeCode, Opcode};
 
 use crate::generation::Generation;
-use crate::inflight::{Key, Seat};
 use crate::io::{Io, LocalFuture};
 use crate::query::ClientTimeout;
+use crate::singleflight::{Join, Key};
 use crate::time::Instant;
 use crate::transaction::Detached;
 use crate::transaction::{Progress, Transaction};
@@ -201,13 +201,13 @@ impl Driver {
         }
         let mut asked_again = false;
         loop {
-            match self.generation.inflight.join(Key::new(transaction.block, transaction.at, &transaction.query)) {
-                Seat::Leader(leader) => {
+            match self.generation.singleflight.join(Key::new(transaction.block, transaction.at, &transaction.query)) {
+                Join::Leader(leader) => {
                     let resolved = self.resolve(transaction).await;
-                    leader.tell(&resolved, &transaction.query);
+                    leader.publish(&resolved, &transaction.query);
                     return resolved;
                 }
-                Seat::Follower(answer) => {
+                Join::Waiter(answer) => {
                     // The channel closes without a reply if the leader is dropped. In that case this query joins
                     // again.
                     if let Ok(outcome) = answer.await {

@@ -3,9 +3,9 @@
 //! It saves work when a popular name expires. It also prevents birthday attacks, in which an attacker sends many
 //! identical queries to increase the chance that one forged reply matches (the class of CVE-2023-30464).
 //!
-//! The first query with a [`Key`] becomes the leader and does the exchange. Later ones become followers and wait on a
+//! The first query with a [`Key`] becomes the leader and does the exchange. Later ones become waiters and wait on a
 //! channel. The table belongs to the generation, so queries of different workers share exchanges too. If the leader is
-//! dropped before it has a reply, the channels close, and the first follower to join again becomes the next leader.
+//! dropped before it has a reply, the channels close, and the first waiter to join again becomes the next leader.
 
 use std::sync::{Arc, Mutex};
 
@@ -59,69 +59,69 @@ impl Key {
 }
 
 /// Channels of the queries that wait for a leader.
-type Followers = Vec<Sender<Arc<Outcome>>>;
+type Waiters = Vec<Sender<Arc<Outcome>>>;
 
 /// Exchanges in flight, of all workers.
-pub(crate) struct Inflight {
-    waiting: Mutex<HashMap<Key, Followers, RandomState>>,
+pub(crate) struct Singleflight {
+    waiting: Mutex<HashMap<Key, Waiters, RandomState>>,
 }
 
-impl Default for Inflight {
+impl Default for Singleflight {
     fn default() -> Self {
-        Inflight { waiting: Mutex::new(HashMap::with_hasher(RandomState::default())) }
+        Singleflight { waiting: Mutex::new(HashMap::with_hasher(RandomState::default())) }
     }
 }
 
 /// Role of a query in a shared exchange.
-pub(crate) enum Seat<'a> {
+pub(crate) enum Join<'a> {
     /// First query with this key: it does the exchange and publishes the outcome.
     Leader(Leader<'a>),
     /// Later query: it waits for the leader's outcome.
-    Follower(Receiver<Arc<Outcome>>),
+    Waiter(Receiver<Arc<Outcome>>),
 }
 
-/// Obligation to publish the outcome. Dropping it first closes the followers' channels.
+/// Obligation to publish the outcome. Dropping it first closes the waiters' channels.
 pub(crate) struct Leader<'a> {
-    inflight: &'a Inflight,
+    singleflight: &'a Singleflight,
     key: Option<Key>,
 }
 
-impl Inflight {
+impl Singleflight {
     /// Joins the exchange for `key`, as its leader if no other query leads it.
-    pub(crate) fn join(&self, key: Key) -> Seat<'_> {
+    pub(crate) fn join(&self, key: Key) -> Join<'_> {
         let Ok(mut waiting) = self.waiting.lock() else {
-            return Seat::Leader(Leader { inflight: self, key: None });
+            return Join::Leader(Leader { singleflight: self, key: None });
         };
-        if let Some(followers) = waiting.get_mut(&key) {
+        if let Some(waiters) = waiting.get_mut(&key) {
             let (sender, receiver) = channel();
-            followers.push(sender);
-            return Seat::Follower(receiver);
+            waiters.push(sender);
+            return Join::Waiter(receiver);
         }
         waiting.insert(key.clone(), Vec::new());
-        Seat::Leader(Leader { inflight: self, key: Some(key) })
+        Join::Leader(Leader { singleflight: self, key: Some(key) })
     }
 }
 
 impl Leader<'_> {
-    /// Publishes the outcome to the followers.
-    pub(crate) fn tell(mut self, resolved: &Resolved, query: &Query) {
-        let followers = self.take_followers();
-        if !followers.is_empty() {
+    /// Publishes the outcome to the waiters.
+    pub(crate) fn publish(mut self, resolved: &Resolved, query: &Query) {
+        let waiters = self.take_waiters();
+        if !waiters.is_empty() {
             let outcome = Arc::new((resolved.clone(), query.label_values()));
-            for follower in followers {
-                let _ = follower.send(Arc::clone(&outcome));
+            for waiter in waiters {
+                let _ = waiter.send(Arc::clone(&outcome));
             }
         }
     }
 
-    fn take_followers(&mut self) -> Followers {
+    fn take_waiters(&mut self) -> Waiters {
         let Some(key) = self.key.take() else { return Vec::new() };
-        self.inflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key)).unwrap_or_default()
+        self.singleflight.waiting.lock().ok().and_then(|mut waiting| waiting.remove(&key)).unwrap_or_default()
     }
 }
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        drop(self.take_followers());
+        drop(self.take_waiters());
     }
 }
