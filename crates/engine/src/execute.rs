@@ -127,7 +127,7 @@ impl Generation {
         let above = match below {
             Some(below) => {
                 core::mem::swap(&mut transaction.response, &mut below.response);
-                transaction.response.take_seal(&mut below.response);
+                transaction.response.take_signer(&mut below.response);
                 transaction.query.take_question(&below.query);
                 transaction.query.merge_labels(below.query.label_values());
                 step

@@ -54,7 +54,7 @@ pub use park::{Driver, drive};
 pub use peer::{Path, Transport};
 pub use plugin::{Place, Plugin};
 pub use query::{Query, STEPS_MAX, UDP_SIZE};
-pub use response::{Continuation, Response, Seal};
+pub use response::{Continuation, MessageSigner, Response};
 pub use router::Router;
 pub use scheme::Scheme;
 pub use server_metrics::{QueryMetrics, SERVER_METRICS, ServerMetrics};

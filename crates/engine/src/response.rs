@@ -5,7 +5,7 @@
 //!
 //! 1. It cuts the message to the size that the client accepts and sets TC if records are missing.
 //! 2. It adds the OPT record if the query had one, with the Extended DNS Error and the options that plugins added.
-//! 3. It signs the message if a plugin registered a [`Seal`].
+//! 3. It signs the message if a plugin registered a [`MessageSigner`].
 //!
 //! A zone transfer is one response of several messages: see [`Continuation`].
 
@@ -36,7 +36,7 @@ pub struct Response {
     failure: Option<Failure>,
     ede: Option<(EdeCode, Cow<'static, str>)>,
     options: Vec<(OptionCode, Vec<u8>)>,
-    seal: Option<Box<dyn Seal>>,
+    signer: Option<Box<dyn MessageSigner>>,
     more: Option<Box<dyn Continuation>>,
     rcode: Rcode,
     /// Index, among the directives of the block, of the plugin that wrote the answer.
@@ -47,13 +47,13 @@ pub struct Response {
 }
 
 /// Signer of outgoing messages: TSIG (RFC 8945 §5.3), SIG(0).
-pub trait Seal {
+pub trait MessageSigner {
     /// Maximum length in bytes of the signature record. The response keeps this space free.
     fn room(&self) -> usize;
 
     /// Appends the signature record for `message` to `record`, in wire form, or nothing. The counts in `message` do
     /// not include that record yet.
-    fn seal(&self, message: &[u8], record: &mut Vec<u8>);
+    fn sign(&self, message: &[u8], record: &mut Vec<u8>);
 }
 
 /// Source of further messages of the same response over a stream: zone transfers (RFC 5936 §2.2).
@@ -270,8 +270,8 @@ impl Response {
     }
 
     /// Registers a signer for the finished message. It remains registered if the response starts again.
-    pub fn seal_with(&mut self, seal: Box<dyn Seal>) {
-        self.seal = Some(seal);
+    pub fn sign_with(&mut self, signer: Box<dyn MessageSigner>) {
+        self.signer = Some(signer);
     }
 
     /// Registers a source of further messages, for clients on a stream. It is dropped if the response starts again.
@@ -286,7 +286,7 @@ impl Response {
         self.message.start(header, Some((query.name(), query.qtype, query.qclass)));
         self.message.set_limit(self.room(query));
         if !more.next(&mut self.message) {
-            self.seal = None;
+            self.signer = None;
             return None;
         }
         self.more = Some(more);
@@ -300,28 +300,28 @@ impl Response {
     }
 
     /// Takes over the signer of `other`, if it has one.
-    pub(crate) fn take_seal(&mut self, other: &mut Response) {
-        self.seal = other.seal.take().or(self.seal.take());
+    pub(crate) fn take_signer(&mut self, other: &mut Response) {
+        self.signer = other.signer.take().or(self.signer.take());
     }
 
     /// Removes the signer, before the response is reused for another query.
-    pub(crate) fn unseal(&mut self) {
-        self.seal = None;
+    pub(crate) fn clear_signer(&mut self) {
+        self.signer = None;
     }
 
     /// Writes the response in wire form: cut to the client's size, with an OPT record if the query had one, and signed
     /// if a plugin registered a signer. For a response of several messages, this is the first
     /// ([`Response::finish_next`]).
     pub fn finish(&mut self, query: &Query) -> &[u8] {
-        let Some(seal) = self.seal.take() else { return self.write_out(query, usize::from(query.size_max())) };
-        let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(seal.room()));
-        let mut record = Vec::with_capacity(seal.room());
-        seal.seal(finished, &mut record);
+        let Some(signer) = self.signer.take() else { return self.write_out(query, usize::from(query.size_max())) };
+        let finished = self.write_out(query, usize::from(query.size_max()).saturating_sub(signer.room()));
+        let mut record = Vec::with_capacity(signer.room());
+        signer.sign(finished, &mut record);
         if !record.is_empty() {
             self.message.push_behind(&record);
         }
         if self.more.is_some() {
-            self.seal = Some(seal);
+            self.signer = Some(signer);
         }
         self.message.octets_at(0..self.message.len())
     }

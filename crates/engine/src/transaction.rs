@@ -54,7 +54,7 @@ impl Transaction {
         self.passed = 0;
         self.parent = None;
         self.depth = 0;
-        self.response.unseal();
+        self.response.clear_signer();
     }
 
     /// Turns this transaction into a refresh of `query`: a copy without a client that starts below the current step,
@@ -79,7 +79,7 @@ impl Transaction {
         client.begin();
         client.query.copy_from(&waiting.query);
         client.query.take_kept_above(timeout.step, &mut waiting.query);
-        client.response.take_seal(&mut waiting.response);
+        client.response.take_signer(&mut waiting.response);
         client.listener = waiting.listener;
         client.block = waiting.block;
         client.depth = waiting.depth;

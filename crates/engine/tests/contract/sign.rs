@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use config::options::Manifest;
 use config::setup::{Part, Setup, SetupError};
-use engine::{Hooks, Plugin, Query, Response, Seal, Verdict, Worker};
+use engine::{Hooks, MessageSigner, Plugin, Query, Response, Verdict, Worker};
 use wire::Type;
 
 pub static MANIFEST: Manifest<()> = Manifest::new("sign", "signs responses", "", || (), build);
@@ -26,7 +26,7 @@ impl Plugin for Sign {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         // Subqueries are not sent to a client.
         if !query.is_own() {
-            response.seal_with(Box::new(Sum { query: sum(&query.packet), at: worker.since_1970() }));
+            response.sign_with(Box::new(Sum { query: sum(&query.packet), at: worker.since_1970() }));
         }
         Verdict::Pass
     }
@@ -38,12 +38,12 @@ struct Sum {
     at: Duration,
 }
 
-impl Seal for Sum {
+impl MessageSigner for Sum {
     fn room(&self) -> usize {
         FIXED_LEN + DATA_LEN
     }
 
-    fn seal(&self, message: &[u8], record: &mut Vec<u8>) {
+    fn sign(&self, message: &[u8], record: &mut Vec<u8>) {
         let Type(rtype) = Type::TSIG;
         record.push(0);
         record.extend(rtype.to_be_bytes());

@@ -1,8 +1,8 @@
 //! Verifies and signs messages with shared secrets (TSIG, RFC 8945).
 
 mod record;
-mod seal;
 mod secrets;
+mod signer;
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::{EdeCode, Name, Opcode, Rcode, Type};
 
 use record::Signed;
-use seal::TsigSeal;
+use signer::TsigSigner;
 
 /// Secrets by key name.
 type Secrets = HashMap<String, Vec<u8>>;
@@ -154,7 +154,7 @@ impl Plugin for Tsig {
         let (error, _) = checked.err().unwrap_or((Rcode::NOERROR, ""));
         // A response to a query that anyone could have sent is not signed (RFC 8945 §5.2.1, §5.2.2).
         let key = key.filter(|_| error != BADSIG);
-        response.seal_with(Box::new(TsigSeal::new(signed, key, error, now)));
+        response.sign_with(Box::new(TsigSigner::new(signed, key, error, now)));
         match checked {
             Ok(()) => Verdict::Pass,
             Err((_, why)) => Verdict::Fail(Failure { rcode: Rcode::NOTAUTH, ..Failure::servfail(EdeCode::OTHER, why) }),

@@ -4,7 +4,7 @@
 use core::cell::RefCell;
 
 use aws_lc_rs::hmac;
-use engine::Seal;
+use engine::MessageSigner;
 use wire::Rcode;
 
 use super::record::{Signed, Variables};
@@ -15,7 +15,7 @@ const ROOM: usize = 10 + 16 + 6;
 const MAC_MAX: usize = 64;
 
 /// Signer of the response to one query.
-pub(super) struct TsigSeal {
+pub(super) struct TsigSigner {
     query: Signed,
     key: Option<hmac::Key>,
     error: Rcode,
@@ -25,20 +25,20 @@ pub(super) struct TsigSeal {
     first: RefCell<bool>,
 }
 
-impl TsigSeal {
+impl TsigSigner {
     /// Creates a signer. Without a key, the TSIG record has no MAC.
-    pub(super) fn new(mut query: Signed, key: Option<hmac::Key>, error: Rcode, now: u64) -> TsigSeal {
+    pub(super) fn new(mut query: Signed, key: Option<hmac::Key>, error: Rcode, now: u64) -> TsigSigner {
         let before = RefCell::new(core::mem::take(&mut query.mac));
-        TsigSeal { query, key, error, now, before, first: RefCell::new(true) }
+        TsigSigner { query, key, error, now, before, first: RefCell::new(true) }
     }
 }
 
-impl Seal for TsigSeal {
+impl MessageSigner for TsigSigner {
     fn room(&self) -> usize {
         self.query.key.octets().len() + self.query.algorithm.octets().len() + ROOM + MAC_MAX
     }
 
-    fn seal(&self, message: &[u8], record: &mut Vec<u8>) {
+    fn sign(&self, message: &[u8], record: &mut Vec<u8>) {
         let server_time = self.now.to_be_bytes();
         let is_late = self.error == Rcode::BADTIME;
         let variables = Variables {
