@@ -47,7 +47,7 @@ impl Asker {
             query,
             until,
             connections: CONNECTIONS,
-            kept_for: None,
+            owner: None,
             socket: None,
             again_after,
         };

@@ -151,7 +151,7 @@ impl Outward {
                 query: &packet,
                 until,
                 connections,
-                kept_for: None,
+                owner: None,
                 socket: None,
                 again_after,
             }

@@ -111,7 +111,7 @@ pub struct Exchange<'a> {
     /// Owner of pooled connections without TLS that no idle timeout closes, such as those of gRPC: the pool closes
     /// them after the last clone of the keeper is dropped. Connections with TLS live as long as their [`TlsClient`]
     /// does.
-    pub kept_for: Option<&'a Keeper>,
+    pub owner: Option<&'a PoolOwner>,
     /// Delay after which a UDP query is sent a second time, from the same port and with the same ID, in case a
     /// datagram was lost. `None` if the query must not be repeated.
     pub again_after: Option<Duration>,
@@ -119,7 +119,7 @@ pub struct Exchange<'a> {
 
 /// Keeps pooled connections open while any clone exists.
 #[derive(Clone, Debug)]
-pub struct Keeper(pub Arc<dyn Any + Send + Sync>);
+pub struct PoolOwner(pub Arc<dyn Any + Send + Sync>);
 
 /// Settings of the pooled connections to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

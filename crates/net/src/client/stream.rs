@@ -14,7 +14,7 @@ use std::sync::{self, Arc};
 use std::time::Duration;
 
 use engine::tls::TlsClient;
-use engine::{Connections, Exchange, ExchangeError, Exchanged, Keeper, Take};
+use engine::{Connections, Exchange, ExchangeError, Exchanged, PoolOwner, Take};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::sync::{Mutex, Notify};
@@ -40,7 +40,7 @@ pub(crate) struct Key {
     source: Option<IpAddr>,
     /// Address in memory of the pool's owner (its TLS configuration, if it has one), or 0. The address stays unique
     /// because each connection keeps a reference.
-    kept_for: usize,
+    owner: usize,
 }
 
 /// Upstream address, and how to connect to it.
@@ -51,7 +51,7 @@ pub(crate) struct Route {
     socket: Option<Box<str>>,
     source: Option<IpAddr>,
     tls: Option<TlsClient>,
-    keeper: Option<Keeper>,
+    keeper: Option<PoolOwner>,
 }
 
 impl Route {
@@ -70,13 +70,13 @@ impl Route {
     }
 
     /// Returns this route with a pool of its own for `keeper`.
-    pub(crate) fn kept_for(self, keeper: Option<&Keeper>) -> Route {
+    pub(crate) fn owner(self, keeper: Option<&PoolOwner>) -> Route {
         Route { keeper: keeper.cloned(), ..self }
     }
 
     pub(crate) fn key(&self) -> Key {
-        let kept_for = self.shared().map_or(0, |shared| Arc::as_ptr(shared).cast::<()>().addr());
-        Key { to: self.to, source: self.source, kept_for }
+        let owner = self.shared().map_or(0, |shared| Arc::as_ptr(shared).cast::<()>().addr());
+        Key { to: self.to, source: self.source, owner }
     }
 
     /// Returns a weak reference to the owner. It keeps the address in [`Key`] allocated, and tells if the owner still
@@ -114,7 +114,7 @@ struct Pool {
     dialed: Rc<Notify>,
 }
 
-/// Weak reference to the owner of a pool: a TLS configuration or a [`Keeper`].
+/// Weak reference to the owner of a pool: a TLS configuration or a [`PoolOwner`].
 pub(crate) type Users = sync::Weak<dyn Any + Send + Sync>;
 
 /// Connection for the next query.

@@ -60,7 +60,7 @@ impl GrpcClient {
     async fn sender(&self, exchange: &Exchange<'_>) -> Result<(Sender, bool), ExchangeError> {
         let route = Route::new((exchange.to, exchange.tls), exchange.connections)
             .over_socket(exchange.socket)
-            .kept_for(exchange.kept_for);
+            .owner(exchange.owner);
         let connection = self.connection(&route);
         let mut open = connection.open.lock().await;
         if let Some(sender) = open.as_mut()

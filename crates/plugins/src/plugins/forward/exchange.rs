@@ -133,7 +133,7 @@ impl Stanza {
             query,
             until,
             connections,
-            kept_for: None,
+            owner: None,
             socket: None,
             again_after,
         };
@@ -213,7 +213,7 @@ impl Stanza {
             query,
             until,
             connections,
-            kept_for: None,
+            owner: None,
             socket: None,
             again_after,
         };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{
-    Connections, Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Hooks, Instant, Io, Keeper,
-    LocalFuture, Plugin, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
+    Connections, Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Hooks, Instant, Io, LocalFuture,
+    Plugin, PoolOwner, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
 };
 use upstream::{Policy, Reply};
 use wire::{EdeCode, Name, NameRef, Rcode};
@@ -72,8 +72,8 @@ fn addresses(targets: &[Target], setup: &mut Setup<'_>) -> Result<Vec<(SocketAdd
 }
 
 /// Keeps the connections to an upstream open across reloads, while any configuration lists it.
-fn keeper(upstream: &str, setup: &mut Setup<'_>) -> Keeper {
-    Keeper(setup.reload_state.take_over(format!("grpc/{upstream}"), || ()))
+fn keeper(upstream: &str, setup: &mut Setup<'_>) -> PoolOwner {
+    PoolOwner(setup.reload_state.take_over(format!("grpc/{upstream}"), || ()))
 }
 
 struct Upstream {
@@ -82,7 +82,7 @@ struct Upstream {
     address: SocketAddr,
     socket: Option<String>,
     metrics: UpstreamMetrics,
-    keeper: Keeper,
+    keeper: PoolOwner,
 }
 
 /// Plugin for the `grpc` line of a server block.
@@ -156,9 +156,9 @@ impl Grpc {
         counters.count(metrics.requests);
         let (to, over, tls) = (upstream.address, Transport::Grpc, self.tls.as_ref());
         let connections = Connections { idle_max: Duration::MAX, age_max: Duration::ZERO, kept_max: 0, source: None };
-        let (again_after, kept_for) = (None, Some(&upstream.keeper));
+        let (again_after, owner) = (None, Some(&upstream.keeper));
         let socket = upstream.socket.as_deref();
-        let exchange = Exchange { to, socket, over, tls, query, until, connections, kept_for, again_after };
+        let exchange = Exchange { to, socket, over, tls, query, until, connections, owner, again_after };
         let outcome = io.exchange(exchange).await;
         // The observers know upstreams by address.
         if socket.is_none() {

@@ -165,7 +165,7 @@ async fn ask_number(server: SocketAddr, name: &str, io: &dyn Io) -> Option<u64> 
         query,
         until,
         connections: CONNECTIONS,
-        kept_for: None,
+        owner: None,
         socket: None,
         again_after: None,
     };

@@ -127,7 +127,7 @@ impl Watch {
             query: &query,
             until,
             connections,
-            kept_for: None,
+            owner: None,
             socket: None,
             again_after,
         };

@@ -35,7 +35,7 @@ impl Question {
             query: message.finish(None, core::iter::empty()),
             until: io.now() + self.timeout,
             connections: CONNECTIONS,
-            kept_for: None,
+            owner: None,
             socket: None,
             again_after: None,
         };

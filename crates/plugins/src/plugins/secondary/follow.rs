@@ -202,7 +202,7 @@ fn exchange(primary: SocketAddr, query: &[u8], until: Instant) -> Exchange<'_> {
         query,
         until,
         connections,
-        kept_for: None,
+        owner: None,
         socket: None,
         again_after: None,
     }

@@ -85,7 +85,7 @@ async fn notify(zone: &Name, peer: SocketAddr, source: Option<core::net::IpAddr>
             query: &query,
             until,
             connections,
-            kept_for: None,
+            owner: None,
             socket: None,
             again_after,
         };
