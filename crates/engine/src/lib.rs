@@ -51,7 +51,7 @@ pub use labels::{Label, LabelFunction, LabelSetter, Labels};
 pub use listener_settings::{CallLimits, Listening, ProxyHeader, ProxyPolicy, Timeouts};
 pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooManyObserversError};
 pub use park::{Driver, drive};
-pub use peer::{Path, Transport};
+pub use peer::{PeerInfo, Transport};
 pub use plugin::{Place, Plugin};
 pub use query::{Query, STEPS_MAX, UDP_SIZE};
 pub use response::{Continuation, MessageSigner, Response};

@@ -39,18 +39,18 @@ impl Transport {
 
 /// Addresses and transport of a query.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
+pub struct PeerInfo {
     /// Address of the client.
-    pub peer: SocketAddr,
+    pub address: SocketAddr,
     /// Local address that received the query.
     pub local: SocketAddr,
     /// Transport.
     pub transport: Transport,
 }
 
-impl Default for Path {
+impl Default for PeerInfo {
     fn default() -> Self {
         let nowhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
-        Path { peer: nowhere, local: nowhere, transport: Transport::Udp }
+        PeerInfo { address: nowhere, local: nowhere, transport: Transport::Udp }
     }
 }

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use wire::{Class, Flags, Header, Name, NameRef, Opcode, Opt, OptionCode, Request, Type};
 
 use crate::label_values::LabelValues;
-use crate::peer::Path;
+use crate::peer::PeerInfo;
 use crate::time::Instant;
 
 /// Maximum number of steps in a chain. It exceeds the number of directives, and a set of steps fits into a `u64`.
@@ -43,7 +43,7 @@ pub struct Query {
     /// Request of the client in wire form; empty for a subquery.
     pub packet: Vec<u8>,
     /// Addresses and transport.
-    pub path: Path,
+    pub peer: PeerInfo,
     /// Time of arrival.
     pub received: Instant,
     /// Current name, with its case preserved.
@@ -136,7 +136,7 @@ impl Query {
         self.request.qtype = qtype;
         self.request.qclass = Class::IN;
         self.packet.clear();
-        self.path = parent.path;
+        self.peer = parent.peer;
         self.received = parent.received;
         self.begin();
         self.udp_size = parent.udp_size;
@@ -148,7 +148,7 @@ impl Query {
         self.request = other.request.clone();
         self.packet.clear();
         self.packet.extend_from_slice(&other.packet);
-        self.path = other.path;
+        self.peer = other.peer;
         self.received = other.received;
         self.take_question(other);
         self.udp_size = other.udp_size;
@@ -305,7 +305,7 @@ impl Query {
     /// Maximum size in bytes of the response.
     #[must_use]
     pub const fn size_max(&self) -> u16 {
-        if self.path.transport.is_stream() { STREAM_SIZE_MAX } else { self.udp_size }
+        if self.peer.transport.is_stream() { STREAM_SIZE_MAX } else { self.udp_size }
     }
 
     /// Note of the current step; 0 if it has set none.

@@ -120,8 +120,8 @@ impl QueryMetrics {
     /// Counts a query and its response.
     pub fn count(&self, query: &Query, response: &Response, worker: &Worker) {
         let counters = &worker.counters;
-        let protocol = usize::from(query.path.transport != Transport::Udp);
-        let family = usize::from(!query.path.peer.ip().to_canonical().is_ipv4());
+        let protocol = usize::from(query.peer.transport != Transport::Udp);
+        let family = usize::from(!query.peer.address.ip().to_canonical().is_ipv4());
         let asked = query.request.qtype;
         let qtype = TYPES.iter().position(|(known, _)| *known == asked).unwrap_or(TYPES.len());
         counters.count(self.requests.counter([protocol, family, qtype]));

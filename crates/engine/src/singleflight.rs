@@ -41,7 +41,7 @@ const FLAGS_THAT_MATTER: u16 = 0x0130;
 
 impl Key {
     pub(crate) fn new(block: usize, step: usize, query: &Query) -> Key {
-        let stream = query.path.transport.is_stream();
+        let stream = query.peer.transport.is_stream();
         Key {
             block,
             step,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Listening;
-use engine::{Clock, Instant, Path, Progress, Scheme, Transaction, Transport};
+use engine::{Clock, Instant, PeerInfo, Progress, Scheme, Transaction, Transport};
 
 use crate::clock::MonotonicClock;
 use crate::connections::Connection;
@@ -22,7 +22,7 @@ pub(crate) struct Client {
     pub(crate) endpoint: Rc<Endpoint>,
     pub(crate) scheme: Scheme,
     /// Peer and local address, and transport.
-    pub(crate) path: Path,
+    pub(crate) peer: PeerInfo,
     pub(crate) limits: StreamLimits,
     pub(crate) listening: Listening,
     /// Entry in the connection table of the process, with its buffer reservation.
@@ -65,16 +65,16 @@ impl Client {
             ..usual
         };
         let transport = if scheme == Scheme::Grpc { Transport::Grpc } else { Transport::Tcp };
-        let path = Path { peer, local, transport };
+        let peer = PeerInfo { address: peer, local, transport };
         let (shared, endpoint) = (Rc::clone(shared), Rc::clone(endpoint));
-        Some(Client { shared, endpoint, scheme, path, limits, listening, connection: Arc::new(connection), caller })
+        Some(Client { shared, endpoint, scheme, peer, limits, listening, connection: Arc::new(connection), caller })
     }
 
     /// Replaces the peer address by the one from a PROXY header, and counts the connection for that address.
-    pub(crate) fn comes_from(&mut self, path: Path) {
-        self.path = path;
-        self.connection.belongs_to(path.peer.ip());
-        self.caller.iter().for_each(|caller| caller.belongs_to(path.peer.ip()));
+    pub(crate) fn comes_from(&mut self, peer: PeerInfo) {
+        self.peer = peer;
+        self.connection.belongs_to(peer.address.ip());
+        self.caller.iter().for_each(|caller| caller.belongs_to(peer.address.ip()));
     }
 
     /// Records the time of the latest query.
@@ -95,7 +95,7 @@ impl Client {
         let mut transaction = worker.take_transaction();
         transaction.query.packet.clear();
         transaction.query.packet.extend_from_slice(query);
-        transaction.query.path = self.path;
+        transaction.query.peer = self.peer;
         transaction.query.received = MonotonicClock.now();
         self.touch_at(transaction.query.received);
         let progress = seen.generation.receive(seen.listener, &mut transaction, &mut worker);

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use engine::Path;
+use engine::PeerInfo;
 use engine::{ProxyHeader, ProxyPolicy};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -101,24 +101,28 @@ fn version_1(octets: &[u8]) -> Start {
 }
 
 /// Returns the datagram without its header and the resulting path, or `None` if the datagram must be dropped.
-pub(crate) fn unwrap_datagram<'d>(policy: &ProxyPolicy, datagram: &'d [u8], path: Path) -> Option<(&'d [u8], Path)> {
-    let said = (policy.0)(path.peer.ip().to_canonical());
+pub(crate) fn unwrap_datagram<'d>(
+    policy: &ProxyPolicy,
+    datagram: &'d [u8],
+    from: PeerInfo,
+) -> Option<(&'d [u8], PeerInfo)> {
+    let said = (policy.0)(from.address.ip().to_canonical());
     if said == ProxyHeader::Skip {
-        return Some((datagram, path));
+        return Some((datagram, from));
     }
     match look(datagram, false) {
-        Start::Bare => Some((datagram, path)),
+        Start::Bare => Some((datagram, from)),
         Start::Partial | Start::Broken => None,
-        Start::Header(length, ends) => accept(said, ends, path).and_then(|path| Some((datagram.get(length..)?, path))),
+        Start::Header(length, ends) => accept(said, ends, from).and_then(|from| Some((datagram.get(length..)?, from))),
     }
 }
 
 /// Returns the path with the addresses from the header, or `None` if the policy rejects the header.
-pub(crate) fn accept(said: ProxyHeader, ends: Option<Ends>, path: Path) -> Option<Path> {
+pub(crate) fn accept(said: ProxyHeader, ends: Option<Ends>, from: PeerInfo) -> Option<PeerInfo> {
     match (said, ends) {
         (ProxyHeader::Reject, _) => None,
-        (ProxyHeader::Use, Some(Ends { peer, local })) => Some(Path { peer, local, ..path }),
-        (ProxyHeader::Use | ProxyHeader::Ignore | ProxyHeader::Skip, _) => Some(path),
+        (ProxyHeader::Use, Some(Ends { peer, local })) => Some(PeerInfo { address: peer, local, ..from }),
+        (ProxyHeader::Use | ProxyHeader::Ignore | ProxyHeader::Skip, _) => Some(from),
     }
 }
 
@@ -177,8 +181,8 @@ mod tests {
         let datagram = [&header[..], b"query"].concat();
         let through = |said: ProxyHeader, datagram: &[u8]| {
             let policy = ProxyPolicy(Arc::new(move |_| said));
-            let unwrapped = unwrap_datagram(&policy, datagram, Path::default());
-            unwrapped.map(|(rest, path)| (rest.len(), path.peer.to_string()))
+            let unwrapped = unwrap_datagram(&policy, datagram, PeerInfo::default());
+            unwrapped.map(|(rest, from)| (rest.len(), from.address.to_string()))
         };
         assert_eq!(through(ProxyHeader::Use, &datagram), Some((5, "10.0.0.1:9".to_owned())));
         assert_eq!(through(ProxyHeader::Ignore, &datagram), Some((5, "[::]:0".to_owned())));

@@ -92,7 +92,7 @@ impl Client {
     async fn read_proxy_header(&mut self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let Some(policy) = &self.listening.proxy else { return Ok(true) };
         let deadline = Instant::now() + self.limits.read;
-        let said = (policy.0)(self.path.peer.ip().to_canonical());
+        let said = (policy.0)(self.peer.address.ip().to_canonical());
         if said == ProxyHeader::Skip {
             return Ok(true);
         }
@@ -102,8 +102,8 @@ impl Client {
                 Start::Broken => return Ok(false),
                 Start::Header(length, ends) => {
                     buffer.drain(..length);
-                    let Some(path) = accept(said, ends, self.path) else { return Ok(false) };
-                    self.comes_from(path);
+                    let Some(peer) = accept(said, ends, self.peer) else { return Ok(false) };
+                    self.comes_from(peer);
                     return Ok(true);
                 }
                 Start::Partial if timeout_at(deadline, stream.read_buf(buffer)).await?? == 0 => return Ok(false),

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Clock, Generation, Path, Progress, Transaction, Transport};
+use engine::{Clock, Generation, PeerInfo, Progress, Transaction, Transport};
 use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -113,15 +113,15 @@ fn answer_batch(
     for at in 0..received {
         let Some(peer) = batch.peer(at) else { continue };
         let local = batch.local(at).map_or(bound.local, |ip| SocketAddr::new(ip, bound.local.port()));
-        let way = Path { peer, local, transport: Transport::Udp };
+        let from = PeerInfo { address: peer, local, transport: Transport::Udp };
         let unwrapped = match &generation.listeners[*listener].listening.proxy {
-            None => Some((batch.datagram(at), way)),
-            Some(policy) => unwrap_datagram(policy, batch.datagram(at), way),
+            None => Some((batch.datagram(at), from)),
+            Some(policy) => unwrap_datagram(policy, batch.datagram(at), from),
         };
-        let Some((packet, path)) = unwrapped else { continue };
+        let Some((packet, from)) = unwrapped else { continue };
         transaction.query.packet.clear();
         transaction.query.packet.extend_from_slice(packet);
-        transaction.query.path = path;
+        transaction.query.peer = from;
         transaction.query.received = now;
         let progress = generation.receive(*listener, transaction, &mut shared.worker.borrow_mut());
         match progress {
@@ -132,7 +132,7 @@ fn answer_batch(
             Progress::Dropped => {}
             Progress::Waiting => {
                 let waiting = std::mem::replace(transaction, shared.worker.borrow_mut().take_transaction());
-                park(shared, generation, bound, waiting, way);
+                park(shared, generation, bound, waiting, from);
             }
         }
     }
@@ -146,13 +146,13 @@ fn park(
     generation: &Arc<Generation>,
     bound: &Rc<Bound>,
     transaction: Box<Transaction>,
-    way: Path,
+    from: PeerInfo,
 ) {
     let (bound, sender) = (Rc::clone(bound), Rc::clone(shared));
     shared.park(generation, transaction, move |transaction, progress| {
         if progress == Progress::Answered {
             let Transaction { query, response, .. } = transaction;
-            if send_from(bound.socket.as_raw_fd(), response.finish(query), way.peer, way.local.ip()).is_err() {
+            if send_from(bound.socket.as_raw_fd(), response.finish(query), from.address, from.local.ip()).is_err() {
                 sender.count(sender.limits.sends);
             }
         }

@@ -23,7 +23,7 @@ use cluster::scenario::Script;
 use config::setup::{Capabilities, FileStamp, Files, ReloadState};
 use config::{BuildContext, Planning};
 use corefile::NoFiles;
-use engine::{Clock, Generation, Instant, Path as QueryPath, Progress, Resolved, Transaction, Worker};
+use engine::{Clock, Generation, Instant, PeerInfo, Progress, Resolved, Transaction, Worker};
 use metrics::Registry;
 use plugins::LocalAddresses;
 use skydns::Stores;
@@ -194,7 +194,7 @@ impl Server {
     fn ask(&mut self, packet: &[u8]) -> Option<Rcode> {
         self.transaction.query.packet.clear();
         self.transaction.query.packet.extend_from_slice(packet);
-        self.transaction.query.path = QueryPath::default();
+        self.transaction.query.peer = PeerInfo::default();
         self.transaction.query.received = Stopped.now();
         if self.generation.receive(0, &mut self.transaction, &mut self.worker) == Progress::Waiting {
             return None;

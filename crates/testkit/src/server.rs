@@ -14,7 +14,7 @@ use config::setup::{
 use config::{BuildContext, Built, DirectiveEntry, PlannedListener, Planning, plan};
 use corefile::{Style, render};
 use engine::log::Notice;
-use engine::{Clock, Driver, Generation, Instant, Io, Path, Progress, Transaction, Transport, Worker};
+use engine::{Clock, Driver, Generation, Instant, Io, PeerInfo, Progress, Transaction, Transport, Worker};
 use metrics::Registry;
 
 use crate::executor::{Executor, Task};
@@ -105,7 +105,7 @@ impl Ticket {
         let Transaction { query, response, .. } = transaction;
         let answer = (progress == Progress::Answered).then(|| response.finish(query).to_vec());
         let mut more = Vec::new();
-        while query.path.transport.takes_many() && more.len() < MESSAGES_MAX {
+        while query.peer.transport.takes_many() && more.len() < MESSAGES_MAX {
             let Some(message) = response.finish_next(query) else { break };
             more.push(message.to_vec());
         }
@@ -210,7 +210,7 @@ impl Server {
         transaction.query.packet.clear();
         transaction.query.packet.extend_from_slice(packet);
         let local = SocketAddr::new(SERVER, port);
-        transaction.query.path = Path { peer: arrival.peer, local, transport: arrival.transport };
+        transaction.query.peer = PeerInfo { address: arrival.peer, local, transport: arrival.transport };
         transaction.query.received = self.now();
         let progress = generation.receive(listener, &mut transaction, &mut self.worker.borrow_mut());
         if progress == Progress::Waiting {

@@ -20,7 +20,7 @@ struct Onward;
 
 impl Plugin for Onward {
     fn on_query(&self, query: &mut Query, _: &mut Response, _: &mut Worker) -> Verdict {
-        let who: Box<[u8]> = query.path.peer.ip().to_string().into_bytes().into();
+        let who: Box<[u8]> = query.peer.address.ip().to_string().into_bytes().into();
         query.remove_onward_options(CODE);
         query.add_onward_option(CODE, who);
         Verdict::Pass

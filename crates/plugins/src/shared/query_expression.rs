@@ -144,21 +144,21 @@ impl Environment for QueryEnvironment<'_> {
     }
 
     fn call(&self, function: &QueryFunction, args: &[Value]) -> Option<Value> {
-        let Query { path, qtype, qclass, .. } = self.query;
+        let Query { peer, qtype, qclass, .. } = self.query;
         let integer = |number: usize| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         Some(match function {
             QueryFunction::Type => Value::Text(qtype.to_string()),
             QueryFunction::Name => Value::Text(NameRef::to_string(&self.query.key())),
             QueryFunction::Class => Value::Text(qclass.to_string()),
-            QueryFunction::Protocol => Value::text(path.transport.label()),
+            QueryFunction::Protocol => Value::text(peer.transport.label()),
             QueryFunction::Size => integer(self.query.packet.len()),
             QueryFunction::ClientIp | QueryFunction::ServerIp => Value::Text(self.address(function)?.to_string()),
-            QueryFunction::ClientPort => Value::Text(path.peer.port().to_string()),
+            QueryFunction::ClientPort => Value::Text(peer.address.port().to_string()),
             QueryFunction::Id => integer(usize::from(self.query.header().id)),
             QueryFunction::Opcode => integer(usize::from(self.query.flags().opcode().0)),
             QueryFunction::DnssecOk => Value::Bool(self.query.dnssec_ok),
             QueryFunction::BufferSize => integer(usize::from(self.query.size_max())),
-            QueryFunction::ServerPort => Value::Text(path.local.port().to_string()),
+            QueryFunction::ServerPort => Value::Text(peer.local.port().to_string()),
             QueryFunction::Metadata(_, label) => {
                 let value = label.as_ref().and_then(|label| label.value(self.query));
                 Value::Text(value.unwrap_or_default())
@@ -169,8 +169,8 @@ impl Environment for QueryEnvironment<'_> {
 
     fn address(&self, function: &QueryFunction) -> Option<IpAddr> {
         match function {
-            QueryFunction::ClientIp => Some(self.query.path.peer.ip().to_canonical()),
-            QueryFunction::ServerIp => Some(self.query.path.local.ip().to_canonical()),
+            QueryFunction::ClientIp => Some(self.query.peer.address.ip().to_canonical()),
+            QueryFunction::ServerIp => Some(self.query.peer.local.ip().to_canonical()),
             _ => None,
         }
     }
@@ -188,8 +188,8 @@ mod tests {
         query.qclass = wire::Class::IN;
         query.qtype = RecordType::AAAA;
         query.set_name(Name::from_text("Www.Example.").unwrap().as_ref());
-        query.path.peer = "[::ffff:10.1.2.3]:5353".parse().unwrap();
-        query.path.local = "192.0.2.1:53".parse().unwrap();
+        query.peer.address = "[::ffff:10.1.2.3]:5353".parse().unwrap();
+        query.peer.local = "192.0.2.1:53".parse().unwrap();
         query.udp_size = 1232;
         query
     }

@@ -227,7 +227,7 @@ impl Plugin for Acl {
     fn on_query(&self, query: &mut Query, response: &mut Response, worker: &mut Worker) -> Verdict {
         let decided = self.rules.iter().enumerate().find_map(|(at, rule)| {
             let zone = rule.zones.find(query.key())?;
-            Some((at, zone, rule.policies.decide(query.path.peer.ip(), query.qtype)?))
+            Some((at, zone, rule.policies.decide(query.peer.address.ip(), query.qtype)?))
         });
         let Some((rule, zone, action)) = decided.filter(|(.., action)| *action != Action::Allow) else {
             if let Some(counter) = self.allowed.of(query) {

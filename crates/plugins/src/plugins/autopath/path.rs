@@ -87,7 +87,7 @@ impl ClusterPath {
         let is_searched = svc == b"svc"
             && self.exposed.shows(namespace)
             && match self.clients {
-                Clients::Pods => self.exposed.index.pod_exists(namespace, query.path.peer.ip().to_canonical()),
+                Clients::Pods => self.exposed.index.pod_exists(namespace, query.peer.address.ip().to_canonical()),
                 Clients::Any => self.looks_foreign(key, base, namespace),
             };
         is_searched.then_some(base)

@@ -13,7 +13,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use config::setup::{Part, Setup, SetupError};
-use engine::{ExchangeObserver, Hooks, ObservedExchange, Path, Plugin, Query, Response, Transport, Verdict, Worker};
+use engine::{
+    ExchangeObserver, Hooks, ObservedExchange, PeerInfo, Plugin, Query, Response, Transport, Verdict, Worker,
+};
 use metrics::{Kind as MetricKind, Metric};
 use wire::{Header, MessageBuf, Opt};
 
@@ -121,7 +123,7 @@ impl Plugin for Dnstap {
 impl Dnstap {
     /// Creates the message for a query or a response of a client. The caller sets the times.
     fn message<'a>(&self, kind: Kind, query: &Query, octets: &'a [u8]) -> Message<'a> {
-        let Path { peer, local, transport } = query.path;
+        let PeerInfo { address: peer, local, transport } = query.peer;
         let site = query.site.checked_sub(self.first_site);
         let over_tls = site.and_then(|site| self.over_tls.get(site)).is_some_and(|over_tls| *over_tls);
         Message {

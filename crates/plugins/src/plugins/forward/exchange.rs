@@ -153,7 +153,7 @@ impl Stanza {
     }
 
     pub(super) fn transport(&self, query: &Query, upstream: &Upstream) -> Transport {
-        match query.path.transport {
+        match query.peer.transport {
             _ if upstream.tls.is_some() => Transport::Tcp,
             _ if self.force_tcp => Transport::Tcp,
             _ if self.prefer_udp => Transport::Udp,

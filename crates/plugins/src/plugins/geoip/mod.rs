@@ -127,7 +127,7 @@ fn labels_of(database: &Database) -> Option<&'static [(&'static str, Say)]> {
 
 /// Address to look up: the client's, or its subnet from the query.
 fn address(query: &Query, by_subnet: bool) -> IpAddr {
-    let peer = query.path.peer.ip().to_canonical();
+    let peer = query.peer.address.ip().to_canonical();
     let subnet = || query.options().find(|(code, _)| *code == OptionCode::CLIENT_SUBNET);
     let subnet = if by_subnet { subnet() } else { None };
     subnet.and_then(|(_, data)| subnet_address(data)).unwrap_or(peer)

@@ -53,7 +53,7 @@ impl View {
     }
 
     fn client(&self, query: &Query) -> Option<Client> {
-        let peer = query.path.peer.ip().to_canonical();
+        let peer = query.peer.address.ip().to_canonical();
         self.has_pods.then(|| self.mesh.client(peer)).flatten()
     }
 

@@ -64,7 +64,7 @@ pub(super) fn publish(labels: &Labels, zones: &Zones, views: &[View], exposed: &
 /// Namespace of the pods at the client's address. `None` if they are in several namespaces.
 fn client_namespace(exposed: &Exposed, query: &Query) -> Option<String> {
     let (mut found, mut is_one) = (None, true);
-    exposed.index.namespaces_of_pod(query.path.peer.ip().to_canonical(), |namespace| {
+    exposed.index.namespaces_of_pod(query.peer.address.ip().to_canonical(), |namespace| {
         is_one &= found.as_deref().is_none_or(|found| found == namespace);
         found = Some(namespace.to_owned());
     });

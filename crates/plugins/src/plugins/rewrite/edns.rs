@@ -172,19 +172,19 @@ impl Data {
             Data::Octets(octets) => Some(octets.clone()),
             Data::Variable(variable) => variable.value(query),
             Data::Label(_, label) => Some(label.as_ref()?.value(query)?.into_bytes().into()),
-            Data::Subnet { v4, v6 } => Some(subnet(query.path.peer.ip(), *v4, *v6)),
+            Data::Subnet { v4, v6 } => Some(subnet(query.peer.address.ip(), *v4, *v6)),
         }
     }
 }
 
 impl Variable {
     fn value(self, query: &Query) -> Option<Box<[u8]>> {
-        let path = &query.path;
+        let path = &query.peer;
         Some(match self {
             Variable::Name => query.name().to_string().into_bytes().into(),
             Variable::Type => query.qtype.0.to_be_bytes().into(),
-            Variable::ClientIp => octets_of(path.peer.ip()),
-            Variable::ClientPort => path.peer.port().to_be_bytes().into(),
+            Variable::ClientIp => octets_of(path.address.ip()),
+            Variable::ClientPort => path.address.port().to_be_bytes().into(),
             Variable::Protocol => path.transport.label().as_bytes().into(),
             Variable::ServerIp if path.local.ip().is_unspecified() => return None,
             Variable::ServerIp => octets_of(path.local.ip()),

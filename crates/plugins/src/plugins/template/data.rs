@@ -34,7 +34,7 @@ impl Data for Asked<'_> {
             "Type" => Value::text(self.query.qtype.to_string()),
             "Match" => self.parts(),
             "Group" => self.groups(),
-            "Remote" => Value::text(self.query.path.peer.ip().to_canonical().to_string()),
+            "Remote" => Value::text(self.query.peer.address.ip().to_canonical().to_string()),
             "Question" => self.question(),
             "Message" => self.message(),
             "Var" => Value::Map(self.variables.clone()),

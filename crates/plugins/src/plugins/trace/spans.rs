@@ -205,8 +205,8 @@ fn tags(query: &Query, response: &Response) -> Vec<(&'static str, String)> {
         ("coredns.io/name", query.request.name.clone().into_lowercase().to_string()),
         ("coredns.io/type", query.request.qtype.to_string()),
         ("coredns.io/rcode", String::from_utf8(rcode).unwrap_or_default()),
-        ("coredns.io/proto", query.path.transport.label().to_owned()),
-        ("coredns.io/remote", query.path.peer.ip().to_canonical().to_string()),
+        ("coredns.io/proto", query.peer.transport.label().to_owned()),
+        ("coredns.io/remote", query.peer.address.ip().to_canonical().to_string()),
     ]
 }
 

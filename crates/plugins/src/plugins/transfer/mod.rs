@@ -145,10 +145,10 @@ impl Plugin for Transfer {
         let has = |source: &&Arc<dyn engine::ZoneSource>| source.zones().contains(&zone);
         let Some(line) = self.0.of(&zone) else { return Verdict::Pass };
         let Some(source) = self.0.sources.0.iter().find(has) else { return Verdict::Pass };
-        if !query.path.transport.takes_many() {
+        if !query.peer.transport.takes_many() {
             return refused("zones are not transferred over UDP");
         }
-        if !line.admits(query.path.peer.ip()) {
+        if !line.admits(query.peer.address.ip()) {
             return refused("this client may not transfer the zone");
         }
         let Some(snapshot) = source.snapshot(zone.as_ref()) else {
@@ -190,7 +190,7 @@ fn send(
             return Verdict::Done;
         }
     }
-    let (zone, peer) = (query.name(), query.path.peer.ip().to_canonical());
+    let (zone, peer) = (query.name(), query.peer.address.ip().to_canonical());
     let records = outgoing.len();
     let message =
         format_args!("Outgoing transfer of {records} records of zone \"{zone}\" to {peer} for {serial} SOA serial");

@@ -22,11 +22,11 @@ struct Whoami;
 
 impl Plugin for Whoami {
     fn on_query(&self, query: &mut Query, response: &mut Response, _: &mut Worker) -> Verdict {
-        let peer = query.path.peer;
+        let peer = query.peer.address;
         response.set_authoritative(true);
         response.set_local();
         response.message.push_address(Section::Additional, Owner::Question, 0, peer.ip().to_canonical());
-        let label: &[u8] = if query.path.transport == Transport::Udp { b"_udp" } else { b"_tcp" };
+        let label: &[u8] = if query.peer.transport == Transport::Udp { b"_udp" } else { b"_tcp" };
         let mut owner = Name::root();
         // If the name is too long for another label, the response only has the address.
         if owner.push_label(label).and_then(|()| owner.append(query.name())).is_ok() {

@@ -110,7 +110,7 @@ impl Plugin for Authority {
 impl Authority {
     /// Handles a NOTIFY (RFC 1996). It is accepted only from a primary of a zone that is transferred from others.
     fn notified(&self, held: &Held, query: &Query, response: &mut Response, worker: &mut Worker) -> Verdict {
-        let (peer, name) = (query.path.peer.ip().to_canonical(), query.name());
+        let (peer, name) = (query.peer.address.ip().to_canonical(), query.name());
         let taken = query.key() == held.origin.as_ref() && held.notify(peer);
         let source = Source::Plugin(self.directive);
         if taken {
