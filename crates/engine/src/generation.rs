@@ -15,7 +15,7 @@ use crate::chain::Chain;
 use crate::io::{Io, LocalFuture};
 use crate::listener_settings::Listening;
 use crate::log::{Level, Source};
-use crate::plugin::Place;
+use crate::plugin::QueryPermit;
 use crate::query::Query;
 use crate::router::Router;
 use crate::scheme::Scheme;
@@ -147,8 +147,12 @@ impl Generation {
     }
 
     /// Reserves a slot at the plugin where a transaction waits.
-    pub(crate) fn take_place(&self, transaction: &Transaction, io: &dyn Io) -> Result<Option<Place>, Failure> {
-        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.take_place(&transaction.query, io)
+    pub(crate) fn acquire_permit(
+        &self,
+        transaction: &Transaction,
+        io: &dyn Io,
+    ) -> Result<Option<QueryPermit>, Failure> {
+        self.blocks[transaction.block].chain.steps()[transaction.at].plugin.acquire_permit(&transaction.query, io)
     }
 
     /// Starts the I/O of a transaction that waits.

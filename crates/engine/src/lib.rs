@@ -52,7 +52,7 @@ pub use listener_settings::{CallLimits, Listening, ProxyHeader, ProxyPolicy, Tim
 pub use observers::{ExchangeObserver, ExchangeObservers, ObservedExchange, TooManyObserversError};
 pub use park::{Driver, drive};
 pub use peer::{PeerInfo, Transport};
-pub use plugin::{Place, Plugin};
+pub use plugin::{Plugin, QueryPermit};
 pub use query::{Query, STEPS_MAX, UDP_SIZE};
 pub use response::{Continuation, MessageSigner, Response};
 pub use router::Router;

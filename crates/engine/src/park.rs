@@ -192,8 +192,8 @@ impl Driver {
     /// A NOTIFY is never shared, because it is not a question: each one has to go out.
     async fn resolve_once(&self, transaction: &Transaction) -> Resolved {
         // A query that waits for another one's reply uses memory as well, so it needs a slot too.
-        let _place = match self.generation.take_place(transaction, &*self.io) {
-            Ok(place) => place,
+        let _permit = match self.generation.acquire_permit(transaction, &*self.io) {
+            Ok(permit) => permit,
             Err(failure) => return Resolved::Fail(failure),
         };
         if transaction.query.flags().opcode() != Opcode::QUERY {

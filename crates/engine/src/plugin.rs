@@ -87,7 +87,7 @@ pub trait Plugin: Send + Sync {
     ///
     /// # Errors
     /// The failure to answer with at once, if all slots are in use.
-    fn take_place(&self, _query: &Query, _io: &dyn Io) -> Result<Option<Place>, Failure> {
+    fn acquire_permit(&self, _query: &Query, _io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {
         Ok(None)
     }
 
@@ -101,19 +101,19 @@ pub trait Plugin: Send + Sync {
 
 /// Slot for one waiting query; dropping it frees the slot.
 #[derive(Debug)]
-pub struct Place(Arc<AtomicU32>);
+pub struct QueryPermit(Arc<AtomicU32>);
 
-impl Place {
+impl QueryPermit {
     /// Takes a slot if fewer than `most` are in use.
     #[must_use]
-    pub fn take(taken: &Arc<AtomicU32>, most: u32) -> Option<Place> {
+    pub fn take(taken: &Arc<AtomicU32>, most: u32) -> Option<QueryPermit> {
         let before = taken.fetch_add(1, Ordering::Relaxed);
-        let place = Place(Arc::clone(taken));
-        (before < most).then_some(place)
+        let permit = QueryPermit(Arc::clone(taken));
+        (before < most).then_some(permit)
     }
 }
 
-impl Drop for Place {
+impl Drop for QueryPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

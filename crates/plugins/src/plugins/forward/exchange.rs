@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Exchange, ExchangeError, Exchanged, Failure, Instant, Io, Place, Query, Resolved, Transport};
+use engine::{Exchange, ExchangeError, Exchanged, Failure, Instant, Io, Query, QueryPermit, Resolved, Transport};
 use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
 
@@ -31,11 +31,11 @@ pub(super) struct Sending<'a> {
 
 impl Stanza {
     /// Takes one of the `max_concurrent` slots. Fails with REFUSED if none is free.
-    pub(super) fn take_place(&self, io: &dyn Io) -> Result<Option<Place>, Failure> {
+    pub(super) fn acquire_permit(&self, io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {
         if self.max_concurrent == 0 {
             return Ok(None);
         }
-        let place = Place::take(&self.on_their_way, self.max_concurrent);
+        let place = QueryPermit::take(&self.on_their_way, self.max_concurrent);
         place.map(Some).ok_or_else(|| {
             io.counters().count(self.metrics.rejected);
             let cause = format!("concurrent queries exceeded maximum {}", self.max_concurrent);

@@ -11,7 +11,7 @@ mod stanza;
 use std::sync::Arc;
 
 use config::setup::{Part, Setup, SetupError};
-use engine::{Failure, Hooks, Io, LocalFuture, Place, Plugin, Query, Resolved, Response, Verdict, Worker};
+use engine::{Failure, Hooks, Io, LocalFuture, Plugin, Query, QueryPermit, Resolved, Response, Verdict, Worker};
 
 pub(crate) use manifest::MANIFEST;
 pub use stanza::HostLookup;
@@ -46,8 +46,8 @@ impl Plugin for Forward {
         if self.stanza_for(query, 0).is_some() { Verdict::Wait } else { Verdict::Pass }
     }
 
-    fn take_place(&self, query: &Query, io: &dyn Io) -> Result<Option<Place>, Failure> {
-        self.stanza_for(query, 0).map_or(Ok(None), |at| self.stanzas[at].take_place(io))
+    fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {
+        self.stanza_for(query, 0).map_or(Ok(None), |at| self.stanzas[at].acquire_permit(io))
     }
 
     fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
@@ -58,7 +58,7 @@ impl Plugin for Forward {
                 // The query already holds its slot of the first line.
                 let _place = match from {
                     0 => None,
-                    _ => match self.stanzas[at].take_place(io) {
+                    _ => match self.stanzas[at].acquire_permit(io) {
                         Ok(place) => place,
                         Err(failure) => return Resolved::Fail(failure),
                     },

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError, StepWrapper};
 use engine::tls::{ClientTls, TlsMaker};
 use engine::{
-    ExchangeObserver, Failure, Hooks, Io, LocalFuture, ObservedExchange, Place, Plugin, Query, Resolved, Response,
-    Verdict, Worker,
+    ExchangeObserver, Failure, Hooks, Io, LocalFuture, ObservedExchange, Plugin, Query, QueryPermit, Resolved,
+    Response, Verdict, Worker,
 };
 use metrics::{Kind, Metric};
 
@@ -135,8 +135,8 @@ impl Plugin for Traced {
         self.plugin.on_resolved(query, response, worker)
     }
 
-    fn take_place(&self, query: &Query, io: &dyn Io) -> Result<Option<Place>, Failure> {
-        self.plugin.take_place(query, io)
+    fn acquire_permit(&self, query: &Query, io: &dyn Io) -> Result<Option<QueryPermit>, Failure> {
+        self.plugin.acquire_permit(query, io)
     }
 
     fn resolve<'a>(&'a self, query: &'a Query, io: &'a dyn Io) -> LocalFuture<'a, Resolved> {
