@@ -6,18 +6,18 @@ use std::io;
 use std::time::Duration;
 
 use engine::log::{Level, Source};
-use engine::octets::{Dial, Listen, OctetListener, OctetStream};
+use engine::streams::{ByteListener, ByteStream, Dial, Listen};
 use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, Io, LocalFuture, Take, Transport};
 use metrics::{Counters, Registry};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout_at;
 
+use crate::byte_streams;
 use crate::client::{Route, StreamClient, UdpClient, exchange_all, fetch};
 use crate::clock::MonotonicClock;
 use crate::grpc::GrpcClient;
 use crate::log::log_queue;
-use crate::octets;
 
 /// Tokio implementation of [`Io`] for the tasks of one thread.
 pub struct TokioIo {
@@ -101,11 +101,11 @@ impl Io for TokioIo {
         ))
     }
 
-    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn OctetStream>>> {
-        Box::pin(octets::connect(dial))
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn ByteStream>>> {
+        Box::pin(byte_streams::connect(dial))
     }
 
-    fn listen(&self, listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
-        octets::listen(listen)
+    fn listen(&self, listen: Listen<'_>) -> io::Result<Box<dyn ByteListener>> {
+        byte_streams::listen(listen)
     }
 }

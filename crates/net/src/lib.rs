@@ -9,6 +9,7 @@
     reason = "this room is the edge: it opens sockets, starts threads and asks the time"
 )]
 
+mod byte_streams;
 mod client;
 mod clock;
 mod connected;
@@ -22,7 +23,6 @@ mod io;
 mod limits;
 mod listen;
 mod log;
-mod octets;
 mod proxy;
 mod shared;
 mod streams;

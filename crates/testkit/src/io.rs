@@ -10,11 +10,11 @@ use std::io;
 
 use config::setup::{Page, PageContent};
 use engine::log::{Event, Level, Source};
-use engine::octets::{Dial, Listen, OctetListener, OctetStream};
+use engine::streams::{ByteListener, ByteStream, Dial, Listen};
 use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, Io, LocalFuture, Take, Transport};
 use metrics::{Counters, Registry};
 
-use crate::octets::{Peer, Peers};
+use crate::byte_streams::{Peer, Peers};
 use crate::upstream::{Came, Outcome};
 use crate::{Upstreams, VirtualTime};
 
@@ -207,12 +207,12 @@ impl Io for VirtualIo {
         })
     }
 
-    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn OctetStream>>> {
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn ByteStream>>> {
         Box::pin(core::future::ready(self.peers.connect(dial.to)))
     }
 
     /// Always fails: no fake peer connects to the server.
-    fn listen(&self, _: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
+    fn listen(&self, _: Listen<'_>) -> io::Result<Box<dyn ByteListener>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -8,11 +8,11 @@
 //! caller passes the list of plugins and may add statements with an [`Extension`].
 #![allow(clippy::disallowed_methods, reason = "this crate is at the edge: it reads scenario files")]
 
+mod byte_streams;
 mod collector;
 mod executor;
 mod io;
 mod message;
-mod octets;
 mod record;
 mod scenario;
 mod server;
@@ -22,11 +22,11 @@ pub mod toys;
 mod upstream;
 mod world;
 
+pub use byte_streams::Peer;
 pub use collector::{FrameReader, dnstap_line};
 pub use executor::{Executor, Task};
 pub use io::{LOCAL, Site, VirtualIo};
 pub use message::{Parsed, Question};
-pub use octets::Peer;
 pub use record::{Record, RecordError};
 pub use scenario::{Extension, Line, MakeExtension, Problem, Stage, Statement, Words, run_directory, run_text};
 pub use server::{Arrival, CLIENT, Outcome, Server, Ticket};

@@ -19,7 +19,7 @@ use metrics::Counters;
 
 pub mod streams;
 
-use streams::{Dial, Listen, OctetListener, OctetStream};
+use streams::{ByteListener, ByteStream, Dial, Listen};
 
 /// Future that runs on the worker that received the query; it need not be `Send`.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -64,13 +64,13 @@ pub trait Io {
     -> LocalFuture<'a, Result<(), ExchangeError>>;
 
     /// Opens a byte stream to a server that is not a DNS server.
-    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn OctetStream>>>;
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> LocalFuture<'a, io::Result<Box<dyn ByteStream>>>;
 
     /// Listens for byte streams that do not carry DNS.
     ///
     /// # Errors
     /// The error of the system call.
-    fn listen(&self, listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>>;
+    fn listen(&self, listen: Listen<'_>) -> io::Result<Box<dyn ByteListener>>;
 }
 
 /// Callback for one message; returns true if it expects another one.

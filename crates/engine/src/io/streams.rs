@@ -10,7 +10,7 @@ use crate::tls::{TlsClient, TlsServer};
 
 /// Address of a byte stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StreamAddress {
     /// Path of a Unix domain socket.
     Unix(PathBuf),
     /// `HOST:PORT`.
@@ -21,7 +21,7 @@ pub enum Place {
 #[derive(Clone, Copy)]
 pub struct Dial<'a> {
     /// Address to connect to.
-    pub to: &'a Place,
+    pub to: &'a StreamAddress,
     /// TLS configuration; `None` for plain text.
     pub tls: Option<&'a TlsClient>,
     /// Size in bytes of the send buffer; `None` for the default of the system.
@@ -34,7 +34,7 @@ pub struct Dial<'a> {
 #[derive(Clone, Copy)]
 pub struct Listen<'a> {
     /// Address to listen on. A stale Unix domain socket is replaced.
-    pub at: &'a Place,
+    pub at: &'a StreamAddress,
     /// TLS configuration; `None` for plain text.
     pub tls: Option<&'a Arc<dyn TlsServer>>,
     /// Size in bytes of the send buffer of accepted streams; see [`Dial::send_buffer`].
@@ -42,7 +42,7 @@ pub struct Listen<'a> {
 }
 
 /// Bidirectional byte stream, closed on drop.
-pub trait OctetStream {
+pub trait ByteStream {
     /// Reads available bytes into `buffer` and returns their number; 0 at the end of the stream.
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> LocalFuture<'a, io::Result<usize>>;
 
@@ -51,7 +51,7 @@ pub trait OctetStream {
 }
 
 /// Listener for byte streams, closed on drop.
-pub trait OctetListener {
+pub trait ByteListener {
     /// Accepts the next stream.
-    fn accept(&self) -> LocalFuture<'_, io::Result<Box<dyn OctetStream>>>;
+    fn accept(&self) -> LocalFuture<'_, io::Result<Box<dyn ByteStream>>>;
 }

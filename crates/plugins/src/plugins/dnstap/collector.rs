@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::io;
 
-use engine::octets::OctetStream;
+use engine::streams::ByteStream;
 use engine::{Io, LocalFuture};
 
 use super::frames::Control;
@@ -17,14 +17,14 @@ const GOODBYE: Duration = Duration::from_secs(1);
 const SAID_MAX: usize = 1024;
 
 /// A collector after the handshake.
-pub(super) struct Collector(Box<dyn OctetStream>);
+pub(super) struct Collector(Box<dyn ByteStream>);
 
 impl Collector {
     /// Performs the handshake.
     ///
     /// # Errors
     /// Fails if the collector violates the protocol or times out.
-    pub(super) async fn greet(stream: Box<dyn OctetStream>, io: &dyn Io) -> io::Result<Collector> {
+    pub(super) async fn greet(stream: Box<dyn ByteStream>, io: &dyn Io) -> io::Result<Collector> {
         let mut collector = Collector(stream);
         let greeting = async {
             collector.0.write_all(&Control::Ready.octets()).await?;

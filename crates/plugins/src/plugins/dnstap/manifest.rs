@@ -1,7 +1,7 @@
 //! Options of *dnstap*.
 
 use config::options::{Args, Manifest, Problem, Property, Usage};
-use engine::octets::Place;
+use engine::streams::StreamAddress;
 
 use crate::shared::log_format::Format;
 
@@ -80,7 +80,7 @@ pub(crate) static MANIFEST: Manifest<Config> = Manifest::new(
 pub(crate) struct Config {
     /// True if collectors connect to this server instead of the other way round.
     pub(super) listen: bool,
-    pub(super) place: Place,
+    pub(super) place: StreamAddress,
     /// True if the connection uses TLS.
     pub(super) encrypted: bool,
     /// True if the DNS messages themselves are included.
@@ -107,7 +107,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             listen: false,
-            place: Place::Tcp(String::new()),
+            place: StreamAddress::Tcp(String::new()),
             encrypted: false,
             full: false,
             write_buffer: 1,
@@ -134,13 +134,13 @@ fn read(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     }
     let text = socket.text.as_str();
     (config.place, config.encrypted) = if let Some(address) = text.strip_prefix("tls://") {
-        (Place::Tcp(address.to_owned()), true)
+        (StreamAddress::Tcp(address.to_owned()), true)
     } else if let Some(address) = text.strip_prefix("tcp://") {
-        (Place::Tcp(address.to_owned()), false)
+        (StreamAddress::Tcp(address.to_owned()), false)
     } else {
-        (Place::Unix(text.strip_prefix("unix://").unwrap_or(text).into()), false)
+        (StreamAddress::Unix(text.strip_prefix("unix://").unwrap_or(text).into()), false)
     };
-    if matches!(&config.place, Place::Tcp(address) if !address.contains(':')) {
+    if matches!(&config.place, StreamAddress::Tcp(address) if !address.contains(':')) {
         args.warn(socket, format!("`{text}` has no port: connecting to it will fail"));
     }
     if let Some(word) = args.next_word() {

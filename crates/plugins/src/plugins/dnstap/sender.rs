@@ -8,7 +8,7 @@ use std::sync::Arc;
 use config::setup::{Setup, SetupError, Shutdown};
 use engine::Io;
 use engine::log::{Level, Source};
-use engine::octets::{Dial, Listen, OctetListener, Place};
+use engine::streams::{ByteListener, Dial, Listen, StreamAddress};
 use engine::tls::{ClientCertificates, ClientTls, TlsClient, TlsMaker, TlsServer};
 use metrics::Counter;
 
@@ -36,7 +36,7 @@ const MIB: usize = 1 << 20;
 pub(super) struct Sender {
     outlet: Arc<Outlet>,
     lost: Counter,
-    place: Place,
+    place: StreamAddress,
     way: Way,
     send_buffer: Option<usize>,
 }
@@ -77,7 +77,7 @@ pub(super) fn of(
 
 /// Returns the TLS settings for a collector: its certificate must contain the host of its address.
 fn client_tls(config: &Config) -> ClientTls {
-    let Place::Tcp(address) = &config.place else { return ClientTls::default() };
+    let StreamAddress::Tcp(address) = &config.place else { return ClientTls::default() };
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
     let server_name = Some(host.trim_start_matches('[').trim_end_matches(']').to_owned());
     ClientTls { server_name, unverified: config.skip_verify, ..ClientTls::default() }
@@ -206,7 +206,7 @@ impl Sender {
         tls: Option<&Arc<dyn TlsServer>>,
         io: &dyn Io,
         ending: &mut Shutdown,
-    ) -> Result<Box<dyn OctetListener>, Ended> {
+    ) -> Result<Box<dyn ByteListener>, Ended> {
         let mut pause = AGAIN_AFTER;
         loop {
             match io.listen(Listen { at: &self.place, tls, send_buffer: self.send_buffer }) {
@@ -231,8 +231,8 @@ impl Sender {
 
     fn say(&self, io: &dyn Io, what: &str, error: &io::Error) {
         let place = match &self.place {
-            Place::Unix(path) => path.display().to_string(),
-            Place::Tcp(address) => address.clone(),
+            StreamAddress::Unix(path) => path.display().to_string(),
+            StreamAddress::Tcp(address) => address.clone(),
         };
         io.log(Level::Error, SOURCE, format_args!("{what}: {place}: {}", io_text::describe(error)));
     }

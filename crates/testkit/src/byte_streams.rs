@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 
 use engine::LocalFuture;
-use engine::octets::{OctetStream, Place};
+use engine::streams::{ByteStream, StreamAddress};
 
 /// Peer of a stream: receives the written bytes and returns the bytes to be read.
 pub type Peer = Box<dyn FnMut(&[u8]) -> Vec<u8>>;
@@ -29,10 +29,10 @@ impl Peers {
     }
 
     /// Opens a stream. Fails if there is no peer at the address.
-    pub(crate) fn connect(&self, to: &Place) -> io::Result<Box<dyn OctetStream>> {
+    pub(crate) fn connect(&self, to: &StreamAddress) -> io::Result<Box<dyn ByteStream>> {
         let address = match to {
-            Place::Unix(path) => path.display().to_string(),
-            Place::Tcp(address) => address.clone(),
+            StreamAddress::Unix(path) => path.display().to_string(),
+            StreamAddress::Tcp(address) => address.clone(),
         };
         let peer = self.0.borrow().get(&address).cloned().ok_or(io::ErrorKind::ConnectionRefused)?;
         let place = (self.clone(), address);
@@ -60,7 +60,7 @@ impl Stream {
     }
 }
 
-impl OctetStream for Stream {
+impl ByteStream for Stream {
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> LocalFuture<'a, io::Result<usize>> {
         Box::pin(poll_fn(move |context| {
             if !self.is_open() {

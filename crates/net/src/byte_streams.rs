@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::LocalFuture;
-use engine::octets::{Dial, Listen, OctetListener, OctetStream, Place};
+use engine::streams::{ByteListener, ByteStream, Dial, Listen, StreamAddress};
 use engine::tls::TlsServer;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -22,19 +22,19 @@ use crate::tls::{Client, accept_tls};
 const GREETING: Duration = Duration::from_secs(5);
 
 /// Opens a stream.
-pub(crate) async fn connect(dial: Dial<'_>) -> io::Result<Box<dyn OctetStream>> {
+pub(crate) async fn connect(dial: Dial<'_>) -> io::Result<Box<dyn ByteStream>> {
     let opened = timeout_at(MonotonicClock::tokio_instant(dial.until), open(dial)).await;
     opened.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "i/o timeout")))
 }
 
-async fn open(dial: Dial<'_>) -> io::Result<Box<dyn OctetStream>> {
+async fn open(dial: Dial<'_>) -> io::Result<Box<dyn ByteStream>> {
     let address = match dial.to {
-        Place::Unix(path) => {
+        StreamAddress::Unix(path) => {
             let stream = UnixStream::connect(path).await?;
             make_room(&SockRef::from(&stream), dial.send_buffer);
             return Ok(Box::new(Stream(stream)));
         }
-        Place::Tcp(address) => address,
+        StreamAddress::Tcp(address) => address,
     };
     // As everywhere in a Corefile, an address without a host means localhost.
     let local = address.strip_prefix(':').map(|port| format!("localhost:{port}"));
@@ -55,7 +55,7 @@ fn make_room(socket: &SockRef<'_>, octets: Option<usize>) {
 /// Adapter for tokio streams.
 struct Stream<S>(S);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> OctetStream for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for Stream<S> {
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> LocalFuture<'a, io::Result<usize>> {
         Box::pin(self.0.read(buffer))
     }
@@ -69,10 +69,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> OctetStream for Stream<S> {
 }
 
 /// Opens a listening socket.
-pub(crate) fn listen(listen: Listen<'_>) -> io::Result<Box<dyn OctetListener>> {
+pub(crate) fn listen(listen: Listen<'_>) -> io::Result<Box<dyn ByteListener>> {
     let socket = match listen.at {
-        Place::Unix(path) => Socket::Unix(UnixListener::bind(unused(path)?)?, path.clone()),
-        Place::Tcp(address) => {
+        StreamAddress::Unix(path) => Socket::Unix(UnixListener::bind(unused(path)?)?, path.clone()),
+        StreamAddress::Tcp(address) => {
             let everywhere = address.strip_prefix(':').map(|port| format!("[::]:{port}"));
             let socket = std::net::TcpListener::bind(everywhere.as_ref().unwrap_or(address))?;
             socket.set_nonblocking(true)?;
@@ -110,22 +110,22 @@ impl Drop for Socket {
     }
 }
 
-impl OctetListener for Listener {
-    fn accept(&self) -> LocalFuture<'_, io::Result<Box<dyn OctetStream>>> {
+impl ByteListener for Listener {
+    fn accept(&self) -> LocalFuture<'_, io::Result<Box<dyn ByteStream>>> {
         Box::pin(async {
             let (stream, _): (_, SocketAddr) = match &self.socket {
                 Socket::Tcp(listener) => listener.accept().await?,
                 Socket::Unix(listener, _) => {
                     let (stream, _) = listener.accept().await?;
                     make_room(&SockRef::from(&stream), self.send_buffer);
-                    return Ok(Box::new(Stream(stream)) as Box<dyn OctetStream>);
+                    return Ok(Box::new(Stream(stream)) as Box<dyn ByteStream>);
                 }
             };
             make_room(&SockRef::from(&stream), self.send_buffer);
-            let Some(tls) = &self.tls else { return Ok(Box::new(Stream(stream)) as Box<dyn OctetStream>) };
+            let Some(tls) = &self.tls else { return Ok(Box::new(Stream(stream)) as Box<dyn ByteStream>) };
             let greeted = timeout(GREETING, accept_tls(&**tls, stream)).await;
             let greeted = greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-            Ok(Box::new(Stream(greeted)) as Box<dyn OctetStream>)
+            Ok(Box::new(Stream(greeted)) as Box<dyn ByteStream>)
         })
     }
 }

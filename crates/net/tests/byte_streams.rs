@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::octets::{Dial, Listen, OctetListener, OctetStream, Place};
+use engine::streams::{ByteListener, ByteStream, Dial, Listen, StreamAddress};
 use engine::tls::{ClientCertificates, ClientTls, Identity, ServerTls, TlsClient, TlsMaker, TlsServer};
 use engine::{Fetch, Io};
 use metrics::Registry;
@@ -28,10 +28,15 @@ fn on_tokio(test: impl Future<Output = ()>) {
 }
 
 /// Opens a stream, sends one message in each direction and closes it.
-async fn meet(listener: &dyn OctetListener, io: &TokioIo, to: &Place, tls: Option<&TlsClient>) -> io::Result<()> {
+async fn meet(
+    listener: &dyn ByteListener,
+    io: &TokioIo,
+    to: &StreamAddress,
+    tls: Option<&TlsClient>,
+) -> io::Result<()> {
     let dial = Dial { to, tls, send_buffer: Some(1 << 20), until: io.now() + PATIENCE };
     let (come, gone) = tokio::join!(listener.accept(), io.connect(dial));
-    let (mut come, mut gone): (Box<dyn OctetStream>, _) = (come?, gone?);
+    let (mut come, mut gone): (Box<dyn ByteStream>, _) = (come?, gone?);
     let (said, heard) = tokio::join!(
         async {
             gone.write_all(b"to you").await?;
@@ -57,7 +62,7 @@ fn exchanges_bytes_over_a_unix_socket() {
     on_tokio(async {
         let io = TokioIo::new(&Registry::new());
         let path = std::env::temp_dir().join(format!("portolan-octets-{}.sock", std::process::id()));
-        let place = Place::Unix(path.clone());
+        let place = StreamAddress::Unix(path.clone());
         let listen = Listen { at: &place, tls: None, send_buffer: None };
         // A stale socket file, as left by a killed process.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
@@ -97,7 +102,7 @@ fn exchanges_bytes_over_tcp_and_tls() {
                 (Some(&server), Some(&strict), name == "collector.test"),
                 (Some(&server), Some(&lax), true),
             ] {
-                let place = Place::Tcp(free_address());
+                let place = StreamAddress::Tcp(free_address());
                 let listener = io.listen(Listen { at: &place, tls, send_buffer: None }).unwrap();
                 assert_eq!(meet(&*listener, &io, &place, client).await.is_ok(), comes_through, "{name}");
             }
@@ -112,7 +117,8 @@ fn posts_to_http_servers() {
         let (server, strict, _) = tls("collector.test");
         for (tls, client) in [(None, None), (Some(&server), Some(&strict))] {
             let address = free_address();
-            let listener = io.listen(Listen { at: &Place::Tcp(address.clone()), tls, send_buffer: None }).unwrap();
+            let listener =
+                io.listen(Listen { at: &StreamAddress::Tcp(address.clone()), tls, send_buffer: None }).unwrap();
             let post = Some(("text/plain", &b"what is sent"[..]));
             let until = io.now() + PATIENCE;
             let fetch = Fetch { address: &address, tls: client, path: "/a?b", post, until };
