@@ -8,7 +8,7 @@ use corefile::{Diagnostic, Span};
 use crate::codes;
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{
-    Capabilities, Files, HostRequests, Part, ReloadState, Setup, SetupError, SiteInfo, StepWrapper, Warned,
+    Capabilities, Files, HostRequests, Part, ReloadState, Setup, SetupError, SetupWarning, SiteInfo, StepWrapper,
 };
 use engine::STEPS_MAX;
 use engine::ServerMetrics;
@@ -115,7 +115,7 @@ impl PlannedBlock {
             let built = parsed.build(&mut setup);
             for (index, text) in setup.warned.drain(..) {
                 let notice = Notice::new(Level::Warning, name, text);
-                setup.requests.warnings.push(Warned { notice, span: line(index) });
+                setup.requests.warnings.push(SetupWarning { notice, span: line(index) });
             }
             let mut errors = core::mem::take(&mut setup.failed);
             let part = built.unwrap_or_else(|error| {

@@ -15,7 +15,7 @@ use corefile::{Corefile, Diagnostic, ServerBlock, Token, did_you_mean};
 use crate::advice;
 use crate::codes;
 use crate::keys::{Key, doubt_key, read_key};
-use crate::options::{Acts, Directive, DirectiveTraits, PlannedDirective};
+use crate::options::{Directive, DirectiveTraits, Effect, PlannedDirective};
 use crate::planned::{Plan, PlannedBlock, PlannedListener};
 use crate::setup::{BindTarget, BlockInfo, BlockSettings, SiteInfo};
 use engine::Scheme;
@@ -319,7 +319,8 @@ fn assign_reachable(blocks: &mut [PlannedBlock], listeners: &[PlannedListener]) 
         let serve_it = |listener: &&PlannedListener| listener.zones.iter().any(|(_, block)| *block == number);
         let keys = listeners.iter().filter(serve_it).flat_map(|listener| &listener.zones).map(|(zone, _)| zone);
         let roles = block.directives.iter().flat_map(|(_, _, parsed)| parsed.roles());
-        let named = roles.filter(|placed| placed.role.acts == Acts::AnswersAll).flat_map(|placed| &placed.role.zones);
+        let named =
+            roles.filter(|placed| placed.role.effect == Effect::AnswersAll).flat_map(|placed| &placed.role.zones);
         block.info.reachable = keys.chain(named).cloned().collect();
     }
 }

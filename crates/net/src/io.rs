@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine::log::{Level, Source};
 use engine::streams::{ByteListener, ByteStream, Dial, Listen};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, Io, LocalFuture, Take, Transport};
+use engine::{Clock, Exchange, ExchangeError, ExchangeReply, Fetch, Instant, Io, LocalFuture, Take, Transport};
 use metrics::{Counters, Registry};
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt, SeedableRng};
@@ -76,7 +76,7 @@ impl Io for TokioIo {
         })
     }
 
-    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
+    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>> {
         let random = || self.random.borrow_mut().random();
         match exchange.over {
             Transport::Udp => Box::pin(self.udp.exchange(exchange, random)),

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::{Clock, Connections, Exchange, ExchangeError, Exchanged, Io, Transport};
+use engine::{Clock, Connections, Exchange, ExchangeError, ExchangeReply, Io, Transport};
 use metrics::Registry;
 use net::{MonotonicClock, TokioIo};
 use support::{Stream, Upstream, answer_to, question};
@@ -55,7 +55,7 @@ impl Asker {
     }
 }
 
-type Outcome = Result<Exchanged, ExchangeError>;
+type Outcome = Result<ExchangeReply, ExchangeError>;
 
 /// Runs the client on its own thread, while the test plays the upstream.
 fn beside<F, T>(to: SocketAddr, ask: impl FnOnce(Asker) -> F + Send + 'static) -> JoinHandle<T>

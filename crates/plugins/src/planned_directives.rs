@@ -1,25 +1,25 @@
 //! Directives of CoreDNS that are not implemented yet. Their syntax is known, so that Corefiles that use them can be
 //! checked.
 
-use config::options::{Acts, PlannedDirective, Usage};
+use config::options::{Effect, PlannedDirective, Usage};
 
 /// A directive that may occur once per server block.
-const fn once(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> PlannedDirective {
-    PlannedDirective { usage: Usage(usage), repeated: false, acts, properties }
+const fn once(usage: &'static str, effect: Effect, properties: &'static [&'static str]) -> PlannedDirective {
+    PlannedDirective { usage: Usage(usage), repeated: false, effect, properties }
 }
 
 /// A directive that may occur any number of times.
-const fn many(usage: &'static str, acts: Acts, properties: &'static [&'static str]) -> PlannedDirective {
-    PlannedDirective { repeated: true, ..once(usage, acts, properties) }
+const fn many(usage: &'static str, effect: Effect, properties: &'static [&'static str]) -> PlannedDirective {
+    PlannedDirective { repeated: true, ..once(usage, effect, properties) }
 }
 
-pub static QUIC: PlannedDirective = many("quic", Acts::Aside, &["max_streams NUMBER", "worker_pool_size NUMBER"]);
-pub static HTTPS: PlannedDirective = many("https", Acts::Aside, &["max_connections NUMBER"]);
-pub static HTTPS3: PlannedDirective = many("https3", Acts::Aside, &["max_streams NUMBER", "max_connections NUMBER"]);
+pub static QUIC: PlannedDirective = many("quic", Effect::Aside, &["max_streams NUMBER", "worker_pool_size NUMBER"]);
+pub static HTTPS: PlannedDirective = many("https", Effect::Aside, &["max_connections NUMBER"]);
+pub static HTTPS3: PlannedDirective = many("https3", Effect::Aside, &["max_streams NUMBER", "max_connections NUMBER"]);
 
 pub static ROUTE53: PlannedDirective = many(
     "route53 [ZONE:HOSTED_ZONE_ID...]",
-    Acts::AnswersSome,
+    Effect::AnswersSome,
     &[
         "aws_access_key KEY SECRET",
         "aws_endpoint URL",
@@ -32,7 +32,7 @@ pub static ROUTE53: PlannedDirective = many(
 
 pub static AZURE: PlannedDirective = many(
     "azure RESOURCE_GROUP:ZONE...",
-    Acts::AnswersSome,
+    Effect::AnswersSome,
     &[
         "tenant ID",
         "client ID",
@@ -46,9 +46,9 @@ pub static AZURE: PlannedDirective = many(
 
 pub static CLOUDDNS: PlannedDirective = many(
     "clouddns ZONE:PROJECT:HOSTED_ZONE...",
-    Acts::AnswersSome,
+    Effect::AnswersSome,
     &["credentials FILE", "upstream [WORDS...]", "fallthrough [ZONES...]"],
 );
 
 pub static NOMAD: PlannedDirective =
-    once("nomad [ZONE]", Acts::AnswersSome, &["address URL...", "filter EXPRESSION...", "token TOKEN", "ttl NUMBER"]);
+    once("nomad [ZONE]", Effect::AnswersSome, &["address URL...", "filter EXPRESSION...", "token TOKEN", "ttl NUMBER"]);

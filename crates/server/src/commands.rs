@@ -2,10 +2,10 @@
 
 use std::process;
 
-use config::setup::{Command, When};
+use config::setup::{Command, LifecycleEvent};
 
 /// Runs the programs for an event in order. Waits for each one that does not run in the background.
-pub(crate) fn run(commands: &[Command], moment: When) {
+pub(crate) fn run(commands: &[Command], moment: LifecycleEvent) {
     for command in commands.iter().filter(|command| command.when == moment) {
         if let Err(trouble) = run_one(command) {
             tracing::error!(target: "plugin/on", "{}: {trouble}", command.program);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Request, World};
-use config::setup::{FileStamp, Files, ReloadState, Warned};
+use config::setup::{FileStamp, Files, ReloadState, SetupWarning};
 use config::{BuildContext, Plan};
 use corefile::Diagnostic;
 use metrics::Registry;
@@ -46,7 +46,7 @@ fn build(plan: Plan, looks_at_clusters: bool, files: &dyn Files) -> Found {
     process.provide(Arc::new(Nowhere) as Arc<dyn HostLookup>);
     let context = BuildContext { registry: &registry, files, process: &process, reload_state: ReloadState::default() };
     let problems = match plan.build(context) {
-        Ok(built) => built.requests.warnings.iter().map(Warned::diagnostic).collect(),
+        Ok(built) => built.requests.warnings.iter().map(SetupWarning::diagnostic).collect(),
         Err(problems) => problems,
     };
     Found { requests: recorder.requests.take(), problems }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA512, digest};
-use config::setup::{Capabilities, Command, Readiness, ReloadState, When};
+use config::setup::{Capabilities, Command, LifecycleEvent, Readiness, ReloadState};
 use config::{BuildContext, Built, PlannedListener};
 use corefile::Style;
 use engine::log::Level;
@@ -215,7 +215,7 @@ impl Instance {
         }
         self.jobs = Jobs::start(&mut requests, &self.io);
         self.admin.serve(prepared, requests.pages)?;
-        commands::run(&self.commands, When::Start);
+        commands::run(&self.commands, LifecycleEvent::Start);
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl Instance {
             Ending::OthersServe => self.workers.leave(),
         }
         self.jobs.end().await;
-        commands::run(&self.commands, When::End);
+        commands::run(&self.commands, LifecycleEvent::End);
     }
 }
 

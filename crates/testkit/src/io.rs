@@ -11,7 +11,7 @@ use std::io;
 use config::setup::{Page, PageContent};
 use engine::log::{Event, Level, Source};
 use engine::streams::{ByteListener, ByteStream, Dial, Listen};
-use engine::{Clock, Exchange, ExchangeError, Exchanged, Fetch, Instant, Io, LocalFuture, Take, Transport};
+use engine::{Clock, Exchange, ExchangeError, ExchangeReply, Fetch, Instant, Io, LocalFuture, Take, Transport};
 use metrics::{Counters, Registry};
 
 use crate::byte_streams::{Peer, Peers};
@@ -173,7 +173,7 @@ impl Io for VirtualIo {
         })
     }
 
-    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>> {
+    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>> {
         let Exchange { over, until, .. } = exchange;
         let timeout = ExchangeError::Timeout { local: (over == Transport::Udp).then_some(LOCAL) };
         let during = if over.is_stream() { "dial" } else { "read" };
@@ -184,7 +184,7 @@ impl Io for VirtualIo {
                 return Err(timeout);
             }
             match outcome.what {
-                Came::Reply(reply) => Ok(Exchanged { reply, reused: outcome.reused, local: Some(LOCAL) }),
+                Came::Reply(reply) => Ok(ExchangeReply { reply, reused: outcome.reused, local: Some(LOCAL) }),
                 Came::Refused => Err(ExchangeError::Network { during, error: "connection refused".to_owned() }),
                 Came::Closed => Err(ExchangeError::Closed),
                 Came::Status(code) => {

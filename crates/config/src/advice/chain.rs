@@ -7,7 +7,7 @@ use wire::Name;
 
 use super::{Line, common, overlap, within};
 use crate::codes;
-use crate::options::Acts;
+use crate::options::Effect;
 
 /// Zones of the names of addresses.
 const REVERSE: [&str; 2] = ["in-addr.arpa.", "ip6.arpa."];
@@ -63,7 +63,7 @@ fn never_asked(line: &Line<'_>, earlier: &[Line<'_>]) -> Option<Diagnostic> {
 
 /// Returns the names of a zone that an earlier line of the chain passes on.
 fn past(line: &Line<'_>, zone: &Name) -> Past {
-    let ends = line.role.acts == Acts::AnswersAll && line.zones.iter().any(|own| within(zone, own));
+    let ends = line.role.effect == Effect::AnswersAll && line.zones.iter().any(|own| within(zone, own));
     if !ends || line.role.fallthrough.iter().any(|through| overlap(through, zone)) {
         return Past::Something;
     }
@@ -96,7 +96,7 @@ fn fallthrough_to_nothing(line: &Line<'_>, later: &[Line<'_>]) -> Option<Diagnos
 
 fn nothing_later(line: &Line<'_>, later: &[Line<'_>]) -> Option<Diagnostic> {
     let is_served = |zone: &Name| later.iter().any(|other| other.answers_in(zone));
-    if line.role.acts != Acts::OnAnswers || line.zones.is_empty() || line.zones.iter().any(is_served) {
+    if line.role.effect != Effect::OnAnswers || line.zones.is_empty() || line.zones.iter().any(is_served) {
         return None;
     }
     let message = format!("`{}` has no effect: no later directive of the chain gives answers", line.directive);

@@ -5,7 +5,7 @@ use wire::Name;
 
 use super::{Line, overlap, within};
 use crate::codes;
-use crate::options::{Acts, Asked};
+use crate::options::{Effect, QueriedUpstream};
 use crate::planned::PlannedListener;
 
 pub(super) fn of(chains: &[Vec<Line<'_>>], listeners: &[PlannedListener]) -> Vec<Diagnostic> {
@@ -13,14 +13,15 @@ pub(super) fn of(chains: &[Vec<Line<'_>>], listeners: &[PlannedListener]) -> Vec
     let mut said = Vec::new();
     for (block, chain) in chains.iter().enumerate() {
         for line in chain {
-            let comes_back = |asked: &&Asked| line.zones.iter().any(|zone| map.comes_back(block, zone, asked));
+            let comes_back =
+                |asked: &&QueriedUpstream| line.zones.iter().any(|zone| map.comes_back(block, zone, asked));
             said.extend(line.role.asks.iter().filter(comes_back).map(|asked| circle(line, asked)));
         }
     }
     said
 }
 
-fn circle(line: &Line<'_>, asked: &Asked) -> Diagnostic {
+fn circle(line: &Line<'_>, asked: &QueriedUpstream) -> Diagnostic {
     let message = format!("what `{}` passes on to {} comes back to this server block", line.directive, asked.address);
     Diagnostic::warning(codes::FORWARD_LOOP, asked.span, message)
         .with_label("this is an address of this server")
@@ -35,7 +36,7 @@ struct Map<'a> {
 
 impl Map<'_> {
     /// Whether what is asked there of a zone leads to this block, directly or by others.
-    fn comes_back(&self, home: usize, zone: &Name, asked: &Asked) -> bool {
+    fn comes_back(&self, home: usize, zone: &Name, asked: &QueriedUpstream) -> bool {
         let mut seen = vec![false; self.chains.len()];
         let mut open: Vec<usize> = self.block_at(asked, zone).into_iter().collect();
         while let Some(block) = open.pop() {
@@ -56,17 +57,17 @@ impl Map<'_> {
     fn passing(&self, block: usize, zone: &Name) -> Option<&Line<'_>> {
         let chain = &self.chains[block];
         let takes = |line: &&Line<'_>| {
-            line.role.acts == Acts::AnswersAll
+            line.role.effect == Effect::AnswersAll
                 && line.zones.iter().any(|own| within(zone, own))
                 && !line.role.except.iter().any(|except| within(zone, except))
                 && !line.role.fallthrough.iter().any(|through| overlap(through, zone))
         };
-        let renames = chain.iter().any(|line| line.role.acts == Acts::Renames);
+        let renames = chain.iter().any(|line| line.role.effect == Effect::Renames);
         chain.iter().find(takes).filter(|line| !renames && !line.role.asks.is_empty())
     }
 
     /// The block that has a zone on the address that is asked; none if it depends on the query.
-    fn block_at(&self, asked: &Asked, zone: &Name) -> Option<usize> {
+    fn block_at(&self, asked: &QueriedUpstream, zone: &Name) -> Option<usize> {
         let of_port = || {
             let same = |known: &&PlannedListener| (known.scheme, known.port) == (asked.scheme, asked.address.port());
             self.listeners.iter().filter(same)

@@ -8,7 +8,7 @@ mod shadow;
 use corefile::{Diagnostic, Span};
 use wire::Name;
 
-use crate::options::{Acts, Role};
+use crate::options::{Effect, Role};
 use crate::planned::{PlannedBlock, PlannedListener};
 
 /// All that there is to say, block by block.
@@ -37,7 +37,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     fn answers(&self) -> bool {
-        matches!(self.role.acts, Acts::AnswersSome | Acts::AnswersAll)
+        matches!(self.role.effect, Effect::AnswersSome | Effect::AnswersAll)
     }
 
     /// Whether it may answer something in this zone.
@@ -51,7 +51,7 @@ fn lines<'a>(index: usize, blocks: &'a [PlannedBlock], listeners: &[PlannedListe
     let block = &blocks[index];
     let placed =
         || block.directives.iter().flat_map(|(name, _, parsed)| parsed.roles().iter().map(move |role| (*name, role)));
-    let renamed = placed().any(|(_, placed)| placed.role.acts == Acts::Renames);
+    let renamed = placed().any(|(_, placed)| placed.role.effect == Effect::Renames);
     let comes = |zone: &Name| if renamed { vec![zone.clone()] } else { shadow::coming(zone, index, blocks, listeners) };
     let line = |(directive, placed): (&'static str, &'a crate::options::PlacedRole)| {
         let wanted = if placed.role.zones.is_empty() { &block.info.zones } else { &placed.role.zones };

@@ -6,7 +6,7 @@ use wire::Name;
 use super::{Line, common, within};
 use crate::Key;
 use crate::codes;
-use crate::options::Acts;
+use crate::options::Effect;
 use crate::planned::{PlannedBlock, PlannedListener};
 
 /// What of a zone comes to a block: each part that one of its keys takes and no longer key of another block.
@@ -61,7 +61,7 @@ fn shadowed(key: &Key, taker: &Key) -> Diagnostic {
 
 /// Zones that lines name although their queries do not come to the block.
 pub(super) fn of_zones(chain: &[Line<'_>]) -> Vec<Diagnostic> {
-    if chain.iter().any(|line| line.role.acts == Acts::Renames) {
+    if chain.iter().any(|line| line.role.effect == Effect::Renames) {
         return Vec::new();
     }
     let is_used = |line: &&Line<'_>| chain.iter().any(|other| other.role.uses == Some(line.directive));

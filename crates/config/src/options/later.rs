@@ -7,7 +7,7 @@ use corefile::{Diagnostic, Token, did_you_mean};
 
 use super::args::{Args, Problem};
 use super::manifest::{Directive, ParsedDirective, PropertyDoc};
-use super::role::{Acts, PlacedRole, Role};
+use super::role::{Effect, PlacedRole, Role};
 use super::usage::Usage;
 use crate::codes;
 use crate::setup::{BlockInfo, BlockSettings, Part, Setup, SetupError};
@@ -21,7 +21,7 @@ pub struct PlannedDirective {
     /// True if it may occur more than once in a server block.
     pub repeated: bool,
     /// Effect in the chain.
-    pub acts: Acts,
+    pub effect: Effect,
     /// Syntax of its properties.
     pub properties: &'static [&'static str],
 }
@@ -75,7 +75,7 @@ impl Directive for PlannedDirective {
                 .extend(words.filter_map(|(name, words)| self.check_property(name, words).err()).map(|wrong| *wrong));
         }
         let found_right = !problems[before..].iter().any(codes::is_mistake);
-        let place = |line: &&corefile::Directive| PlacedRole::new(Role::new(self.acts, &[]), line);
+        let place = |line: &&corefile::Directive| PlacedRole::new(Role::new(self.effect, &[]), line);
         found_right.then(|| Box::new(NotHere(lines.iter().map(place).collect())) as Box<dyn ParsedDirective>)
     }
 }

@@ -17,7 +17,7 @@ pub use manifest::{
     Build, Directive, DirectiveContext, DirectiveTraits, Manifest, ParsedDirective, Property, PropertyDoc,
     RemovedProperty, SetProperty,
 };
-pub use role::{Acts, Asked, PlacedRole, Role};
+pub use role::{Effect, PlacedRole, QueriedUpstream, Role};
 pub use usage::Usage;
 pub use values::zone_names;
 pub(crate) use values::{cidr_zones, zone_doubt};

@@ -16,20 +16,20 @@ pub struct Role {
     /// Zones in which it acts; empty for all zones of its block.
     pub zones: Vec<Name>,
     /// Effect.
-    pub acts: Acts,
+    pub effect: Effect,
     /// Names in its zones that it ignores, including all subdomains.
     pub except: Vec<Name>,
     /// Zones in which names that it denies continue with the next step.
     pub fallthrough: Vec<Name>,
     /// Upstreams that it queries.
-    pub asks: Vec<Asked>,
+    pub asks: Vec<QueriedUpstream>,
     /// Directive of the same block whose data it uses, even for queries that reach another block.
     pub uses: Option<&'static str>,
 }
 
 /// Effect on queries and responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Acts {
+pub enum Effect {
     /// Observes only, or changes little.
     #[default]
     Aside,
@@ -45,7 +45,7 @@ pub enum Acts {
 
 /// Upstream that a line forwards queries to.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct QueriedUpstream {
     /// Transport.
     pub scheme: Scheme,
     /// Address.
@@ -57,14 +57,14 @@ pub struct Asked {
 impl Role {
     /// Returns the role of a line with this effect in these zones.
     #[must_use]
-    pub fn new(acts: Acts, zones: &[Name]) -> Role {
-        Role { acts, zones: zones.to_vec(), ..Role::default() }
+    pub fn new(effect: Effect, zones: &[Name]) -> Role {
+        Role { effect, zones: zones.to_vec(), ..Role::default() }
     }
 
     /// Returns the role of a line that answers all names of its zones, except for those that fall through.
     #[must_use]
     pub fn answers(zones: &[Name], fallthrough: &[Name]) -> Role {
-        Role { fallthrough: fallthrough.to_vec(), ..Role::new(Acts::AnswersAll, zones) }
+        Role { fallthrough: fallthrough.to_vec(), ..Role::new(Effect::AnswersAll, zones) }
     }
 }
 

@@ -34,20 +34,20 @@ pub struct HostRequests {
     /// True if a panic terminates the process.
     pub panics_end: bool,
     /// Warnings for the log.
-    pub warnings: Vec<Warned>,
+    pub warnings: Vec<SetupWarning>,
     /// Conditions to wait for before this generation replaces the current one.
     pub startup_gates: Vec<StartupGate>,
 }
 
 /// Warning of a directive, with its position in the Corefile.
-pub struct Warned {
+pub struct SetupWarning {
     /// Log event.
     pub notice: Notice,
     /// Position of the directive.
     pub span: Span,
 }
 
-impl Warned {
+impl SetupWarning {
     /// Converts the warning to a diagnostic for `portolan check`.
     #[must_use]
     pub fn diagnostic(&self) -> Diagnostic {
@@ -74,7 +74,7 @@ pub struct StartupGate {
 #[derive(Clone, Debug)]
 pub struct Command {
     /// Event.
-    pub when: When,
+    pub when: LifecycleEvent,
     /// Program.
     pub program: String,
     /// Arguments.
@@ -85,7 +85,7 @@ pub struct Command {
 
 /// Event in the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum LifecycleEvent {
     /// A configuration became active.
     Start,
     /// The process terminates.

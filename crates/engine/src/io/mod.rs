@@ -56,7 +56,7 @@ pub trait Io {
     ///
     /// The implementation sends a random message ID and restores the original one in the reply. Over UDP, it uses an
     /// unpredictable source port and ignores datagrams that do not match the query until `exchange.until`.
-    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<Exchanged, ExchangeError>>;
+    fn exchange<'a>(&'a self, exchange: Exchange<'a>) -> LocalFuture<'a, Result<ExchangeReply, ExchangeError>>;
 
     /// Like [`Io::exchange`], over a new stream and for a reply of several messages (zone transfers). It passes
     /// each message to `take` until that returns `false`.
@@ -136,7 +136,7 @@ pub struct Connections {
 
 /// Reply of an upstream, and facts about the connection that carried it.
 #[derive(Clone, Debug)]
-pub struct Exchanged {
+pub struct ExchangeReply {
     /// Message in wire form.
     pub reply: Vec<u8>,
     /// True if the connection was open before this exchange.

@@ -14,7 +14,7 @@ use std::sync::{self, Arc};
 use std::time::Duration;
 
 use engine::tls::TlsClient;
-use engine::{Connections, Exchange, ExchangeError, Exchanged, PoolOwner, Take};
+use engine::{Connections, Exchange, ExchangeError, ExchangeReply, PoolOwner, Take};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::sync::{Mutex, Notify};
@@ -146,21 +146,21 @@ impl StreamClient {
         &self,
         exchange: Exchange<'_>,
         mut random: impl FnMut() -> u16,
-    ) -> Result<Exchanged, ExchangeError> {
+    ) -> Result<ExchangeReply, ExchangeError> {
         let Exchange { to, tls, query, connections, .. } = exchange;
         let until = MonotonicClock::tokio_instant(exchange.until);
         let route = Route::new((to, tls), connections);
         loop {
             match self.way(route.key(), connections) {
                 Way::Over(kept) => match kept.exchange(query, until, &mut random).await {
-                    Ok(reply) => return Ok(Exchanged { reply, reused: true, local: kept.local }),
+                    Ok(reply) => return Ok(ExchangeReply { reply, reused: true, local: kept.local }),
                     Err(error @ ExchangeError::Timeout { .. }) => return Err(error),
                     Err(_) => kept.retired.set(true),
                 },
                 Way::Dial => {
                     let fresh = self.dial(&route, connections, until).await?;
                     let reply = fresh.exchange(query, until, &mut random).await?;
-                    return Ok(Exchanged { reply, reused: false, local: fresh.local });
+                    return Ok(ExchangeReply { reply, reused: false, local: fresh.local });
                 }
                 Way::Wait(dialed) => {
                     let waited = timeout_at(until, dialed.notified()).await;

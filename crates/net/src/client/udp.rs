@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{Exchange, ExchangeError, Exchanged};
+use engine::{Exchange, ExchangeError, ExchangeReply};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
@@ -60,7 +60,7 @@ impl UdpClient {
         &self,
         exchange: Exchange<'_>,
         random: impl FnMut() -> u16,
-    ) -> Result<Exchanged, ExchangeError> {
+    ) -> Result<ExchangeReply, ExchangeError> {
         let key = (exchange.to, exchange.connections.source);
         let socket = self.socket(key).map_err(|error| network("dial", &error))?;
         let reused = socket.uses.get() > 1;
@@ -72,7 +72,7 @@ impl UdpClient {
         let outcome = timeout_at(until, socket.ask(&octets, again, answer)).await;
         drop(entered);
         match outcome {
-            Ok(reply) => Ok(Exchanged { reply: reply?, reused, local: socket.local }),
+            Ok(reply) => Ok(ExchangeReply { reply: reply?, reused, local: socket.local }),
             Err(_) => Err(ExchangeError::Timeout { local: socket.local }),
         }
     }

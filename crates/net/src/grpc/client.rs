@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{Exchange, ExchangeError, Exchanged};
+use engine::{Exchange, ExchangeError, ExchangeReply};
 use http_body_util::Full;
 use hyper::Request;
 use hyper::body::Bytes;
@@ -45,13 +45,13 @@ type Sender = SendRequest<Full<Bytes>>;
 
 impl GrpcClient {
     /// Sends one query and returns the response.
-    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<Exchanged, ExchangeError> {
+    pub(crate) async fn exchange(&self, exchange: Exchange<'_>) -> Result<ExchangeReply, ExchangeError> {
         let until = MonotonicClock::tokio_instant(exchange.until);
         let asked = timeout_at(until, async {
             let (mut sender, reused) = self.sender(&exchange).await?;
             let call = call(&mut sender, request(&exchange)?, PACKET_MAX).await.map_err(failed("write"))?;
             let packet: DnsPacket = call.only().await.map_err(failed("read"))?;
-            Ok(Exchanged { reply: packet.msg.into(), reused, local: None })
+            Ok(ExchangeReply { reply: packet.msg.into(), reused, local: None })
         });
         asked.await.unwrap_or(Err(ExchangeError::Timeout { local: None }))
     }

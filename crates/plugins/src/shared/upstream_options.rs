@@ -9,7 +9,9 @@ use config::options::{Args, Problem, zone_names};
 use config::setup::{Setup, SetupError};
 use corefile::Token;
 use engine::tls::{ClientTls, Identity, TlsClient, TlsMaker};
-use engine::{Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Instant, Io, ObservedExchange, Query};
+use engine::{
+    Exchange, ExchangeError, ExchangeObservers, ExchangeReply, Failure, Instant, Io, ObservedExchange, Query,
+};
 use metrics::{Counter, Histogram, Metric, Registry, Table};
 use upstream::{Policy, nameservers};
 use wire::{EdeCode, Name, Rcode};
@@ -68,7 +70,7 @@ pub(crate) fn none_listed<'a>(files: impl Iterator<Item = &'a str>) -> SetupErro
 pub(crate) fn tell(
     observers: &ExchangeObservers,
     query: &Query,
-    (exchange, sent, outcome): (Exchange<'_>, Instant, &Result<Exchanged, ExchangeError>),
+    (exchange, sent, outcome): (Exchange<'_>, Instant, &Result<ExchangeReply, ExchangeError>),
     io: &dyn Io,
 ) {
     if observers.is_empty() {

@@ -4,7 +4,7 @@ mod networks;
 
 use core::net::IpAddr;
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError, SiteInfo};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker, Zones};
 use ipnet::IpNet;
@@ -54,7 +54,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 ])
 .other_lines("allow|block|filter|drop [type TYPE...] [net SOURCE...]", read_other)
 .metrics(&METRICS)
-.role(|line| Role::new(Acts::Aside, &line.config.zones));
+.role(|line| Role::new(Effect::Aside, &line.config.zones));
 
 const SITE: [&str; 3] = ["server", "zone", "view"];
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Files, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
 use engine::{Hooks, Zones};
@@ -68,7 +68,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 ])
 .removed(&[TRANSFERRED, NO_RELOAD])
 .deprecated(&[FOLLOWED])
-.role(|line| Role::new(Acts::AnswersSome, &line.config.zones));
+.role(|line| Role::new(Effect::AnswersSome, &line.config.zones));
 
 fn set_directory(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     let directory = args.word()?;

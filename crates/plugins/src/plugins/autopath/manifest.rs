@@ -1,6 +1,6 @@
 //! Options of *autopath*.
 
-use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use wire::Name;
 
 /// Configuration of an `autopath` line.
@@ -54,7 +54,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 }])
 .metrics(&[&super::SUCCESSES])
 .check(check)
-.role(|line| Role { uses: line.config.uses(), ..Role::new(Acts::Renames, &line.config.zones) });
+.role(|line| Role { uses: line.config.uses(), ..Role::new(Effect::Renames, &line.config.zones) });
 
 impl Config {
     /// Returns the directive that the search path comes from.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::BlockInfo;
 use gotext::parse_duration;
 use wire::Name;
@@ -88,7 +88,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .properties(PROPERTIES)
 .metrics(&metrics::ALL)
 .check(check)
-.role(|line| Role::new(Acts::OnAnswers, &line.config.zones));
+.role(|line| Role::new(Effect::OnAnswers, &line.config.zones));
 
 static PROPERTIES: &[Property<Config>] = &[
     Property {

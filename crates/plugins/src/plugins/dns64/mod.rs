@@ -2,7 +2,7 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use ipnet::Ipv6Net;
@@ -47,7 +47,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .metrics(&METRICS)
-.role(|_| Role::new(Acts::OnAnswers, &[]));
+.role(|_| Role::new(Effect::OnAnswers, &[]));
 
 static TRANSLATED: Metric = Metric {
     name: "coredns_dns64_requests_translated_total",

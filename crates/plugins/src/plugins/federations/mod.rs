@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::{Clusters, Following, Index, Kind, Kinds, Place, Request, Service, ServiceKind};
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
 use std::rc::Rc;
@@ -51,7 +51,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     true => Ok(()),
     false => Err(Box::new(context.problem(NO_CLUSTER).with_help(BESIDE))),
 })
-.role(|line| Role::new(Acts::AnswersSome, &line.config.zones));
+.role(|line| Role::new(Effect::AnswersSome, &line.config.zones));
 
 const NO_CLUSTER: &str = "there is no cluster to look up Services in";
 const BESIDE: &str = "add `kubernetes` to this server block";

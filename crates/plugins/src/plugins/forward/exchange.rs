@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::log::{Level, Source};
-use engine::{Exchange, ExchangeError, Exchanged, Failure, Instant, Io, Query, QueryPermit, Resolved, Transport};
+use engine::{Exchange, ExchangeError, ExchangeReply, Failure, Instant, Io, Query, QueryPermit, Resolved, Transport};
 use upstream::{Attempts, Next, Reply, Verdict};
 use wire::{EdeCode, Rcode};
 
@@ -139,7 +139,7 @@ impl Stanza {
         };
         let outcome = io.exchange(exchange).await;
         tell(&self.observers, sending.query, (exchange, sent, &outcome), io);
-        let Exchanged { reply, reused, .. } = outcome?;
+        let ExchangeReply { reply, reused, .. } = outcome?;
         let counters = io.counters();
         counters.count(upstream.metrics.connection(over == Transport::Tcp, reused));
         let rcode = Reply::read(&reply).map_or(Rcode::FORMERR, |reply| reply.rcode());

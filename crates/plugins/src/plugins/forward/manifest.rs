@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use config::options::{Acts, Args, Asked, DirectiveContext, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, QueriedUpstream, Role, Usage};
 use corefile::Token;
 use engine::Scheme;
 use upstream::{Protocol, Target};
@@ -103,12 +103,12 @@ fn read_targets(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem>
 fn role(line: &DirectiveContext<'_, Config>) -> Role {
     let config = line.config;
     let goes_on = !config.next.is_empty() || config.next_on_nodata;
-    let acts = if goes_on { Acts::AnswersSome } else { Acts::AnswersAll };
+    let acts = if goes_on { Effect::AnswersSome } else { Effect::AnswersAll };
     let targets = line.written.args.iter().skip(1);
     let asked = |word: &Token| match Target::read(&word.text) {
         Ok(Target::Address { protocol, address, .. }) => {
             let scheme = if protocol == Protocol::Tls { Scheme::Tls } else { Scheme::Dns };
-            Some(Asked { scheme, address, span: word.span })
+            Some(QueriedUpstream { scheme, address, span: word.span })
         }
         _ => None,
     };

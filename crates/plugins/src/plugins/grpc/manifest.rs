@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use config::options::{Asked, DirectiveContext, Manifest, Property, Role, Usage};
+use config::options::{DirectiveContext, Manifest, Property, QueriedUpstream, Role, Usage};
 use corefile::Token;
 use engine::Scheme;
 use wire::Name;
@@ -62,7 +62,7 @@ pub static MANIFEST: Manifest<Config> =
 
 fn role(line: &DirectiveContext<'_, Config>) -> Role {
     let asked = |word: &Token| match read_target(&word.text) {
-        Some(Target::Address(address)) => Some(Asked { scheme: Scheme::Grpc, address, span: word.span }),
+        Some(Target::Address(address)) => Some(QueriedUpstream { scheme: Scheme::Grpc, address, span: word.span }),
         _ => None,
     };
     Role {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use config::setup::{Part, Setup, SetupError};
 use engine::tls::TlsClient;
 use engine::{
-    Connections, Exchange, ExchangeError, ExchangeObservers, Exchanged, Failure, Hooks, Instant, Io, LocalFuture,
+    Connections, Exchange, ExchangeError, ExchangeObservers, ExchangeReply, Failure, Hooks, Instant, Io, LocalFuture,
     Plugin, PoolOwner, Query, Resolved, Response, Transport, Verdict, Worker, Zones,
 };
 use upstream::{Policy, Reply};
@@ -165,7 +165,9 @@ impl Grpc {
             tell(&self.observers, asked, (exchange, sent, &outcome), io);
         }
         let reply = match outcome {
-            Ok(Exchanged { reply, .. }) => upstream::readable(reply).filter(|reply| wire::responds_to(reply, query)),
+            Ok(ExchangeReply { reply, .. }) => {
+                upstream::readable(reply).filter(|reply| wire::responds_to(reply, query))
+            }
             Err(ExchangeError::Status { code: NOT_FOUND, .. }) => upstream::answered_with(query, Rcode::NXDOMAIN),
             Err(error) => return Err(error),
         };

@@ -1,6 +1,6 @@
 //! Sets and clears header flags of queries and responses.
 
-use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::Flags;
@@ -29,7 +29,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .check(check)
-.role(|_| Role::new(Acts::OnAnswers, &[]));
+.role(|_| Role::new(Effect::OnAnswers, &[]));
 
 /// Flags with their bits in the header (RFC 1035 §4.1.1).
 const FLAGS: [(&str, u16); 3] = [("aa", 0x0400), ("ra", 0x0080), ("rd", 0x0100)];

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use cluster::Request;
-use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use wire::Name;
 
 use crate::shared::cluster_sources::{self, HasSources, Sources, texts};
@@ -70,7 +70,10 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .metrics(&super::METRICS)
 .check(check)
 // Some hosts pass on to the next plugins: an entry can leave its addresses to DNS.
-.role(|line| Role { fallthrough: line.config.fallthrough.clone(), ..Role::new(Acts::AnswersSome, &line.config.zones) });
+.role(|line| Role {
+    fallthrough: line.config.fallthrough.clone(),
+    ..Role::new(Effect::AnswersSome, &line.config.zones)
+});
 
 static PROPERTIES: &[Property<Config>] = &[
     cluster_sources::endpoint(),

@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileWatch, Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use ipnet::IpNet;
@@ -49,7 +49,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .check(check)
-.role(|_| Role::new(Acts::OnAnswers, &[]));
+.role(|_| Role::new(Effect::OnAnswers, &[]));
 
 const RELOAD: Duration = Duration::from_secs(30);
 

@@ -3,7 +3,7 @@
 //! The first `log` line whose zones contain the name decides: it logs the query if the response is in one of its
 //! classes.
 
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage, zone_names};
+use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage, zone_names};
 use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
 use engine::{Hooks, LabelSetter, Plugin, Query, Response, Verdict, Worker, Zones};
@@ -27,7 +27,7 @@ pub static MANIFEST: Manifest<Rule> =
                 Ok(())
             },
         }])
-        .role(|line| Role::new(Acts::Aside, &line.config.names));
+        .role(|line| Role::new(Effect::Aside, &line.config.names));
 
 /// Classes of responses, as bits.
 const SUCCESS: u8 = 1;

@@ -1,6 +1,6 @@
 //! Enables metadata labels, which plugins use to share information about queries.
 
-use config::options::{Acts, Manifest, Role};
+use config::options::{Effect, Manifest, Role};
 use config::setup::{Part, Setup, SetupError};
 use wire::Name;
 
@@ -15,7 +15,7 @@ pub static MANIFEST: Manifest<Vec<Name>> = Manifest::new(
     *zones = args.zones()?;
     Ok(())
 })
-.role(|line| Role::new(Acts::Aside, line.config));
+.role(|line| Role::new(Effect::Aside, line.config));
 
 fn build(configs: Vec<Vec<Name>>, setup: &mut Setup<'_>) -> Result<Option<Part>, SetupError> {
     let named: Vec<Name> = configs.into_iter().flatten().collect();

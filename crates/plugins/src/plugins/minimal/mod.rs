@@ -1,6 +1,6 @@
 //! Removes the authority and additional sections from NOERROR responses with records.
 
-use config::options::{Acts, Manifest, Role};
+use config::options::{Effect, Manifest, Role};
 use config::setup::{Part, Setup, SetupError};
 use engine::{Hooks, Plugin, Query, Response, Verdict, Worker};
 use wire::Section;
@@ -15,7 +15,7 @@ pub static MANIFEST: Manifest<()> = Manifest::new(
     |_, _: &mut Setup<'_>| -> Result<Option<Part>, SetupError> { Ok(Some(Part::new(Minimal, Hooks::UP))) },
 )
 .first_line_wins()
-.role(|_| Role::new(Acts::OnAnswers, &[]));
+.role(|_| Role::new(Effect::OnAnswers, &[]));
 
 struct Minimal;
 

@@ -1,14 +1,18 @@
 //! Runs commands when the server starts, stops or renews certificates.
 
 use config::options::Manifest;
-use config::setup::{Command, Part, Setup, SetupError, When};
+use config::setup::{Command, LifecycleEvent, Part, Setup, SetupError};
 
 pub static MANIFEST: Manifest<Option<Command>> =
     Manifest::new("on", "run commands when the server starts or stops", include_str!("README.md"), || None, build)
         .repeated()
         .without_handler()
         .arguments("on startup|shutdown|certrenew COMMAND [ARGUMENTS...]", |command, args| {
-            let events = [("startup", When::Start), ("shutdown", When::End), ("certrenew", When::CertificatesRenewed)];
+            let events = [
+                ("startup", LifecycleEvent::Start),
+                ("shutdown", LifecycleEvent::End),
+                ("certrenew", LifecycleEvent::CertificatesRenewed),
+            ];
             let when = args.choice(&events)?;
             let program = args.word()?.text.clone();
             let mut arguments: Vec<String> = args.take_rest().iter().map(|word| word.text.clone()).collect();

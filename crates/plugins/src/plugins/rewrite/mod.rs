@@ -5,7 +5,7 @@ mod edns;
 mod pattern;
 mod rule;
 
-use config::options::{Acts, Args, Manifest, Problem, Role};
+use config::options::{Args, Effect, Manifest, Problem, Role};
 use config::setup::{Part, Setup, SetupError};
 use corefile::Token;
 use engine::{Failure, Hooks, Plugin, Query, Response, Subquery, SubqueryTarget, Verdict, Worker};
@@ -32,8 +32,8 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
 .other_lines("FIELD [WORDS...]", add_line)
 .complete(complete)
 .role(|line| match line.config.rule.as_ref().map(|rule| &rule.action) {
-    Some(Action::Name(_)) => Role::new(Acts::Renames, &[]),
-    _ => Role::new(Acts::OnAnswers, &[]),
+    Some(Action::Name(_)) => Role::new(Effect::Renames, &[]),
+    _ => Role::new(Effect::OnAnswers, &[]),
 });
 
 /// Minimum number of words of a rule. With fewer, the line only has the mode, and the block has the rule.

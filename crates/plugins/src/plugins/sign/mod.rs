@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
-use config::options::{Acts, Args, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{FileCheck, FileWatch, Files, Part, Setup, SetupError};
 use engine::log::{Level, Notice};
 use wire::Name;
@@ -68,7 +68,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
         },
     },
 ])
-.role(|line| Role::new(Acts::Aside, &line.config.zones));
+.role(|line| Role::new(Effect::Aside, &line.config.zones));
 
 fn set_keys(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     if args.choice(&[("file", false), ("directory", true)])? {

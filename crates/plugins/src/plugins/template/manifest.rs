@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use config::options::{Acts, Args, Problem, Property, Role, Usage};
+use config::options::{Args, Effect, Problem, Property, Role, Usage};
 use engine::{Labels, Query};
 use gotext::regexp::Regexp;
 use gotext::template::Template;
@@ -38,8 +38,8 @@ impl Config {
     pub(super) fn role(&self) -> Role {
         let takes_all = self.class.is_none() && self.rtype.is_none() && self.matches.is_empty();
         match takes_all && self.conditions.is_empty() {
-            true => Role::new(Acts::AnswersAll, &self.zones),
-            false => Role::new(Acts::AnswersSome, &self.zones),
+            true => Role::new(Effect::AnswersAll, &self.zones),
+            false => Role::new(Effect::AnswersSome, &self.zones),
         }
     }
 

@@ -6,7 +6,7 @@ mod outgoing;
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use config::options::{Acts, Args, DirectiveContext, Manifest, Problem, Property, Role, Usage};
+use config::options::{Args, DirectiveContext, Effect, Manifest, Problem, Property, Role, Usage};
 use config::setup::{Part, Setup, SetupError};
 use engine::log::{Level, Source};
 use engine::{Failure, Hooks, Plugin, Query, Response, Verdict, Worker, ZoneMap, ZoneSnapshot, ZoneSources, Zones};
@@ -65,7 +65,7 @@ pub static MANIFEST: Manifest<Config> = Manifest::new(
     },
 ])
 .check(check)
-.role(|line| Role::new(Acts::Aside, &line.config.zones));
+.role(|line| Role::new(Effect::Aside, &line.config.zones));
 
 fn set_peers(config: &mut Config, args: &mut Args<'_>) -> Result<(), Problem> {
     for word in args.take_rest() {
