@@ -20,8 +20,8 @@
 
 use wire::{Class, EdeCode, Name, NameRef, Rcode};
 
+use crate::admission::{Admission, admit};
 use crate::chain::Step;
-use crate::gate::{Admission, admit};
 use crate::generation::Generation;
 use crate::transaction::{Progress, Transaction, steps_above};
 use crate::verdict::{Failure, Resolved, Subquery, SubqueryTarget, Verdict};

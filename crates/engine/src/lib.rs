@@ -16,9 +16,9 @@
 //! A configuration becomes a [`Plan`] (checked, without I/O), and a plan becomes a [`Generation`] (running). A reload
 //! builds the next generation beside the current one. Each [`Worker`] is one thread with its own reusable buffers.
 
+pub mod admission;
 mod chain;
 mod execute;
-pub mod gate;
 mod generation;
 mod io;
 mod label_values;
