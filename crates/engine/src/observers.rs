@@ -2,7 +2,7 @@
 //! records.
 //!
 //! The two sides are independent of each other. Both get the [`ExchangeObservers`] of their server block from
-//! [`Setup::observers`](config::setup::Setup::witnesses).
+//! `config::setup::Setup::observers`.
 
 use core::fmt;
 use core::net::SocketAddr;
